@@ -1,0 +1,5 @@
+"""What both ``tests`` and ``suites`` need, and pytest allows only here."""
+
+from __future__ import annotations
+
+pytest_plugins = ["pytester"]

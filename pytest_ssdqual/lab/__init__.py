@@ -1,0 +1,38 @@
+"""A machine to rehearse on: a small virtual machine with emulated drives of known speed.
+
+It is reached over OpenSSH like any other machine, so that all of the rig is rehearsed. The rule of the room:
+nothing is left on the host when the machine has stopped, however it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.lab.image import Say
+    from pytest_ssdqual.lab.vm import Vm
+
+
+@contextmanager
+def start(count: int, *, cache: Path | None = None, say: Say = print, iops: int = 300) -> Iterator[Vm]:
+    """Boot a machine with so many equal drives; stopped and removed when the block is left.
+
+    The first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that
+    cannot be emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come up.
+    """
+    from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
+    from pytest_ssdqual.lab.image import ensure
+    from pytest_ssdqual.lab.kvm import accelerator
+    from pytest_ssdqual.lab.media import shelf
+    from pytest_ssdqual.lab.vm import boot
+
+    drives = shelf(count, iops=iops)
+    row = architecture()
+    require(to_boot(row))
+    place = cache or cache_directory()
+    image = ensure(place, say)
+    with boot(image, drives, accelerator=accelerator(row, image, place), say=say) as machine:
+        yield machine

@@ -1,0 +1,62 @@
+"""``python -m pytest_ssdqual.lab``: boot the lab's machine and look round in it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from pytest_ssdqual.lab import start
+from pytest_ssdqual.lab.host import LabUnavailable, cache_directory
+from pytest_ssdqual.lab.image import ensure
+from pytest_ssdqual.lab.media import check_count
+from pytest_ssdqual.lab.vm import LabFailed, Vm
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m pytest_ssdqual.lab", description=__doc__)
+    parser.add_argument("--drives", type=_count, default=8, metavar="N", help="how many drives to emulate (default: 8)")
+    parser.add_argument("--iops", type=int, default=300, help="speed of each drive (default: 300)")
+    parser.add_argument("--build-only", action="store_true", help="build the guest's image and boot nothing")
+    options = parser.parse_args(arguments)
+    try:
+        if options.build_only:
+            print(ensure(cache_directory(), _say).initrd.parent)
+        else:
+            with start(options.drives, iops=options.iops, say=_say) as machine:
+                _look_round(machine)
+    except (LabUnavailable, LabFailed) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _look_round(machine: Vm) -> None:
+    print(shlex.join(machine.ssh.argv()), flush=True)
+    if sys.stdin.isatty():
+        subprocess.run(machine.ssh.argv(), check=False)
+    else:
+        print("the lab runs until it is interrupted", flush=True)
+        signal.pause()
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def _count(text: str) -> int:
+    try:
+        return check_count(int(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+if __name__ == "__main__":
+    # a supervisor's TERM must stop the machine as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main())

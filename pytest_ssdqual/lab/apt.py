@@ -1,0 +1,98 @@
+"""Asking apt, without root and without touching the host's packages.
+
+apt resolves against an empty system, so its answer is everything that the guest needs and does not depend on
+what the host has installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from pytest_ssdqual.lab.host import LabUnavailable
+
+#: '…address…' name_version_architecture.deb size checksum
+_LINE = re.compile(r"^'[^']*' (?P<name>[^_ ]+)_(?P<version>[^_ ]+)_[^_ ]+\.deb (?P<size>\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    name: str
+    version: str
+    size_bytes: int
+
+
+def parse_uris(text: str) -> tuple[Package, ...]:
+    """What ``apt-get install --print-uris`` would fetch."""
+    return tuple(
+        Package(found["name"], unquote(found["version"]), int(found["size"])) for found in _LINE.finditer(text)
+    )
+
+
+def lists_fingerprint() -> str:
+    """Changes when the host's package lists were updated."""
+    try:
+        return str(Path("/var/lib/apt/lists").stat().st_mtime_ns)
+    except OSError:
+        return "none"
+
+
+def resolve(names: Iterable[str], state: Path) -> tuple[Package, ...]:
+    """The packages and all they depend on, by the host's package lists, else by lists fetched into ``state``.
+
+    Raises ``LabUnavailable`` with apt's last words.
+    """
+    argv = ["-y", "--no-install-recommends", "--print-uris", "install", *names]
+    try:
+        return parse_uris(_apt(argv, _options(None)))
+    except subprocess.CalledProcessError:
+        # a container's lists are usually empty
+        (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        try:
+            _apt(["update"], _options(state))
+            return parse_uris(_apt(argv, _options(state)))
+        except subprocess.CalledProcessError as error:
+            raise LabUnavailable(f"apt cannot find the guest's packages: {_last_words(error)}") from error
+
+
+def download(packages: Sequence[Package], into: Path, state: Path) -> list[Path]:
+    """Fetch the packages, checked by apt against the signed lists. Raises ``LabUnavailable``."""
+    wanted = [f"{package.name}={package.version}" for package in packages]
+    has_lists = any((state / "lists").glob("*Packages*"))
+    try:
+        _apt(["download", *wanted], _options(state if has_lists else None), into)
+    except subprocess.CalledProcessError as error:
+        raise LabUnavailable(f"apt cannot fetch the guest's packages: {_last_words(error)}") from error
+    return sorted(into.glob("*.deb"))
+
+
+def _options(state: Path | None) -> list[str]:
+    own = [] if state is None else [f"Dir::State={state}", f"Dir::State::lists={state / 'lists'}"]
+    settings = [
+        *own,
+        "Dir::State::status=/dev/null",
+        "Dir::Cache::pkgcache=",
+        "Dir::Cache::srcpkgcache=",
+        "Debug::NoLocking=1",
+        # apt would warn that its own user cannot write here
+        "APT::Sandbox::User=root",
+    ]
+    return [part for setting in settings for part in ("-o", setting)]
+
+
+def _apt(argv: Sequence[str], options: Sequence[str], cwd: Path | None = None) -> str:
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(
+        ["apt-get", "-q", *options, *argv], capture_output=True, text=True, check=True, cwd=cwd, env=environment
+    )
+    return done.stdout
+
+
+def _last_words(error: subprocess.CalledProcessError) -> str:
+    lines = [line.strip() for line in str(error.stderr).splitlines() if line.strip()]
+    return lines[-1] if lines else f"apt-get ended with status {error.returncode}"

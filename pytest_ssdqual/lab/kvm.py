@@ -1,0 +1,62 @@
+"""Whether KVM works here: found out by starting a kernel, never by looking at the device file.
+
+There are hosts where /dev/kvm opens and yet a guest hangs before its first console line (nested virtualization).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from pytest_ssdqual.lab.host import Architecture
+from pytest_ssdqual.lab.image import Image
+
+#: A kernel under a working KVM prints its first line within half a second.
+_DEADLINE_S = 5.0
+
+
+def accelerator(row: Architecture, image: Image, cache: Path) -> str:
+    """``kvm`` or ``tcg``; the outcome is remembered for this boot of the host, this QEMU and this kernel."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    remembered = cache / f"accelerator-{_situation(row, image)}"
+    if remembered.is_file():
+        return remembered.read_text(encoding="ascii")
+    name = "kvm" if _starts_a_kernel(row, image) else "tcg"
+    cache.mkdir(parents=True, exist_ok=True)
+    for old in cache.glob("accelerator-*"):
+        old.unlink(missing_ok=True)
+    remembered.write_text(name, encoding="ascii")
+    return name
+
+
+def _situation(row: Architecture, image: Image) -> str:
+    try:
+        booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    except OSError:
+        booted = ""
+    qemu = shutil.which(row.qemu) or ""
+    facts = (booted, qemu, str(Path(qemu).stat().st_mtime_ns if qemu else 0), str(image.kernel), str(os.getuid()))
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:12]
+
+
+def probe_argv(row: Architecture, image: Image) -> list[str]:
+    """A kernel without a root file system: it greets, panics, and so ends QEMU."""
+    return [
+        *(row.qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-machine", row.machine, "-accel", "kvm", "-cpu", "max", "-m", "256M"),
+        *("-kernel", str(image.kernel), "-append", f"console={row.console} panic=-1", "-serial", "stdio"),
+    ]
+
+
+def _starts_a_kernel(row: Architecture, image: Image) -> bool:
+    try:
+        done = subprocess.run(
+            probe_argv(row, image), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_DEADLINE_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"Kernel panic" in done.stdout

@@ -1,0 +1,127 @@
+"""Emulated drives: scale models whose speed is set, so that what a test must measure is known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+#: A machine of this type has 29 free slots; 24 is what one drive shelf holds.
+MAX_DRIVES = 24
+
+
+class UnknownDrive(LookupError):
+    """No emulated drive has this serial number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleModel:
+    """One emulated NVMe drive."""
+
+    serial: str
+    size_bytes: int = 256 << 20
+    #: Reads and writes together, of any size.
+    iops: int = 300
+
+    #: Fixed in QEMU's NVMe controller; the data sheet of the scale model is found by it.
+    MODEL = "QEMU NVMe Ctrl"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How QEMU knows the parts of the drive at one position."""
+
+    position: int
+
+    @property
+    def file_node(self) -> str:
+        return f"file{self.position}"
+
+    @property
+    def throttle_node(self) -> str:
+        return f"drive{self.position}"
+
+    @property
+    def limit(self) -> str:
+        return f"limit{self.position}"
+
+    @property
+    def port(self) -> str:
+        return f"port{self.position}"
+
+    @property
+    def device(self) -> str:
+        return f"nvme{self.position}"
+
+    @property
+    def limit_path(self) -> str:
+        return f"/objects/{self.limit}"
+
+
+def check_count(count: int) -> int:
+    """The count, if so many drives can be emulated; ``ValueError`` with a sentence for the user otherwise."""
+    if not 1 <= count <= MAX_DRIVES:
+        raise ValueError(f"the lab emulates 1 to {MAX_DRIVES} drives, not {count}")
+    return count
+
+
+def shelf(count: int, *, size_bytes: int = 256 << 20, iops: int = 300) -> tuple[ScaleModel, ...]:
+    """Equal drives with the serial numbers SSDQ0001, SSDQ0002, …; ``ValueError`` if there cannot be so many."""
+    return tuple(
+        ScaleModel(f"SSDQ{number:04}", size_bytes, iops) for number in range(1, check_count(count) + 1)
+    )
+
+
+def position_of(serial: str, drives: Iterable[ScaleModel]) -> int:
+    for position, drive in enumerate(drives):
+        if drive.serial == serial:
+            return position
+    raise UnknownDrive(serial)
+
+
+def backing_file(directory: Path, drive: ScaleModel) -> Path:
+    return directory / f"{drive.serial}.raw"
+
+
+def create_backing_files(directory: Path, drives: Iterable[ScaleModel]) -> None:
+    """Sparse files: what was never written takes no memory and reads as zeros, like a purged drive."""
+    for drive in drives:
+        with backing_file(directory, drive).open("xb") as file:
+            file.truncate(drive.size_bytes)
+
+
+def drive_argv(position: int, drive: ScaleModel, directory: Path) -> list[str]:
+    """QEMU arguments for one drive: file → limit → controller in a port of its own, so that it can be pulled."""
+    names = Names(position)
+    file = str(backing_file(directory, drive)).replace(",", ",,")
+    return [
+        # a power cut loses nothing that the drive had acknowledged: the file is in memory anyway
+        "-blockdev",
+        f"driver=file,node-name={names.file_node},filename={file},cache.no-flush=on,discard=unmap",
+        "-object",
+        f"throttle-group,id={names.limit},x-iops-total={drive.iops}",
+        "-blockdev",
+        f"driver=throttle,node-name={names.throttle_node},file={names.file_node},throttle-group={names.limit},"
+        "discard=unmap,detect-zeroes=unmap",
+        "-device",
+        f"pcie-root-port,id={names.port},chassis={position + 1},slot={position + 1},io-reserve=0",
+        "-device",
+        ",".join(f"{key}={value}" for key, value in device_properties(position, drive).items()),
+    ]
+
+
+def device_properties(position: int, drive: ScaleModel) -> dict[str, str]:
+    """The controller's properties, first its driver: for ``-device`` and for ``device_add``, which want the same."""
+    names = Names(position)
+    return {
+        "driver": "nvme",
+        "id": names.device,
+        "bus": names.port,
+        "drive": names.throttle_node,
+        "serial": drive.serial,
+    }
+
+
+def limits(iops: int) -> dict[str, int]:
+    """What ``qom-set`` gives a throttle group; only what is named changes."""
+    return {"iops-total": iops}

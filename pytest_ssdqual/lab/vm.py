@@ -1,0 +1,329 @@
+"""One virtual machine: values → QEMU's argv (pure); boot it, wait for it, hurt it, stop it."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from pytest_ssdqual.lab.host import Architecture, architecture, require, to_boot
+from pytest_ssdqual.lab.image import Image, Say
+from pytest_ssdqual.lab.media import (
+    Names,
+    ScaleModel,
+    backing_file,
+    create_backing_files,
+    device_properties,
+    drive_argv,
+    limits,
+    position_of,
+)
+from pytest_ssdqual.lab.qmp import Qmp, QmpError
+
+READY = b"ssdqual-lab: ready"
+_PREFIX = "ssdqual-lab-"
+
+
+class LabFailed(Exception):
+    """The virtual machine did not come up or went away; the message ends with its last console lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """All that OpenSSH needs to get into the guest; plain data, so that other processes can be told."""
+
+    host: str
+    port: int
+    user: str
+    identity: Path
+    #: Further arguments of ssh; nothing of the caller's own configuration takes part.
+    options: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return {**asdict(self), "identity": str(self.identity), "options": list(self.options)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, object]) -> Self:
+        options = data["options"]
+        if not isinstance(options, list):
+            raise TypeError("options: a list is wanted")
+        return cls(
+            host=str(data["host"]),
+            port=int(str(data["port"])),
+            user=str(data["user"]),
+            identity=Path(str(data["identity"])),
+            options=tuple(str(option) for option in options),
+        )
+
+    def argv(self, *command: str) -> list[str]:
+        """An ssh command line."""
+        place = ["-p", str(self.port), "-i", str(self.identity), f"{self.user}@{self.host}"]
+        return ["ssh", *self.options, *place, *command]
+
+
+SSH_OPTIONS = tuple(
+    "-F none -o UserKnownHostsFile=/dev/null -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=no "
+    "-o LogLevel=ERROR -o IdentitiesOnly=yes -o IdentityAgent=none -o PreferredAuthentications=publickey "
+    "-o KexAlgorithms=curve25519-sha256".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What QEMU is asked to emulate."""
+
+    architecture: Architecture
+    image: Image
+    #: ``kvm`` or ``tcg``.
+    accelerator: str
+    #: Of the virtual machine's own: sockets, console, drives.
+    directory: Path
+    #: The public key that the guest lets in, without the type in front.
+    key: str
+    drives: tuple[ScaleModel, ...]
+    #: On 127.0.0.1; 0 lets the host choose a free one.
+    ssh_port: int = 0
+    memory_mib: int = 1024
+    cpus: int = 2
+
+
+def qemu_argv(hardware: Hardware) -> list[str]:
+    """The whole command line; reads like a manual page."""
+    row = hardware.architecture
+    directory = str(hardware.directory).replace(",", ",,")
+    accelerator = "tcg,thread=multi" if hardware.accelerator == "tcg" else hardware.accelerator
+    # fmt: off
+    argv = [
+        row.qemu, "-nodefaults", "-no-user-config", "-display", "none",
+        "-machine", row.machine, "-accel", accelerator, "-cpu", "max",
+        "-smp", str(hardware.cpus), "-m", f"{hardware.memory_mib}M",
+        # a guest that panics ends the emulation instead of starting over
+        "-no-reboot",
+
+        "-kernel", str(hardware.image.kernel), "-initrd", str(hardware.image.initrd),
+        "-append", kernel_arguments(row, hardware.key),
+
+        "-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console",
+        "-chardev", f"socket,id=qmp,path={directory}/qmp,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
+
+        # restrict: the guest reaches nothing, it is only reached
+        "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{hardware.ssh_port}-:22",
+        "-device", "virtio-net-pci,netdev=net,romfile=",
+    ]
+    # fmt: on
+    for position, drive in enumerate(hardware.drives):
+        argv += drive_argv(position, drive, hardware.directory)
+    return argv
+
+
+def kernel_arguments(row: Architecture, key: str) -> str:
+    # panic=-1: reboot at once, which -no-reboot makes the end of QEMU.
+    # The rest saves seconds of an emulated boot: no clock calibration, no mitigations, no watchdogs.
+    return (
+        f"console={row.console} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "
+        f"raid=noautodetect random.trust_cpu=on rdinit=/init ssdqual.key={key}"
+    )
+
+
+class Vm:
+    """A running virtual machine; made by ``boot``."""
+
+    def __init__(self, hardware: Hardware, identity: Path) -> None:
+        self._hardware = hardware
+        self._identity = identity
+        self._process: subprocess.Popen[bytes] | None = None
+        self._qmp: Qmp | None = None
+
+    @property
+    def drives(self) -> tuple[ScaleModel, ...]:
+        return self._hardware.drives
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def ssh(self) -> Reach:
+        return Reach("127.0.0.1", self._hardware.ssh_port, "root", self._identity, SSH_OPTIONS)
+
+    def backing_file(self, serial: str) -> Path:
+        """The drive's content on the host; to be changed only while the guest does not use the drive."""
+        return backing_file(self._hardware.directory, self._drive(serial)[1])
+
+    def set_iops(self, serial: str, iops: int) -> None:
+        """Make a drive faster or slower from now on."""
+        position, _ = self._drive(serial)
+        path = Names(position).limit_path
+        self._ask("qom-set", path=path, property="limits", value=limits(iops))
+
+    def pull(self, serial: str, deadline_s: float = 30.0) -> None:
+        """Take a drive out of the running machine; returns when the guest has let go of it."""
+        device = Names(self._drive(serial)[0]).device
+        self._ask("device_del", id=device)
+        self._monitor().wait_event("DEVICE_DELETED", deadline_s, device=device)
+
+    def plug(self, serial: str) -> None:
+        """Put a pulled drive in again, with what was on it."""
+        position, drive = self._drive(serial)
+        self._ask("device_add", **device_properties(position, drive))
+
+    def pause(self) -> None:
+        """Freeze the machine."""
+        self._ask("stop")
+
+    def cont(self) -> None:
+        self._ask("cont")
+
+    def reset(self, deadline_s: float = 60.0) -> None:
+        """Push the reset button; returns when the machine is ready again."""
+        seen = self._console().count(READY)
+        self._ask("set-action", reboot="reset")
+        self._ask("system_reset")
+        self._monitor().wait_event("RESET", 10.0)
+        self._ask("set-action", reboot="shutdown")
+        self._await_ready(seen + 1, deadline_s)
+
+    def power_cut(self) -> None:
+        """Take the power away; ``power_on`` boots again on the same drives."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._forget()
+
+    def power_on(self, deadline_s: float = 60.0) -> None:
+        """Start QEMU and return when the guest is ready; ``LabFailed`` otherwise."""
+        console = self._hardware.directory / "console"
+        console.unlink(missing_ok=True)
+        stderr = (self._hardware.directory / "stderr").open("wb")
+        with stderr:
+            argv = [*_die_with_parent(), *qemu_argv(self._hardware)]
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+        try:
+            self._await_ready(1, deadline_s)
+            self._hardware = replace(self._hardware, ssh_port=self._forwarded_port())
+        except BaseException:
+            self.power_cut()
+            raise
+
+    def stop(self) -> None:
+        """End the machine; nothing on the drives matters any more."""
+        self.power_cut()
+
+    def console_tail(self, lines: int = 20) -> str:
+        """The last lines of the serial console and of QEMU's own messages."""
+        stderr = self._hardware.directory / "stderr"
+        said = stderr.read_bytes() if stderr.exists() else b""
+        text = (self._console() + said).decode("utf-8", "backslashreplace")
+        return "\n".join(line.rstrip() for line in text.splitlines()[-lines:])
+
+    def _drive(self, serial: str) -> tuple[int, ScaleModel]:
+        position = position_of(serial, self._hardware.drives)
+        return position, self._hardware.drives[position]
+
+    def _console(self) -> bytes:
+        console = self._hardware.directory / "console"
+        return console.read_bytes() if console.exists() else b""
+
+    def _await_ready(self, count: int, deadline_s: float) -> None:
+        deadline = time.monotonic() + deadline_s
+        while self._console().count(READY) < count:
+            if self._process is None or self._process.poll() is not None:
+                raise LabFailed(f"QEMU ended while the lab was booting\n{self.console_tail()}")
+            if time.monotonic() > deadline:
+                raise LabFailed(f"the lab was not ready within {deadline_s:g} s\n{self.console_tail()}")
+            time.sleep(0.05)
+
+    def _forwarded_port(self) -> int:
+        table = str(self._ask("human-monitor-command", **{"command-line": "info usernet"}))
+        found = re.search(r"HOST_FORWARD\]\s+\d+\s+\S+\s+(\d+)", table)
+        if found is None:
+            raise LabFailed(f"QEMU forwards no port to the lab\n{table}")
+        return int(found[1])
+
+    def _monitor(self) -> Qmp:
+        if self._qmp is None:
+            self._qmp = Qmp(self._hardware.directory / "qmp")
+        return self._qmp
+
+    def _ask(self, command: str, **arguments: object) -> object:
+        try:
+            return self._monitor().execute(command, **arguments)
+        except QmpError as error:
+            raise LabFailed(f"{error}\n{self.console_tail()}") from error
+
+    def _forget(self) -> None:
+        if self._qmp is not None:
+            self._qmp.close()
+        self._process = self._qmp = None
+
+
+@contextmanager
+def boot(
+    image: Image, drives: Sequence[ScaleModel], *, accelerator: str, say: Say, deadline_s: float = 60.0
+) -> Iterator[Vm]:
+    """Boot a machine with these drives; it is gone, with all its files, when the block is left.
+
+    Call it from a thread that lives as long as the machine shall: QEMU is killed when that thread ends, which is
+    how it dies with a controller that is killed. Raises ``LabUnavailable`` or ``LabFailed``.
+    """
+    row = architecture()
+    require(to_boot(row))
+    with ExitStack() as stack:
+        directory = stack.enter_context(_own_directory(sum(drive.size_bytes for drive in drives)))
+        create_backing_files(directory, drives)
+        identity = directory / "identity"
+        key = _new_key(identity)
+        machine = Vm(Hardware(row, image, accelerator, directory, key, tuple(drives)), identity)
+        stack.callback(machine.stop)
+        say(f"the lab: booting {len(drives)} emulated drives ({accelerator})")
+        machine.power_on(deadline_s)
+        yield machine
+
+
+def _new_key(identity: Path) -> str:
+    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ssdqual-lab", "-f", str(identity)]
+    subprocess.run(argv, check=True, capture_output=True)
+    return identity.with_suffix(".pub").read_text(encoding="ascii").split()[1]
+
+
+def _die_with_parent() -> list[str]:
+    """A prefix that has the kernel end QEMU with us, however we end."""
+    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+
+
+@contextmanager
+def _own_directory(size_bytes: int) -> Iterator[Path]:
+    """A new directory in memory if there is room for full drives, else among the temporary files.
+
+    Whoever holds the lock on its file ``owner`` is alive; directories without a living owner are removed.
+    """
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > size_bytes + (64 << 20)
+    place = memory if roomy else Path(tempfile.gettempdir())
+    sweep(place)
+    directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    try:
+        with (directory / "owner").open("w") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def sweep(place: Path) -> None:
+    """Remove what killed controllers left."""
+    for directory in place.glob(f"{_PREFIX}*"):
+        try:
+            with (directory / "owner").open("r") as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory, ignore_errors=True)
+        except OSError:
+            continue

@@ -1,0 +1,83 @@
+"""Entry point of the pytest plugin: a table of contents of hooks. What they do is in the modules they name.
+
+Loaded in every pytest run of its environment, so it imports nothing heavy and does nothing without --ssd-devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.plugin import options
+from pytest_ssdqual.plugin.fixtures import array, family, geometry, run, sla, station, steady, sweep, workload
+from pytest_ssdqual.plugin.stash import QUALIFICATION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["array", "family", "geometry", "run", "sla", "station", "steady", "sweep", "workload"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.declare(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    from pytest_ssdqual.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in options.MARKERS:
+        config.addinivalue_line("markers", line)
+    if options.active(config):
+        from pytest_ssdqual.plugin import conduct
+
+        conduct.configure(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("array"):
+        from pytest_ssdqual.plugin import marks
+
+        qualification = metafunc.config.stash.get(QUALIFICATION, None)
+        marks.parametrize(metafunc, len(qualification.bay.drives) if qualification else None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if any(item.get_closest_marker("array") for item in items):
+        from pytest_ssdqual.plugin import conduct
+
+        conduct.arrange(config, items)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    if QUALIFICATION not in config.stash:
+        return []
+    from pytest_ssdqual.plugin import conduct
+
+    return conduct.header(config)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, start_path: Path, items: list[pytest.Item]) -> list[str]:
+    if QUALIFICATION not in config.stash:
+        return []
+    from pytest_ssdqual.plugin import conduct
+
+    return conduct.tell_plan(config, items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if QUALIFICATION in item.config.stash:
+        from pytest_ssdqual.plugin import outcome
+
+        outcome.shape(item, call, report, junit=item.config.stash[QUALIFICATION].settings.junit_properties)
+    return report

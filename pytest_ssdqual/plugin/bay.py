@@ -1,0 +1,159 @@
+"""From settings to a bay: a machine that answers, and the drives on it that the guard lets us destroy.
+
+Runs once, on the controller, before collection, so that whatever the user asked wrongly is one sentence and
+exit status 4, and nothing was touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.plugin.options import Devices, Settings
+from pytest_ssdqual.rig import hold, local, provenance, safety, ssh
+from pytest_ssdqual.rig.blockdev import Drive, expand, survey
+from pytest_ssdqual.rig.channel import Channel
+from pytest_ssdqual.rig.fio import features
+from pytest_ssdqual.rig.machine import Observer, RigError
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.lab.media import ScaleModel
+    from pytest_ssdqual.lab.vm import Reach
+
+
+@dataclass(frozen=True, slots=True)
+class Bay:
+    """A machine and its passed drives, as plain data: it also travels to xdist's workers."""
+
+    #: How the machine is reached: None for this one.
+    target: ssh.Target | None
+    drives: tuple[Drive, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    #: What the guard could not look at, and what it cleaned up; for people to read.
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def machine(self) -> str:
+        return "localhost" if self.target is None else self.target.name or self.target.destination
+
+    def connect(self, observer: Observer | None = None) -> Channel:
+        """A connection of our own to the machine."""
+        return local.connect(observer) if self.target is None else ssh.connect(self.target, observer)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain types for execnet."""
+        target = self.target and [self.target.destination, list(self.target.options), self.target.name]
+        return {
+            "target": target, "drives": [drive.to_json() for drive in self.drives], "facts": dict(self.facts),
+            "remarks": list(self.remarks),
+        }
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, object]) -> Bay:
+        """The inverse of ``to_json``."""
+        data: dict[str, list[object]] = dict(plain)  # type: ignore[arg-type]
+        target = data["target"] and ssh.Target(
+            str(data["target"][0]), tuple(map(str, data["target"][1])), str(data["target"][2])  # type: ignore[call-overload]
+        )
+        drives = tuple(Drive.from_json(each) for each in data["drives"])  # type: ignore[arg-type]
+        return cls(target or None, drives, dict(data["facts"]), tuple(map(str, data["remarks"])))  # type: ignore[arg-type]
+
+
+def open_bay(
+    settings: Settings,
+    stack: ExitStack,
+    ours: Callable[[], frozenset[str]],
+    refuse: Callable[[Drive], list[str]],
+    observer: Observer | None,
+    note: Callable[..., None],
+) -> tuple[Bay, Channel]:
+    """Reach the machine, find the drives, clear away what is left of our own earlier runs, ask the guard.
+
+    ``ours`` gives the UUIDs of arrays that earlier runs left behind, ``refuse`` a site's own reasons; what is
+    cleared away is told to ``note``. Whatever is opened goes onto ``stack``. ``pytest.UsageError`` with everything
+    that is wrong.
+    """
+    target, patterns = _where(settings, stack)
+    try:
+        channel = local.connect(observer) if target is None else ssh.connect(target, observer)
+        stack.callback(channel.close)
+        provenance.require_tools(channel)
+        features.probe(channel)
+        matches = expand(channel, patterns)
+        wanted = {match.kname for match in matches}
+        uuids = ours()
+        cleared = hold.clear_leftovers(channel, uuids, wanted, note) if uuids else ()
+        topology = survey(channel, wanted)
+        facts = provenance.facts(channel)
+    except (RigError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from error
+    refused = list(safety.refusals(topology, matches, settings.wipe, uuids))
+    known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
+    refused += [safety.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
+    if refused:
+        raise pytest.UsageError(safety.explain(refused))
+    if any(drive.transport == "nvme" for drive in known):
+        try:
+            provenance.require_tools(channel, provenance.NVME_TOOLS)
+        except RigError as error:
+            raise pytest.UsageError(str(error)) from error
+    if unequal := safety.unequal(known):
+        raise pytest.UsageError("these drives do not make one array: " + "; ".join(unequal))
+    remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
+    return Bay(target, tuple(known), facts, remarks), channel
+
+
+def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tuple[str, ...]]:
+    devices: Devices = settings.devices
+    if devices.lab is not None:
+        return _boot_lab(devices.lab, stack)
+    if devices.host is None:
+        return None, devices.patterns
+    options = ("-F", settings.ssh_config) if settings.ssh_config else ()
+    try:
+        return ssh.Target(devices.host, options), devices.patterns
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _boot_lab(count: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...]]:
+    from pytest_ssdqual import lab
+    from pytest_ssdqual.lab.host import LabUnavailable
+    from pytest_ssdqual.lab.vm import LabFailed
+
+    try:
+        booted = stack.enter_context(lab.start(count))
+    except (LabUnavailable, LabFailed) as error:
+        raise pytest.UsageError(str(error)) from error
+    return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",)
+
+
+def planned_bay(settings: Settings, stack: ExitStack, refuse: Callable[[Drive], list[str]]) -> Bay:
+    """The bay of a run that only collects: drives are looked at, but nothing is written down or cleared away.
+
+    A lab is not even booted: its drives are known. ``pytest.UsageError`` as ``open_bay``.
+    """
+    if settings.devices.lab is None:
+        return open_bay(settings, stack, frozenset, refuse, None, lambda *_, **__: None)[0]
+    from pytest_ssdqual.lab.media import shelf
+
+    return Bay(None, tuple(map(_imagined, shelf(settings.devices.lab))))
+
+
+def _imagined(model: ScaleModel) -> Drive:
+    return Drive(
+        path=f"/dev/lab/{model.serial}", kname=model.serial, model=model.MODEL, serial=model.serial, wwn=None,
+        firmware=None, size_bytes=model.size_bytes, logical_block_bytes=512, physical_block_bytes=512,
+        rotational=False, transport="nvme",
+    )  # fmt: skip
+
+
+def lab_target(reach: Reach) -> ssh.Target:
+    """How ``rig.ssh`` gets into the lab."""
+    return ssh.Target(
+        f"{reach.user}@{reach.host}", (*reach.options, "-p", str(reach.port), "-i", str(reach.identity)), name="lab"
+    )

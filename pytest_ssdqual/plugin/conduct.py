@@ -1,0 +1,114 @@
+"""What the hooks of ``plugin`` do in a run that has our tests: set up, arrange, tell, and end in order."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual.plugin import distribute, marks
+from pytest_ssdqual.plugin import plan as plans
+from pytest_ssdqual.plugin.progress import on_terminal
+from pytest_ssdqual.plugin.qualification import Qualification, begin, join
+from pytest_ssdqual.plugin.stash import QUALIFICATION
+from pytest_ssdqual.report import junit, terminal
+from pytest_ssdqual.report.evidence import Evidence, carried_by
+from pytest_ssdqual.report.plan_text import Plan, plan_lines
+
+
+def configure(config: pytest.Config) -> None:
+    """Begin the run on the controller, or join it on a worker."""
+    told = distribute.given(config)
+    run = join(config, told) if told is not None else begin(config)
+    if run is None:
+        return
+    config.stash[QUALIFICATION] = run
+    config.add_cleanup(run.stack.close)
+    if told is None:
+        distribute.register(config)
+        config.pluginmanager.register(Narrator(config, run), "ssdqual-narrator")
+
+
+def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order our tests by the plan; without drives, skip them with what to type."""
+    if QUALIFICATION in config.stash:
+        plans.order(items)
+        return
+    for item in filter(marks.needs_drives, items):
+        item.add_marker(pytest.mark.skip(reason=marks.NO_DRIVES))
+
+
+def header(config: pytest.Config) -> list[str]:
+    """What is tested, how, and where the evidence goes."""
+    run = config.stash[QUALIFICATION]
+    return terminal.header_lines(
+        terminal.Header(
+            models=tuple(drive.model for drive in run.bay.drives),
+            machine=run.bay.machine,
+            protocol=run.protocol.name,
+            acceptance=run.acceptance,
+            spec=run.spec.name,
+            run_folder=run.journal.path if run.journal else None,
+            remarks=run.bay.remarks,
+        )
+    )
+
+
+def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Arrays, workloads, time and bytes of what was collected; the progress line counts down its total."""
+    run = config.stash[QUALIFICATION]
+    wanted = plans.measurements(items)
+    if not wanted:
+        return []
+    drive_bytes = min(drive.size_bytes for drive in run.bay.drives)
+    plan: Plan = plans.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes)
+    narrator = config.pluginmanager.get_plugin("ssdqual-narrator")
+    if narrator:
+        narrator.progress.total_s = plan.seconds
+    return plan_lines(plan)
+
+
+class Narrator:
+    """On the controller: collects the evidence that reports carry, and tells it at the end."""
+
+    def __init__(self, config: pytest.Config, run: Qualification) -> None:
+        self._config = config
+        self._run = run
+        self._evidence: list[Evidence] = []
+        self.progress = on_terminal(config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.progress.idle()
+        for each in carried_by(report):
+            self._evidence.append(each)
+            record = {"test": report.nodeid, **each.to_record()}
+            if self._run.journal:
+                self._run.journal.note("verdict", **record)
+            self._config.hook.pytest_ssdqual_record(record=record)
+        if report.outcome == "failed" and report.when != "call" and self._run.journal:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            self._run.journal.note("error", test=report.nodeid, message=getattr(crash, "message", report.longreprtext))
+
+    @pytest.hookimpl
+    def pytest_sessionstart(self) -> None:
+        self.progress.__enter__()
+        self._config.add_cleanup(lambda: self.progress.__exit__(None, None, None))
+        bay = self._run.bay
+        if self._run.settings.junit_properties:
+            facts = {**bay.facts, "drives": " ".join(drive.identity for drive in bay.drives)}
+            facts |= {"machine": bay.machine, "spec": self._run.spec.key, "protocol": self._run.protocol.name}
+            junit.add_suite_properties(self._config, [(f"ssd.{name}", value) for name, value in facts.items()])
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        folder = self._run.journal.path if self._run.journal else None
+        terminal.write_table(
+            terminalreporter,
+            self._evidence,
+            width=terminalreporter._tw.fullwidth,
+            verbosity=self._config.get_verbosity(),
+            run_folder=folder,
+        )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self._run.finish(int(exitstatus))

@@ -1,0 +1,175 @@
+"""What the user may say: ``--ssd-*`` options and ``ssd_*`` ini values → one frozen ``Settings``, or a usage error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+#: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
+#: (/dev/disk/by-path names contain colons).
+DEVICES = re.compile(r"(?:(?P<host>(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.%]+\]|[^@/:\[\]]+)):)?(?P<patterns>/.*)", re.DOTALL)
+LAB = re.compile(r"lab(?::(?P<count>.*))?")
+#: Each line is what ``pytest --markers`` prints.
+MARKERS = (
+    "array(level, widths=None): the test needs arrays of this RAID level (drive, raid0, raid1, raid5, raid6, raid10), "
+    "of every possible width up to the number of drives given, or of these widths",
+    "workload(*workloads): the test is run once for each of these pytest_ssdqual.Workload",
+    "lab: the test boots the lab's virtual machine (deselect with -m 'not lab')",
+)
+#: Drives of a lab whose number is not said.
+LAB_DRIVES = 8
+#: Without --ssd-protocol: what may decide about a product, and what a rehearsal can afford.
+DEFAULT_PROTOCOL, LAB_PROTOCOL = "intel", "quick"
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Where the drives are: ``lab`` with a count, or patterns on a host (None: this computer)."""
+
+    lab: int | None = None
+    host: str | None = None
+    patterns: tuple[str, ...] = ()
+
+    @property
+    def machine(self) -> str:
+        """How messages name it."""
+        return "lab" if self.lab is not None else self.host or "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every choice of the user, checked as far as it can be without touching a machine."""
+
+    devices: Devices
+    spec: str | None
+    protocol: str
+    wipe: frozenset[str]
+    run_root: Path
+    ssh_config: str | None
+    inconclusive: str
+    junit_properties: bool
+
+
+def declare(parser: pytest.Parser) -> None:
+    """Options and ini values; must have no effect beyond that."""
+    group = parser.getgroup("ssdqual", "storage qualification")
+    group.addoption(
+        "--ssd-devices", action="append", default=[], metavar="WHERE", dest="ssd_devices",
+        help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
+        "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N] for N emulated drives in a VM; may repeat",
+    )
+    group.addoption(
+        "--ssd-spec", metavar="SPEC", dest="ssd_spec",
+        help="The promises to judge by: a TOML file or a shipped data sheet; default: found by the drives' model",
+    )
+    group.addoption(
+        "--ssd-protocol", metavar="PROTOCOL", dest="ssd_protocol",
+        help="How to condition and measure: intel, quick (not for acceptance) or a TOML file; "
+        f"default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+    )
+    group.addoption(
+        "--ssd-wipe", action="append", default=[], metavar="SERIAL[,SERIAL...]", dest="ssd_wipe",
+        help="Consent to destroy these drives although they carry a partition table, file system or RAID signature",
+    )
+    group.addoption(
+        "--ssd-run-dir", metavar="DIR", dest="ssd_run_dir",
+        help="Where run folders are kept; default: ssdqual-runs in the root directory",
+    )
+    group.addoption(
+        "--ssd-ssh-config", metavar="FILE", dest="ssd_ssh_config",
+        help="OpenSSH configuration file to use instead of the user's own",
+    )
+    parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
+    parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
+    parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
+    parser.addini(
+        "ssd_inconclusive", "How a verdict that could not be reached is reported: error (default) or skip",
+        type="string", default="error",
+    )
+    parser.addini(
+        "ssd_junit_properties", "Write evidence as JUnit properties (off for consumers that check the Jenkins schema)",
+        type="bool", default=True,
+    )
+
+
+def read(config: pytest.Config) -> Settings | None:
+    """The settings, or None if this run has nothing to do with drives; ``pytest.UsageError`` if they make no sense."""
+    given = config.getoption("ssd_devices")
+    if not given:
+        for name in ("ssd_wipe", "ssd_spec", "ssd_protocol"):
+            if config.getoption(name):
+                option = "--" + name.replace("_", "-")
+                raise pytest.UsageError(f"{option} needs --ssd-devices: say which drives it is about")
+        return None
+    devices = merge([parse_devices(text) for text in given])
+    inconclusive = config.getini("ssd_inconclusive")
+    if inconclusive not in ("error", "skip"):
+        raise pytest.UsageError(f"ssd_inconclusive must be error or skip, not {inconclusive!r}")
+    default = LAB_PROTOCOL if devices.lab is not None else DEFAULT_PROTOCOL
+    run_dir = config.getoption("ssd_run_dir") or config.getini("ssd_run_dir") or "ssdqual-runs"
+    return Settings(
+        devices=devices,
+        spec=config.getoption("ssd_spec") or config.getini("ssd_spec") or None,
+        protocol=config.getoption("ssd_protocol") or config.getini("ssd_protocol") or default,
+        wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in text.split(",") if serial),
+        run_root=config.rootpath / run_dir,
+        ssh_config=config.getoption("ssd_ssh_config"),
+        inconclusive=inconclusive,
+        junit_properties=config.getini("ssd_junit_properties"),
+    )
+
+
+def parse_devices(text: str) -> Devices:
+    """One ``--ssd-devices`` value; ``pytest.UsageError`` with what to write instead."""
+    if lab := LAB.fullmatch(text):
+        return Devices(lab=_lab_count(lab["count"]))
+    match = DEVICES.fullmatch(text)
+    patterns = tuple(pattern for pattern in match["patterns"].split(",") if pattern) if match else ()
+    if not match or not all(pattern.startswith("/") for pattern in patterns):
+        raise pytest.UsageError(
+            f"--ssd-devices={text}: write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin with /dev/, "
+            f"or lab[:N]"
+        )
+    host = match["host"]
+    if host and (host.startswith("-") or not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", host)):
+        raise pytest.UsageError(f"--ssd-devices={text}: {host!r} is not a host name")
+    return Devices(host=host, patterns=patterns)
+
+
+def merge(given: list[Devices]) -> Devices:
+    """Patterns of one machine extend one pool; ``pytest.UsageError`` for a second machine."""
+    machines = sorted({each.machine for each in given})
+    if len(machines) > 1:
+        raise pytest.UsageError(
+            f"--ssd-devices names drives of {len(machines)} machines ({', '.join(machines)}): "
+            f"run pytest once for each of them"
+        )
+    if given[0].lab is not None and len(given) > 1:
+        raise pytest.UsageError("--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8")
+    return Devices(given[0].lab, given[0].host, tuple(pattern for each in given for pattern in each.patterns))
+
+
+def _lab_count(text: str | None) -> int:
+    from pytest_ssdqual.lab.media import check_count
+
+    if text is None:
+        return LAB_DRIVES
+    try:
+        count = int(text)
+    except ValueError:
+        raise pytest.UsageError(f"--ssd-devices=lab:{text}: write lab:N with a number of drives, e.g. lab:8") from None
+    try:
+        check_count(count)
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-devices=lab:{text}: {error}") from None
+    return count
+
+
+def active(config: pytest.Config) -> bool:
+    """Whether this run has drives and will use them; ``--help`` and its kin must not boot a lab."""
+    asked = config.option
+    idle = (asked.help, asked.version, asked.markers, asked.showfixtures, getattr(asked, "show_fixtures_per_test", False))
+    return not any(idle) and (bool(asked.ssd_devices) or bool(asked.ssd_wipe or asked.ssd_spec or asked.ssd_protocol))

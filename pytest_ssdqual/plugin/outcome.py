@@ -1,0 +1,47 @@
+"""What a report says: a broken rig is an error in one sentence, a broken promise a failure in one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual.plugin.stash import EVIDENCE
+from pytest_ssdqual.report.evidence import attach
+from pytest_ssdqual.report.junit import properties, section
+from pytest_ssdqual.rig.machine import MachineLost, RigError
+
+
+def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
+    """Give a report of one of our tests its final form; ``junit``: with properties."""
+    evidence = item.stash.get(EVIDENCE, [])
+    if report.when == "call" and evidence:
+        attach(report, evidence)
+        if junit:
+            report.user_properties += properties(evidence)
+    if call.excinfo is None or report.outcome != "failed":
+        return
+    if isinstance(call.excinfo.value, RigError):
+        _as_error(item, call.excinfo, report)
+    elif report.when == "call" and (failed := [each for each in evidence if each.outcome == "fail"]):
+        _say(report, failed[-1].sentence)
+        add_section = getattr(report.longrepr, "addsection", None)
+        if add_section is not None:
+            add_section("evidence", section(evidence))
+
+
+def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport) -> None:
+    if isinstance(caught.value, MachineLost):
+        # Nothing else can be measured; what is left is not attempted, and JUnit is still written.
+        item.session.shouldstop = str(caught.value)
+    if report.when == "call":
+        # pytest calls it an error only outside of the call phase; JUnit then writes <error>.
+        report.when = "setup"
+    if item.config.get_verbosity() < 2:
+        report.longrepr = caught.getrepr(style="value")
+    _say(report, str(caught.value))
+
+
+def _say(report: pytest.TestReport, sentence: str) -> None:
+    """Let the short summary and JUnit's message begin with the sentence itself."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = sentence

@@ -1,0 +1,39 @@
+"""Where the line of live progress is written: pytest's own terminal, past its capturing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+import pytest
+
+from pytest_ssdqual.report.progress import Progress
+
+
+def on_terminal(config: pytest.Config) -> Progress:
+    """A progress line for this run; one that writes nowhere if there is no terminal reporter, or with ``-q``."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or config.get_verbosity() < 0:
+        return Progress(_nowhere(), terminal=False)
+    stream = _uncaptured(config)
+    return Progress(
+        stream, terminal=stream.isatty(), width=reporter._tw.fullwidth, fresh_line=reporter.ensure_newline
+    )
+
+
+def _uncaptured(config: pytest.Config) -> TextIO:
+    """Standard output as it was before pytest replaced it, to be written from any thread and at any moment.
+
+    pytest has a public way only for the main thread between two captures; with ``--capture=fd`` the original is the
+    descriptor that its capture saved, otherwise it is Python's own.
+    """
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    saved = getattr(getattr(getattr(capture, "_global_capturing", None), "out", None), "targetfd_save", None)
+    if isinstance(saved, int):
+        return os.fdopen(os.dup(saved), "w", encoding="utf-8", errors="backslashreplace")
+    return sys.__stdout__ or _nowhere()
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (closed with the process)

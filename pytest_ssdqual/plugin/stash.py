@@ -1,0 +1,16 @@
+"""Keys of what the plugin keeps on pytest's own objects; apart, so that finding them imports nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.qualification import Qualification
+    from pytest_ssdqual.report.evidence import Evidence
+
+#: On ``config``: the run, if it has drives.
+QUALIFICATION = pytest.StashKey["Qualification"]()
+#: On an item: evidence of the verdicts that its test has asked for so far.
+EVIDENCE = pytest.StashKey["list[Evidence]"]()

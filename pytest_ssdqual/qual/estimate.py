@@ -1,0 +1,142 @@
+"""A number with its interval: means from rounds, quantiles from histograms.
+
+Single I/Os and single seconds are not independent: a million I/Os share a dozen garbage-collection
+events, and an interval computed from their number is far too narrow. The unit of evidence is the round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from statistics import fmean, stdev
+
+from pytest_ssdqual.qual.histogram import Bucket, LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.units import Unit, format_range, format_value
+
+#: I/Os that must lie beyond a quantile before we name it: fewer, and one event moves it.
+TAIL_IOS = 10
+
+CONFIDENCE = 0.95
+
+
+class TooFew(ValueError):
+    """There is not enough data for the number asked for; the sentence says how much it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number, the interval that should hold the truth, and how many observations it rests on."""
+
+    value: float
+    low: float
+    #: May be infinite, when a latency lies in fio's last bucket.
+    high: float
+    n: int
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"{self.value} is not between {self.low} and {self.high}")
+
+    def __str__(self) -> str:
+        return f"{format_value(self.value, self.unit)} ({format_range(self.low, self.high, self.unit)})"
+
+    def to_record(self) -> dict[str, object]:
+        """Plain data in base units; an unbounded end is None, because JSON has no infinity."""
+        low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
+        return {"value": self.value, "low": low, "high": high, "n": self.n, "unit": self.unit.value}
+
+
+@lru_cache(maxsize=256)
+def student_t(confidence: float, degrees: int) -> float:
+    """How many standard errors to either side hold ``confidence`` of Student's t distribution."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, (1 + confidence) / 2))
+
+
+def mean_of_rounds(values: Sequence[float], unit: Unit, confidence: float = CONFIDENCE) -> Estimate:
+    """Mean of round means with Student's interval (non-overlapping batch means).
+
+    Rounds have to be long against the drive's own rhythm for this to hold; ``TooFew`` below two.
+    """
+    if len(values) < 2:
+        raise TooFew(f"an interval needs at least 2 rounds, there are {len(values)}")
+    mean = fmean(values)
+    half = student_t(confidence, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return Estimate(mean, mean - half, mean + half, len(values), unit)
+
+
+def quantile_of(histogram: LatencyHistogram, q: float) -> Estimate:
+    """A latency quantile with the resolution of fio's buckets as its interval.
+
+    That is what the *reading* may be off; how much the drive itself varies is only in
+    ``quantile_of_rounds``. ``TooFew`` unless ``TAIL_IOS`` I/Os lie beyond the quantile.
+    """
+    bucket = _quantile_bucket(histogram, q)
+    high = math.inf if bucket.is_last else float(bucket.high_ns)
+    return Estimate(bucket.value_ns, bucket.low_ns, high, histogram.total, Unit.NANOSECONDS)
+
+
+def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, confidence: float = CONFIDENCE) -> Estimate:
+    """A latency quantile whose interval covers how it varied from round to round.
+
+    The quantile is at most X exactly when the share of I/Os slower than X is at most 1 - q, and a share
+    is a ratio estimator over rounds: r = Σk/Σn, its standard error from the residuals k_j - r·n_j. The
+    interval holds every bucket edge X for which that share cannot be told from 1 - q, and at least the
+    quantile's own bucket. ``n`` counts I/Os. ``TooFew`` below two rounds or ``TAIL_IOS`` I/Os beyond q.
+    """
+    if len(rounds) < 2:
+        raise TooFew(f"an interval needs at least 2 rounds, there are {len(rounds)}")
+    merged = LatencyHistogram.merged(rounds)
+    bucket = _quantile_bucket(merged, q)
+    factor = student_t(confidence, len(rounds) - 1)
+    values = [value_ns for value_ns, _ in merged.bins]
+    low_ns, high_ns = bucket.low_ns, bucket.high_ns
+    # Upwards from the quantile until the share beyond the edge is surely small, downwards until it is surely large.
+    slower = _slower_than(values, rounds)
+    start = values.index(bucket.value_ns)
+    for index in range(start, len(values)):
+        high_ns = bucket_of(values[index]).high_ns
+        share, error = _ratio(slower[index + 1], rounds)
+        if share + factor * error <= 1 - q:
+            break
+    for index in range(start, -1, -1):
+        low_ns = bucket_of(values[index]).low_ns
+        share, error = _ratio(slower[index], rounds)
+        if share - factor * error > 1 - q:
+            break
+    unbounded = high_ns >= bucket_of(values[-1]).high_ns and bucket_of(values[-1]).is_last
+    high = math.inf if unbounded else float(high_ns)
+    return Estimate(bucket.value_ns, low_ns, high, merged.total, Unit.NANOSECONDS)
+
+
+def _quantile_bucket(histogram: LatencyHistogram, q: float) -> Bucket:
+    if not 0 < q < 1:
+        raise ValueError(f"a quantile is between 0 and 1, not {q}")
+    # 1 - 0.99 is a little more than 0.01: a thousand I/Os are enough for p99.
+    needed = math.ceil(TAIL_IOS / (1 - q) * (1 - 1e-9))
+    if histogram.total < needed:
+        raise TooFew(f"p{100 * q:g} needs {needed:,} I/Os, there are {histogram.total:,}")
+    return histogram.quantile(q)
+
+
+def _slower_than(values: Sequence[int], rounds: Sequence[LatencyHistogram]) -> list[tuple[int, ...]]:
+    """For each index into ``values``: I/Os of each round in that bucket or a slower one; then a row of zeros."""
+    columns = []
+    for each in rounds:
+        counts = dict(each.bins)
+        from_slowest = accumulate((counts.get(value_ns, 0) for value_ns in reversed(values)), initial=0)
+        columns.append(list(from_slowest)[::-1])
+    return list(zip(*columns, strict=True))
+
+
+def _ratio(events: Sequence[int], rounds: Sequence[LatencyHistogram]) -> tuple[float, float]:
+    """Σk/Σn over rounds, and its standard error."""
+    totals = [each.total for each in rounds]
+    share = sum(events) / sum(totals)
+    residuals = [k - share * n for k, n in zip(events, totals, strict=True)]
+    return share, stdev(residuals) / fmean(totals) / math.sqrt(len(rounds))

@@ -1,0 +1,239 @@
+"""What was measured: per-interval counts and latency histograms of one workload on one array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.units import Unit, format_latency, format_value
+from pytest_ssdqual.qual.workload import Workload
+
+#: Status documents come a few milliseconds early or late.
+JITTER_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What happened between two status documents of one fio process, all jobs together.
+
+    ``start_s`` counts from the start of the process; ``seconds`` is the interval's real length, which
+    after a stall is longer than asked (so: resample by time, never by index).
+    """
+
+    start_s: float
+    seconds: float
+    read_ios: int
+    write_ios: int
+    read_bytes: int
+    write_bytes: int
+    read_latency: LatencyHistogram
+    write_latency: LatencyHistogram
+
+    @property
+    def ios(self) -> int:
+        return self.read_ios + self.write_ios
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.seconds
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        """Reads and writes together."""
+        return self.read_latency + self.write_latency
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run:
+    """One fio process: one workload on one array, from its start, ramp included.
+
+    Rates and latencies are those of ``counted``: the intervals inside the window. Raw numbers only;
+    whether they may be believed is ``validity``'s question.
+    """
+
+    workload: Workload
+    geometry: Geometry
+    #: Serial numbers.
+    members: tuple[str, ...]
+    #: In order of time; an interval may be longer than the others, and there may be gaps.
+    intervals: tuple[Interval, ...]
+    ramp_s: float
+    window_s: float
+    #: Into how many rounds of equal length the window is cut.
+    rounds: int
+    #: Name of the raw output in the run folder.
+    raw: str
+    #: Share of the machine's CPU time in use during the window, 0…1, where known.
+    cpu_busy: float | None = None
+
+    def __repr__(self) -> str:
+        if not self.latency:
+            return f"<Run {self.geometry} {self.workload}: no I/O>"
+        mean = format_latency(self.mean_latency_ns)
+        return f"<Run {self.geometry} {self.workload}: {format_value(self.iops, Unit.IOPS)}, mean {mean}, {self.raw}>"
+
+    @property
+    def counted(self) -> tuple[Interval, ...]:
+        """The intervals of the window.
+
+        It begins with the interval during which the ramp ends, because fio's first status document may come at
+        any moment of its first second and the window must not be short for that.
+        """
+        first = self.ramp_s + JITTER_S
+        whole = [interval for interval in self.intervals if interval.end_s > first]
+        last = whole[0].start_s + self.window_s - JITTER_S if whole else 0.0
+        return tuple(interval for interval in whole if interval.start_s < last)
+
+    @property
+    def seconds(self) -> float:
+        """Time that was counted."""
+        return sum(interval.seconds for interval in self.counted)
+
+    @property
+    def ios(self) -> int:
+        return sum(interval.ios for interval in self.counted)
+
+    @property
+    def read_iops(self) -> float:
+        return self._per_second(sum(interval.read_ios for interval in self.counted))
+
+    @property
+    def write_iops(self) -> float:
+        return self._per_second(sum(interval.write_ios for interval in self.counted))
+
+    @property
+    def iops(self) -> float:
+        """Reads and writes; 0 when nothing was counted."""
+        return self._per_second(self.ios)
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self._per_second(sum(interval.read_bytes + interval.write_bytes for interval in self.counted))
+
+    @property
+    def bytes_written(self) -> int:
+        """By the whole process, ramp included: what wears the drives."""
+        return sum(interval.write_bytes for interval in self.intervals)
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        """Reads and writes of the window together."""
+        return LatencyHistogram.merged(chain.from_iterable(_both(interval) for interval in self.counted))
+
+    @property
+    def read_latency(self) -> LatencyHistogram:
+        return LatencyHistogram.merged(interval.read_latency for interval in self.counted)
+
+    @property
+    def write_latency(self) -> LatencyHistogram:
+        return LatencyHistogram.merged(interval.write_latency for interval in self.counted)
+
+    @property
+    def mean_latency_ns(self) -> float:
+        """Mean of all I/Os of the window, from bucket middles; ValueError when there were none."""
+        return self.latency.mean_ns
+
+    def round_iops(self) -> tuple[float, ...]:
+        """IOPS of each round of the window, resampled by time.
+
+        An interval that crosses rounds is shared out as if its I/Os were evenly spread over it. A round
+        is its I/Os over the time that was seen of it; 0 where nothing was seen.
+        """
+        counted = self.counted
+        if not counted:
+            return (0.0,) * self.rounds
+        begin, length = counted[0].start_s, self.window_s / self.rounds
+        rates = []
+        for index in range(self.rounds):
+            start, end = begin + index * length, begin + (index + 1) * length
+            overlaps = [max(0.0, min(end, each.end_s) - max(start, each.start_s)) for each in counted]
+            ios = sum(each.ios * part / each.seconds for each, part in zip(counted, overlaps, strict=True) if part)
+            seen_s = sum(overlaps)
+            rates.append(ios / seen_s if seen_s else 0.0)
+        return tuple(rates)
+
+    def round_latency(self) -> tuple[LatencyHistogram, ...]:
+        """Latencies of each round; an interval that crosses rounds goes whole where its middle lies."""
+        counted = self.counted
+        shares: list[list[LatencyHistogram]] = [[] for _ in range(self.rounds)]
+        for interval in counted:
+            middle_s = interval.start_s + interval.seconds / 2 - counted[0].start_s
+            index = int(middle_s / self.window_s * self.rounds)
+            shares[min(max(index, 0), self.rounds - 1)].extend(_both(interval))
+        return tuple(LatencyHistogram.merged(share) for share in shares)
+
+    def summary(self) -> dict[str, object]:
+        """The figures of the window as plain data, base units, for the record of a run."""
+        latency = self.latency
+        return {
+            "workload": str(self.workload),
+            "geometry": str(self.geometry),
+            "members": list(self.members),
+            "ramp_s": self.ramp_s,
+            "window_s": self.window_s,
+            "counted_s": self.seconds,
+            "ios": self.ios,
+            "iops": self.iops,
+            "read_iops": self.read_iops,
+            "write_iops": self.write_iops,
+            "bytes_per_s": self.bytes_per_s,
+            "mean_latency_ns": latency.mean_ns if latency else None,
+            "max_latency_ns": latency.max_ns if latency else None,
+            "round_iops": list(self.round_iops()),
+            "round_max_latency_ns": [each.max_ns if each else None for each in self.round_latency()],
+            "cpu_busy": self.cpu_busy,
+            "raw": self.raw,
+        }
+
+    def _per_second(self, count: int) -> float:
+        return count / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Measured:
+    """One or more runs of the same workload on the same array, judged together: their rounds are pooled."""
+
+    runs: tuple[Run, ...]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("nothing was measured")
+        if len({(run.workload, run.geometry) for run in self.runs}) > 1:
+            raise ValueError(f"these are not repeats of one measurement: {', '.join(map(repr, self.runs))}")
+
+    def __repr__(self) -> str:
+        rate = format_value(self.iops, Unit.IOPS)
+        return f"<Measured {self.geometry} {self.workload}: {rate}, {len(self.runs)} × {self.runs[0].rounds} rounds>"
+
+    @property
+    def workload(self) -> Workload:
+        return self.runs[0].workload
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.runs[0].geometry
+
+    @property
+    def iops(self) -> float:
+        """Of all counted I/Os over all counted time."""
+        seconds = sum(run.seconds for run in self.runs)
+        return sum(run.ios for run in self.runs) / seconds if seconds else 0.0
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        return LatencyHistogram.merged(run.latency for run in self.runs)
+
+    def round_iops(self) -> tuple[float, ...]:
+        return tuple(chain.from_iterable(run.round_iops() for run in self.runs))
+
+    def round_latency(self) -> tuple[LatencyHistogram, ...]:
+        return tuple(chain.from_iterable(run.round_latency() for run in self.runs))
+
+    def summary(self) -> dict[str, object]:
+        return {"iops": self.iops, "runs": [run.summary() for run in self.runs]}
+
+
+def _both(interval: Interval) -> tuple[LatencyHistogram, LatencyHistogram]:
+    return interval.read_latency, interval.write_latency

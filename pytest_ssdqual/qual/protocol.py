@@ -1,0 +1,104 @@
+"""How drives are conditioned and for how long they are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_ssdqual.qual import document
+
+FOLDER = "protocols"
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyRule:
+    """The SNIA PTS steady-state rule (SSS PTS 2.0.2): over the last ``window`` rounds
+
+    max - min <= ``range_percent`` of the average, and the rise or fall of the least-squares line inside
+    the window <= ``slope_percent`` of the average.
+    """
+
+    window: int = 5
+    range_percent: float = 20.0
+    slope_percent: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySettings:
+    """md settings that change performance; all are recorded with every run."""
+
+    chunk: str = "64k"
+    bitmap: str = "none"
+    stripe_cache_pages: int = 4096
+    group_threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One way of conditioning and measuring. Times are seconds, passes are whole user areas."""
+
+    name: str
+    #: Whether a verdict reached this way may be used to accept or reject a product.
+    acceptance: bool
+    #: Sequential write passes over the whole user area before anything is measured.
+    fill_passes: int
+    fill_bs: str
+    #: 100 % write before the first workload of a class (random, sequential), in steps of this length…
+    precondition_s: float
+    #: …until steady, and never longer than this in all.
+    precondition_limit_s: float
+    #: Head of every measurement that is run but not counted.
+    ramp_s: float
+    #: What is counted, cut into ``steady.window`` rounds of equal length.
+    window_s: float
+    #: How often each workload is measured; the repeats are judged together.
+    repeats: int
+    #: How often one measurement may be tried until its window is steady.
+    attempts: int
+    #: How members are purged before an array is built: ``format`` (NVMe Format where it reaches only the drive
+    #: itself, else discard) or ``discard`` (of the whole range).
+    purge: str = "format"
+    steady: SteadyRule = field(default_factory=SteadyRule)
+    array: ArraySettings = field(default_factory=ArraySettings)
+
+    @property
+    def round_s(self) -> float:
+        """Length of one round of the steady-state window."""
+        return self.window_s / self.steady.window
+
+
+class ProtocolError(document.DocumentError):
+    """A protocol that cannot be used."""
+
+
+def load(path_or_name: str | Path) -> Protocol:
+    """Read a protocol: the path of a TOML file, or the name of a shipped one. ``ProtocolError`` with every error."""
+    name, content = document.read(path_or_name, FOLDER, ProtocolError)
+    from pytest_ssdqual.qual.schema import ProtocolDocument
+
+    read = document.checked(ProtocolDocument, name, content, ProtocolError)
+    return Protocol(
+        name=name.removesuffix(".toml"),
+        acceptance=read.acceptance,
+        fill_passes=read.fill.passes,
+        fill_bs=read.fill.bs,
+        precondition_s=read.precondition.step,
+        precondition_limit_s=read.precondition.limit,
+        ramp_s=read.measure.ramp,
+        window_s=read.measure.window,
+        repeats=read.measure.repeats,
+        attempts=read.measure.attempts,
+        purge=read.purge,
+        steady=SteadyRule(read.steady.window, read.steady.range_percent, read.steady.slope_percent),
+        array=ArraySettings(
+            chunk=read.array.chunk,
+            bitmap=read.array.bitmap,
+            stripe_cache_pages=read.array.stripe_cache_pages,
+            group_threads=read.array.group_threads,
+        ),
+    )
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the protocols that come with the package."""
+    return document.shipped(FOLDER)

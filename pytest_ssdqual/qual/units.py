@@ -1,0 +1,177 @@
+"""Sizes, times and rates: read them from text, print them for people.
+
+Transfer sizes are binary (``4k`` = 4096, as fio's ``bs``), capacities and throughputs are decimal
+(``480 GB`` = 480·10⁹, as on every drive's label). ``KB`` could be either and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from decimal import Decimal
+from enum import StrEnum
+
+_NUMBER = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)\s*([^\s0-9].*?)?\s*", re.ASCII)
+#: Commas only where thousands are parted; "1,5" may be one and a half to its author.
+_GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})*(\.[0-9]+)?|[0-9]+(\.[0-9]+)?|\.[0-9]+", re.ASCII)
+
+_BINARY = {"k": 10, "m": 20, "g": 30, "t": 40}
+_DECIMAL = {"mb": 6, "gb": 9, "tb": 12}
+_NS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,  # U+03BC, what some keyboards and data sheets give instead of U+00B5
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
+
+
+class Unit(StrEnum):
+    """What the number of an estimate or a limit counts."""
+
+    IOPS = "IOPS"
+    NANOSECONDS = "ns"
+    BYTES_PER_SECOND = "B/s"
+    RATIO = "ratio"
+    PERCENT = "%"
+
+
+def parse_number(text: str) -> tuple[Decimal, str]:
+    """Split ``"11,500 IOPS"`` into its number and its unit (empty when there is none).
+
+    Raises ValueError when the text does not begin with a plain non-negative number.
+    """
+    found = _NUMBER.fullmatch(text)
+    if not found or not _GROUPED.fullmatch(found[1]):
+        raise ValueError(f"{text!r} is not a number with a unit")
+    return Decimal(found[1].replace(",", "")), found[2] or ""
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``4k``, ``128KiB``, ``1m``, ``512`` (binary) or ``480 GB`` (decimal); ValueError otherwise."""
+    example = 'write e.g. "4k", "128KiB" or "480 GB"'
+    try:
+        number, unit = parse_number(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a size; {example}") from None
+    unit = unit.lower()
+    if unit == "kb":
+        raise ValueError(f'{text!r} is 1000 or 1024 bytes a piece; write "KiB" or "k" for 1024')
+    if unit in ("", "b"):
+        factor = 1
+    elif unit.removesuffix("ib") in _BINARY:
+        factor = 1 << _BINARY[unit.removesuffix("ib")]
+    elif unit in _DECIMAL:
+        factor = int(10 ** _DECIMAL[unit])
+    else:
+        raise ValueError(f"{text!r} is not a size; {example}")
+    size = number * factor
+    if size != int(size) or size < 1:
+        raise ValueError(f"{text!r} is not a whole, positive number of bytes")
+    return int(size)
+
+
+def format_size(size: int) -> str:
+    """The one spelling of a transfer size, fio's: ``4k``, ``1m``, ``512``. ``parse_size`` reads it back exactly."""
+    for suffix, bits in reversed(_BINARY.items()):
+        if size and size % (1 << bits) == 0:
+            return f"{size >> bits}{suffix}"
+    return str(size)
+
+
+def format_capacity(size: int) -> str:
+    """Decimal, three digits, as on the label: ``480 GB``."""
+    return _scaled(size, 1000, ("B", "kB", "MB", "GB", "TB", "PB"))
+
+
+def _parse_time_ns(text: str, kind: str, example: str) -> Decimal:
+    try:
+        number, unit = parse_number(text)
+    except ValueError:
+        raise ValueError(f'"{text}" is not a {kind}; write e.g. {example}') from None
+    if unit not in _NS:
+        raise ValueError(f'"{text}" is not a {kind}; write e.g. {example}')
+    return number * _NS[unit]
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``12m``, ``10s``, ``1.5h``, ``5 min``, ``200us``; ValueError without a unit or with another."""
+    return float(_parse_time_ns(text, "duration", '"10 s", "12 min" or "2 h"') / 10**9)
+
+
+def parse_latency(text: str) -> int:
+    """Whole nanoseconds of ``1.4 ms``, ``200us``; ValueError when the text is no latency or is zero."""
+    latency_ns = round(_parse_time_ns(text, "latency", '"1.4 ms"'))
+    if latency_ns < 1:
+        raise ValueError(f'"{text}" is no latency that can be kept; it must be above zero')
+    return latency_ns
+
+
+def parse_throughput(text: str) -> int:
+    """Bytes per second of ``450 MB/s`` (decimal) or ``430 MiB/s``; ValueError otherwise."""
+    if text.endswith("/s"):
+        with contextlib.suppress(ValueError):
+            return parse_size(text.removesuffix("/s"))
+    raise ValueError(f'"{text}" is not a throughput; write e.g. "450 MB/s"')
+
+
+def format_duration(seconds: float) -> str:
+    """``200 µs``, ``10 s``, ``12 min``, ``2 h``; three digits."""
+    if seconds < 1:
+        return format_latency(seconds * 1e9)
+    for unit, length, until in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172800)):
+        if seconds < until:
+            return f"{_digits(seconds / length)} {unit}"
+    return f"{_digits(seconds / 86400)} d"
+
+
+def format_latency(latency_ns: float) -> str:
+    """``812 µs``, ``1.42 ms``, ``2.1 s``; three digits."""
+    return _scaled(latency_ns, 1000, ("ns", "µs", "ms", "s"))
+
+
+def format_value(value: float, unit: Unit) -> str:
+    """A number as people read it: ``9,412 IOPS``, ``1.42 ms``, ``98.7 %``, ``1.35 ×``, ``450 MB/s``."""
+    if unit is Unit.NANOSECONDS:
+        return format_latency(value)
+    if unit is Unit.BYTES_PER_SECOND:
+        return _scaled(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
+    if unit is Unit.PERCENT:
+        return f"{value:.1f} %" if math.isfinite(value) else "∞ %"
+    if unit is Unit.RATIO:
+        return f"{value:.3g} ×" if abs(value) >= 10 else f"{value:.2f} ×"
+    return f"{_digits(value)} IOPS"
+
+
+def format_range(low: float, high: float, unit: Unit) -> str:
+    """An interval with its unit once where both ends share it: ``810…818 µs``, ``0.98…1.2 ms``."""
+    first, last = format_value(low, unit), format_value(high, unit)
+    number, _, name = first.rpartition(" ")
+    return f"{number}…{last}" if last.endswith(f" {name}") else f"{first}…{last}"
+
+
+def _scaled(value: float, base: int, names: tuple[str, ...]) -> str:
+    if not math.isfinite(value):
+        return f"∞ {names[-1]}"
+    step = 0
+    # 999.6 prints as 1000 with three digits: take the next name before that happens.
+    while abs(value) >= base - 0.5 and step < len(names) - 1:
+        value /= base
+        step += 1
+    return f"{_digits(value)} {names[step]}"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, all digits of a larger whole, and no trailing zeros after a point."""
+    if not math.isfinite(value):
+        return "∞"
+    if abs(value) >= 99.95:
+        return f"{value:,.0f}"
+    text = f"{value:.{2 if abs(value) < 9.995 else 1}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

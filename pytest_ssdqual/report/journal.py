@@ -1,0 +1,258 @@
+"""The run folder: what a run leaves behind, written while it happens.
+
+The rule of the module: files are only added and lines only appended, by any number of processes at once, so that
+whatever was written before a crash or a full disk stays readable. What is in the folder: docs/run-folder.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+from pytest_ssdqual.rig.machine import Completed, RigError, utc_now
+
+#: Of a line in ``records.jsonl``; raised only when an old reader would misunderstand a new line.
+SCHEMA = 1
+RECORDS, TRANSCRIPT, MANIFEST, SUMS = "records.jsonl", "transcript.jsonl", "manifest.json", "SHA256SUMS"
+#: Output of a command up to this size is written into the transcript itself.
+INLINE_BYTES = 4096
+
+
+class JournalError(RigError):
+    """Evidence cannot be kept: the run folder is full, gone or not writable."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """One process's pen for a run folder. Threads may share it."""
+
+    path: Path
+    #: Tells the lines and files of several processes apart: ``main``, ``gw0``.
+    writer: str = "main"
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    #: Digest → the file a command's output was spilled to, so that ``keep`` need not store it twice.
+    _spilled: dict[str, Path] = field(default_factory=dict)
+    _pending: list[JournalError] = field(default_factory=list)
+
+    @classmethod
+    def create(cls, root: Path, run_id: str) -> Journal:
+        """A new run folder ``<utc>-<start of run_id>`` below ``root``; ``JournalError`` if that cannot be."""
+        short = re.sub(r"[^A-Za-z0-9]", "", run_id)[:8] or "run"
+        path = root / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{short}"
+        try:
+            path.mkdir(parents=True)
+            for folder in ("fio", "health", "transcript"):
+                (path / folder).mkdir()
+            for name in (RECORDS, TRANSCRIPT):
+                (path / name).touch()
+            _sync(path)
+            _sync(root)
+        except OSError as error:
+            _refuse(path, error)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path, writer: str = "main") -> Journal:
+        """A pen for a folder that another process created; ``JournalError`` if there is none."""
+        if not (path / RECORDS).is_file():
+            raise JournalError(f"{path} is not a run folder: it has no {RECORDS}")
+        return cls(path, writer)
+
+    def note(self, kind: str, **facts: object) -> None:
+        """Append one event to the record; it is on disk when this returns, or ``JournalError`` was raised."""
+        head = {"schema": SCHEMA, "kind": kind, "time": utc_now(), "writer": self.writer}
+        _append(self.path / RECORDS, {**head, **facts, **head}, durable=True)
+        self._raise_pending()
+
+    def keep(self, name: str, data: bytes, folder: str = "fio") -> str:
+        """Store raw evidence and return its name in the run folder.
+
+        A name that is taken gets a number (``run-2.json.gz``): repeats must not overwrite each other. Characters
+        that do not belong into a file name (serial numbers have blanks, models have slashes) become ``_``.
+        ``JournalError`` if it cannot be stored whole; then nothing of it is left.
+        """
+        path = _claim(self.path / folder, name)
+        spilled = self._spilled.pop(hashlib.sha256(data).hexdigest(), None)
+        if spilled is None or not _link(spilled, path):
+            _replace(path, data)
+        self._raise_pending()
+        return path.relative_to(self.path).as_posix()
+
+    def write_manifest(self, record: Mapping[str, object]) -> None:
+        """Write ``manifest.json`` anew; the old one stays until the new one is whole."""
+        text = json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        _replace(self.path / MANIFEST, text.encode("utf-8", "backslashreplace"))
+
+    def transcribe(self, machine_name: str) -> Callable[[Completed], None]:
+        """An observer that writes down every command run on this machine.
+
+        It never raises: it is called in the middle of clean-up too, where a full disk must not keep an array from
+        being stopped. The next ``note`` or ``keep`` raises what went wrong here.
+        """
+
+        def observe(completed: Completed) -> None:
+            try:
+                self._transcribe(machine_name, completed)
+            except JournalError as error:
+                self._pending.append(error)
+
+        return observe
+
+    def seal(self) -> None:
+        """Write ``SHA256SUMS`` over all files, for ``sha256sum --check``. The last thing done in a run folder."""
+        try:
+            every = (path for path in self.path.rglob("*") if path.is_file() and not path.name.startswith("."))
+            files = sorted(path for path in every if path != self.path / SUMS)
+            lines = [f"{_digest(path)}  {path.relative_to(self.path).as_posix()}\n" for path in files]
+        except OSError as error:
+            _refuse(self.path, error)
+        _replace(self.path / SUMS, "".join(lines).encode())
+
+    def _transcribe(self, machine_name: str, completed: Completed) -> None:
+        number = next(self._numbers)
+        line = {
+            "schema": SCHEMA,
+            "number": number,
+            "writer": self.writer,
+            "machine": machine_name,
+            "argv": list(completed.argv),
+            "status": completed.status,
+            "started": completed.started,
+            "elapsed_s": completed.elapsed_s,
+        }
+        for name, data in (("stdout", completed.stdout), ("stderr", completed.stderr)):
+            if len(data) <= INLINE_BYTES:
+                line[name] = data.decode("utf-8", "backslashreplace")
+            else:
+                line[f"{name}_file"] = self._spill(f"{self.writer}-{number}.{name.removeprefix('std')}", data)
+        _append(self.path / TRANSCRIPT, line, durable=False)
+
+    def _spill(self, name: str, data: bytes) -> str:
+        path = _claim(self.path / "transcript", name)
+        _replace(path, data)
+        self._spilled = {hashlib.sha256(data).hexdigest(): path}
+        return path.relative_to(self.path).as_posix()
+
+    def _raise_pending(self) -> None:
+        if self._pending:
+            first, self._pending = self._pending[0], []
+            raise first
+
+
+def _append(path: Path, record: Mapping[str, object], *, durable: bool) -> None:
+    """One line, in one write to a file opened for appending: lines of several processes never mix on a local disk.
+
+    A writer that died or met a full disk may have left half a line. It is ended first, so that it stays the only
+    one that is lost; two processes that both do so leave an empty line, which readers skip.
+    """
+    line = json.dumps(_plain(record), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    data = line.encode("utf-8", "backslashreplace")
+    try:
+        # Never created here: in a folder that was deleted or unmounted meanwhile, lines would go astray.
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            end = os.lseek(descriptor, 0, os.SEEK_END)
+            if end and os.pread(descriptor, 1, end - 1) != b"\n":
+                data = b"\n" + data
+            written = os.write(descriptor, data)
+            if written < len(data):  # a full disk takes what fits, and only the next write fails
+                os.write(descriptor, data[written:])
+                raise JournalError(f"{path} could not be written in one piece")
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        _refuse(path, error)
+
+
+def _claim(folder: Path, name: str) -> Path:
+    """A new empty file of this name, or of this name with a number; ours alone, whoever else is writing."""
+    name = re.sub(r"[^\w.,:+=-]|^[.-]", "_", name, flags=re.ASCII) or "_"
+    stem, dot, suffix = name.partition(".")
+    try:
+        folder.mkdir(exist_ok=True)
+        for number in itertools.count(1):
+            path = folder / (name if number == 1 else f"{stem}-{number}{dot}{suffix}")
+            try:
+                path.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return path
+    except OSError as error:
+        _refuse(folder / name, error)
+    raise RuntimeError("unreachable: itertools.count has no end")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Give a file its content, all of it or nothing."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+            if path.stat().st_size == 0:  # only claimed
+                path.unlink()
+        _refuse(path, error)
+
+
+def _link(source: Path, path: Path) -> bool:
+    """Make ``path`` a second name of ``source``; False where the file system has no such thing."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.hardlink_to(source)
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _sync(folder: Path) -> None:
+    """A new name is on disk only when its folder is."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # CIFS and some FUSE file systems cannot do that to a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _plain(value: object) -> object:
+    """JSON has no infinity and no NaN: they become null, as an unbounded end of an interval does."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _refuse(path: Path, error: OSError) -> NoReturn:
+    raise JournalError(f"evidence cannot be kept in {path}: {error.strerror or error}") from error

@@ -1,0 +1,110 @@
+"""Evidence → JUnit properties and failure text. A CI's JUnit dialect is this module's only reason to change.
+
+Names are ``ssd.…`` with the unit at the end and values are plain numbers in base units, so that any tool can chart
+them. JUnit is a summary; the archive is the run folder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.evidence import Evidence
+
+if TYPE_CHECKING:
+    import pytest
+
+_SUFFIX = {
+    Unit.IOPS: "iops",
+    Unit.NANOSECONDS: "ns",
+    Unit.BYTES_PER_SECOND: "bytes_per_s",
+    Unit.RATIO: "ratio",
+    Unit.PERCENT: "percent",
+}
+
+
+def properties(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
+    """The properties of one testcase, every name once.
+
+    A test that judged more than one claim has the others as ``ssd.2.…``, ``ssd.3.…``: the first keeps the names
+    that charts are made of.
+    """
+    found = []
+    for number, each in enumerate(evidence, start=1):
+        prefix = "ssd" if number == 1 else f"ssd.{number}"
+        found += [(f"{prefix}.{name}", value) for name, value in _of(each)]
+    return found
+
+
+def section(evidence: Iterable[Evidence]) -> str:
+    """For ``report.longrepr.addsection``: the evidence for those who read the failure and no properties."""
+    return "\n\n".join(_paragraph(each) for each in evidence)
+
+
+def add_suite_properties(config: pytest.Config, facts: Iterable[tuple[str, str]]) -> bool:
+    """Write facts of the whole session as properties of the ``<testsuite>``; False if no JUnit file is written.
+
+    On the controller: ``record_testsuite_property`` in a worker is lost (pytest#7767).
+    """
+    try:
+        from _pytest.junitxml import xml_key  # private, and the only way to it; hypothesis does the same
+    except ImportError:
+        return False
+    xml = config.stash.get(xml_key, None)
+    if xml is None or not hasattr(xml, "add_global_property"):
+        return False
+    for name, value in facts:
+        xml.add_global_property(name, value)
+    return True
+
+
+def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
+    suffix = _SUFFIX[evidence.unit]
+    # steady_iops is not to become steady_iops_iops.
+    claim = evidence.claim.removesuffix(f"_{suffix}")
+    yield "claim", evidence.claim
+    yield "outcome", evidence.outcome.value
+    yield "geometry", " ".join(evidence.geometries)
+    yield "workload", " ".join(evidence.workloads)
+    numbers = (
+        (f"{claim}_{suffix}", evidence.value),
+        (f"{claim}_low_{suffix}", evidence.low),
+        (f"{claim}_high_{suffix}", evidence.high),
+        (f"limit_{suffix}", evidence.limit),
+        ("margin_percent", evidence.margin_percent),
+        ("n", evidence.n),
+        *((figure.name, figure.value) for figure in evidence.figures),
+    )
+    for name, number in numbers:
+        if number is not None and math.isfinite(number):
+            yield name, _plain(number)
+    yield "limit_source", evidence.source
+    yield "protocol", evidence.protocol
+    yield "acceptance", str(evidence.acceptance).lower()
+    if evidence.raw:
+        yield "raw", " ".join(evidence.raw)
+
+
+def _plain(number: float) -> str:
+    """Six significant digits, or all of a whole number: ``412345``, ``812.5``, ``0.000123457``; never 1e+09."""
+    if number == int(number) or abs(number) >= 1e6:
+        return f"{number:.0f}"
+    digits = max(0, 5 - math.floor(math.log10(abs(number))))
+    return f"{number:.{digits}f}".rstrip("0").rstrip(".")
+
+
+def _paragraph(evidence: Evidence) -> str:
+    figures = ", ".join(f"{each.name} {_plain(each.value)}" for each in evidence.figures if each.value is not None)
+    rows = (
+        ("measured", f"{evidence.measured} ({evidence.interval}), n = {evidence.n:,}"),
+        ("limit", f"{evidence.bound} ({evidence.source})"),
+        ("margin", f"{evidence.margin_percent:+.1f} %"),
+        ("array", " ".join(evidence.geometries)),
+        ("workload", " ".join(evidence.workloads)),
+        ("protocol", evidence.protocol + ("" if evidence.acceptance else " (not for acceptance)")),
+        ("figures", figures),
+        ("raw data", " ".join(evidence.raw)),
+    )
+    return "\n".join([evidence.sentence, *(f"  {name:<9}{text}" for name, text in rows if text)])

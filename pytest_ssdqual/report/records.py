@@ -1,0 +1,94 @@
+"""Run folders read back: events line by line, and what earlier runs built and did not take down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ssdqual.report.journal import RECORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of ``records.jsonl``."""
+
+    schema: int
+    kind: str
+    #: UTC, ISO 8601.
+    time: str
+    #: Everything else in the line. Readers take what they know and ignore the rest.
+    facts: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArray:
+    """An array that some run was about to create, and of which no run says that it was stopped."""
+
+    #: md's, in mdadm's spelling, as it was given to ``mdadm --create``.
+    uuid: str
+    device: str
+    #: Identities (WWN or serial) of the members.
+    members: tuple[str, ...]
+    machine_id: str
+    run_folder: Path
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """All events of a run folder (or of its ``records.jsonl``), in the order they were written.
+
+    A line that is not whole, as a crash or a full disk leaves it, is passed over: it was never acknowledged to its
+    writer. ``OSError`` if there is no such file.
+    """
+    file = path / RECORDS if path.is_dir() else path
+    # By hand: str.splitlines() would also split at the U+2028 that JSON allows inside a string.
+    for line in file.read_bytes().split(b"\n"):
+        record = _parse(line)
+        if record:
+            yield record
+
+
+def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
+    """Arrays planned and never stopped, over all run folders below ``root``, oldest run first.
+
+    They are recognised by md UUID, which is ours alone: it was drawn at random before the array was created. A later
+    run that clears a leftover away notes ``array_stopped`` in its own folder, so all folders are read together.
+    """
+    planned: dict[str, PlannedArray] = {}
+    stopped: set[str] = set()
+    for file in sorted(root.glob(f"*/{RECORDS}")):
+        for record in read_records(file):
+            uuid = record.facts.get("uuid")
+            if not isinstance(uuid, str):
+                continue
+            if record.kind == "array_stopped":
+                stopped.add(uuid)
+            elif record.kind == "array_planned":
+                planned[uuid] = _planned(uuid, record.facts, file.parent)
+    return tuple(array for uuid, array in planned.items() if uuid not in stopped)
+
+
+def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> PlannedArray:
+    members = facts.get("members")
+    return PlannedArray(
+        uuid=uuid,
+        device=str(facts.get("device", "")),
+        members=tuple(map(str, members)) if isinstance(members, list) else (),
+        machine_id=str(facts.get("machine_id", "")),
+        run_folder=folder,
+    )
+
+
+def _parse(line: bytes) -> Record | None:
+    try:
+        plain = json.loads(line)
+    except ValueError:  # JSONDecodeError and UnicodeDecodeError
+        return None
+    if not isinstance(plain, dict):
+        return None
+    facts = dict(plain)
+    schema, kind, time = (facts.pop(name, None) for name in ("schema", "kind", "time"))
+    if not isinstance(schema, int) or not isinstance(kind, str) or not isinstance(time, str):
+        return None
+    return Record(schema, kind, time, facts)

@@ -1,0 +1,74 @@
+"""What pytest's terminal shows of a run: the header and the table, written through pytest's own writer.
+
+Colours are names that the writer resolves or drops, so ``--color``, ``NO_COLOR`` and log files work as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pytest_ssdqual.report.evidence import Evidence
+from pytest_ssdqual.report.grid import Line
+from pytest_ssdqual.report.table import table
+
+
+class Writer(Protocol):
+    """What of pytest's ``TerminalReporter`` is needed; all of it is public."""
+
+    def write_line(self, line: str, **markup: bool) -> None: ...
+    def write_sep(self, sep: str, title: str | None = None, **markup: bool) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a run is about."""
+
+    #: Model of each drive; None where a drive does not say.
+    models: tuple[str | None, ...]
+    machine: str
+    protocol: str
+    acceptance: bool
+    spec: str | None
+    run_folder: Path | None
+    #: Sentences of the guard that must be read before the run is trusted.
+    remarks: tuple[str, ...] = ()
+
+
+def header_lines(header: Header) -> list[str]:
+    """For ``pytest_report_header``: one line, and one for each remark."""
+    protocol = header.protocol if header.acceptance else f"{header.protocol} (not for acceptance)"
+    parts = [
+        f"{_drives(header.models)} on {header.machine}",
+        f"protocol {protocol}",
+        f"spec {header.spec}" if header.spec else "no data sheet",
+    ]
+    if header.run_folder:
+        parts.append(f"run folder {header.run_folder}")
+    return [f"ssdqual: {', '.join(parts)}", *(f"ssdqual: {remark}" for remark in header.remarks)]
+
+
+def write_table(
+    writer: Writer, evidence: Sequence[Evidence], *, width: int, verbosity: int, run_folder: Path | None
+) -> None:
+    """The section of ours in pytest's summary; nothing if nothing was judged."""
+    lines = table(evidence, width, verbosity)
+    if not lines:
+        return
+    writer.write_sep("=", "storage qualification")
+    write_lines(writer, lines)
+    if run_folder:
+        writer.write_line(f"run folder: {run_folder}")
+
+
+def write_lines(writer: Writer, lines: Iterable[Line]) -> None:
+    for line in lines:
+        writer.write_line(line.text, **dict.fromkeys(line.markup, True))
+
+
+def _drives(models: Sequence[str | None]) -> str:
+    """``8 × INTEL SSDSC2BB480G4``, ``1 × A + 2 × B``."""
+    names = [model or "unknown model" for model in models]
+    return " + ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names)) or "no drives"

@@ -1,0 +1,60 @@
+"""Whether the fio of a machine can do what we ask of it: its features are tried, its version is only recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig.fio.jobfile import Job, Target, fill, measurement
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, Machine, RigError
+
+UNKNOWN_OPTION = re.compile(r"unrecognized option '--([^'=]+)|Bad option <([^>=]+)")
+
+
+class FioUnfit(RigError):
+    """There is no fio on the machine, or it lacks something every measurement needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class FioFacts:
+    """What is recorded about a machine's fio; ``version`` as it says it, e.g. ``fio-3.33``."""
+
+    version: str
+
+
+def probe(machine: Machine) -> FioFacts:
+    """Try everything our jobs use without touching a drive; ``FioUnfit`` names what is missing and the package."""
+    try:
+        version = machine.run(["fio", "--version"])
+    except CommandFailed as error:
+        raise FioUnfit(f"{machine.name} has no working fio; install the package fio") from error
+    # Some distributions have engines in packages of their own, so a new fio may still lack it.
+    if machine.run(["fio", "--enghelp=libaio"], check=False).status:
+        raise FioUnfit(
+            f"fio on {machine.name} lacks the I/O engine libaio; install the package fio-engine-libaio "
+            "(Fedora, RHEL) or libaio1 and the distribution's own fio (Debian, Ubuntu)"
+        )
+    for job in _specimens():
+        parsed = machine.run(["fio", "--parse-only", *job.options], check=False)
+        if parsed.status:
+            objection = f"{version.text.strip()} on {machine.name} {_objection(parsed)}"
+            raise FioUnfit(f"{objection}; install a newer package fio (3.33 will do)")
+    return FioFacts(version.text.strip())
+
+
+def _specimens() -> Iterator[Job]:
+    """Jobs that have every option between them. ``--parse-only`` opens no file; the target is one nobody could hurt."""
+    target = Target("/dev/null", 1 << 30)
+    yield measurement(Workload("randrw", "4k", 1, 70), Geometry(Level.DRIVE, 1), target, 1)
+    yield measurement(Workload("write", "128k", 1), Geometry(Level.RAID0, 2), target, 1)
+    yield fill(target, 1)
+
+
+def _objection(parsed: Completed) -> str:
+    if found := UNKNOWN_OPTION.search(parsed.errors):
+        return f"does not know the option {found[1] or found[2]}"
+    lines = parsed.errors.strip().splitlines()
+    return f"refuses our options ({lines[-1] if lines else f'status {parsed.status}'})"

@@ -1,0 +1,196 @@
+"""md arrays: a geometry and its members → mdadm's argv; create, settle, look, stop.
+
+What mdadm would ask on a terminal is answered on its command line (``--run``, ``--bitmap=``): with a hidden
+prompt an unattended run hangs for ever (TKperf#18).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.protocol import ArraySettings
+from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.rig.blockdev import Drive
+from pytest_ssdqual.rig.machine import Completed, InvalidMeasurement, Machine, RigError
+
+#: Levels whose members must agree with each other from the start.
+REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
+#: Slowest resync we wait for: below this a drive is not an SSD in working order.
+SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A built array, or a bare drive that is used as one; ``uuid`` is md's, chosen by us before creation."""
+
+    geometry: Geometry
+    path: str
+    members: tuple[Drive, ...]
+    uuid: str
+    size_bytes: int
+    #: How its members came to agree: ``zeroed``, ``resync``, or ``none needed``.
+    consistency: str
+
+    @property
+    def kname(self) -> str:
+        return self.path.removeprefix("/dev/")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayState:
+    """What the kernel says of an array; of a bare drive everything is empty."""
+
+    array_state: str = ""
+    sync_action: str = ""
+    degraded: int = 0
+    mismatches: int = 0
+
+    def objections(self) -> tuple[str, ...]:
+        """Why nothing may be measured now."""
+        found = []
+        if self.degraded:
+            found.append(f"degraded by {self.degraded} member{'s' if self.degraded > 1 else ''}")
+        if self.sync_action not in ("", "idle"):
+            found.append(f"{self.sync_action} is running")
+        # "broken": a RAID 0 that lost a member (kernel 5.4 on); "inactive" and "clear": it was stopped.
+        if self.array_state in ("broken", "inactive", "clear", "readonly", "suspended"):
+            found.append(f"its state is {self.array_state}")
+        return tuple(found)
+
+
+def create_argv(
+    geometry: Geometry, path: str, members: Sequence[str], settings: ArraySettings, uuid: str, *, assume_clean: bool
+) -> list[str]:
+    """mdadm's argv that builds ``geometry`` of ``members`` (device paths) at ``path``."""
+    if len(members) != geometry.width or len(set(members)) != len(members):
+        raise ValueError(f"{geometry} needs {geometry.width} different drives, got {', '.join(members)}")
+    argv = ["mdadm", "--create", path, "--run", "--metadata=1.2", "--homehost=any", f"--uuid={uuid}"]
+    argv += [f"--level={geometry.level.removeprefix('raid')}", f"--raid-devices={geometry.width}"]
+    if geometry.level is not Level.RAID1:
+        argv.append(f"--chunk={parse_size(settings.chunk) // 1024}")
+    if geometry.level is Level.RAID10:
+        argv.append("--layout=n2")
+    if geometry.level in REDUNDANT:
+        argv.append(f"--bitmap={settings.bitmap}")
+        if assume_clean:
+            argv.append("--assume-clean")
+    return [*argv, *members]
+
+
+def create(
+    machine: Machine,
+    geometry: Geometry,
+    members: Sequence[Drive],
+    settings: ArraySettings,
+    *,
+    path: str,
+    uuid: str,
+    zeroed: bool,
+) -> Array:
+    """Build the array and wait until its members agree.
+
+    ``zeroed`` says that every member reads as zeroes: then all parity is right already and no resync is needed
+    (md(4), --assume-clean). Otherwise md's own resync runs to its end, since before that RAID 5 and 6 write by
+    another algorithm (reference: drivers/md/raid5.c, forced reconstruct-write) and nothing may be measured.
+    """
+    argv = create_argv(geometry, path, [d.path for d in members], settings, uuid, assume_clean=zeroed)
+    machine.run(argv, deadline_s=120)
+    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
+    kname = path.removeprefix("/dev/")
+    tune(machine, geometry, kname, settings)
+    consistency = "none needed" if geometry.level not in REDUNDANT else "zeroed" if zeroed else "resync"
+    if consistency == "resync":
+        settle(machine, kname, deadline_s=600 + members[0].size_bytes / SLOWEST_RESYNC_BYTES_PER_S)
+    _require_uuid(machine.run(["mdadm", "--detail", path]), uuid)
+    size = int(machine.run(["blockdev", "--getsize64", path]).text)
+    array = Array(geometry, path, tuple(members), uuid, size, consistency)
+    require_healthy(machine, array)
+    return array
+
+
+def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettings) -> None:
+    """Set what md has no command-line option for; RAID 5 and 6 only.
+
+    The defaults (256 stripes, one thread) are made for disks and throttle random writes of SSDs
+    (method notes: md's stripe cache and group threads).
+    """
+    if geometry.level not in (Level.RAID5, Level.RAID6):
+        return
+    threads = settings.group_threads or int(machine.run(["nproc"]).text)
+    for name, value in (("stripe_cache_size", settings.stripe_cache_pages), ("group_thread_cnt", threads)):
+        machine.run(["tee", f"/sys/block/{kname}/md/{name}"], stdin=str(value).encode())
+
+
+def settle(machine: Machine, kname: str, deadline_s: float) -> None:
+    """Wait until no resync, recovery or check runs; ``RigError`` if that takes too long."""
+    end = time.monotonic() + deadline_s
+    pause = 0.5
+    while (now := state(machine, kname)).sync_action not in ("", "idle"):
+        if time.monotonic() > end:
+            raise RigError(f"{kname} is still in {now.sync_action} after {deadline_s:.0f} s")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 10.0)
+
+
+def state(machine: Machine, kname: str) -> ArrayState:
+    """What sysfs says now; levels without redundancy lack some of the files."""
+    names = ("array_state", "sync_action", "degraded", "mismatch_cnt")
+    done = machine.run(["grep", "-s", "", *(f"/sys/block/{kname}/md/{name}" for name in names)], check=False)
+    return parse_state(done.text)
+
+
+def parse_state(text: str) -> ArrayState:
+    """``grep``'s lines ``…/md/<name>:<value>`` → state."""
+    said = dict(re.findall(r"/md/(\w+):(.*)$", text, flags=re.MULTILINE))
+    return ArrayState(
+        said.get("array_state", ""),
+        said.get("sync_action", ""),
+        int(said.get("degraded") or 0),
+        int(said.get("mismatch_cnt") or 0),
+    )
+
+
+def require_healthy(machine: Machine, array: Array) -> None:
+    """Raise ``InvalidMeasurement`` if anything about the array forbids measuring it now."""
+    if array.geometry.level is Level.DRIVE:
+        return
+    now = state(machine, array.kname)
+    objections = now.objections() if now.array_state else ("it is gone",)
+    if objections:
+        raise InvalidMeasurement(f"{array.geometry} cannot be measured: {'; '.join(objections)}")
+
+
+def free_path(machine: Machine) -> str:
+    """A /dev/mdN that no array uses. High numbers: low ones are given to arrays found at boot."""
+    used = set(machine.run(["ls", "/sys/block"]).text.split())
+    return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
+
+
+def stop(machine: Machine, path: str, members: Sequence[str]) -> None:
+    """Stop the array and erase our superblock from its members (device paths).
+
+    ``RigError`` if it is still there afterwards: then somebody else has it open.
+    """
+    kname = path.removeprefix("/dev/")
+    if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False).status == 0:
+        # udev and its helpers may still look at the device (blivet PR#684: it lingers); a few tries suffice.
+        for attempt in range(5):
+            done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
+            if done.status == 0:
+                break
+            time.sleep(0.5 * (attempt + 1))
+        else:
+            raise RigError(f"cannot stop {path}: {done.errors.strip()}")
+        machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
+    present = [m for m in members if machine.run(["test", "-b", m], check=False).status == 0]
+    if present:
+        machine.run(["mdadm", "--zero-superblock", *present], check=False, deadline_s=120)
+
+
+def _require_uuid(detail: Completed, uuid: str) -> None:
+    if uuid not in detail.text:
+        raise RigError(f"the array that was created is not ours: mdadm --detail does not say {uuid}")

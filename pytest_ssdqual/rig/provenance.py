@@ -1,0 +1,72 @@
+"""What a machine is and has: the tools a run needs, and the facts its evidence must carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_ssdqual.rig.machine import Machine, RigError
+
+#: Command → the package that has it, by its name on Debian, Ubuntu, Fedora and RHEL alike.
+TOOLS = {
+    "fio": "fio",
+    "mdadm": "mdadm",
+    "smartctl": "smartmontools",
+    "lsblk": "util-linux",
+    "flock": "util-linux",
+    "blkdiscard": "util-linux",
+    "setsid": "util-linux",
+    "blockdev": "util-linux",
+    "timeout": "coreutils",
+    "nproc": "coreutils",
+    "gzip": "gzip",
+    "udevadm": "udev",
+}
+#: Only where there are NVMe drives.
+NVME_TOOLS = {"nvme": "nvme-cli"}
+
+MISSING = 'for c; do command -v "$c" >/dev/null 2>&1 || echo "$c"; done'
+
+#: One ``key value`` line each; a tool that is not there gives no line.
+FACTS = r"""
+export LC_ALL=C
+echo "hostname $(uname -n)"
+echo "kernel $(uname -srvm)"
+[ -r /etc/os-release ] && (. /etc/os-release; echo "os $PRETTY_NAME")
+[ -s /etc/machine-id ] && echo "machine_id $(cat /etc/machine-id)"
+echo "boot_id $(cat /proc/sys/kernel/random/boot_id)"
+sed -n 's/^model name[^:]*: /cpu /p' /proc/cpuinfo | head -n 1
+echo "cpus $(nproc)"
+sed -n 's/^MemTotal: *\([0-9]*\) kB/memory_kib \1/p' /proc/meminfo
+fio --version 2>/dev/null | sed 's/^fio-/fio /'
+mdadm --version 2>&1 | sed -n 's/^mdadm - /mdadm /p'
+smartctl --version 2>/dev/null | sed -n '1s/^smartctl /smartctl /p'
+nvme version 2>/dev/null | sed -n '1s/^nvme version /nvme /p'
+lsblk --version 2>/dev/null | sed 's/^lsblk from util-linux /util-linux /'
+"""
+
+
+class ToolsMissing(RigError):
+    """The machine lacks programs that every run needs."""
+
+
+def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None:
+    """Raise ``ToolsMissing`` naming every missing command and the packages that bring them."""
+    wanted = TOOLS if tools is None else tools
+    missing = machine.run(["sh", "-c", MISSING, "missing", *wanted]).text.split()
+    if missing:
+        packages = sorted({wanted[command] for command in missing})
+        raise ToolsMissing(
+            f"{machine.name} has no {_list(missing)}: install the package{'s' if len(packages) > 1 else ''} "
+            f"{' '.join(packages)} there"
+        )
+
+
+def facts(machine: Machine) -> dict[str, str]:
+    """Kernel, tools and hardware, as text; what could not be found out is not in it."""
+    lines = machine.run(["sh", "-c", FACTS, "facts"], check=False).text.splitlines()
+    return dict(line.split(" ", 1) for line in lines if " " in line)
+
+
+def _list(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

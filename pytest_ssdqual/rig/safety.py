@@ -1,0 +1,307 @@
+"""Reasons not to destroy a drive: all of them, for all drives, before anything is touched.
+
+The rule of the module: decisions are pure and a doubt is a reason. ``recheck`` at the end, which looks once more
+before each destructive step, is the only thing here that touches a machine.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.rig.blockdev import survey
+from pytest_ssdqual.rig.machine import DriveRefused, Machine
+from pytest_ssdqual.rig.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
+
+#: Only on these does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers say it of SSDs.
+BUSES_THAT_TELL = ("sata", "ata", "sas")
+
+#: What lsblk's types are to a reader.
+TYPES = {
+    "part": "a partition",
+    "loop": "a loop device",
+    "crypt": "an encrypted device",
+    "lvm": "an LVM volume",
+    "mpath": "a multipath map",
+    "dm": "a device-mapper device",
+    "rom": "an optical drive",
+    "md": "an md array",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why one drive must not be tested; ``str`` of it is a line for the user."""
+
+    drive: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.drive}: {'; '.join(self.reasons)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """An array of an earlier run of ours that is still there; to be stopped by the caller unless it is in use."""
+
+    kname: str
+    #: 32 hexadecimal digits.
+    uuid: str
+    #: Kernel names.
+    members: tuple[str, ...]
+    #: Why it must not be stopped; empty if nothing uses it.
+    in_use: tuple[str, ...]
+
+
+def refusals(
+    topology: Topology,
+    matches: Sequence[Match],
+    wipe: Collection[str] = frozenset(),
+    ours: Collection[str] = frozenset(),
+) -> tuple[Refusal, ...]:
+    """Every reason against every drive; empty if all may be destroyed.
+
+    ``wipe`` holds the serials (or WWNs) whose content the user gave up; it never helps a drive in use.
+    ``ours`` holds the UUIDs of arrays our journals say we created, in any spelling: their remains on a drive need
+    no consent, a running one is still a reason (see ``leftovers``).
+    """
+    ours = frozenset(filter(None, map(plain_uuid, ours)))
+    by_kname: dict[str, list[Match]] = {}
+    for match in matches:
+        by_kname.setdefault(match.kname, []).append(match)
+    found = []
+    for kname, named in by_kname.items():
+        node = topology.nodes.get(kname)
+        if node is None:
+            found.append(Refusal(named[0].written_path, (f"is {kname}, which is not among the block devices",)))
+            continue
+        reasons = tuple(dict.fromkeys(_reasons(topology, node, by_kname, wipe, ours)))
+        if reasons:
+            found.append(Refusal(_called(named[0], node), reasons))
+    given = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
+    return (*found, *_useless_consents(given, wipe))
+
+
+def explain(refused: Sequence[Refusal]) -> str:
+    """One message of all refusals, a line each."""
+    return "\n".join(map(str, refused))
+
+
+def leftovers(topology: Topology, ours: Collection[str]) -> tuple[Leftover, ...]:
+    """The arrays the kernel knows whose UUID is one of ours, in any spelling."""
+    wanted = set(filter(None, map(plain_uuid, ours)))
+    return tuple(
+        Leftover(array.kname, array.uuid, array.members, tuple(in_use(topology, array.kname)))
+        for array in topology.arrays
+        if array.uuid is not None and array.uuid in wanted
+    )
+
+
+def unequal(drives: Sequence[Drive], max_size_difference_percent: float = 1.0) -> tuple[str, ...]:
+    """Why drives do not make one array: sizes too different, or logical blocks of different size."""
+    if not drives:
+        return ()
+    found = []
+    small, large = min(drives, key=lambda each: each.size_bytes), max(drives, key=lambda each: each.size_bytes)
+    if large.size_bytes - small.size_bytes > large.size_bytes * max_size_difference_percent / 100:
+        found.append(
+            f"{large.describe()} has {large.size_bytes} bytes and {small.describe()} has {small.size_bytes}; "
+            f"within one array drives may differ by {max_size_difference_percent:g} %."
+        )
+    if len({each.logical_block_bytes for each in drives}) > 1:
+        sizes = ", ".join(f"{each.path} {each.logical_block_bytes}" for each in drives)
+        found.append(f"The drives have logical blocks of different size ({sizes} bytes); format them alike.")
+    return tuple(found)
+
+
+def in_use(topology: Topology, kname: str, ours: Collection[str] = frozenset()) -> Iterator[str]:
+    """What uses a device or anything built on it: ``is mounted at /``, ``carries /dev/sda2, which is …``.
+
+    ``ours`` (32 hexadecimal digits each) only changes the words about our own arrays.
+    """
+    own = list(_own_uses(topology, topology.nodes.get(kname), ours))
+    below = []
+    for name in topology.below(kname):
+        for use in _own_uses(topology, topology.nodes.get(name), ours):
+            below.append(f"carries {topology.path(name)}, which {use}")
+    yield from own
+    yield from below
+    node = topology.nodes.get(kname)
+    if node is not None and not own and not below and Use(UseKind.EXCLUSIVE) in node.uses:
+        yield "is open exclusively by something else"  # with a known user it is only an echo of that
+
+
+def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
+    """Why what is at the path of a drive now is not, or no longer safely, the drive that was checked."""
+    node = next((node for node in topology.nodes.values() if node.path == drive.path), None)
+    if node is None:
+        return ("is gone",)
+    now = topology.drive(node.kname)
+    found = [
+        f"has {what} {new} where {old} was checked"
+        for what, old, new in (
+            ("kernel name", drive.kname, now.kname),
+            ("WWN", drive.wwn, now.wwn),
+            ("serial", drive.serial, now.serial),
+            ("a size in bytes of", drive.size_bytes, now.size_bytes),
+            ("logical blocks of", drive.logical_block_bytes, now.logical_block_bytes),
+        )
+        if old != new
+    ]
+    if not (drive.wwn or drive.serial):
+        found.append("has neither a WWN nor a serial, so it cannot be told from another drive")
+    found.extend(_shape(topology, node))
+    for other in (node, *_twins(topology, node)):
+        prefix = "" if other is node else f"is the same drive as {other.path}, which "
+        found.extend(prefix + use for use in in_use(topology, other.kname))
+    return tuple(found)
+
+
+def recheck(machine: Machine, *drives: Drive) -> None:
+    """Look again, immediately before destroying: same drives, still not in use.
+
+    Costs two commands for any number of drives. Raises ``DriveRefused`` with every reason.
+    """
+    topology = survey(machine, [drive.kname for drive in drives])
+    refused = [Refusal(drive.describe(), reasons) for drive in drives if (reasons := changed(topology, drive))]
+    if refused:
+        raise DriveRefused(explain(refused))
+
+
+def _reasons(
+    topology: Topology,
+    node: Node,
+    given: dict[str, list[Match]],
+    wipe: Collection[str],
+    ours: Collection[str],
+) -> Iterator[str]:
+    used = list(in_use(topology, node.kname, ours))
+    yield from _shape(topology, node)
+    yield from used
+    yield from _whole_in_use(topology, node, ours)
+    if len(given[node.kname]) > 1:
+        yield f"is named twice, by {' and by '.join(match.written_path for match in given[node.kname])}; name it once"
+    twins = _twins(topology, node)
+    for other in twins:
+        same = f"is the same drive as {other.path} (same {_shared_name(node, other)})"
+        if other.kname in given:
+            yield f"{same}, which is named too; name it once"
+        for use in in_use(topology, other.kname, ours):
+            used.append(use)
+            yield f"{same}, which {use}"
+    if node.type == "disk" and not node.wwn and not node.serial:
+        yield "has neither a serial number nor a WWN, so it cannot be told from another drive"
+    if node.rotational and node.transport in BUSES_THAT_TELL:
+        yield "is a hard disk, not an SSD"
+    if node.kname not in topology.candidates:
+        yield "was not probed for exclusive use and signatures"
+    if node.type == "disk":
+        yield from _unconsented(topology, (node, *twins), wipe, ours, free=not used)
+
+
+def _shape(topology: Topology, node: Node) -> Iterator[str]:
+    if node.type != "disk" or node.partition_of:
+        whole = [topology.nodes[name].describe() for name in topology.whole_disks(node.kname) if name != node.kname]
+        what = TYPES.get(node.type, "a RAID array" if node.type.startswith("raid") else f"of type {node.type!r}")
+        yield f"is {what}{' on ' + ', '.join(whole) if whole else ''}, not a whole drive"
+    elif node.slaves:
+        yield f"is built on {', '.join(map(topology.path, node.slaves))}, so it is not a drive"
+    if node.read_only:
+        yield "is read-only"
+    if node.size_bytes <= 0:
+        yield "has no capacity (0 bytes)"
+    for use in node.uses:
+        if use.kind is UseKind.UNOPENABLE:
+            yield f"cannot be opened ({use.detail})"
+
+
+def _whole_in_use(topology: Topology, node: Node, ours: Collection[str]) -> Iterator[str]:
+    """For a partition or array that was named: what the drives under it are used for."""
+    for name in topology.whole_disks(node.kname):
+        if name != node.kname:
+            for use in in_use(topology, name, ours):
+                yield f"belongs to {topology.path(name)}, which {use}"
+
+
+def _own_uses(topology: Topology, node: Node | None, ours: Collection[str]) -> Iterator[str]:
+    if node is None:
+        yield "is not among the block devices"
+        return
+    if node.mountpoints:
+        root = " (the root file system)" if "/" in node.mountpoints else ""
+        yield f"is mounted at {', '.join(node.mountpoints)}{root}"
+    told = {
+        UseKind.SWAP: "is swap space",
+        UseKind.BTRFS: "is part of the mounted btrfs {}",
+        UseKind.ZFS: "is part of an imported ZFS pool",
+        UseKind.BCACHE: "is registered with bcache",
+        UseKind.EXPORT: "is exported ({})",
+        UseKind.WRITER: "is open for writing by {}",
+    }
+    yield from (told[use.kind].format(use.detail) for use in node.uses if use.kind in told)
+    arrays = {array.kname: array for array in topology.arrays}
+    for holder in node.holders:
+        kind = topology.nodes[holder].type if holder in topology.nodes else "unknown"
+        if holder in arrays and arrays[holder].uuid in ours:
+            yield f"is a member of {topology.path(holder)} ({kind}), left over from an earlier run; stop that first"
+        else:
+            yield f"is held by {topology.path(holder)} ({kind})"
+
+
+def _twins(topology: Topology, node: Node) -> tuple[Node, ...]:
+    """Other paths to the same drive, and other namespaces of it: what formats one may erase the other."""
+    return tuple(
+        other
+        for other in topology.nodes.values()
+        if other.kname != node.kname and other.type == node.type == "disk" and _shared_name(node, other)
+    )
+
+
+def _shared_name(one: Node, other: Node) -> str:
+    if one.wwn and one.wwn == other.wwn:
+        return f"WWN {one.wwn}"
+    return f"serial {one.serial}" if one.serial and (one.serial, one.model) == (other.serial, other.model) else ""
+
+
+def _unconsented(
+    topology: Topology, nodes: Sequence[Node], wipe: Collection[str], ours: Collection[str], *, free: bool
+) -> Iterator[str]:
+    node = nodes[0]
+    kept = [each for each in nodes if each.serial not in wipe and each.wwn not in wipe]
+    content = list(dict.fromkeys(what for each in kept for what in _content(topology, each, ours)))
+    if content:
+        word = shlex.quote(f"--ssd-wipe={node.serial or node.wwn or ''}")
+        consent = f"; if that may be destroyed, add {word}" if free and (node.serial or node.wwn) else ""
+        yield f"carries {', '.join(content)}{consent}"
+
+
+def _content(topology: Topology, disk: Node, ours: Collection[str]) -> Iterator[str]:
+    """Signatures on a disk and on everything on it, except what our own arrays left."""
+    for name in (disk.kname, *topology.below(disk.kname)):
+        node = topology.nodes.get(name)
+        if node is None:
+            continue
+        where = "" if node is disk else f" on {node.path}"
+        table = None if node.partition_of else node.pttype  # of a partition lsblk tells the table it is listed in
+        tables = (table, "PMBR")
+        kinds = dict.fromkeys(filter(None, (table, node.fstype, *node.signatures)))
+        if list(kinds) == ["linux_raid_member"] and plain_uuid(node.uuid) in ours:
+            continue
+        yield from (f"a {'partition table' if kind in tables else 'signature'} ({kind}){where}" for kind in kinds)
+        if node.partition_of and not kinds:
+            yield f"the partition {node.path}"
+
+
+def _called(match: Match, node: Node) -> str:
+    """By what was written, too, if that is another name of the drive."""
+    return node.describe() if match.written_path == node.path else f"{match.written_path} → {node.describe()}"
+
+
+def _useless_consents(given: Sequence[Node], wipe: Collection[str]) -> Iterator[Refusal]:
+    known = {name for node in given for name in (node.serial, node.wwn) if name}
+    have = ", ".join(node.serial or node.wwn or "none" for node in given) or "none"
+    for serial in sorted(set(wipe) - known):
+        yield Refusal(
+            shlex.quote(f"--ssd-wipe={serial}"), (f"is the serial of no drive that was named; theirs are {have}",)
+        )

@@ -1,0 +1,156 @@
+"""A ``Machine`` behind OpenSSH: the user's own configuration, keys and jump hosts, one multiplexed connection."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ssdqual.rig.channel import Channel, last_words
+from pytest_ssdqual.rig.machine import Completed, MachineLost, Observer, RigError
+
+#: Ours, after the user's configuration: nothing may ask a question, and a dead peer is noticed in 15–20 s.
+OPTIONS = (
+    "BatchMode=yes",
+    "ConnectTimeout=15",
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=3",
+    "ClearAllForwardings=yes",
+    "ForwardX11=no",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+)
+#: What ssh answers for its own troubles; a remote command may answer it too, so it is never believed alone.
+SSH_FAILED = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to: what the user would type after ``ssh``, and options that come before ours."""
+
+    destination: str
+    options: tuple[str, ...] = ()
+    #: How messages name the machine; the destination if left empty.
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        # A destination that starts with a dash would be an option of ssh (CVE-2017-1000117 and its kin).
+        if not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", self.destination) or self.destination.startswith("-"):
+            raise ValueError(f"{self.destination!r} is not a host name: write [USER@]HOST as for ssh")
+
+
+class Unreachable(RigError):
+    """ssh could not connect, or could not become root there."""
+
+
+def connect(target: Target, observer: Observer | None = None, deadline_s: float = 60.0) -> Channel:
+    """Connect, and find out how to be root over there.
+
+    Raises ``Unreachable`` with ssh's own reason.
+    """
+    master = _Master(target)
+    try:
+        master.wait(deadline_s)
+        channel = Channel(
+            target.name or target.destination, wrap=master.wrap, lost=master.lost, observer=observer,
+            on_close=master.close,
+        )
+        channel.become = _how_to_be_root(channel)
+    except BaseException:
+        master.close()
+        raise
+    return channel
+
+
+def _how_to_be_root(channel: Channel) -> tuple[str, ...]:
+    if channel.run(["id", "-u"]).text.strip() == "0":
+        return ()
+    if channel.run(["sudo", "-n", "true"], check=False).status == 0:
+        return ("sudo", "-n", "--")
+    raise Unreachable(
+        f"no root on {channel.name}, and sudo asks for a password there: "
+        f"log in as root, or allow `sudo -n` for that user"
+    )
+
+
+class _Master:
+    """The ssh process that holds the connection; commands ride on it through its control socket."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        # Not below TMPDIR: a control socket's path may have at most some 100 characters (sun_path is 108).
+        self._dir = Path(tempfile.mkdtemp(prefix="ssdqual-ssh-", dir="/tmp"))
+        self._process = subprocess.Popen(
+            [*_parent_death(), *self._ssh("ControlMaster=yes", "ControlPersist=no"), "-N", target.destination],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(self._dir / "stderr").open("wb"),
+            start_new_session=True,
+        )
+
+    def wait(self, deadline_s: float) -> None:
+        """Until commands can ride on it."""
+        end = time.monotonic() + deadline_s
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise Unreachable(f"cannot reach {self.target.destination} by ssh: {self._reason()}")
+            time.sleep(0.05)
+
+    def wrap(self, argv: Sequence[str]) -> list[str]:
+        """One remote command line out of an argv: the only place where we quote for a shell."""
+        return [*self._ssh("ControlMaster=no"), self.target.destination, shlex.join(argv)]
+
+    def lost(self, done: Completed) -> str | None:
+        """Whether ssh, and not the command, failed: 255 and the master does not answer any more."""
+        if done.status != SSH_FAILED or self._answers():
+            return None
+        return self._reason() or last_words(done)
+
+    def close(self) -> None:
+        """End the connection; remote processes see the end of their standard input."""
+        self._process.terminate()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _ssh(self, *more: str) -> list[str]:
+        control = f"ControlPath={self._dir / 'control'}"
+        options = [part for option in (*OPTIONS, control, *more) for part in ("-o", option)]
+        return ["ssh", *self.target.options, *options]
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None or not (self._dir / "control").exists():
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            check = subprocess.run(
+                [*self._ssh(), "-O", "check", self.target.destination],
+                stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10,
+            )
+            return check.returncode == 0
+        return False
+
+    def _reason(self) -> str:
+        with contextlib.suppress(OSError):
+            said = (self._dir / "stderr").read_text("utf-8", "backslashreplace").strip().splitlines()
+            # Banners and "Permanently added" come first, the reason comes last.
+            return said[-1].strip() if said else "no answer"
+        return "no answer"
+
+
+def _parent_death() -> list[str]:
+    """An argv prefix that ends the process when we are killed; without util-linux's setpriv we do without."""
+    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+
+
+__all__ = ["MachineLost", "Target", "Unreachable", "connect"]

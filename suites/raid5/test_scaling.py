@@ -1,0 +1,22 @@
+"""Every drive that is added to a RAID 5 brings its share of IOPS.
+
+The share is the level's: random writes cost 3 member I/Os on three drives and 4 on five and more, so a perfect
+array of eight writes twice as fast as one of three, not 8/3 times (Linux md, raid5.c; Intel's paper measured +97 %).
+"""
+
+from __future__ import annotations
+
+import pytest
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid5"), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_iops_grow_by_the_share_of_each_added_drive(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+def test_no_width_falls_short_of_the_line(sweep, sla):
+    verdict = sla.judge("scaling_deviation", sweep)
+    assert verdict

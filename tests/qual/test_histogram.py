@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import EMPTY, fio_bucket, histogram, histograms, latencies_ns
+
+from pytest_ssdqual.qual.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
+
+
+@given(latencies_ns)
+def test_every_latency_lies_in_the_bucket_found_from_what_fio_prints(latency_ns: int) -> None:
+    bucket = bucket_of(fio_bucket(latency_ns))
+    assert bucket.low_ns <= latency_ns
+    assert latency_ns < bucket.high_ns or bucket.is_last
+    assert abs(bucket.value_ns - latency_ns) <= latency_ns / 128 or bucket.is_last
+
+
+def test_the_ends_of_the_range() -> None:
+    assert bucket_of(0) == (0, 0, 1)
+    assert bucket_of(127) == (127, 127, 128)
+    assert bucket_of(129) == (128, 129, 130)
+    assert fio_bucket(2**40) == LAST_BUCKET_NS
+    assert bucket_of(LAST_BUCKET_NS).high_ns == 2**34
+
+
+@given(histograms, histograms)
+def test_merging_commutes_and_is_exact(one: LatencyHistogram, other: LatencyHistogram) -> None:
+    assert one + other == other + one == LatencyHistogram.merged([one, other])
+    assert (one + other).total == one.total + other.total
+    assert (one + other).sum_ns == one.sum_ns + other.sum_ns
+
+
+@given(histograms, histograms)
+def test_a_difference_gives_back_what_was_added(earlier: LatencyHistogram, added: LatencyHistogram) -> None:
+    assert (earlier + added) - earlier == added
+
+
+def test_a_histogram_that_shrank_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a later state"):
+        histogram({1000: 1}) - histogram({1000: 2})
+    with pytest.raises(ValueError, match="not a later state"):
+        EMPTY - histogram({1000: 2})
+
+
+def test_negative_counts_are_refused_and_empty_bins_dropped() -> None:
+    assert LatencyHistogram.from_bins({100: 0}) == EMPTY
+    with pytest.raises(ValueError, match="-1 I/Os"):
+        LatencyHistogram.from_bins({100: -1})
+    with pytest.raises(ValueError, match="must rise"):
+        LatencyHistogram(((100, 1), (100, 1)))
+
+
+@given(histograms.filter(bool), st.floats(0.001, 1))
+def test_a_quantile_has_its_share_at_or_below_and_no_smaller_bucket_has(h: LatencyHistogram, q: float) -> None:
+    bucket = h.quantile(q)
+    below = sum(count for value_ns, count in h.bins if value_ns < bucket.value_ns)
+    at = dict(h.bins)[bucket.value_ns]
+    assert below / h.total < q
+    assert (below + at) / h.total >= q * (1 - 1e-9)
+
+
+def test_decimal_quantiles_do_not_ask_for_one_more() -> None:
+    h = LatencyHistogram.from_bins({100: 7, 120: 93})
+    assert 0.07 * 100 > 7  # in floats
+    assert h.quantile(0.07).value_ns == 100
+    assert h.quantile(0.0701).value_ns == 120
+
+
+def test_counts_above_take_the_strict_side_of_a_bucket() -> None:
+    h = LatencyHistogram.from_bins({129: 10, 1_004: 5})
+    assert (bucket_of(1_004).low_ns, bucket_of(1_004).high_ns) == (1_000, 1_008)
+    assert h.count_above(1_007) == 0
+    assert h.count_above(1_006) == 5
+    assert h.count_above(500) == 5
+    assert h.count_above(10) == 15
+
+
+@given(histograms.filter(bool))
+def test_the_mean_lies_between_the_ends(h: LatencyHistogram) -> None:
+    assert h.min_ns <= h.mean_ns <= h.max_ns
+    assert h.min_ns == h.quantile(1e-9).value_ns
+    assert h.max_ns == h.quantile(1.0).value_ns
+
+
+def test_an_empty_histogram_has_no_figures() -> None:
+    for ask in (lambda: EMPTY.max_ns, lambda: EMPTY.mean_ns, lambda: EMPTY.quantile(0.5)):
+        with pytest.raises(ValueError, match="empty"):
+            ask()
+    assert not EMPTY
+    assert EMPTY.total == EMPTY.sum_ns == 0
+
+
+@pytest.mark.parametrize("q", [0.0, -0.1, 1.1])
+def test_impossible_quantiles_are_refused(q: float) -> None:
+    with pytest.raises(ValueError, match="a quantile is"):
+        histogram({1000: 10}).quantile(q)

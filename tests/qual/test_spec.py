@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.qual import spec
+from pytest_ssdqual.qual.claim import Claim, Direction
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.spec import SpecError
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload import Workload
+
+GOOD = """
+[product]
+name = "ACME 9"
+models = ["ACME-9*"]
+capacity = "1.92 TB"
+sequential_write = "450 MB/s"
+
+[endurance]
+tbw = "3,500 TB"
+
+[[figure]]
+rw = "randread"
+bs = "4k"
+queue_depths = [8]
+iops = 1000
+source = "sheet"
+
+[[figure]]
+rw = "randwrite"
+bs = "4096"
+queue_depths = [8, 32]
+iops = 500
+source = "sheet"
+
+[[promise]]
+claim = "p99_latency"
+level = "raid5"
+at_most = "2 ms"
+
+[[promise]]
+claim = "p99_latency"
+workload = "randread_*"
+at_most = "1.4 ms"
+
+[[promise]]
+claim = "steady_iops"
+level = "raid1"
+at_least = "900 IOPS"
+
+[[promise]]
+claim = "steady_iops"
+min_percent_of_spec = 80
+"""
+
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+RAID0, RAID1, RAID5 = (Geometry.parse(text) for text in ("raid0x4", "raid1x2", "raid5x5"))
+
+
+def load(tmp_path: Path, text: str) -> spec.Spec:
+    path = tmp_path / "acme.toml"
+    path.write_text(text, encoding="utf-8")
+    return spec.load(path)
+
+
+def errors(tmp_path: Path, text: str) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, text)
+    return str(caught.value).splitlines()
+
+
+def test_a_file_becomes_base_units(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    assert (acme.key, acme.name, acme.models) == ("acme", "ACME 9", ("ACME-9*",))
+    assert acme.capacity_bytes == 1_920 * 10**9
+    assert acme.sequential_write_bytes_per_s == 450 * 10**6
+    assert acme.endurance_bytes == 3_500 * 10**12
+    assert acme.fits("ACME-9000 ")
+    assert not acme.fits("ACME-8")
+
+
+def test_the_first_promise_that_matches_decides(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    limit = acme.limit("p99_latency", RAID5, READ)
+    assert limit is not None
+    assert (limit.bound, limit.unit, limit.direction) == (2_000_000, Unit.NANOSECONDS, Direction.AT_MOST)
+    assert limit.source == "acme.toml promise[0]"
+    other = acme.limit(Claim.P99_LATENCY, RAID0, READ)
+    assert other is not None
+    assert other.bound == 1_400_000
+
+
+def test_percent_of_a_figure_goes_through_the_law_of_the_level(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+
+    def bound(geometry: Geometry, workload: Workload) -> float | None:
+        limit = acme.limit("steady_iops", geometry, workload)
+        return limit.bound if limit else None
+
+    assert bound(RAID0, READ) == pytest.approx(0.8 * 4 * 1_000)
+    assert bound(RAID0, WRITE) == pytest.approx(0.8 * 4 * 500)
+    assert bound(RAID1, WRITE) == 900
+    assert bound(RAID5, WRITE) == pytest.approx(0.8 * 5 / (2 / 1_000 + 2 / 500))
+    assert bound(RAID0, Workload("randrw", "4k", 8, 70)) == pytest.approx(0.8 * 4 / (0.7 / 1_000 + 0.3 / 500))
+
+
+def test_a_figure_at_another_depth_or_size_promises_nothing(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    for workload in (READ.at(4), Workload("randread", "8k", 8), Workload("read", "4k", 8)):
+        assert acme.limit("steady_iops", RAID0, workload) is None
+        assert "publishes no figure" in acme.why_no_limit("steady_iops", RAID0, workload)
+    assert acme.limit("steady_iops", RAID0, WRITE.at(32)) is not None
+    # A RAID 5 reads before it writes, and reads are published at 8 only.
+    assert acme.limit("steady_iops", RAID5, WRITE.at(32)) is None
+
+
+def test_a_claim_that_is_mentioned_is_promised_only_where_it_is(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    assert acme.limit("p99_latency", RAID0, WRITE) is None
+    assert acme.why_no_limit("p99_latency", RAID0, WRITE) == (
+        "ACME 9 promises no p99 latency for raid0x4 randwrite_4k_qd8"
+    )
+
+
+def test_a_claim_that_is_not_mentioned_falls_back_to_the_defaults(tmp_path: Path) -> None:
+    limit = load(tmp_path, GOOD).limit("scaling_slope", RAID5, WRITE)
+    assert limit is not None
+    assert limit.source.startswith("default.toml promise[")
+    assert limit == spec.default().limit("scaling_slope", RAID5, WRITE)
+
+
+def test_a_percentage_of_the_defaults_is_of_the_products_own_figures(tmp_path: Path) -> None:
+    bare = load(tmp_path, GOOD.split("[[promise]]")[0])
+    limit = bare.limit("steady_iops", RAID0, READ)
+    assert limit is not None
+    assert limit.bound == pytest.approx(0.9 * 4_000)
+
+
+def test_every_claim_has_a_default_and_unknown_ones_are_refused() -> None:
+    assert {each.claim for each in spec.default().promises} == set(Claim)
+    with pytest.raises(ValueError, match="not a valid Claim"):
+        spec.default().limit("speed", RAID0, READ)
+
+
+def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
+    bad = """
+        [product]
+        name = "ACME"
+        colour = "red"
+        capacity = 480
+        [[figure]]
+        rw = "randrw"
+        bs = "4q"
+        queue_depths = []
+        iops = true
+        source = "sheet"
+        [[promise]]
+        claim = "p99_latency"
+        at_most = "fast"
+        [[promise]]
+        claim = "speed"
+        at_most = "1 ms"
+        [[promise]]
+        claim = "p99_latency"
+        at_least = "1 ms"
+        [[promise]]
+        claim = "steady_iops"
+        at_least = "500"
+        min_percent_of_spec = 90
+        [[promise]]
+        claim = "steady_iops"
+        at_least = "500 IOPS"
+        min_percent_of_spec = 90
+        [[promise]]
+        claim = "scaling_slope"
+        min_percent_of_spec = 90
+    """
+    found = errors(tmp_path, bad)
+    assert all(line.startswith("acme.toml: ") for line in found)
+    by_place = dict(line.removeprefix("acme.toml: ").split(": ", 1) for line in found)
+    assert by_place["product.models"] == "is missing"
+    assert by_place["product.colour"] == "unknown key"
+    assert by_place["product.capacity"] == "480 needs a unit, as text in quotes"
+    assert by_place["figure[0].rw"] == "should be 'randread' or 'randwrite', not 'randrw'"
+    assert "is not a size" in by_place["figure[0].bs"]
+    assert "figure[0].queue_depths" in by_place
+    assert "figure[0].iops" in by_place
+    assert by_place["promise[0].at_most"] == '"fast" is not a latency; write e.g. "1.4 ms"'
+    assert "'speed'" in by_place["promise[1].claim"]
+    assert by_place["promise[2].at_least"] == "p99_latency is judged by at_most"
+    assert "is not a number of IOPS" in by_place["promise[3].at_least"]
+    assert by_place["promise[4]"] == "steady_iops needs exactly one limit: at_least or min_percent_of_spec"
+    assert "only steady_iops" in by_place["promise[5].min_percent_of_spec"]
+    assert len(found) == len(by_place) == 13
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "bound"),
+    [
+        ("scaling_deviation", '"5 %"', 5),
+        ("scaling_slope", "0.95", 0.95),
+        ("scaling_slope", '"0.95"', 0.95),
+        ("latency_spread_over_time", '"3 x"', 3),
+        ("latency_spread_between_widths", "2", 2),
+        ("steady_iops", '"11,500 IOPS"', 11_500),
+        ("p99_latency", '"200us"', 200_000),
+    ],
+)
+def test_limits_in_the_unit_of_their_claim(tmp_path: Path, claim: str, text: str, bound: float) -> None:
+    head = GOOD.split("[[promise]]")[0]
+    acme = load(tmp_path, f'{head}[[promise]]\nclaim = "{claim}"\n{Claim(claim).direction} = {text}')
+    assert acme.promises[0].bound == bound
+
+
+@pytest.mark.parametrize("text", ['"5"', '"-5 %"', "0.05", '"0 %"', "true", "nan"])
+def test_no_number_is_guessed_to_be_a_percentage(tmp_path: Path, text: str) -> None:
+    head = GOOD.split("[[promise]]")[0]
+    (line,) = errors(tmp_path, f'{head}[[promise]]\nclaim = "scaling_deviation"\nat_most = {text}')
+    assert line.startswith("acme.toml: promise[0].at_most: ")
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "true", '"nan"'])
+def test_no_ratio_is_without_a_value(tmp_path: Path, text: str) -> None:
+    head = GOOD.split("[[promise]]")[0]
+    (line,) = errors(tmp_path, f'{head}[[promise]]\nclaim = "scaling_slope"\nat_least = {text}')
+    assert line.startswith("acme.toml: promise[0].at_least: ")
+
+
+def test_files_that_cannot_be_read_say_so(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"^gone\.toml: cannot be read: No such file"):
+        spec.load(tmp_path / "gone.toml")
+    with pytest.raises(SpecError, match=r"is not shipped \(there are: default, intel-dc-s3500-480gb"):
+        spec.load("gone")
+    assert errors(tmp_path, "[product")[0].startswith("acme.toml: is not TOML: ")
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
+    with pytest.raises(SpecError, match="is not UTF-8"):
+        spec.load(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize("name", spec.shipped())
+def test_what_is_shipped_is_in_order(name: str) -> None:
+    sheet = spec.load(name)
+    assert sheet.key == name
+    assert sheet.models or name == "default"
+
+
+def test_a_drive_is_known_by_its_model() -> None:
+    found = spec.find_by_model("INTEL SSDSC2BB480G4")
+    assert found is not None
+    assert found.key == "intel-dc-s3500-480gb"
+    assert spec.find_by_model("Samsung SSD 870") is None
+
+
+def test_intels_mirror_of_eight_is_held_to_four_drives() -> None:
+    limit = spec.load("intel-dc-s3500-480gb").limit("steady_iops", Geometry.parse("raid10x8"), WRITE.at(1))
+    assert limit is not None
+    assert limit.bound == pytest.approx(0.9 * 46_000)
+
+
+def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
+    model = spec.find_by_model("SSDQUAL-SM300-R2")
+    assert model is not None
+    for text, iops in (("drivex1", 300), ("raid0x8", 2_400), ("raid10x4", 600), ("raid5x3", 300), ("raid6x8", 400)):
+        limit = model.limit("steady_iops", Geometry.parse(text), WRITE)
+        assert limit is not None
+        assert limit.bound == pytest.approx(0.9 * iops)
+    assert all(model.limit(claim, RAID5, READ) is not None for claim in Claim)

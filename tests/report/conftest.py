@@ -1,0 +1,43 @@
+"""Evidence to report on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pytest_ssdqual.qual.claim import Claim, Limit
+from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.verdict import Subject, judge
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.evidence import Evidence, Figure, of_verdict
+
+Claimed = Callable[..., Evidence]
+
+
+def make(
+    claim: Claim = Claim.P99_LATENCY,
+    arrays: str = "raid5x4",
+    workload: Workload | None = None,
+    *,
+    value: float = 812_000,
+    low: float | None = None,
+    high: float | None = None,
+    bound: float = 500_000,
+    figures: tuple[Figure, ...] = (),
+    acceptance: bool = True,
+) -> Evidence:
+    geometries = tuple(map(Geometry.parse, arrays.split()))
+    workload = workload or Workload("randread", "4k", 8)
+    estimate = Estimate(value, value if low is None else low, value if high is None else high, 5, claim.unit)
+    verdict = judge(
+        claim, Subject(geometries, (workload,)), estimate, Limit(claim.direction, bound, claim.unit, "acme.toml promise[3]")
+    )
+    protocol = "snia" if acceptance else "quick"
+    raw = (f"fio/{arrays.split()[0]}-{workload}-run.json.gz",)
+    return of_verdict(verdict, protocol=protocol, acceptance=acceptance, figures=figures, raw=raw)
+
+
+@pytest.fixture(scope="session")
+def claimed() -> Claimed:
+    return make

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+from scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.rig.fio.features import FioUnfit, probe
+from pytest_ssdqual.rig.machine import Completed
+
+
+def machine() -> ScriptedMachine:
+    return ScriptedMachine().on("fio", "--version", answer="fio-3.33\n").on("fio")
+
+
+def test_a_fit_fio_is_recorded_by_its_version() -> None:
+    assert probe(machine()).version == "fio-3.33"
+
+
+def test_every_option_of_every_kind_of_job_is_tried_and_nothing_is_run() -> None:
+    asked = machine()
+    probe(asked)
+    tried = {option.partition("=")[0] for argv in asked.asked for option in argv}
+    assert {"--norandommap", "--offset_increment", "--rwmixread", "--loops", "--status-interval"} <= tried
+    assert all(argv[1].partition("=")[0] in ("--version", "--enghelp", "--parse-only") for argv in asked.asked)
+
+
+def test_no_fio() -> None:
+    missing = ScriptedMachine().on("fio", answer=completed(["fio"], status=127))
+    with pytest.raises(FioUnfit, match="scripted has no working fio; install the package fio"):
+        probe(missing)
+
+
+def test_no_libaio() -> None:
+    lacking = machine().on("fio", "--enghelp=libaio", answer=completed(["fio"], status=1))
+    with pytest.raises(FioUnfit, match="lacks the I/O engine libaio; install the package fio-engine-libaio"):
+        probe(lacking)
+
+
+def test_an_option_it_does_not_know() -> None:
+    said = "fio: unrecognized option '--refill_buffers=1'\nfio: unrecognized option '--refill_buffers=1'\n"
+
+    def parse(argv: tuple[str, ...]) -> Completed:
+        return completed(argv, status=1, stderr=said)
+
+    with pytest.raises(FioUnfit, match=r"fio-3\.33 on scripted does not know the option refill_buffers; install"):
+        probe(machine().on("fio", "--parse-only", answer=parse))
+
+
+def test_a_value_it_does_not_know() -> None:
+    refusal = completed(
+        ["fio"], status=1, stderr="fio: invalid output format json+\nfio: failed parsing output-format\n"
+    )
+    with pytest.raises(FioUnfit, match=r"refuses our options \(fio: failed parsing output-format\)"):
+        probe(machine().on("fio", "--parse-only", answer=refusal))

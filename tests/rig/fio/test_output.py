@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import cast
+
+import pytest
+from captured import VERSIONS, captured
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.rig.fio.output import FioResult, parse, pieces
+from pytest_ssdqual.rig.machine import InvalidMeasurement
+
+EPOCH_MS = 1_795_262_515_000
+BLOCK = 4096
+GOOD = ["randread", "randwrite", "randrw70", "write", "fill", "stalled"]
+
+
+def direction(runtime_ms: int, bins: dict[int, int]) -> dict[str, object]:
+    ios = sum(bins.values())
+    latency: dict[str, object] = {"N": ios, "mean": 5.0, "max": max(bins, default=0)}
+    if bins:
+        latency["bins"] = {str(value_ns): count for value_ns, count in bins.items()}
+    return {"runtime": runtime_ms if ios else 0, "total_ios": ios, "io_bytes": ios * BLOCK, "lat_ns": latency}
+
+
+def document(
+    asked_ms: int, reads: dict[int, int], writes: dict[int, int] | None = None, waited_ms: int = 0
+) -> dict[str, object]:
+    """One status, asked for and printed so many milliseconds after the start."""
+    job: dict[str, object] = {"error": 0, "usr_cpu": 2.5, "sys_cpu": 10.0}
+    job |= {"read": direction(asked_ms, reads), "write": direction(asked_ms, writes or {})}
+    return {"fio version": "fio-3.33", "timestamp_ms": EPOCH_MS + asked_ms + waited_ms, "jobs": [job]}
+
+
+def jobs_of(status: dict[str, object]) -> list[dict[str, object]]:
+    return cast("list[dict[str, object]]", status["jobs"])
+
+
+def written(documents: Sequence[dict[str, object]]) -> bytes:
+    return "".join(json.dumps(each, indent=2) + "\n" for each in documents).encode()
+
+
+def spans_ms(result: FioResult) -> list[tuple[int, int, int]]:
+    return [(round(i.start_s * 1000), round(i.end_s * 1000), i.ios) for i in result.intervals]
+
+
+# -- what real versions write
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", GOOD)
+def test_intervals_add_up_to_the_totals(version: str, case: str) -> None:
+    result = parse(captured(version, case).output)
+    assert result.version == f"fio-{version}"
+    assert LatencyHistogram.merged(i.read_latency for i in result.intervals) == result.read.latency
+    assert LatencyHistogram.merged(i.write_latency for i in result.intervals) == result.write.latency
+    assert sum(i.read_ios for i in result.intervals) == result.read.ios
+    assert sum(i.write_ios for i in result.intervals) == result.write.ios
+    assert sum(i.read_bytes for i in result.intervals) == result.read.bytes
+    assert sum(i.write_bytes for i in result.intervals) == result.write.bytes
+    assert result.intervals[0].start_s == 0
+    assert result.intervals[-1].end_s == pytest.approx(result.seconds)
+    assert all(before.end_s == pytest.approx(after.start_s) for before, after in pairwise(result.intervals))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_directions_of_a_mix_have_their_own_latencies(version: str) -> None:
+    result = parse(captured(version, "randrw70").output)
+    assert result.read.ios / (result.read.ios + result.write.ios) == pytest.approx(0.7, abs=0.01)
+    for way in (result.read, result.write):
+        assert way.latency.mean_ns == pytest.approx(way.mean_ns, rel=0.01)
+        assert way.latency.max_ns == pytest.approx(way.max_ns, rel=0.01)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_direction_that_was_not_asked_for_is_empty(version: str) -> None:
+    result = parse(captured(version, "randread").output)
+    assert (result.write.ios, result.write.bytes, bool(result.write.latency)) == (0, 0, False)
+    assert all(i.write_ios == 0 for i in result.intervals)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_stall_is_one_long_interval_that_ends_when_the_counters_were_read(version: str) -> None:
+    """The status asked for at 1.9 s was answered at 3.4 s; its ``runtime`` says 1.9 s."""
+    rates = [(i.seconds, i.ios / i.seconds) for i in parse(captured(version, "stalled").output).intervals]
+    long_s, during = rates[1]
+    assert long_s > 2.4
+    after = [rate for _, rate in rates[2:]]
+    assert max(after) / min(after) < 1.15
+    assert during < min(after)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_bytes_belong_to_the_same_moment_as_the_counts(version: str) -> None:
+    """fio 3.33 has 89,828 I/Os' worth of bytes beside 151,406 counted ones in the stalled document."""
+    assert all(i.read_bytes == i.read_ios * BLOCK for i in parse(captured(version, "stalled").output).intervals)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_the_kernel_and_the_processors_did_is_kept(version: str) -> None:
+    result = parse(captured(version, "randread").output)
+    (disk,) = result.disks
+    assert disk.name == "loop0"
+    assert 0.9 < disk.read_ios / result.read.ios <= 1
+    assert 0 < disk.busy_percent <= 100
+    assert 0 < result.user_percent < 100
+    assert 0 < result.system_percent < 100
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_text_around_the_documents_is_kept_apart(version: str) -> None:
+    assert parse(captured(version, "interrupted").output).messages == ("fio: terminating on signal 2",)
+    assert parse(captured(version, "mounted").output).messages[0].startswith("fio: /dev/loop0 appears mounted")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_start_is_on_the_machines_clock(version: str) -> None:
+    first = next(pieces(captured(version, "stalled").output))
+    assert isinstance(first, dict)
+    result = parse(captured(version, "stalled").output)
+    assert first["timestamp_ms"] - result.started_ms == pytest.approx(895, abs=5)
+
+
+# -- time
+
+
+def test_repeated_documents_are_no_intervals() -> None:
+    result = parse(written([document(1000, {64: 5}), document(1000, {64: 5}), document(2000, {64: 9})]))
+    assert spans_ms(result) == [(0, 1000, 5), (1000, 2000, 4)]
+
+
+def test_ios_of_a_repeated_time_stamp_fall_to_the_next_interval() -> None:
+    result = parse(written([document(1000, {64: 5}), document(1000, {64: 7}), document(2000, {64: 9})]))
+    assert spans_ms(result) == [(0, 1000, 5), (1000, 2000, 4)]
+
+
+def test_the_last_document_takes_the_place_of_one_as_late() -> None:
+    result = parse(written([document(1000, {64: 5}), document(2003, {64: 7}), document(2001, {64: 9})]))
+    assert spans_ms(result) == [(0, 1000, 5), (1000, 2001, 4)]
+
+
+def test_a_missing_document_makes_a_long_interval() -> None:
+    result = parse(written([document(1000, {64: 5}), document(4000, {64: 7}), document(5000, {64: 9})]))
+    assert spans_ms(result) == [(0, 1000, 5), (1000, 4000, 2), (4000, 5000, 2)]
+
+
+def test_a_late_answer_counts_to_the_moment_it_was_printed() -> None:
+    late = document(2000, {64: 7}, waited_ms=1400)
+    result = parse(written([document(1000, {64: 5}), late, document(3500, {64: 8}), document(4000, {64: 9})]))
+    assert spans_ms(result) == [(0, 1000, 5), (1000, 3400, 2), (3400, 3500, 1), (3500, 4000, 1)]
+
+
+def test_the_final_document_is_printed_late_and_counts_by_its_run_time() -> None:
+    result = parse(written([document(1000, {64: 5}), document(2001, {64: 9}, waited_ms=250)]))
+    assert spans_ms(result) == [(0, 1000, 5), (1000, 2001, 4)]
+
+
+def test_nothing_done_in_the_first_second_is_time_all_the_same() -> None:
+    result = parse(written([document(1000, {}), document(2000, {64: 5}), document(2500, {64: 6})]))
+    assert spans_ms(result)[-1] == (2000, 2500, 1)
+    assert sum(seconds for *_, seconds in [(i.start_s, i.seconds) for i in result.intervals]) == 2.5
+
+
+@pytest.mark.parametrize("step_ms", [5_000, -5_000])
+def test_a_clock_that_was_set_meanwhile_is_no_measurement(step_ms: int) -> None:
+    documents = [document(1000 * n, {64: n}, waited_ms=step_ms if n > 3 else 0) for n in range(1, 8)]
+    with pytest.raises(InvalidMeasurement, match="clock was set by"):
+        parse(written(documents))
+
+
+def test_counters_that_ran_backwards_are_refused() -> None:
+    with pytest.raises(InvalidMeasurement, match="not those of one run"):
+        parse(written([document(1000, {64: 5, 128: 1}), document(2000, {64: 9})]))
+
+
+def test_jobs_reported_one_by_one_are_summed() -> None:
+    both = document(2000, {64: 5})
+    both["jobs"] = [*jobs_of(both), *jobs_of(document(1900, {64: 1, 96: 2}))]
+    result = parse(written([both]))
+    assert result.read.latency == LatencyHistogram.from_bins({64: 6, 96: 2})
+    assert result.read.bytes == 8 * BLOCK
+    assert result.seconds == 2
+    assert result.user_percent == 2.5
+
+
+def test_an_error_of_any_job_is_the_results_error() -> None:
+    failed = document(2000, {64: 5})
+    jobs_of(failed)[0]["error"] = 28
+    assert parse(written([failed])).error == 28
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[dict[str, object]]:
+    """Cumulative documents at any times, in order, with any waits."""
+    steps = draw(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 80)), min_size=1, max_size=12))
+    bins = st.dictionaries(st.sampled_from([0, 1, 127, 129, 35584, 17_112_760_320]), st.integers(0, 10**6))
+    reads: dict[int, int] = {}
+    writes: dict[int, int] = {}
+    asked_ms, documents = 1, []
+    for length_ms, waited_ms in steps:
+        asked_ms += length_ms
+        for total in (reads, writes):
+            for value_ns, count in draw(bins).items():
+                total[value_ns] = total.get(value_ns, 0) + count
+        documents.append(document(asked_ms, dict(reads), dict(writes), waited_ms))
+    return documents
+
+
+@given(histories())
+def test_nothing_is_lost_or_counted_twice(documents: list[dict[str, object]]) -> None:
+    result = parse(written(documents))
+    if not result.seconds:
+        assert result.intervals == ()
+        return
+    assert LatencyHistogram.merged(i.read_latency for i in result.intervals) == result.read.latency
+    assert LatencyHistogram.merged(i.write_latency for i in result.intervals) == result.write.latency
+    assert sum(i.read_bytes + i.write_bytes for i in result.intervals) == result.read.bytes + result.write.bytes
+    assert all(i.seconds > 0 for i in result.intervals)
+    assert sum(i.seconds for i in result.intervals) == pytest.approx(result.seconds)
+
+
+# -- text
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+DOCUMENTS = st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=4)
+TALK = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=1, max_size=30).filter(
+    lambda line: not line.startswith("{")
+)
+
+
+@given(st.lists(DOCUMENTS | TALK, max_size=8))
+def test_documents_and_text_are_parted(expected: list[dict[str, object] | str]) -> None:
+    lines = [piece if isinstance(piece, str) else json.dumps(piece, indent=2) for piece in expected]
+    assert list(pieces("".join(line + "\n" for line in lines).encode())) == expected
+
+
+def test_no_document_at_all() -> None:
+    with pytest.raises(InvalidMeasurement, match=r"fio wrote no result$"):
+        parse(b"")
+    with pytest.raises(InvalidMeasurement, match="fio wrote no result: fio: out of memory"):
+        parse(b"\nfio: out of memory\n")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_full_file_system_is_suggested_where_a_document_breaks_off(version: str) -> None:
+    with pytest.raises(InvalidMeasurement, match=r"cut off after 4 whole documents.*is its file system full"):
+        parse(captured(version, "output-full").output)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"jobs": []}', "{}", '{"fio version": "fio-9", "jobs": [{"read": 1}]}', '{"jobs": 1}']
+)
+def test_another_shape_is_named_not_guessed(text: str) -> None:
+    with pytest.raises(InvalidMeasurement, match=r"unknown shape|not those of one run"):
+        parse(text.encode())

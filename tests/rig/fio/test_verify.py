@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from captured import VERSIONS, captured
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_ssdqual.rig.fio.jobfile import Expectation
+from pytest_ssdqual.rig.fio.output import parse
+from pytest_ssdqual.rig.fio.verify import accept, check
+from pytest_ssdqual.rig.machine import DriveRefused, InvalidMeasurement, RigError
+
+GOOD = ["randread", "randwrite", "randrw70", "write", "fill", "stalled"]
+READ_3S = Expectation(reads=True, writes=False, seconds=3.0, block_bytes=4096)
+
+on_every_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+@on_every_version
+@pytest.mark.parametrize("case", GOOD)
+def test_a_whole_run_is_accepted(version: str, case: str) -> None:
+    run = captured(version, case)
+    assert accept(run.output, run.status, run.stderr, run.expectation).intervals
+
+
+@on_every_version
+@pytest.mark.parametrize(
+    ("case", "kind", "cause"),
+    [
+        ("worker-killed", InvalidMeasurement, "a worker of fio was killed by signal 9"),
+        ("workers-killed", InvalidMeasurement, "a worker of fio was killed by signal 9"),
+        ("fio-killed", InvalidMeasurement, "fio itself was killed by signal 9"),
+        ("interrupted", InvalidMeasurement, "fio was ended early by signal 2"),
+        ("mounted", DriveRefused, "fio refused to write /dev/loop0: it is mounted"),
+        ("no-target", RigError, "fio did not find the device"),
+        ("no-target-fill", RigError, "fio did not find the device"),
+        ("media-error", InvalidMeasurement, r"I/O error on /dev/loop1: No space left on device \(write at byte \d+\)"),
+        ("output-full", InvalidMeasurement, "cut off after 4 whole documents"),
+        ("output-full-at-start", InvalidMeasurement, "fio wrote no result"),
+    ],
+)
+def test_every_way_of_failing_is_named_by_its_cause(version: str, case: str, kind: type[RigError], cause: str) -> None:
+    run = captured(version, case)
+    with pytest.raises(kind, match=cause):
+        accept(run.output, run.status, run.stderr, run.expectation)
+
+
+@on_every_version
+@pytest.mark.parametrize(
+    ("case", "cause"),
+    [
+        ("worker-killed", "started [0-9]+ reads and timed"),
+        ("workers-killed", r"fio ran for no time|fio ran for \d"),
+        ("fio-killed", r"fio ran for 0\.9 s instead of 3\.0 s"),
+        ("interrupted", r"fio ran for 1\.\d s instead of 4\.0 s"),
+        ("mounted", "fio ran for no time at all"),
+        ("no-target-fill", "fio ran for no time at all"),
+        ("no-target", "a job of fio failed with errno 22"),
+        ("media-error", "a job of fio failed with errno 28"),
+    ],
+)
+def test_the_numbers_alone_give_every_failure_away(version: str, case: str, cause: str) -> None:
+    """As if status and messages had been lost: fio often exits with 0 and says nothing."""
+    run = captured(version, case)
+    result = replace(parse(run.output), messages=())
+    with pytest.raises(InvalidMeasurement, match=cause):
+        check(result, 0, "", run.expectation)
+
+
+@on_every_version
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), case=st.sampled_from(GOOD))
+def test_a_file_cut_anywhere_is_never_accepted(version: str, case: str, data: st.DataObject) -> None:
+    run = captured(version, case)
+    whole = len(run.output.rstrip())
+    cut = data.draw(st.integers(0, whole - 1))
+    with pytest.raises(RigError):
+        accept(run.output[:cut], 0, "", run.expectation)
+
+
+@on_every_version
+@pytest.mark.parametrize("case", [case for case in GOOD if case != "fill"])
+def test_a_file_cut_between_documents_is_never_accepted(version: str, case: str) -> None:
+    run = captured(version, case)
+    cuts = [found.end() for found in re.finditer(rb"^\}\n", run.output, re.MULTILINE)]
+    assert len(cuts) > 2
+    for cut in cuts[:-1]:
+        with pytest.raises(InvalidMeasurement):
+            accept(run.output[:cut], 0, "", run.expectation)
+
+
+@on_every_version
+@pytest.mark.parametrize(
+    ("expectation", "cause"),
+    [
+        (replace(READ_3S, seconds=3.5), r"fio ran for 3\.0 s instead of 3\.5 s"),
+        (replace(READ_3S, reads=False), "reads, but none were asked for"),
+        (replace(READ_3S, writes=True), "fio did 0 writes, but some were asked for"),
+        (replace(READ_3S, block_bytes=8192), "bytes in [0-9]+ reads of 8192 bytes"),
+        (replace(READ_3S, written_bytes=1 << 30), "fio wrote 0 bytes instead of 1073741824"),
+    ],
+)
+def test_something_else_than_was_asked_for(version: str, expectation: Expectation, cause: str) -> None:
+    run = captured(version, "randread")
+    accept(run.output, 0, "", READ_3S)
+    with pytest.raises(InvalidMeasurement, match=cause):
+        accept(run.output, 0, "", expectation)
+
+
+@pytest.mark.parametrize(
+    ("status", "stderr", "kind", "cause"),
+    [
+        (0, "fio: pid=12, got signal=11", InvalidMeasurement, "killed by signal 11"),
+        (0, "fio: pid=12 disappeared 5", InvalidMeasurement, r"\(process 12\) disappeared"),
+        (
+            0,
+            "fio: job 'm' (state=5) hasn't exited in 300 seconds, it appears to be stuck.",
+            InvalidMeasurement,
+            "stuck",
+        ),
+        (0, "fio: stuck grabbing stat_sem", InvalidMeasurement, "got stuck"),
+        (1, "fio: unrecognized option '--x=1'", RigError, "does not know --x=1"),
+        (1, "fio: engine libaio not loadable", RigError, "lacks the I/O engine libaio"),
+        (-9, "", InvalidMeasurement, "fio itself was killed by signal 9"),
+        (3, "one\ntwo\n\n", InvalidMeasurement, "fio exited with status 3: two$"),
+    ],
+)
+def test_signs_beside_good_numbers(status: int, stderr: str, kind: type[RigError], cause: str) -> None:
+    run = captured(VERSIONS[0], "randread")
+    with pytest.raises(kind, match=cause):
+        accept(run.output, status, stderr, run.expectation)
+
+
+def test_a_harmless_warning_is_no_failure() -> None:
+    run = captured(VERSIONS[0], "randread")
+    accept(run.output, 0, "note: both iodepth >= 1 and synchronous I/O engine are selected\n", run.expectation)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from simulated_disks import Device, World
+
+from pytest_ssdqual.rig.facts import topology_of
+from pytest_ssdqual.rig.topology import Topology, Use, UseKind
+
+SECTIONS = ("sysfs", "mounts", "swaps", "mdstat", "btrfs", "zfs", "writers", "numbers", "exclusive", "signatures")
+
+
+def facts(**sections: str) -> str:
+    return "".join(f"=={name}\n{sections.get(name, '')}\n" for name in SECTIONS) + "==end\n"
+
+
+def listed(*entries: Mapping[str, object]) -> str:
+    return json.dumps({"blockdevices": entries})
+
+
+def disk(kname: str = "sda", number: str = "8:0", /, **more: object) -> dict[str, object]:
+    return {"name": kname, "kname": kname, "path": f"/dev/{kname}", "maj:min": number, "type": "disk", **more}
+
+
+def one(lsblk: str, answer: str, kname: str = "sda") -> Topology:
+    topology = topology_of(lsblk, answer)
+    assert kname in topology.nodes
+    return topology
+
+
+def test_numbers_and_flags_in_the_spellings_of_all_versions() -> None:
+    old = disk(size="480103981056", ro="1", rota="0") | {"log-sec": "512", "phy-sec": "4096"}
+    new = disk(size=480103981056, ro=True, rota=False) | {"log-sec": 512, "phy-sec": 4096}
+    assert one(listed(old), facts()).nodes["sda"] == one(listed(new), facts()).nodes["sda"]
+    node = one(listed(new), facts()).nodes["sda"]
+    assert (node.size_bytes, node.read_only, node.rotational) == (480103981056, True, False)
+
+
+def test_names_are_trimmed_and_empty_ones_are_none() -> None:
+    node = one(listed(disk(model="INTEL SSD   ", serial="  ", wwn="0x0000000000000000")), facts()).nodes["sda"]
+    assert (node.model, node.serial, node.wwn) == ("INTEL SSD", None, None)
+
+
+def test_without_udev_sysfs_names_the_drive() -> None:
+    sysfs = "wwid sda naa.5000c500a1b2c3d4\nserial sda  BTWL 1 \nmodel sda INTEL\nfirmware sda D201"
+    node = one(listed(disk()), facts(sysfs=sysfs)).nodes["sda"]
+    assert (node.wwn, node.serial, node.model, node.firmware) == ("0x5000c500a1b2c3d4", "BTWL 1", "INTEL", "D201")
+    node = one(listed(disk(wwn="0x5000c500a1b2c3d4", serial="UDEV")), facts(sysfs=sysfs)).nodes["sda"]
+    assert (node.wwn, node.serial) == ("0x5000c500a1b2c3d4", "UDEV")
+
+
+def test_a_device_that_lsblk_does_not_list_is_known_all_the_same() -> None:
+    sysfs = "dev sda1 8:1\nsize sda1 2048\nro sda1 0\ndisk sda1 sda"
+    topology = one(listed(disk()), facts(sysfs=sysfs, mounts="8:1 / /srv rw - xfs /dev/sda1 rw"))
+    assert topology.nodes["sda"].partitions == ("sda1",)
+    node = topology.nodes["sda1"]
+    assert (node.size_bytes, node.mountpoints, node.partition_of) == (1048576, ("/srv",), "sda")
+
+
+def test_a_holder_that_nobody_lists_is_kept() -> None:
+    topology = one(listed(disk()), facts(sysfs="holder sda dm-9"))
+    assert topology.nodes["sda"].holders == ("dm-9",)
+    assert topology.nodes["dm-9"].type == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("line", "members"),
+    [
+        ("md127 : active raid5 sdc[2] sdb[1] sda[0]", ("sdc", "sdb", "sda")),
+        ("md127 : active (auto-read-only) raid1 sda[0](F) sdb[1](S)", ("sda", "sdb")),
+        ("md127 : active (read-only) raid1 cciss!c0d0[0](W)(J)", ("cciss/c0d0",)),
+        ("md127 : inactive sda[1](S)", ("sda",)),
+        ("md_d0 : broken raid0 sda[0]", ("sda",)),
+    ],
+)
+def test_mdstat(line: str, members: tuple[str, ...]) -> None:
+    text = f"Personalities : [raid1] [raid5]\n{line}\n      1000 blocks super 1.2 [2/2] [UU]\n\nunused devices: <none>"
+    topology = one(listed(disk()), facts(mdstat=text))
+    assert [array.members for array in topology.arrays] == [members]
+    assert topology.nodes[members[0]].holders == (line.split()[0],)
+
+
+def test_the_uuid_of_an_array_from_sysfs_or_else_from_a_superblock() -> None:
+    uuid = "3aaa0122-2982-7cfa-5331-ad66ca767371"
+    stat = "md5 : active raid1 sda[0]"
+    member = disk(fstype="linux_raid_member", uuid=uuid)
+    assert one(listed(member), facts(mdstat=stat)).arrays[0].uuid == uuid.replace("-", "")
+    both = facts(mdstat=stat, sysfs="mduuid md5 00112233-4455-6677-8899-aabbccddeeff")
+    assert one(listed(member), both).arrays[0].uuid == "00112233445566778899aabbccddeeff"
+    assert one(listed(disk(uuid=uuid)), facts(mdstat=stat)).arrays[0].uuid is None
+
+
+def test_mounts_by_number_and_by_source_unescaped() -> None:
+    mounts = (
+        r"8:0 / /mnt/with\040blank rw shared:1 - ext4 /dev/root rw"
+        "\n"
+        "0:27 /sub /home rw - btrfs /dev/sda rw,subvol=/sub\n"
+        "0:30 / /big rw - bcachefs /dev/sdz:/dev/sda rw"
+    )
+    assert one(listed(disk()), facts(mounts=mounts)).nodes["sda"].mountpoints == ("/mnt/with blank", "/home", "/big")
+
+
+def test_swap_by_both_views() -> None:
+    assert one(listed(disk(mountpoint="[SWAP]")), facts()).nodes["sda"].uses == (Use(UseKind.SWAP),)
+    swaps = "Filename Type Size Used Priority\n/dev/sda   partition 1 0 -2\n/swap file 1 0 -3"
+    assert one(listed(disk()), facts(swaps=swaps)).nodes["sda"].uses == (Use(UseKind.SWAP),)
+
+
+def test_a_loop_device_over_a_drive_holds_it() -> None:
+    loop = disk("loop3", "7:3") | {"type": "loop"}
+    topology = one(listed(disk(), loop), facts(sysfs="loop loop3 /dev/sda"))
+    assert topology.nodes["sda"].holders == ("loop3",)
+    assert one(listed(disk(), loop), facts(sysfs="loop loop3 /srv/image")).nodes["sda"].holders == ()
+
+
+def test_an_exported_drive_and_a_writer() -> None:
+    topology = one(listed(disk("sda", "8:10")), facts(sysfs="export nvmet /dev/sda", writers="8 a 42 my daemon"))
+    assert topology.nodes["sda"].uses == (
+        Use(UseKind.EXPORT, "NVMe over Fabrics target"),
+        Use(UseKind.WRITER, "my daemon (pid 42)"),
+    )
+
+
+def test_what_could_not_be_looked_at_is_told_and_is_no_finding() -> None:
+    answer = facts(numbers="/dev/sda 8 0", exclusive="unchecked no perl", writers="unchecked old find")
+    topology = topology_of(listed(disk()), answer, ["sda"])
+    assert topology.unchecked == ("old find.", "no perl.")
+    assert topology.nodes["sda"].uses == ()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "exclusive", "message"),
+    [
+        ("/dev/sda 8 10", "/dev/sda 0", "/dev/sda is not the device that the kernel calls sda"),
+        ("", "/dev/sda 0", "/dev/sda is not the device that the kernel calls sda"),
+        ("/dev/sda 8 0", "", "/dev/sda could not be probed"),
+        ("/dev/sda 8 0", "/dev/sdb 0", "/dev/sda could not be probed"),
+    ],
+)
+def test_a_candidate_that_was_not_probed_is_an_error(numbers: str, exclusive: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        topology_of(listed(disk()), facts(numbers=numbers, exclusive=exclusive), ["sda"])
+
+
+def test_a_candidate_that_cannot_be_opened() -> None:
+    answer = facts(numbers="/dev/sda 8 0", exclusive="/dev/sda 13")
+    assert topology_of(listed(disk()), answer, ["sda"]).nodes["sda"].uses == (
+        Use(UseKind.UNOPENABLE, "Permission denied"),
+    )
+
+
+def test_all_signatures_of_a_candidate_are_kept() -> None:
+    answer = facts(signatures="/dev/sda gpt\n/dev/sda PMBR\n/dev/sda gpt\nunchecked x")
+    assert one(listed(disk()), answer).nodes["sda"].signatures == ("gpt", "PMBR")
+
+
+def test_a_process_cannot_smuggle_a_section_into_the_answer() -> None:
+    topology = one(listed(disk()), facts(writers="8 0 42 x\x0b==end\x1e==mounts"))
+    assert topology.nodes["sda"].uses == (Use(UseKind.WRITER, "x\x0b==end\x1e==mounts (pid 42)"),)
+
+
+def test_layers_are_walked_to_both_ends_and_cycles_end() -> None:
+    sda, sdb = Device("sda", "disk", "8:0"), Device("sdb", "disk", "8:16")
+    part = Device("sda1", "part", "8:1", partition=True)
+    md, crypt = Device("md1", "raid1", "9:1"), Device("dm-0", "crypt", "252:0")
+    sda.uppers, part.uppers, sdb.uppers, md.uppers = [part], [md], [md], [crypt]
+    crypt.uppers = []
+    world = World([sda, sdb])
+    topology = topology_of(world.lsblk(), world.facts())
+    assert topology.below("sda") == ("sda1", "md1", "dm-0")
+    assert sorted(topology.whole_disks("dm-0")) == ["sda", "sdb"]
+    assert topology.whole_disks("sdb") == ("sdb",)
+    looped = one(listed(disk("sda"), disk("sdb", "8:16")), facts(sysfs="holder sda sdb\nholder sdb sda"))
+    assert looped.below("sda") == ("sdb",)

@@ -1,0 +1,51 @@
+"""A ``Machine`` that answers from a script: what ``rig`` asks is recorded, what it hears is canned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, Tethered
+
+Answer = str | Completed | Exception | Callable[[tuple[str, ...]], "str | Completed"]
+
+
+def completed(argv: Sequence[str], stdout: str = "", status: int = 0, stderr: str = "") -> Completed:
+    return Completed(tuple(argv), status, stdout.encode(), stderr.encode(), "2026-01-01T00:00:00+00:00", 0.0)
+
+
+@dataclass
+class ScriptedMachine:
+    """Answers by the longest matching argv prefix; an argv nobody foresaw is an error of the test."""
+
+    answers: dict[tuple[str, ...], Answer] = field(default_factory=dict)
+    name: str = "scripted"
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    def on(self, *prefix: str, answer: Answer = "") -> ScriptedMachine:
+        self.answers[prefix] = answer
+        return self
+
+    def run(
+        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+    ) -> Completed:
+        argv = tuple(argv)
+        self.asked.append(argv)
+        matching = [prefix for prefix in self.answers if argv[: len(prefix)] == prefix]
+        if not matching:
+            raise LookupError(f"the script has no answer for {argv}")
+        answer = self.answers[max(matching, key=len)]
+        if callable(answer):
+            answer = answer(argv)
+        if isinstance(answer, Exception):
+            raise answer
+        done = answer if isinstance(answer, Completed) else completed(argv, answer)
+        if check and done.status:
+            raise CommandFailed(f"{argv[0]} exited with {done.status}: {done.errors.strip()}", done)
+        return done
+
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
+        raise NotImplementedError("a scripted machine runs nothing for long")
+
+    def close(self) -> None:
+        """Nothing is open."""

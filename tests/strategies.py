@@ -1,0 +1,111 @@
+"""Hypothesis strategies for the values of ``qual``, and plain builders of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measurement import Interval, Run
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload import Workload
+
+EMPTY = LatencyHistogram()
+
+
+def fio_bucket(latency_ns: int) -> int:
+    """fio's ``plat_val_to_idx`` and ``plat_idx_to_val`` in a row, written down from stat.c: what fio would print."""
+    msb = latency_ns.bit_length() - 1
+    if msb <= 6:
+        return latency_ns
+    error_bits = msb - 6
+    index = min(((error_bits + 1) << 6) + ((latency_ns >> error_bits) & 63), 29 * 64 - 1)
+    error_bits = (index >> 6) - 1
+    return (1 << (error_bits + 6)) + int((index % 64 + 0.5) * (1 << error_bits))
+
+
+latencies_ns = st.integers(0, 2**36)
+
+histograms = st.dictionaries(latencies_ns.map(fio_bucket), st.integers(1, 10**6), max_size=30).map(
+    LatencyHistogram.from_bins
+)
+
+geometries = st.sampled_from(
+    [Geometry(level, width) for level in Level for width in range(1, 25) if FACTS[level].allows(width)]
+)
+
+workloads = st.builds(
+    Workload,
+    rw=st.sampled_from(["randread", "randwrite", "read", "write"]),
+    bs=st.sampled_from(["512", "4k", "8k", "128k", "1m"]),
+    qd_per_drive=st.integers(1, 256),
+) | st.builds(
+    Workload,
+    rw=st.sampled_from(["randrw", "rw"]),
+    bs=st.just("4k"),
+    qd_per_drive=st.integers(1, 256),
+    read_percent=st.integers(1, 99),
+)
+
+
+@st.composite
+def estimates(draw: st.DrawFn, unit: Unit = Unit.IOPS) -> Estimate:
+    low, value, high = sorted(draw(st.tuples(*[st.floats(1e-3, 1e12)] * 3)))
+    return Estimate(value, low, high, draw(st.integers(2, 10**6)), unit)
+
+
+def histogram(bins: Mapping[int, int]) -> LatencyHistogram:
+    """From true latencies: each goes where fio would count it."""
+    return LatencyHistogram.merged(LatencyHistogram.from_bins({fio_bucket(ns): n}) for ns, n in bins.items())
+
+
+def interval(
+    start_s: float, *, seconds: float = 1.0, reads: int = 0, writes: int = 0, block: int = 4096, latency_ns: int = 10**6
+) -> Interval:
+    return Interval(
+        start_s,
+        seconds,
+        reads,
+        writes,
+        reads * block,
+        writes * block,
+        histogram({latency_ns: reads}) if reads else EMPTY,
+        histogram({latency_ns: writes}) if writes else EMPTY,
+    )
+
+
+def run(
+    iops: Sequence[int],
+    *,
+    geometry: str = "drivex1",
+    workload: Workload | None = None,
+    ramp_s: float = 0.0,
+    window_s: float | None = None,
+    rounds: int | None = None,
+    cpu_busy: float | None = None,
+) -> Run:
+    """A run with one interval a second, whose latencies obey Little's law exactly (to the bucket)."""
+    workload = workload or Workload("randread", "4k", 8)
+    array = Geometry.parse(geometry)
+    intervals = []
+    for second, ios in enumerate(iops):
+        reads = round(ios * workload.read_fraction)
+        latency_ns = array.width * workload.qd_per_drive * 10**9 // ios if ios else 0
+        intervals.append(
+            interval(second, reads=reads, writes=ios - reads, block=workload.block_bytes, latency_ns=latency_ns)
+        )
+    window_s = len(iops) - ramp_s if window_s is None else window_s
+    return Run(
+        workload=workload,
+        geometry=array,
+        members=tuple(f"S{n}" for n in range(array.width)),
+        intervals=tuple(intervals),
+        ramp_s=ramp_s,
+        window_s=window_s,
+        rounds=rounds or 5,
+        raw="fio.json",
+        cpu_busy=cpu_busy,
+    )
