@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def start(count: int, *, cache: Path | None = None, say: Say = print, iops: int = 300) -> Iterator[Vm]:
+def start(count: int, *, cache: Path | None = None, say: Say = print, iops: int = 300, size_bytes: int = 256 << 20) -> Iterator[Vm]:
     """Boot a machine with so many equal drives; stopped and removed when the block is left.
 
     The first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that
@@ -29,7 +29,7 @@ def start(count: int, *, cache: Path | None = None, say: Say = print, iops: int 
     from pytest_ssdqual.lab.media import shelf
     from pytest_ssdqual.lab.vm import boot
 
-    drives = shelf(count, iops=iops)
+    drives = shelf(count, iops=iops, size_bytes=size_bytes)
     row = architecture()
     require(to_boot(row))
     place = cache or cache_directory()

@@ -306,7 +306,7 @@ def _own_directory(size_bytes: int) -> Iterator[Path]:
     Whoever holds the lock on its file ``owner`` is alive; directories without a living owner are removed.
     """
     memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > size_bytes + (64 << 20)
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > min(size_bytes, 4<<30) + (64 << 20)
     place = memory if roomy else Path(tempfile.gettempdir())
     sweep(place)
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))

@@ -11,7 +11,8 @@ import pytest
 #: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
 #: (/dev/disk/by-path names contain colons).
 DEVICES = re.compile(r"(?:(?P<host>(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.%]+\]|[^@/:\[\]]+)):)?(?P<patterns>/.*)", re.DOTALL)
-LAB = re.compile(r"lab(?::(?P<count>.*))?")
+#: The lab, unless a pattern follows: a host may be called lab, too.
+LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
     "array(level, widths=None): the test needs arrays of this RAID level (drive, raid0, raid1, raid5, raid6, raid10), "

@@ -30,7 +30,7 @@ from pytest_ssdqual.report.records import unfinished_arrays
 from pytest_ssdqual.rig import health
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.machine import RigError, utc_now
+from pytest_ssdqual.rig.machine import MachineLost, RigError, utc_now
 from pytest_ssdqual.rig.station import Progress, Station
 
 #: The lab's drives cannot be told by their model (QEMU's NVMe drives all have the same), but we know what they are.
@@ -75,12 +75,12 @@ class Qualification:
                 channel = self.bay.connect(self.journal.transcribe(self.bay.machine))
                 stack.callback(channel.close)
             held = HeldDrives(channel, self.bay.drives)
-            stack.callback(held.release)
+            stack.callback(_unless_lost, held.release)
             before = self._health(channel, "before")
             machine_id = self.bay.facts.get("machine_id", "")
             station = Station(channel, held, self.protocol, self.journal, machine_id, progress)
             stack.callback(self._health_after, channel, before)
-            stack.callback(station.close)
+            stack.callback(_unless_lost, station.close)
             yield station
 
     def _health(self, channel: Channel, when: str) -> Mapping[str, health.DriveHealth]:
@@ -194,6 +194,12 @@ def _manifest(run: Qualification, journal: Journal, extra: Mapping[str, str]) ->
         bays=(BayEntry(bay.machine, {**bay.facts, **extra}, [DriveEntry(drive) for drive in bay.drives]),),
         remarks=bay.remarks,
     )
+
+
+def _unless_lost(give_back: Callable[[], None]) -> None:
+    """On a machine that is lost nothing can be given back; the error that said so is the whole story."""
+    with suppress(MachineLost):
+        give_back()
 
 
 def _end_in_order_on_sigterm(stack: ExitStack) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from pytest_ssdqual.qual.geometry import Geometry
@@ -159,10 +160,23 @@ class Run:
         counted = self.counted
         shares: list[list[LatencyHistogram]] = [[] for _ in range(self.rounds)]
         for interval in counted:
-            middle_s = interval.start_s + interval.seconds / 2 - counted[0].start_s
-            index = int(middle_s / self.window_s * self.rounds)
-            shares[min(max(index, 0), self.rounds - 1)].extend(_both(interval))
+            shares[self._round_of(interval, counted[0].start_s)].extend(_both(interval))
         return tuple(LatencyHistogram.merged(share) for share in shares)
+
+    def condensed(self) -> Run:
+        """The same run with one interval per round, to be kept: a day of seconds is gigabytes of histograms.
+
+        Nothing is lost from the totals; rounds are exact to one of the intervals they were made of.
+        """
+        counted = self.counted
+        if not counted:
+            return self
+        parts: list[list[Interval]] = [[] for _ in range(self.rounds)]
+        for interval in counted:
+            parts[self._round_of(interval, counted[0].start_s)].append(interval)
+        head = [interval for interval in self.intervals if interval.end_s <= counted[0].start_s]
+        merged = tuple(_merged(part) for part in (head, *parts) if part)
+        return replace(self, intervals=merged)
 
     def summary(self) -> dict[str, object]:
         """The figures of the window as plain data, base units, for the record of a run."""
@@ -186,6 +200,11 @@ class Run:
             "cpu_busy": self.cpu_busy,
             "raw": self.raw,
         }
+
+    def _round_of(self, interval: Interval, begin_s: float) -> int:
+        """The round in which the middle of an interval lies."""
+        index = int((interval.start_s + interval.seconds / 2 - begin_s) / self.window_s * self.rounds)
+        return min(max(index, 0), self.rounds - 1)
 
     def _per_second(self, count: int) -> float:
         return count / self.seconds if self.seconds else 0.0
@@ -233,6 +252,19 @@ class Measured:
 
     def summary(self) -> dict[str, object]:
         return {"iops": self.iops, "runs": [run.summary() for run in self.runs]}
+
+
+def _merged(part: Sequence[Interval]) -> Interval:
+    return Interval(
+        start_s=part[0].start_s,
+        seconds=sum(each.seconds for each in part),
+        read_ios=sum(each.read_ios for each in part),
+        write_ios=sum(each.write_ios for each in part),
+        read_bytes=sum(each.read_bytes for each in part),
+        write_bytes=sum(each.write_bytes for each in part),
+        read_latency=LatencyHistogram.merged(each.read_latency for each in part),
+        write_latency=LatencyHistogram.merged(each.write_latency for each in part),
+    )
 
 
 def _both(interval: Interval) -> tuple[LatencyHistogram, LatencyHistogram]:

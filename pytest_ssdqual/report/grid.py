@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +37,7 @@ class Row:
 
     @property
     def limit(self) -> str:
-        return _shared(each.bound for each in self.cells.values())
+        return _shared(_bound(each) for each in self.cells.values())
 
     @property
     def least(self) -> str:
@@ -63,7 +64,7 @@ class Grid:
         return _shared(each.bound for each in self._cells())
 
     def limit_of(self, column: str) -> str:
-        return _shared(row.cells[column].bound for row in self.rows if column in row.cells)
+        return _shared(_bound(row.cells[column]) for row in self.rows if column in row.cells)
 
     def _cells(self) -> Iterator[Evidence]:
         return (each for row in self.rows for each in row.cells.values())
@@ -97,7 +98,7 @@ def draw(grid: Grid, width: int) -> Iterator[Line]:
     first = len(INDENT) + max(len(row.label) for row in grid.rows)
     texts = [_cell(each) for row in grid.rows for each in row.cells.values()]
     cell = 1 + max(map(len, [*texts, *limits, *(line for column in grid.columns for line in column.split("\n"))]))
-    margin = 1 + max(len("margin"), *(len(row.least) for row in grid.rows))
+    margin = 2 + max(len("margin"), *(len(row.least) for row in grid.rows))
     own = 0 if grid.limit or any(limits) else max(len(row.limit) for row in grid.rows)
     limit = max(own, len("limit")) + 1 if own and first + cell + own + 1 + margin <= width else 0
     room = width - first - margin - limit
@@ -169,7 +170,10 @@ def span(names: Sequence[str]) -> str:
 
 
 def percent(evidence: Evidence) -> str:
+    """The margin; beyond a hundredfold the number itself says nothing any more."""
     margin = evidence.margin_percent
+    if abs(margin) > 9999:
+        return f">{math.copysign(9999, margin):+,.0f} %"
     text = f"{margin:+,.0f} %" if abs(margin) >= 99.95 else f"{margin:+.1f} %"
     return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text
 
@@ -199,9 +203,16 @@ def _cell(evidence: Evidence | None) -> str:
         return ""
     if evidence.outcome in MARK:
         return MARK[evidence.outcome]
-    if evidence.unit is not Unit.IOPS:
-        return evidence.measured
-    value = evidence.value
+    return _thousands(evidence.value) if evidence.unit is Unit.IOPS else evidence.measured
+
+
+def _bound(evidence: Evidence) -> str:
+    """Short enough for a cell; ``grid.limit`` is exact."""
+    return f"{evidence.bound[0]} {_thousands(evidence.limit)}" if evidence.unit is Unit.IOPS else evidence.bound
+
+
+def _thousands(value: float) -> str:
+    """``812``, ``41.3k``, ``1.23M``."""
     for name, factor in (("M", 1e6), ("k", 1e3)):
         if abs(value) >= factor * 0.9995:  # 999.6k would be printed as 1000k
             return f"{value / factor:#.3g}".rstrip(".") + name

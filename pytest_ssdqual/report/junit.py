@@ -46,7 +46,8 @@ def section(evidence: Iterable[Evidence]) -> str:
 def add_suite_properties(config: pytest.Config, facts: Iterable[tuple[str, str]]) -> bool:
     """Write facts of the whole session as properties of the ``<testsuite>``; False if no JUnit file is written.
 
-    On the controller: ``record_testsuite_property`` in a worker is lost (pytest#7767).
+    On the controller: ``record_testsuite_property`` in a worker is lost (pytest#7767). At the latest in a
+    ``pytest_sessionfinish(tryfirst=True)``, because that is when pytest writes the file.
     """
     try:
         from _pytest.junitxml import xml_key  # private, and the only way to it; hypothesis does the same
@@ -91,7 +92,7 @@ def _plain(number: float) -> str:
     """Six significant digits, or all of a whole number: ``412345``, ``812.5``, ``0.000123457``; never 1e+09."""
     if number == int(number) or abs(number) >= 1e6:
         return f"{number:.0f}"
-    digits = max(0, 5 - math.floor(math.log10(abs(number))))
+    digits = max(1, 5 - math.floor(math.log10(abs(number))))
     return f"{number:.{digits}f}".rstrip("0").rstrip(".")
 
 

@@ -229,7 +229,7 @@ class Station:
                 "steady", geometry=str(array.geometry), workload=str(workload), raw=run.raw, **asdict(now)
             )
             if now.reached:
-                return run
+                return run.condensed()
         raise InvalidMeasurement(
             f"{workload} on {array.geometry} is not steady after {protocol.attempts} "
             f"attempt{'s' if protocol.attempts > 1 else ''}: {now.describe()}"

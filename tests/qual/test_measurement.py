@@ -110,3 +110,25 @@ def test_only_repeats_of_one_measurement_are_pooled() -> None:
         Measured((run([100] * 5), run([100] * 5, workload=Workload("randread", "4k", 1))))
     with pytest.raises(ValueError, match="nothing was measured"):
         Measured(())
+
+
+@given(st.lists(st.integers(0, 10**5), min_size=5, max_size=60), st.integers(1, 5), st.integers(0, 4))
+def test_condensing_keeps_totals_and_latencies(iops: list[int], rounds: int, ramp_s: int) -> None:
+    measured = run(iops, rounds=rounds, ramp_s=ramp_s)
+    short = measured.condensed()
+    assert len(short.intervals) <= rounds + 1
+    assert short.ios == measured.ios
+    assert short.seconds == pytest.approx(measured.seconds)
+    assert short.bytes_written == measured.bytes_written
+    assert short.latency == measured.latency
+    assert short.round_latency() == measured.round_latency()
+
+
+def test_condensing_whole_rounds_keeps_their_rates() -> None:
+    measured = run([50, *(100, 110) * 5, *(200, 210) * 5], rounds=2, ramp_s=1)
+    assert measured.condensed().round_iops() == pytest.approx(measured.round_iops())
+
+
+def test_there_is_nothing_to_condense_where_nothing_was_counted() -> None:
+    empty = replace(run([1] * 4), intervals=())
+    assert empty.condensed() is empty

@@ -98,7 +98,7 @@ def test_what_is_shipped() -> None:
     assert protocol.shipped() == ("intel", "quick")
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
-    assert (quick.ramp_s, quick.window_s, quick.round_s, quick.repeats) == (2, 5, 1, 1)
+    assert (quick.ramp_s, quick.window_s, quick.round_s, quick.repeats) == (1, 5, 1, 1)
     assert intel.acceptance
     # 12 minutes, the last 10 of which count, after two hours of writes, twice.
     assert (intel.ramp_s, intel.window_s, intel.precondition_s, intel.repeats) == (120, 600, 7200, 2)

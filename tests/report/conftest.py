@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from pytest_ssdqual.qual.claim import Claim, Limit
 from pytest_ssdqual.qual.estimate import Estimate
 from pytest_ssdqual.qual.geometry import Geometry
@@ -30,9 +31,8 @@ def make(
     geometries = tuple(map(Geometry.parse, arrays.split()))
     workload = workload or Workload("randread", "4k", 8)
     estimate = Estimate(value, value if low is None else low, value if high is None else high, 5, claim.unit)
-    verdict = judge(
-        claim, Subject(geometries, (workload,)), estimate, Limit(claim.direction, bound, claim.unit, "acme.toml promise[3]")
-    )
+    limit = Limit(claim.direction, bound, claim.unit, "acme.toml promise[3]")
+    verdict = judge(claim, Subject(geometries, (workload,)), estimate, limit)
     protocol = "snia" if acceptance else "quick"
     raw = (f"fio/{arrays.split()[0]}-{workload}-run.json.gz",)
     return of_verdict(verdict, protocol=protocol, acceptance=acceptance, figures=figures, raw=raw)

@@ -110,6 +110,15 @@ def test_patterns_are_globbed_there_and_links_resolved_by_device_number(here: He
     )
 
 
+def test_a_blank_in_a_pattern_does_not_make_it_two(here: Here, tmp_path: Path) -> None:
+    device = some_block_device()
+    for pattern in (f"{tmp_path}/x {device}", f"{tmp_path}/x\n{device}", f"{tmp_path}/x*\t{device}"):
+        with pytest.raises(NothingMatches):
+            expand(here, [pattern])
+    (tmp_path / "ACME SSD").symlink_to(device)
+    assert [match.written_path for match in expand(here, [f"{tmp_path}/ACME S*"])] == [f"{tmp_path}/ACME SSD"]
+
+
 def test_an_existing_name_with_glob_characters_is_that_name(here: Here, tmp_path: Path) -> None:
     device = some_block_device()
     (tmp_path / "disk[1]").symlink_to(device)

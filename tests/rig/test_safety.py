@@ -253,6 +253,19 @@ def test_a_drive_that_is_not_the_one_that_was_checked(was: dict[str, object], re
     assert changed(surveyed(World([ssd()])), drive(**was)) == (reason,)
 
 
+def test_a_drive_that_became_read_only_is_refused_late() -> None:
+    checked = drive()
+    assert changed(surveyed(World([ssd(read_only=True)])), checked) == ("is read-only",)
+
+
+def test_a_disk_that_is_built_on_another_is_not_a_drive() -> None:
+    lower, upper = ssd(), Device("bcache0", "disk", "251:0", serial="B", wwn="0xb")
+    lower.uppers.append(upper)
+    world = World([lower])
+    (refusal,) = refusals(surveyed(world, upper), world.matches(upper))
+    assert "is built on /dev/sdb, so it is not a drive" in refusal.reasons
+
+
 def scripted(world: World) -> ScriptedMachine:
     paths = [disk.path for disk in world.disks]
     return ScriptedMachine().on("lsblk", answer=world.lsblk()).on("sh", answer=world.facts(*paths))

@@ -1,0 +1,218 @@
+"""Whole runs of the program in a process of their own, against the lab as a server somewhere; and what they leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from junitparser import JUnitXml, TestCase
+from pytest_ssdqual.report.records import Record, read_records
+
+if TYPE_CHECKING:
+    from conftest import LabHost
+
+ROOT = Path(__file__).parents[1]
+BRIEF = Path(__file__).parent / "rehearsal" / "brief.toml"
+SERIALS = ("SSDQ0001", "SSDQ0002", "SSDQ0003", "SSDQ0004")
+#: Everything is awaited, nothing is timed: these only end what hangs, on a machine that has other work too.
+DEADLINE_S, STEP_DEADLINE_S = 400.0, 150.0
+
+#: What a run could leave on the machine under test, a line each. Empty lock files stay by design.
+LEFT = r"""
+sed -n '/^md[0-9]/p' /proc/mdstat
+for pid in $(pidof fio); do echo "fio is running: $pid"; done
+for environ in $(grep -lzs '^PYTEST_SSDQUAL_TETHER=' /proc/[0-9]*/environ); do echo "still tethered: $environ"; done
+for file in /run/pytest-ssdqual/*; do
+    case $file in
+    */'*') ;;
+    *.lock) flock --nonblock "$file" true || echo "held: $file" ;;
+    *) echo "file: $file" ;;
+    esac
+done
+for drive in /dev/nvme[0-9]n1; do
+    [ -z "$(wipefs --no-act "$drive" 2>&1)" ] || echo "not blank: $drive"
+done
+"""
+#: Back to what the next test may expect, whatever happened.
+RESET = r"""
+for pid in $(pidof fio); do kill -KILL "$pid"; done
+for md in /sys/block/md*; do [ -e "$md" ] && mdadm --stop "/dev/${md##*/}"; done
+udevadm settle --timeout=10
+for drive in /dev/nvme[0-9]n1; do wipefs --all --quiet "$drive"; done
+true
+"""
+
+
+def await_that(condition: Callable[[], bool], what: str, deadline_s: float = STEP_DEADLINE_S) -> None:
+    end = time.monotonic() + deadline_s
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {deadline_s:g} s in vain for {what}")
+        time.sleep(0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The machine under test, seen past the program."""
+
+    lab: LabHost
+
+    def ask(self, *argv: str, check: bool = True) -> str:
+        done = subprocess.run(self.lab.ssh(*argv), capture_output=True, text=True, check=False, timeout=120)
+        if check and done.returncode:
+            raise RuntimeError(f"{argv[0]} exited with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def left(self) -> list[str]:
+        """Arrays, processes, locks, files and signatures that should not be there."""
+        return self.ask("sh", "-c", LEFT).splitlines()
+
+    def arrays(self) -> list[str]:
+        return [line.split()[0] for line in self.left() if line.startswith("md")]
+
+    def await_fio(self) -> None:
+        self.ask("timeout", "100", "sh", "-c", "until pidof fio >/dev/null; do sleep 0.1; done")
+
+    def await_no_fio(self) -> None:
+        self.ask("timeout", "100", "sh", "-c", "while pidof fio >/dev/null; do sleep 0.2; done")
+
+    def reset(self) -> None:
+        self.ask("sh", "-c", RESET)
+        for serial in SERIALS:
+            self.lab.vm.set_iops(serial, 300)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A run folder."""
+
+    path: Path
+
+    def records(self, kind: str) -> list[Record]:
+        return [record for record in read_records(self.path) if record.kind == kind]
+
+    def transcript(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in (self.path / "transcript.jsonl").read_text().splitlines()]
+
+    def commands(self, *prefix: str) -> list[dict[str, object]]:
+        """Transcribed commands that begin so."""
+
+        def begins(line: dict[str, object]) -> bool:
+            argv = line["argv"]
+            return isinstance(argv, list) and tuple(argv[: len(prefix)]) == prefix
+
+        return [line for line in self.transcript() if begins(line)]
+
+    def manifest(self) -> dict[str, object]:
+        read: dict[str, object] = json.loads((self.path / "manifest.json").read_text())
+        return read
+
+    def is_sealed(self) -> bool:
+        """Whether ``sha256sum`` finds every file as it was when the run ended."""
+        done = subprocess.run(
+            ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=self.path, capture_output=True, check=False
+        )
+        return done.returncode == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that has ended."""
+
+    status: int
+    #: Standard output and error, as a CI's log shows them.
+    output: str
+    junit: Path
+    root: Path
+
+    @property
+    def folder(self) -> Folder:
+        """The newest run folder."""
+        return Folder(max(self.root.iterdir()))
+
+    def cases(self) -> dict[str, TestCase]:
+        """JUnit's testcases by name; the file must be well-formed."""
+        return {case.name: case for suite in JUnitXml.fromfile(str(self.junit)) for case in suite}
+
+    def results(self) -> dict[str, list[str]]:
+        """Of each testcase, what it has: ``failure: sentence``, ``error: …``, ``skipped: …``; nothing if it passed."""
+        return {
+            name: [f"{result._tag}: {result.message}" for result in case.result] for name, case in self.cases().items()
+        }
+
+
+class Running:
+    """A run under way."""
+
+    def __init__(self, argv: Sequence[str], place: Path, root: Path) -> None:
+        self.root = root
+        self._before = set(root.iterdir()) if root.is_dir() else set()
+        self._junit = place / "junit.xml"
+        self._output = place / "output"
+        # Nothing of the pytest that this runs in must reach the other one.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*argv, f"--junitxml={self._junit}"], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text("utf-8", "backslashreplace")
+
+    def folder(self) -> Folder:
+        """The run folder, as soon as there is one."""
+
+        def found() -> set[Path]:
+            return set(self.root.iterdir()) - self._before if self.root.is_dir() else set()
+
+        self._await(lambda: any((path / "records.jsonl").exists() for path in found()), "a run folder")
+        return Folder(found().pop())
+
+    def await_record(self, kind: str, count: int = 1) -> None:
+        """Until the run has noted this so many times."""
+        folder = self.folder()
+        self._await(lambda: len(folder.records(kind)) >= count, f"{count} × {kind}")
+
+    def signal(self, number: signal.Signals) -> None:
+        """To pytest's process alone, as CI systems and supervisors do."""
+        self.process.send_signal(number)
+
+    def finish(self, deadline_s: float = DEADLINE_S) -> Finished:
+        try:
+            status = self.process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the run did not end within {deadline_s:g} s\n{self.output}") from None
+        finally:
+            self.stop()
+        return Finished(status, self.output, self._junit, self.root)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
+        def met() -> bool:
+            ended = self.process.poll() is not None
+            if condition():
+                return True
+            if ended:
+                raise RuntimeError(f"the run ended before there was {what}\n{self.output}")
+            return False
+
+        await_that(met, what)
+
+
+def pytest_argv(devices: str, *more: str) -> list[str]:
+    """A command line of the program; nothing is written into the checkout."""
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--ssd-devices={devices}", *more]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pytest_ssdqual.report.plan_text import Plan, PlannedArray, plan_lines
+
+THREE = PlannedArray("raid5x3", 16, 3600, 12480, 5_040_000_000_000)
+FOUR = PlannedArray("raid5x4", 16, 4800, 12480, 6_720_000_000_000)
+
+
+def test_the_plan_and_its_sum() -> None:
+    assert plan_lines(Plan((THREE, FOUR), 8, "intel", True, endurance_bytes=275 * 10**12)) == [
+        "ssdqual: the plan for 8 drives, protocol intel",
+        "  array    workloads  conditioning  measuring  in all  written",
+        "  raid5x3         16        60 min     3.47 h  4.47 h  5.04 TB",
+        "  raid5x4         16        80 min     3.47 h   4.8 h  6.72 TB",
+        "  total           32        2.33 h     6.93 h  9.27 h  11.8 TB",
+        "  times are estimates: conditioning goes on until the array is steady",
+        "  about 1.47 TB per drive, 0.53 % of its rated endurance of 275 TB",
+        "  all data on the drives will be destroyed",
+    ]
+
+
+def test_one_array_needs_no_sum() -> None:
+    lines = plan_lines(Plan((PlannedArray("drivex1", 1, 0, 60, 0),), 1, "quick", acceptance=False))
+    assert lines == [
+        "ssdqual: the plan for 1 drive, protocol quick (not for acceptance)",
+        "  array    workloads  conditioning  measuring  in all  written",
+        "  drivex1          1             -       60 s    60 s        -",
+        "  times are estimates: conditioning goes on until the array is steady",
+        "  all data on the drives will be destroyed",
+    ]
+
+
+def test_nothing_to_do_destroys_nothing() -> None:
+    assert plan_lines(Plan((), 8, "intel", acceptance=True)) == [
+        "ssdqual: no array is needed by the tests selected, nothing will be written"
+    ]
+
+
+def test_totals() -> None:
+    plan = Plan((THREE, FOUR), 8, "intel", acceptance=True)
+    assert (plan.seconds, plan.bytes_written) == (33_360, 11_760_000_000_000)

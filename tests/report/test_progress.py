@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.report import progress
+from pytest_ssdqual.report.progress import ERASE, Progress, Step, line
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Screen(io.StringIO):
+    """Remembers each piece written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+
+    def write(self, text: str, /) -> int:
+        self.pieces.append(text)
+        return len(text)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen()
+
+
+def test_a_line_says_what_how_long_and_how_long_still() -> None:
+    step = Step("raid5x4: fill", 720, 0, "round 3, 41,200 IOPS")
+    assert line(step, 75, 15000, None) == (
+        "ssdqual: raid5x4: fill 1:15 of 12:00, round 3, 41,200 IOPS, about 4.17 h left in all"
+    )
+    assert line(Step("raid5x4: fill", 0, 0), 3725, None, None) == "ssdqual: raid5x4: fill 1:02:05"
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200), st.integers(20, 200))
+def test_a_line_never_wraps(what: str, width: int) -> None:
+    assert len(line(Step(what, 60, 0), 1, 7200, width)) < width
+
+
+def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown("raid5x4: create", 5)
+    for _ in range(20):
+        clock.now_s += 0.25
+        shown.tick()
+    assert screen.pieces == [f"{ERASE}ssdqual: raid5x4: create 0:0{second} of 0:05" for second in range(6)]
+
+
+def test_elsewhere_one_line_a_minute(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=False, clock=clock)
+    shown("raid5x4: purge", 5)
+    clock.now_s += 5
+    shown("raid5x4: fill", 600)  # too soon for another line: 200 short steps must not flood a log
+    for _ in range(120):
+        clock.now_s += 1
+        shown.tick()
+    assert screen.pieces == [
+        "ssdqual: raid5x4: purge 0:00 of 0:05\n",
+        "ssdqual: raid5x4: fill 0:55 of 10:00\n",
+        "ssdqual: raid5x4: fill 1:55 of 10:00\n",
+    ]
+
+
+def test_details_are_shown_with_their_step_only(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown.detail("nobody is there")
+    shown("one", 0)
+    clock.now_s += 1
+    shown.detail("round 3")
+    clock.now_s += 1
+    shown("two", 0)
+    assert [piece.removeprefix(ERASE) for piece in screen.pieces] == [
+        "ssdqual: one 0:00",
+        "ssdqual: one 0:01, round 3",
+        "ssdqual: two 0:00",
+    ]
+
+
+def test_what_is_left_counts_steps_as_they_were_planned(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock, total_s=1000)
+    shown("one", 100)
+    clock.now_s += 300  # three times as long as planned
+    shown.tick()
+    shown("two", 400)
+    clock.now_s += 100
+    shown.tick()
+    left = [piece.partition("about ")[2] for piece in screen.pieces]
+    assert left == ["16.7 min left in all", "15 min left in all", "13.3 min left in all"]
+
+
+def test_others_can_write_in_between(screen: Screen, clock: Clock) -> None:
+    ended: list[int] = []
+    shown = Progress(screen, terminal=True, clock=clock, fresh_line=lambda: ended.append(len(screen.pieces)))
+    shown.clear()
+    assert screen.pieces == []
+    shown("one", 0)
+    clock.now_s += 1
+    shown.tick()
+    shown.clear()
+    clock.now_s += 1
+    shown.tick()
+    assert screen.pieces[2] == ERASE
+    # The dots of pytest are ended before our first character, and after each interruption.
+    assert ended == [0, 3]
+
+
+def test_when_nothing_is_done_nothing_is_shown(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown.tick()
+    shown("one", 0)
+    shown.idle()
+    clock.now_s += 10
+    shown.tick()
+    assert screen.pieces[-1] == ERASE
+    assert len(screen.pieces) == 2
+
+
+def test_it_is_redrawn_while_a_step_lasts(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "TERMINAL_PERIOD_S", 0.001)
+    redrawn = threading.Event()
+    shown = Progress(screen, terminal=True, fresh_line=lambda: None)
+    with shown:
+        shown("one", 0)
+        drawn = len(screen.pieces)
+        for _ in range(1000):
+            if len(screen.pieces) > drawn:
+                redrawn.set()
+                break
+            threading.Event().wait(0.01)
+    assert redrawn.is_set()
+    assert screen.pieces[-1] == ERASE
+    assert not [each for each in threading.enumerate() if each.name == "ssdqual-progress"]
+
+
+def test_a_terminal_that_went_away_does_not_matter(clock: Clock) -> None:
+    gone = io.StringIO()
+    gone.close()
+    shown = Progress(gone, terminal=True, clock=clock)
+    shown("one", 0)
+    shown.idle()
+    assert shown.total_s is None

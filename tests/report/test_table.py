@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.evidence import Evidence
+from pytest_ssdqual.report.grid import Line
+from pytest_ssdqual.report.table import table
+
+Claimed = Callable[..., Evidence]
+
+READ, MIXED = Workload("randread", "4k", 8), Workload("randrw", "128k", 16, 70)
+
+
+def text(lines: Sequence[Line]) -> str:
+    return "\n".join(line.text for line in lines)
+
+
+@pytest.fixture(scope="module")
+def acceptance(claimed: Claimed) -> list[Evidence]:
+    """A small run with everything in it, in an order that no table would have."""
+    found = []
+    for workload, ns in ((MIXED, 1_890_000), (READ, 402_000)):
+        for width in (8, 10, 3):
+            array = f"raid5x{width}"
+            slow = (workload, width) == (READ, 8)
+            found.append(claimed(Claim.P99_LATENCY, array, workload, value=812_000 if slow else ns, bound=ns / 0.8))
+            iops = 41_300 * width
+            low, high = iops - 400, iops + 400
+            bound = iops + 200 if (workload, width) == (MIXED, 3) else iops * 0.9
+            found.append(claimed(Claim.STEADY_IOPS, array, workload, value=iops, low=low, high=high, bound=bound))
+        sweep = "raid5x3 raid5x8 raid5x10"
+        found.append(claimed(Claim.SCALING_SLOPE, sweep, workload, value=0.98, bound=0.9))
+        found.append(claimed(Claim.SCALING_DEVIATION, sweep, workload, value=3.2, bound=10))
+    return found
+
+
+GOLDEN = """\
+FAIL: 1 of 16               measured  95 % interval     limit   margin
+p99 latency
+  raid5x8  randread_4k_qd8    812 µs     812…812 µs  ≤ 502 µs  -61.6 %
+
+INCONCLUSIVE: 1 of 16          measured    95 % interval      limit  margin
+steady IOPS
+  raid5x3  randrw70_128k_qd16   123,900  123,500…124,300  ≥ 124,100  -0.2 %
+
+steady IOPS · raid5       x3      x8     x10   margin
+  limit                       ≥ 297k  ≥ 372k
+  randread_4k_qd8       124k    330k    413k  +11.1 %
+  randrw70_128k_qd16       ?    330k    413k   -0.2 %
+
+p99 latency · raid5        x3       x8      x10     limit   margin
+  randread_4k_qd8      402 µs     FAIL   402 µs  ≤ 502 µs  -61.6 %
+  randrw70_128k_qd16  1.89 ms  1.89 ms  1.89 ms ≤ 2.36 ms  +20.0 %
+
+raid5x3…x10             scaling    scaling
+                          slope  deviation  margin
+  limit                ≥ 0.90 ×   ≤ 10.0 %
+  randread_4k_qd8        0.98 ×      3.2 %  +8.9 %
+  randrw70_128k_qd16     0.98 ×      3.2 %  +8.9 %
+
+every limit and interval: -v, or the run folder
+16 claims: 14 pass, 1 fail, 1 inconclusive
+least margin of what passed: +8.9 %, scaling slope
+  of raid5x3…x10 randread_4k_qd8"""
+
+
+def test_golden(acceptance: list[Evidence]) -> None:
+    assert text(table(acceptance, 80)) == GOLDEN
+
+
+def test_colours(acceptance: list[Evidence]) -> None:
+    looks = {line.text.split()[0]: line.markup for line in reversed(table(acceptance)) if line.text}
+    assert looks["FAIL:"] == ("red", "bold")
+    assert looks["INCONCLUSIVE:"] == ("yellow", "bold")
+    assert looks["16"] == ("red", "bold")
+    marked = [line for line in table(acceptance) if "  ? " in line.text]
+    assert [line.markup for line in marked] == [("yellow",)]
+    assert [line.markup for line in table(acceptance) if line.text.startswith("  randrw70_128k_qd16  1.89")] == [()]
+
+
+def test_all_green(claimed: Claimed) -> None:
+    (line,) = [line for line in table([claimed(value=1000)]) if line.text.startswith("1 claim:")]
+    assert line == Line("1 claim: 1 pass", ("green", "bold"))
+
+
+def test_nothing_judged_is_nothing_shown() -> None:
+    assert table([], 80, 1) == []
+
+
+def test_quiet_shows_what_did_not_pass_and_the_sum(acceptance: list[Evidence]) -> None:
+    shown = text(table(acceptance, 80, -1))
+    assert "812 µs" in shown
+    assert "·" not in shown
+    assert "-v" not in shown
+    assert "16 claims: 14 pass" in shown
+
+
+def test_verbose_shows_every_claim_in_full(acceptance: list[Evidence]) -> None:
+    lines = table(acceptance, 100, 1)
+    assert "PASS: 14 of 16" in text(lines)
+    rows = [" ".join(line.text.split()) for line in lines if line.text.startswith("  raid5x")]
+    assert len(rows) == 16
+    assert "raid5x10 randread_4k_qd8 413,000 412,600…413,400 ≥ 371,700 +11.1 %" in rows
+    assert "·" not in text(lines)
+
+
+def test_a_rehearsal_says_so(claimed: Claimed) -> None:
+    quick = table([claimed(value=1000, acceptance=False), claimed(value=1000)])
+    assert quick[-1] == Line("not for acceptance: protocol quick", ("yellow", "bold"))
+    assert "acceptance" not in text(table([claimed(value=1000)]))
+
+
+def test_single_drives_have_their_claims_side_by_side(claimed: Claimed) -> None:
+    each = [
+        claimed(Claim.P99_LATENCY, "drivex1", value=402_000),
+        claimed(Claim.STEADY_IOPS, "drivex1", value=9412, bound=9000),
+        claimed(Claim.LATENCY_SPREAD_OVER_TIME, "drivex1", value=1.2, bound=2),
+    ]
+    assert (
+        text(table(each)[:4])
+        == """\
+drive                      steady             p99  latency spread
+                             IOPS         latency       over time  margin
+  limit                   ≥ 9.00k        ≤ 500 µs        ≤ 2.00 ×
+  randread_4k_qd8           9.41k          402 µs          1.20 ×  +4.6 %"""
+    )
+
+
+def test_claims_made_twice_are_both_shown(claimed: Claimed) -> None:
+    twice = [claimed(arrays=array, value=value) for array in ("raid5x3", "raid5x4") for value in (402_000, 300_000)]
+    rows = [line.text for line in table(twice) if line.text.startswith("  randread")]
+    assert [row.split()[1:5] for row in rows] == [["402", "µs", "402", "µs"], ["300", "µs", "300", "µs"]]
+
+
+def test_a_grid_of_nothing_that_passed_is_left_out(claimed: Claimed) -> None:
+    assert "·" not in text(table([claimed(arrays="raid5x3"), claimed(arrays="raid5x4")]))
+
+
+def test_claims_of_a_newer_version_come_last(claimed: Claimed) -> None:
+    newer = replace(claimed(), claim="a_new_claim")
+    titles = [line.text for line in table([newer, claimed()]) if line.markup == ("bold",)]
+    assert titles == ["p99 latency", "a new claim"]
+
+
+@pytest.mark.parametrize(
+    ("iops", "shown"),
+    [(812, "812"), (999.4, "999"), (999.6, "1.00k"), (9412, "9.41k"), (41_300, "41.3k"), (999_600, "1.00M")],
+)
+def test_iops_in_a_cell(claimed: Claimed, iops: float, shown: str) -> None:
+    both = [claimed(Claim.STEADY_IOPS, f"raid5x{width}", value=iops, bound=1) for width in (3, 4)]
+    assert [row.text.split()[1:3] for row in table(both) if row.text.startswith("  randread")] == [[shown, shown]]
+
+
+WORKLOADS = [Workload(rw, bs, depth) for rw in ("randread", "randwrite") for bs in ("4k", "128k") for depth in (1, 32)]
+
+
+@given(
+    data=st.lists(
+        st.tuples(
+            st.sampled_from(Claim),
+            st.sampled_from(["raid5x3", "raid5x24", "raid6x4", "drivex1", "raid5x3 raid5x24", "raid10x4 raid10x24"]),
+            st.sampled_from(WORKLOADS),
+            st.floats(1, 1e9),
+        ),
+        max_size=12,
+    ),
+    width=st.integers(72, 200),
+    verbosity=st.integers(-1, 1),
+)
+def test_no_line_is_too_long_and_no_failure_is_missing(
+    claimed: Claimed, data: list[tuple[Claim, str, Workload, float]], width: int, verbosity: int
+) -> None:
+    evidence = [claimed(*what, value=value, low=value * 0.9, high=value * 1.1, bound=50_000) for *what, value in data]
+    lines = table(evidence, width, verbosity)
+    assert max((len(line.text) for line in lines), default=0) <= width
+    coloured = [line.text for line in lines if line.markup in (("red",), ("yellow",))]
+    full = [row for row in coloured if row.startswith(("  raid", "  drive"))]
+    not_passed = [each for each in evidence if each.outcome is not Outcome.PASS]
+    assert len(full) == len(not_passed)
+
+
+def test_several_hundred_claims_stay_readable(claimed: Claimed) -> None:
+    """At 80 columns all widths have room beside each other."""
+    sizes, patterns = ("4k", "8k", "16k", "128k"), ("randread", "randwrite", "read", "write")
+    workloads = [Workload(rw, bs, 8) for rw in patterns for bs in sizes]
+    shapes = (
+        (Claim.STEADY_IOPS, 123_456, 1),
+        (Claim.P99_LATENCY, 1_420_000, 10**9),
+        (Claim.LATENCY_SPREAD_OVER_TIME, 1.5, 9),
+    )
+    evidence = [
+        claimed(claim, f"raid5x{width}", workload, value=value, bound=bound)
+        for claim, value, bound in shapes
+        for width in range(3, 9)
+        for workload in workloads
+    ]
+    lines = table(evidence, 80)
+    assert len(evidence) == 288
+    # A title, the widths, the workloads and a blank for each claim; then the sum.
+    assert len(lines) == 3 * (2 + 16 + 1) + 4

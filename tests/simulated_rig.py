@@ -1,0 +1,270 @@
+"""A machine with drives that was never there, for ``-p simulated_rig``: everything of the plugin runs but fio.
+
+It answers what ``rig`` asks of a machine (survey, lease, purge, mdadm) and measures by the law of the level, at
+300 IOPS a drive. No time passes. The scene is set by environment variables, so that xdist's workers see it too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from scripted import completed
+from simulated_disks import Device, World
+
+from pytest_ssdqual.qual.geometry import Geometry, expected_iops
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measurement import Interval, Run
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig import blockdev, condition, health, provenance
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, MachineLost, Observer, RigError
+from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.station import Station
+
+SMART = (Path(__file__).parent / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
+LSBLK_BYTES = 480_103_981_056
+#: Share of the I/Os of a second, and their latency over the mean: the mean is 1, the p99 twice that.
+LATENCIES = ((0.49, 0.6), (0.49, 1.36), (0.02, 2.0))
+#: How a round differs from the mean; the signs of the five rounds of a window add up to zero.
+SIGNS = (1.0, -1.0, 0.0, -1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is wrong with the machine."""
+
+    drives: int
+    model: str
+    #: Serial → share of the speed.
+    slow: dict[str, float]
+    #: This array cannot be built.
+    broken: str
+    #: fio's run of this number never comes back, and neither does the machine.
+    lost_at: int
+    #: By how much a round differs from the mean, as a share of it.
+    noise: float
+    #: Commands that are not installed.
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of_environment(cls) -> Scene:
+        given = os.environ.get
+        slow = [each.split("=") for each in given("SIMULATED_SLOW", "").split(",") if each]
+        return cls(
+            drives=int(given("SIMULATED_DRIVES", "4")),
+            model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
+            slow={serial: float(share) for serial, share in slow},
+            broken=given("SIMULATED_BROKEN", ""),
+            lost_at=int(given("SIMULATED_LOST_AT", "0")),
+            noise=float(given("SIMULATED_NOISE", "0.01")),
+            missing=tuple(given("SIMULATED_MISSING", "").split()),
+        )
+
+
+class Held:
+    """A lease that lasts until it is cut."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._argv = argv
+
+    def wait(self, deadline_s: float) -> Completed:
+        raise NotImplementedError("nobody waits for a lease to end")
+
+    def alive(self) -> bool:
+        return True
+
+    def read_line(self, deadline_s: float) -> str:
+        return "held\n"
+
+    def cut(self, deadline_s: float = 30.0) -> Completed:
+        return completed(self._argv)
+
+
+@dataclass
+class SimulatedMachine:
+    """A ``Machine``; of arrays it knows only that they are there."""
+
+    name: str
+    scene: Scene
+    observer: Observer | None = None
+    arrays: dict[str, str] = field(default_factory=dict)
+    runs: int = 0
+    gone: bool = False
+
+    def run(
+        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+    ) -> Completed:
+        self.require_alive()
+        done = self._answer(tuple(argv))
+        if self.observer:
+            self.observer(done)
+        if check and done.status:
+            raise CommandFailed(f"{argv[0]} on {self.name} failed: {done.errors}", done)
+        return done
+
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Held:
+        self.require_alive()
+        return Held(argv)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def require_alive(self) -> None:
+        if self.gone:
+            raise MachineLost(f"{self.name} is lost: no answer")
+
+    @property
+    def world(self) -> World:
+        numbers = range(1, self.scene.drives + 1)
+        return World(
+            [
+                Device(
+                    f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{number:04}",
+                    model=self.scene.model, transport="nvme",
+                )
+                for number in numbers
+            ]
+        )  # fmt: skip
+
+    def _answer(self, argv: tuple[str, ...]) -> Completed:
+        if argv[:2] == ("sh", "-c"):
+            return completed(argv, self._script(argv))
+        if argv[:2] == ("mdadm", "--create"):
+            self.arrays[argv[2]] = next(each for each in argv if each.startswith("--uuid=")).removeprefix("--uuid=")
+        if argv[:2] == ("mdadm", "--stop"):
+            self.arrays.pop(argv[2])
+        if argv[:2] == ("test", "-e"):
+            return completed(argv, status=0 if f"/dev/{argv[2].split('/')[3]}" in self.arrays else 1)
+        return completed(argv, self._command(argv))
+
+    def _command(self, argv: tuple[str, ...]) -> str:
+        state = "array_state:clean", "sync_action:idle", "degraded:0", "mismatch_cnt:0"
+        answers: dict[str, Callable[[], str]] = {
+            "lsblk": lambda: self.world.lsblk(),
+            "id": lambda: "0",
+            "nproc": lambda: "2",
+            "fio": lambda: "fio-3.33" if "--version" in argv else "",
+            "cat": lambda: "2147483648\n" * (len(argv) - 1),
+            "blockdev": lambda: str(LSBLK_BYTES),
+            "ls": lambda: "\n".join(device.kname for device in self.world.disks),
+            "nvme": lambda: json.dumps({"oacs": 2, "fna": 0}),
+            "mdadm": lambda: self.arrays.get(argv[2], ""),
+            "grep": lambda: "".join(f"/sys/block/md100/md/{each}\n" for each in state),
+        }
+        return answers.get(argv[0], lambda: "")()
+
+    def _script(self, argv: tuple[str, ...]) -> str:
+        script, arguments = argv[2], argv[4:]
+        if script == blockdev.EXPAND:
+            return "".join(map(self._expanded, arguments)) + "end \0"
+        if script == blockdev.FACTS:
+            return self.world.facts(*arguments[2:])
+        if script == provenance.MISSING:
+            return "\n".join(each for each in arguments if each in self.scene.missing)
+        if script == provenance.FACTS:
+            return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
+        if script == health.SCRIPT:
+            return "".join(json.dumps(json.loads(SMART)) + "\n" for _ in arguments)
+        if script == condition.NOT_ZERO:
+            return "0\n" * len(arguments[2:])
+        return ""
+
+    def _expanded(self, pattern: str) -> str:
+        """Every pattern with a star is all drives; any other is one of them."""
+        found = [each.kname for each in self.world.disks if "*" in pattern or "?" in pattern or each.path == pattern]
+        return f"pattern {pattern}\0" + "".join(f"path /dev/{each}\0kname {each}\0disk \0" for each in found)
+
+
+def simulated_run(
+    station: Station, array: Array, workload: Workload, kind: str, *, ramp_s: float, window_s: float
+) -> Run:
+    """Instead of ``Station._run``: the figures of the law, one interval a second (and not more than 200)."""
+    machine = station.machine
+    if not isinstance(machine, SimulatedMachine):
+        raise TypeError("this is a real machine")
+    machine.runs += 1
+    if machine.runs == machine.scene.lost_at:
+        machine.gone = True
+    machine.require_alive()
+    rounds = station.protocol.steady.window if kind == "run" else max(1, round(window_s / station.protocol.round_s))
+    seconds = max(1.0, (ramp_s + window_s) / 200)
+    mean_iops = law(array, workload, machine.scene)
+    times = [number * seconds for number in range(round((ramp_s + window_s) / seconds))]
+    return Run(
+        workload=workload,
+        geometry=array.geometry,
+        members=tuple(drive.identity for drive in array.members),
+        intervals=tuple(
+            interval(
+                at, seconds, workload, array.geometry,
+                mean_iops * (1 + machine.scene.noise * SIGNS[int((at - ramp_s) / window_s * rounds) % len(SIGNS)]),
+            )
+            for at in times
+        ),
+        ramp_s=ramp_s,
+        window_s=window_s,
+        rounds=rounds,
+        raw=station.logbook.keep(f"{array.geometry}-{workload}-{kind}.json.gz", b"simulated"),
+    )
+
+
+def law(array: Array, workload: Workload, scene: Scene) -> float:
+    """IOPS; the slowest member sets the pace of all."""
+    speed = 300 * min(scene.slow.get(drive.serial or "", 1.0) for drive in array.members)
+    return expected_iops(array.geometry, workload.read_fraction, speed, speed)
+
+
+def interval(start_s: float, seconds: float, workload: Workload, geometry: Geometry, iops: float) -> Interval:
+    reads = round(iops * seconds * workload.read_fraction)
+    writes = round(iops * seconds * (1 - workload.read_fraction))
+    mean_ns = geometry.width * workload.qd_per_drive / iops * 1e9
+    return Interval(
+        start_s, seconds, reads, writes, reads * workload.block_bytes, writes * workload.block_bytes,
+        histogram(reads, mean_ns), histogram(writes, mean_ns),
+    )  # fmt: skip
+
+
+def histogram(ios: int, mean_ns: float) -> LatencyHistogram:
+    counts = [round(ios * share) for share, _ in LATENCIES]
+    counts[0] += ios - sum(counts)
+    return LatencyHistogram.from_bins(
+        {round(mean_ns * factor): count for (_, factor), count in zip(LATENCIES, counts, strict=True)}
+    )
+
+
+def simulated_fill(station: Station, array: Array) -> None:
+    """Instead of ``Station._fill``; where a rig that is broken breaks."""
+    machine = station.machine
+    if isinstance(machine, SimulatedMachine) and str(array.geometry) == machine.scene.broken:
+        raise RigError(f"fio on {machine.name} was refused by {array.path}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Replace the machine, for this session only: pytester runs many in one process."""
+    scene = Scene.of_environment()
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+
+    def connect_local(observer: Observer | None = None) -> SimulatedMachine:
+        return SimulatedMachine("localhost", scene, observer)
+
+    def connect_ssh(target: SimpleNamespace, observer: Observer | None = None) -> SimulatedMachine:
+        return SimulatedMachine(target.name or target.destination, scene, observer)
+
+    @contextmanager
+    def start(count: int) -> Iterator[SimpleNamespace]:
+        reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
+        yield SimpleNamespace(ssh=reach)
+
+    patch.setattr("pytest_ssdqual.rig.local.connect", connect_local)
+    patch.setattr("pytest_ssdqual.rig.ssh.connect", connect_ssh)
+    patch.setattr("pytest_ssdqual.lab.start", start)
+    patch.setattr(Station, "_run", simulated_run)
+    patch.setattr(Station, "_fill", simulated_fill)
