@@ -16,7 +16,8 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     if report.when == "call" and evidence:
         attach(report, evidence)
         if junit:
-            report.user_properties += properties(evidence)
+            # On the item, not on this report: JUnit takes them from the report of the teardown.
+            item.user_properties += properties(evidence)
     if call.excinfo is None or report.outcome != "failed":
         return
     if isinstance(call.excinfo.value, RigError):
