@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -216,3 +216,34 @@ class Running:
 def pytest_argv(devices: str, *more: str) -> list[str]:
     """A command line of the program; nothing is written into the checkout."""
     return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--ssd-devices={devices}", *more]
+
+
+@dataclass(slots=True)
+class Start:
+    """``start(3, "-k", "randread_4k_qd8")``: a run of the RAID 5 suite on the first three drives of the lab."""
+
+    lab: LabHost
+    place: Path
+    _begun: list[Running] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        """Where run folders go unless ``root`` says otherwise."""
+        return self.place / "runs"
+
+    def __call__(self, drives: int, *arguments: str, root: Path | None = None) -> Running:
+        devices = f"lab:/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ000[1-{drives}]"
+        more = (f"--ssd-ssh-config={self.lab.ssh_config}", "--ssd-spec=ssdqual-sm300", *arguments)
+        return self.begin(devices, *more, root=root)
+
+    def begin(self, devices: str, *arguments: str, root: Path | None = None) -> Running:
+        place = self.place / f"run-{len(self._begun)}"
+        place.mkdir()
+        root = root or self.root
+        argv = pytest_argv(devices, f"--ssd-protocol={BRIEF}", f"--ssd-run-dir={root}", "suites/raid5", *arguments)
+        self._begun.append(Running(argv, place, root))
+        return self._begun[-1]
+
+    def close(self) -> None:
+        for run in self._begun:
+            run.stop()

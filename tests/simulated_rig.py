@@ -2,6 +2,8 @@
 
 It answers what ``rig`` asks of a machine (survey, lease, purge, mdadm) and measures by the law of the level, at
 300 IOPS a drive. No time passes. The scene is set by environment variables, so that xdist's workers see it too.
+
+PYTEST_DONT_REWRITE: it has no assertions, and pytest warns of plugins that it finds imported already.
 """
 
 from __future__ import annotations
@@ -248,18 +250,18 @@ def simulated_fill(station: Station, array: Array) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Replace the machine, for this session only: pytester runs many in one process."""
-    scene = Scene.of_environment()
     patch = pytest.MonkeyPatch()
     config.add_cleanup(patch.undo)
 
     def connect_local(observer: Observer | None = None) -> SimulatedMachine:
-        return SimulatedMachine("localhost", scene, observer)
+        return SimulatedMachine("localhost", Scene.of_environment(), observer)
 
     def connect_ssh(target: SimpleNamespace, observer: Observer | None = None) -> SimulatedMachine:
-        return SimulatedMachine(target.name or target.destination, scene, observer)
+        return SimulatedMachine(target.name or target.destination, Scene.of_environment(), observer)
 
     @contextmanager
     def start(count: int) -> Iterator[SimpleNamespace]:
+        patch.setenv("SIMULATED_DRIVES", str(count))  # for xdist's workers, too
         reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
         yield SimpleNamespace(ssh=reach)
 

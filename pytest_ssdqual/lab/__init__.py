@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def start(count: int, *, cache: Path | None = None, say: Say = print, iops: int = 300, size_bytes: int = 256 << 20) -> Iterator[Vm]:
+def start(
+    count: int, *, cache: Path | None = None, say: Say = print, iops: int = 300, size_bytes: int = 256 << 20
+) -> Iterator[Vm]:
     """Boot a machine with so many equal drives; stopped and removed when the block is left.
 
     The first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that

@@ -63,6 +63,7 @@ def to_boot(row: Architecture) -> tuple[Program, ...]:
         Program(row.qemu, row.qemu_package),
         Program("ssh", "openssh-client"),
         Program("ssh-keygen", "openssh-client"),
+        Program("setpriv", "util-linux"),
     )
 
 

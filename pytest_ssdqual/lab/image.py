@@ -123,7 +123,9 @@ def _assemble(packages: Iterable[Path], result: Path) -> None:
     for package in packages:
         if package.name.startswith("linux-"):
             # a kernel package is large: only its image and the modules are read out
-            for path, entry in package_entries(package, lambda path: is_module(path) or path.startswith("boot/vmlinuz")):
+            for path, entry in package_entries(
+                package, lambda path: is_module(path) or path.startswith("boot/vmlinuz")
+            ):
                 if is_module(path):
                     modules[path] = entry.data
                 elif entry.data:

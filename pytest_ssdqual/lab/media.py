@@ -67,9 +67,7 @@ def check_count(count: int) -> int:
 
 def shelf(count: int, *, size_bytes: int = 256 << 20, iops: int = 300) -> tuple[ScaleModel, ...]:
     """Equal drives with the serial numbers SSDQ0001, SSDQ0002, …; ``ValueError`` if there cannot be so many."""
-    return tuple(
-        ScaleModel(f"SSDQ{number:04}", size_bytes, iops) for number in range(1, check_count(count) + 1)
-    )
+    return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops) for number in range(1, check_count(count) + 1))
 
 
 def position_of(serial: str, drives: Iterable[ScaleModel]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -41,9 +42,11 @@ class Qmp:
     def close(self) -> None:
         self._socket.close()
 
-    def execute(self, command: str, deadline_s: float = 10.0, **arguments: object) -> object:
+    def execute(
+        self, command: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float = 10.0
+    ) -> object:
         """Run a command and return what it returns; ``QmpError`` with QEMU's reason if it is refused."""
-        self._send({"execute": command, "arguments": arguments})
+        self._send({"execute": command, "arguments": dict(arguments or {})})
         deadline = time.monotonic() + deadline_s
         while True:
             message = self._next(deadline)

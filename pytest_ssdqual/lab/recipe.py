@@ -17,51 +17,56 @@ from pytest_ssdqual.lab.unpack import Entry, Tree, directory, regular, symlink
 #: Files of ours that are copied into the guest as they are, by their path below this directory.
 GUEST = Path(__file__).with_name("guest")
 
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 #: What the guest offers beside the kernel; apt adds what these need.
-PACKAGES = tuple(
+PACKAGES = _words(
     "busybox-static dash coreutils util-linux mount fdisk e2fsprogs procps gzip perl-base udev sudo openssh-server "
-    "mdadm lvm2 dmsetup cryptsetup-bin fio smartmontools nvme-cli libpam-modules".split()
+    "mdadm lvm2 dmsetup cryptsetup-bin fio smartmontools nvme-cli libpam-modules"
 )
 
 #: Packages that apt adds and the guest has no use for: maintainer scripts and what they are written in, the
 #: initramfs the distribution would build, module tools (busybox reads our plain-text tables).
-_UNUSED_PACKAGES = tuple(
+_UNUSED_PACKAGES = _words(
     "adduser debconf dpkg tar cpio ucf usrmerge passwd linux-base linux-firmware wireless-regdb initramfs-tools* "
     "dracut* klibc* libklibc* kmod python3* libpython3* perl perl-modules* libperl5* libdb5* libgdbm* libsemanage* "
     "libsqlite3* openssh-client openssh-sftp-server libpam-runtime runit-helper uuid-runtime readline-common "
     "media-types libfile-find-rule-perl libnumber-compare-perl libtext-glob-perl sensible-utils lsb-base "
-    "logsave".split()
+    "logsave"
 )
 
 #: Modules of the virtual hardware, loaded before sshd, and all others, loaded beside it.
 FIRST_MODULES = ("virtio_pci", "virtio_net", "af_packet")
-MODULES = tuple(
+MODULES = _words(
     "nvme loop md_mod raid0 raid1 raid10 raid456 linear dm_mod dm_crypt dm_delay dm_flakey dm_snapshot dm_raid "
     "ext4 crc32c_generic crc32c_intel xts cbc essiv aes_generic aesni_intel sha256_generic algif_skcipher "
-    "algif_hash".split()
+    "algif_hash"
 )
 #: There to be loaded by a test; loading it makes a device by itself.
 LATER_MODULES = ("null_blk", "faulty")
 
 #: Parts of packages that run nothing here, and files that ours replace.
-_UNWANTED = tuple(
+_UNWANTED = _words(
     "boot usr/share usr/games usr/include usr/src var usr/lib/modules usr/lib/systemd/system usr/lib/systemd/network "
     "usr/lib/systemd/catalog usr/lib/udev/hwdb.d usr/lib/udev/rules.d usr/lib/modprobe.d usr/lib/sysctl.d "
-    "etc/init.d etc/cron.* etc/default etc/logrotate.d etc/pam.d etc/security etc/ssh etc/lvm".split()
+    "etc/init.d etc/cron.* etc/default etc/logrotate.d etc/pam.d etc/security etc/ssh etc/lvm"
 )
 
 #: The rules that name drives. Those that assemble md arrays or activate volume groups are left out on purpose:
 #: what a test left on the drives must be found by the rig, not brought up behind its back.
-_UDEV_RULES = tuple(
+_UDEV_RULES = _words(
     "50-udev-default 55-dm 56-lvm 60-block 60-persistent-storage 60-persistent-storage-dm 63-md-raid-arrays "
-    "95-dm-notify".split()
+    "95-dm-notify"
 )
 
 #: Programs of busybox for what no package of the list brings.
-_APPLETS = tuple(
+_APPLETS = _words(
     "awk bc clear cmp cpio diff egrep fgrep find free grep hexdump hostname ifconfig insmod ip killall less lsmod "
     "modinfo modprobe more nc netstat ping ps readlink reset rmmod route sed strings tar time top tty uptime vi watch "
-    "which xargs xxd".split()
+    "which xargs xxd"
 )
 
 _ACCOUNTS = (("root", 0), ("home/tester", 1000), ("home/nosudo", 1001))

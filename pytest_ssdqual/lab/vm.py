@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,9 +24,9 @@ from pytest_ssdqual.lab.media import (
     position_of,
 )
 from pytest_ssdqual.lab.qmp import Qmp, QmpError
+from pytest_ssdqual.lab.scratch import scratch_directory
 
 READY = b"ssdqual-lab: ready"
-_PREFIX = "ssdqual-lab-"
 
 
 class LabFailed(Exception):
@@ -69,11 +66,11 @@ class Reach:
         return ["ssh", *self.options, *place, *command]
 
 
-SSH_OPTIONS = tuple(
-    "-F none -o UserKnownHostsFile=/dev/null -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=no "
-    "-o LogLevel=ERROR -o IdentitiesOnly=yes -o IdentityAgent=none -o PreferredAuthentications=publickey "
-    "-o KexAlgorithms=curve25519-sha256".split()
-)
+_SSH_OPTIONS = """
+    -F none -o IdentitiesOnly=yes -o IdentityAgent=none -o PreferredAuthentications=publickey
+    -o UserKnownHostsFile=/dev/null -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=no
+    -o LogLevel=ERROR -o KexAlgorithms=curve25519-sha256
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +149,7 @@ class Vm:
 
     @property
     def ssh(self) -> Reach:
-        return Reach("127.0.0.1", self._hardware.ssh_port, "root", self._identity, SSH_OPTIONS)
+        return Reach("127.0.0.1", self._hardware.ssh_port, "root", self._identity, tuple(_SSH_OPTIONS.split()))
 
     def backing_file(self, serial: str) -> Path:
         """The drive's content on the host; to be changed only while the guest does not use the drive."""
@@ -168,7 +165,7 @@ class Vm:
         """Take a drive out of the running machine; returns when the guest has let go of it."""
         device = Names(self._drive(serial)[0]).device
         self._ask("device_del", id=device)
-        self._monitor().wait_event("DEVICE_DELETED", deadline_s, device=device)
+        self._await_event("DEVICE_DELETED", deadline_s, device=device)
 
     def plug(self, serial: str) -> None:
         """Put a pulled drive in again, with what was on it."""
@@ -187,7 +184,7 @@ class Vm:
         seen = self._console().count(READY)
         self._ask("set-action", reboot="reset")
         self._ask("system_reset")
-        self._monitor().wait_event("RESET", 10.0)
+        self._await_event("RESET", 10.0)
         self._ask("set-action", reboot="shutdown")
         self._await_ready(seen + 1, deadline_s)
 
@@ -204,7 +201,8 @@ class Vm:
         console.unlink(missing_ok=True)
         stderr = (self._hardware.directory / "stderr").open("wb")
         with stderr:
-            argv = [*_die_with_parent(), *qemu_argv(self._hardware)]
+            # the kernel ends QEMU with us, however we end
+            argv = ["setpriv", "--pdeathsig", "KILL", "--", *qemu_argv(self._hardware)]
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
         try:
             self._await_ready(1, deadline_s)
@@ -254,10 +252,17 @@ class Vm:
         return self._qmp
 
     def _ask(self, command: str, **arguments: object) -> object:
+        """One QMP command; ``LabFailed`` with the console's last lines if QEMU refuses it or is gone."""
         try:
-            return self._monitor().execute(command, **arguments)
+            return self._monitor().execute(command, arguments)
         except QmpError as error:
             raise LabFailed(f"{error}\n{self.console_tail()}") from error
+
+    def _await_event(self, name: str, deadline_s: float, **data: object) -> None:
+        try:
+            self._monitor().wait_event(name, deadline_s, **data)
+        except QmpError as error:
+            raise LabFailed(f"waiting for {name}: {error}\n{self.console_tail()}") from error
 
     def _forget(self) -> None:
         if self._qmp is not None:
@@ -277,7 +282,7 @@ def boot(
     row = architecture()
     require(to_boot(row))
     with ExitStack() as stack:
-        directory = stack.enter_context(_own_directory(sum(drive.size_bytes for drive in drives)))
+        directory = stack.enter_context(scratch_directory(sum(drive.size_bytes for drive in drives)))
         create_backing_files(directory, drives)
         identity = directory / "identity"
         key = _new_key(identity)
@@ -292,38 +297,3 @@ def _new_key(identity: Path) -> str:
     argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ssdqual-lab", "-f", str(identity)]
     subprocess.run(argv, check=True, capture_output=True)
     return identity.with_suffix(".pub").read_text(encoding="ascii").split()[1]
-
-
-def _die_with_parent() -> list[str]:
-    """A prefix that has the kernel end QEMU with us, however we end."""
-    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
-
-
-@contextmanager
-def _own_directory(size_bytes: int) -> Iterator[Path]:
-    """A new directory in memory if there is room for full drives, else among the temporary files.
-
-    Whoever holds the lock on its file ``owner`` is alive; directories without a living owner are removed.
-    """
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > min(size_bytes, 4<<30) + (64 << 20)
-    place = memory if roomy else Path(tempfile.gettempdir())
-    sweep(place)
-    directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-    try:
-        with (directory / "owner").open("w") as owner:
-            fcntl.flock(owner, fcntl.LOCK_EX)
-            yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def sweep(place: Path) -> None:
-    """Remove what killed controllers left."""
-    for directory in place.glob(f"{_PREFIX}*"):
-        try:
-            with (directory / "owner").open("r") as owner:
-                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(directory, ignore_errors=True)
-        except OSError:
-            continue

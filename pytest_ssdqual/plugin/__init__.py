@@ -39,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
         conduct.configure(config)
 
 
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    # Asked before anything is configured, so it cannot wait for what ``distribute`` registers.
+    return 1 if options.active(config) else None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("array"):
         from pytest_ssdqual.plugin import marks

@@ -53,7 +53,10 @@ def header(config: pytest.Config) -> list[str]:
 
 
 def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Arrays, workloads, time and bytes of what was collected; the progress line counts down its total."""
+    """Arrays, workloads, time and bytes of what was collected; the progress line counts down its total.
+
+    With --collect-only nothing now: hundreds of lines of tests follow, and the plan is what was asked for.
+    """
     run = config.stash[QUALIFICATION]
     wanted = plans.measurements(items)
     if not wanted:
@@ -63,6 +66,9 @@ def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     narrator = config.pluginmanager.get_plugin("ssdqual-narrator")
     if narrator:
         narrator.progress.total_s = plan.seconds
+        if config.option.collectonly:
+            narrator.plan = plan_lines(plan)
+            return []
     return plan_lines(plan)
 
 
@@ -73,6 +79,8 @@ class Narrator:
         self._config = config
         self._run = run
         self._evidence: list[Evidence] = []
+        #: To be told at the end.
+        self.plan: list[str] = []
         self.progress = on_terminal(config)
 
     @pytest.hookimpl(tryfirst=True)
@@ -101,6 +109,8 @@ class Narrator:
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         folder = self._run.journal.path if self._run.journal else None
+        for line in self.plan:
+            terminalreporter.write_line(line)
         terminal.write_table(
             terminalreporter,
             self._evidence,

@@ -50,10 +50,6 @@ class Controller:
         node.workerinput[KEY] = self._config.stash[QUALIFICATION].to_worker()
 
     @pytest.hookimpl
-    def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
-        return 1
-
-    @pytest.hookimpl
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> object:
         from xdist.scheduler import LoadScopeScheduling
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from pytest_ssdqual.plugin.marks import Family, needs_drives
-from pytest_ssdqual.qual.geometry import Geometry, physical_ios
+from pytest_ssdqual.qual.geometry import Geometry, costs
 from pytest_ssdqual.qual.protocol import Protocol
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.workload import Workload
@@ -84,8 +84,7 @@ def predict(
 def _predict(
     geometry: Geometry, workloads: Sequence[Workload], protocol: Protocol, spec: Spec, drive_bytes: int
 ) -> PlannedArray:
-    usable = drive_bytes * geometry.data_drives
-    fill_bytes = protocol.fill_passes * usable
+    fill_bytes = protocol.fill_passes * drive_bytes * geometry.width
     fill_rate = spec.sequential_write_bytes_per_s or FILL_BYTES_PER_S
     classes = {workload.is_random for workload in workloads}
     condition_s = BUILD_S + protocol.fill_passes * drive_bytes / fill_rate + len(classes) * protocol.precondition_s
@@ -111,4 +110,4 @@ def _written(geometry: Geometry, workload: Workload, seconds: float, spec: Spec)
     iops = spec.expected_iops(geometry, workload)
     if iops is None or workload.read_fraction == 1:
         return 0.0
-    return iops * (1 - workload.read_fraction) * workload.block_bytes * seconds * min(2.0, physical_ios(geometry, 0.0))
+    return iops * (1 - workload.read_fraction) * workload.block_bytes * seconds * costs(geometry).writes

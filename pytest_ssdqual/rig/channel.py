@@ -8,6 +8,8 @@ on over there when we give up, and by us, for the case that the machine or the w
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -25,8 +27,12 @@ from pytest_ssdqual.rig.machine import (
 )
 from pytest_ssdqual.rig.tether import TetheredProcess, tether_argv
 
-#: What ``timeout`` answers when it had to end the command (coreutils manual, "timeout invocation").
-TIMED_OUT = 124
+#: What is answered when ``timeout`` had to end the command (coreutils manual, "timeout invocation"): 124 after its
+#: TERM; its KILL takes ``timeout`` itself along, which is -9 here, 137 through sudo and 255 through ssh. A command may
+#: answer these too, so they count only when the time is over.
+TIMED_OUT = (124, 137, -9, 255)
+#: The words of tools are read by us, so they must be English.
+ENGLISH = ("env", "LC_ALL=C")
 #: Seconds between its TERM and its KILL, and how much longer we wait for the channel than for the command.
 KILL_AFTER_S = 5
 CHANNEL_GRACE_S = 20
@@ -54,12 +60,12 @@ class Channel:
     ) -> Completed:
         """See ``Machine.run``."""
         self._require_alive()
-        there = [*self.become, "timeout", "-k", str(KILL_AFTER_S), f"{deadline_s:g}", *argv]
+        there = [*self.become, *ENGLISH, "timeout", "-k", str(KILL_AFTER_S), f"{deadline_s:g}", *argv]
         done = self._execute(argv, self.wrap(there), deadline_s + KILL_AFTER_S + CHANNEL_GRACE_S, stdin)
         if self.observer:
             self.observer(done)
         self._raise_if_lost(done)
-        if done.status == TIMED_OUT:
+        if done.status in TIMED_OUT and done.elapsed_s >= deadline_s:
             raise DeadlineExceeded(f"{_short(argv)} on {self.name} did not end within {deadline_s:g} s and was ended")
         if check and done.status:
             raise CommandFailed(f"{_short(argv)} on {self.name} failed: {last_words(done)}", done)
@@ -68,7 +74,8 @@ class Channel:
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> TetheredProcess:
         """See ``Machine.tether``."""
         self._require_alive()
-        process = TetheredProcess(argv, self.wrap([*self.become, *tether_argv(argv, first_signal)]), self._tether_ended)
+        there = [*self.become, *ENGLISH, *tether_argv(argv, first_signal)]
+        process = TetheredProcess(argv, self.wrap(there), self._tether_ended)
         with self._lock:
             self._tethers.append(process)
         return process
@@ -110,15 +117,24 @@ class Channel:
         try:
             out, err = process.communicate(stdin, timeout=limit_s)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+            _end(process)
             self._gone = f"{self.name} is lost: it did not answer to {_short(argv)} within {limit_s:g} s"
             raise MachineLost(self._gone) from None
         except BaseException:
-            process.kill()
-            process.communicate()
+            _end(process)
             raise
         return Completed(tuple(argv), process.returncode, out, err, started, time.monotonic() - clock)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """``timeout`` passes TERM on to its command, and KILL later; an ssh lets go of the other side."""
+    with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):  # sudo's processes are not ours to signal
+        process.terminate()
+        process.communicate(timeout=KILL_AFTER_S + 1)
+        return
+    with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=1)
 
 
 def last_words(done: Completed) -> str:

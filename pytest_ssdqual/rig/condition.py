@@ -63,6 +63,9 @@ def _purge(machine: Machine, drive: Drive, *, best: bool) -> str:
     # First a command that opens the drive with O_EXCL and fails if anything uses it; nvme-cli with --force,
     # without which it waits 10 s for a human, does not.
     discarded = _exclusively(machine, ["blkdiscard", drive.path], drive, check=False).status == 0
+    if not discarded:
+        # Otherwise what the user agreed to lose would still be found on the drive when the run is over.
+        _exclusively(machine, ["wipefs", "--all", drive.path], drive)
     if best and drive.transport == "nvme" and _may_format(machine, drive):
         machine.run(["nvme", "format", drive.path, "--ses=1", "--force"], deadline_s=PURGE_DEADLINE_S)
         return "NVMe format, user data erase"

@@ -88,13 +88,14 @@ class _Master:
         self.target = target
         # Not below TMPDIR: a control socket's path may have at most some 100 characters (sun_path is 108).
         self._dir = Path(tempfile.mkdtemp(prefix="ssdqual-ssh-", dir="/tmp"))
-        self._process = subprocess.Popen(
-            [*_parent_death(), *self._ssh("ControlMaster=yes", "ControlPersist=no"), "-N", target.destination],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=(self._dir / "stderr").open("wb"),
-            start_new_session=True,
-        )
+        with (self._dir / "stderr").open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [*_parent_death(), *self._ssh("ControlMaster=yes", "ControlPersist=no"), "-N", target.destination],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+            )
 
     def wait(self, deadline_s: float) -> None:
         """Until commands can ride on it."""
@@ -106,7 +107,9 @@ class _Master:
 
     def wrap(self, argv: Sequence[str]) -> list[str]:
         """One remote command line out of an argv: the only place where we quote for a shell."""
-        return [*self._ssh("ControlMaster=no"), self.target.destination, shlex.join(argv)]
+        # When the master is gone, ssh would connect anew, perhaps to a machine that has booted in between and has
+        # forgotten the lease; a connection through `false` comes to nothing.
+        return [*self._ssh("ControlMaster=no", "ProxyCommand=false"), self.target.destination, shlex.join(argv)]
 
     def lost(self, done: Completed) -> str | None:
         """Whether ssh, and not the command, failed: 255 and the master does not answer any more."""

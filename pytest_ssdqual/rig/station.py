@@ -73,11 +73,14 @@ class Station:
     def steady(self, geometry: Geometry, workload: Workload) -> SteadyState | None:
         """Condition the array for this class of workload (random or sequential), once per array.
 
-        None if the protocol has no such step. ``InvalidMeasurement`` if it does not settle in time.
+        None if the protocol has no such step. ``InvalidMeasurement`` if it does not settle in time; that is not
+        tried again for the next workload, or hours would be spent on each.
         """
         array = self.array(geometry)
         if workload.is_random not in self._conditioned:
-            self._conditioned[workload.is_random] = self._precondition(array, workload)
+            self._conditioned[workload.is_random] = self._unless_failed(
+                (geometry, workload.is_random), lambda: self._precondition(array, workload)
+            )
         return self._conditioned[workload.is_random]
 
     def measure(self, geometry: Geometry, workload: Workload) -> Measured:
@@ -95,16 +98,24 @@ class Station:
 
     def _once(self, key: object, work: Callable[[], T]) -> T:
         if key not in self._kept:
-            try:
-                self._kept[key] = work()
-            except MachineLost:
-                raise
-            except RigError as error:
-                self._kept[key] = error
+            self._kept[key] = self._unless_failed(key, work)
         found = self._kept[key]
         if isinstance(found, RigError):
             raise found.with_traceback(None)
         return found  # type: ignore[return-value]
+
+    def _unless_failed(self, key: object, work: Callable[[], T]) -> T:
+        """The outcome of ``work``; a failure is kept under ``key`` and told again instead of working again."""
+        failure = self._kept.get(key)
+        if isinstance(failure, RigError):
+            raise failure.with_traceback(None)
+        try:
+            return work()
+        except MachineLost:
+            raise
+        except RigError as error:
+            self._kept[key] = error
+            raise
 
     def _once_unless_built(self, geometry: Geometry) -> Array:
         """Building is repeated when another array stood in between; failing to build is not."""

@@ -29,11 +29,13 @@ SCRIPT = r"""
 limit=$1 token=$2 gently=$3; shift 3
 exec 3<&0
 members() { grep -lzsxF "PYTEST_SSDQUAL_TETHER=$token" /proc/[0-9]*/environ | cut -d/ -f3; }
-gone() { n=0; while [ "$n" -lt "$1" ]; do [ -z "$(members)" ] && return 0; sleep 0.2; n=$((n + 1)); done; return 1; }
+over() { [ ! -e "/proc/$child/exe" ]; }
+gone() { over && [ -z "$(members)" ]; }
+await() { n=0; until "$1"; do [ "$n" -lt "$2" ] || return 1; sleep 0.2; n=$((n + 1)); done; }
 end() {
-    kill -s "$gently" "$child" 2>/dev/null; gone 50 && return
-    kill -s TERM $(members) 2>/dev/null; gone 25 && return
-    kill -s KILL $(members) 2>/dev/null; gone 25
+    kill -s "$gently" "$child" 2>/dev/null; await over 50; gone && return
+    kill -s TERM $(members) 2>/dev/null; await gone 25 && return
+    kill -s KILL $(members) 2>/dev/null; await gone 25
 }
 PYTEST_SSDQUAL_TETHER=$token setsid "$@" </dev/null 3<&- &
 child=$!
@@ -83,9 +85,12 @@ class TetheredProcess:
     def read_line(self, deadline_s: float) -> str:
         """See ``Tethered.read_line``."""
         try:
-            return self._lines.get(timeout=deadline_s).decode("utf-8", "backslashreplace")
+            line = self._lines.get(timeout=deadline_s)
         except queue.Empty:
             raise DeadlineExceeded(f"{self._argv[0]} said nothing within {deadline_s:g} s") from None
+        if not line:
+            self._lines.put(line)  # the end stays the end, however often one asks
+        return line.decode("utf-8", "backslashreplace")
 
     def wait(self, deadline_s: float) -> Completed:
         """See ``Tethered.wait``."""

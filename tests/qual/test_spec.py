@@ -265,5 +265,5 @@ def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
     for text, iops in (("drivex1", 300), ("raid0x8", 2_400), ("raid10x4", 600), ("raid5x3", 300), ("raid6x8", 400)):
         limit = model.limit("steady_iops", Geometry.parse(text), WRITE)
         assert limit is not None
-        assert limit.bound == pytest.approx(0.9 * iops)
+        assert limit.bound == pytest.approx(0.8 * iops)
     assert all(model.limit(claim, RAID5, READ) is not None for claim in Claim)

@@ -1,15 +1,123 @@
-"""A whole qualification, four drives and two workloads: what it says, what it keeps, and that it leaves nothing."""
+"""A whole qualification of two workloads on four drives: what it says, what it keeps, and that it leaves nothing."""
 
 from __future__ import annotations
 
 import gzip
-import json
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from pytest_ssdqual.report.evidence import from_record
 from pytest_ssdqual.rig.fio.output import parse
-from rehearsed import SERIALS, Finished, Folder, Server, Start
+from rehearsed import SERIALS, Finished, Server, Start
+
+if TYPE_CHECKING:
+    from conftest import LabHost
 
 pytestmark = pytest.mark.lab
+
+WORKLOADS = ("randwrite_4k_qd8", "randread_4k_qd8")
+WIDTHS = ("raid5x3", "raid5x4")
+#: Per workload: steady IOPS, p99 and spread over time of two arrays, and three claims about both.
+CLAIMS = len(WORKLOADS) * (3 * len(WIDTHS) + 3)
+
+
+@pytest.fixture(scope="module")
+def server(lab: LabHost) -> Iterator[Server]:
+    server = Server(lab)
+    yield server
+    server.reset()
+
+
+@pytest.fixture(scope="module")
+def start(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    start = Start(server.lab, tmp_path_factory.mktemp("raid5"))
+    yield start
+    start.close()
+
+
+@pytest.fixture(scope="module")
+def run(start: Start) -> Finished:
+    return start(4, "-k", " or ".join(WORKLOADS)).finish()
+
+
+def test_every_promise_of_the_scale_model_is_kept(run: Finished) -> None:
+    assert run.status == 0, run.output
+    assert len(run.results()) == CLAIMS
+    assert not any(run.results().values())
+    assert f"{CLAIMS} claims: {CLAIMS} pass" in run.output
+    assert "not for acceptance: protocol brief" in run.output
+
+
+def test_the_machine_is_left_as_it_was(run: Finished, server: Server) -> None:
+    assert run.status == 0, run.output
+    assert server.left() == []
+
+
+def test_junit_carries_the_evidence_of_every_claim(run: Finished) -> None:
+    for name, case in run.cases().items():
+        found = {each.name: each.value for each in case.properties()}
+        assert found["ssd.outcome"] == "pass"
+        assert found["ssd.geometry"] in name or found["ssd.claim"] in ("scaling_slope", "scaling_deviation") or (
+            found["ssd.claim"] == "latency_spread_between_widths"
+        )
+        assert float(found["ssd.margin_percent"]) > 0
+        assert all((run.folder.path / raw).is_file() for raw in found["ssd.raw"].split())
+
+
+def test_each_array_was_built_once_and_looked_at(run: Finished) -> None:
+    folder = run.folder
+    planned, created, stopped = (folder.records(f"array_{what}") for what in ("planned", "created", "stopped"))
+    assert [each.facts["geometry"] for each in created] == list(WIDTHS)
+    assert [each.facts["consistency"] for each in created] == ["zeroed", "zeroed"]
+    uuids = [each.facts["uuid"] for each in planned]
+    assert uuids == [each.facts["uuid"] for each in created] == [each.facts["uuid"] for each in stopped]
+    details = [str(line["stdout"]) for line in folder.commands("mdadm", "--detail")]
+    assert [(uuid in text, "Raid Level : raid5" in text) for uuid, text in zip(uuids, details, strict=True)] == [
+        (True, True), (True, True)
+    ]  # fmt: skip
+    assert ["Raid Devices : 3" in details[0], "Raid Devices : 4" in details[1]] == [True, True]
+
+
+def test_the_records_tell_the_same_story_as_junit(run: Finished) -> None:
+    verdicts = run.folder.records("verdict")
+    assert len({each.facts["test"] for each in verdicts}) == len(verdicts) == CLAIMS
+    assert {str(each.facts["test"]).rpartition("::")[2] for each in verdicts} == set(run.cases())
+    assert {from_record(each.facts).outcome for each in verdicts} == {"pass"}
+    measured = [(each.facts["geometry"], each.facts["workload"]) for each in run.folder.records("measured")]
+    assert measured == [(width, workload) for width in WIDTHS for workload in WORKLOADS]
+    assert [each.facts["exit_status"] for each in run.folder.records("run_ended")] == [0]
+
+
+def test_raw_output_is_there_and_gives_the_same_figures(run: Finished) -> None:
+    runs = [each for record in run.folder.records("measured") for each in record.facts["runs"]]
+    assert len(runs) == len(WIDTHS) * len(WORKLOADS)
+    for each in runs:
+        result = parse(gzip.decompress((run.folder.path / each["raw"]).read_bytes()))
+        counted = [interval.ios for interval in result.intervals if interval.end_s > each["ramp_s"] + 0.1]
+        assert each["ios"] <= sum(counted) <= 1.3 * each["ios"]
+        assert 5 <= result.seconds < 7
+
+
+def test_the_manifest_says_what_was_tested_with_what(run: Finished) -> None:
+    manifest = run.folder.manifest()
+    assert (manifest["exit_status"], manifest["acceptance"]) == (0, False)
+    assert {"python", "pytest", "pytest-ssdqual"} <= set(manifest["versions"])
+    (bay,) = manifest["bays"]
+    assert {"kernel", "fio", "mdadm", "smartctl", "nvme", "boot_id"} <= set(bay["facts"])
+    assert [drive["serial"] for drive in bay["drives"]] == list(SERIALS)
+    assert "iops-total" not in manifest["spec"]["text"]
+    assert "SM300" in manifest["spec"]["text"]
+    assert 'window = "5 s"' in manifest["protocol"]["text"]
+
+
+def test_the_folder_is_sealed_with_health_before_and_after(run: Finished) -> None:
+    health = sorted(path.name for path in (run.folder.path / "health").iterdir())
+    assert health == sorted(f"{serial}-{when}.json" for serial in SERIALS for when in ("before", "after"))
+    assert run.folder.is_sealed()
+
+
+def test_the_guard_lets_the_same_drives_in_again(run: Finished, start: Start) -> None:
+    assert run.status == 0, run.output
+    again = start(4, "--collect-only", "-q", "-k", "randread_4k_qd8").finish()
+    assert again.status == 0, again.output
