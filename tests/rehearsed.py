@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from junitparser import JUnitXml, TestCase
+from junitparser import JUnitXml, Properties, TestCase
+
 from pytest_ssdqual.report.records import Record, read_records
 
 if TYPE_CHECKING:
-    from conftest import LabHost
+    from pytest_ssdqual.lab.vm import Vm
 
 ROOT = Path(__file__).parents[1]
 BRIEF = Path(__file__).parent / "rehearsal" / "brief.toml"
@@ -47,7 +48,7 @@ for pid in $(pidof fio); do kill -KILL "$pid"; done
 for md in /sys/block/md*; do [ -e "$md" ] && mdadm --stop "/dev/${md##*/}"; done
 udevadm settle --timeout=10
 for drive in /dev/nvme[0-9]n1; do wipefs --all --quiet "$drive"; done
-true
+rm -f /run/pytest-ssdqual/fio-*
 """
 
 
@@ -59,11 +60,26 @@ def await_that(condition: Callable[[], bool], what: str, deadline_s: float = STE
         time.sleep(0.1)
 
 
+class Lab(Protocol):
+    """What the fixture ``lab`` gives."""
+
+    @property
+    def vm(self) -> Vm: ...
+    @property
+    def ssh_config(self) -> Path: ...
+    def ssh(self, *argv: str) -> list[str]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """The machine under test, seen past the program."""
 
-    lab: LabHost
+    lab: Lab
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """How a run gets to it, and by what it judges its drives."""
+        return f"--ssd-ssh-config={self.lab.ssh_config}", "--ssd-spec=ssdqual-sm300"
 
     def ask(self, *argv: str, check: bool = True) -> str:
         done = subprocess.run(self.lab.ssh(*argv), capture_output=True, text=True, check=False, timeout=120)
@@ -111,16 +127,14 @@ class Folder:
 
         return [line for line in self.transcript() if begins(line)]
 
-    def manifest(self) -> dict[str, object]:
-        read: dict[str, object] = json.loads((self.path / "manifest.json").read_text())
+    def manifest(self) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
         return read
 
     def is_sealed(self) -> bool:
         """Whether ``sha256sum`` finds every file as it was when the run ended."""
-        done = subprocess.run(
-            ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=self.path, capture_output=True, check=False
-        )
-        return done.returncode == 0
+        argv = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
+        return subprocess.run(argv, cwd=self.path, capture_output=True, check=False).returncode == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,11 @@ class Finished:
     def cases(self) -> dict[str, TestCase]:
         """JUnit's testcases by name; the file must be well-formed."""
         return {case.name: case for suite in JUnitXml.fromfile(str(self.junit)) for case in suite}
+
+    def properties(self, name: str) -> dict[str, str]:
+        """Of one testcase."""
+        found = self.cases()[name].iterchildren(Properties)  # type: ignore[no-untyped-call]
+        return {each.name: each.value for properties in found for each in properties}
 
     def results(self) -> dict[str, list[str]]:
         """Of each testcase, what it has: ``failure: sentence``, ``error: …``, ``skipped: …``; nothing if it passed."""
@@ -213,17 +232,18 @@ class Running:
         await_that(met, what)
 
 
-def pytest_argv(devices: str, *more: str) -> list[str]:
-    """A command line of the program; nothing is written into the checkout."""
-    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--ssd-devices={devices}", *more]
+def drives(count: int) -> str:
+    """The first drives of the lab, for ``--ssd-devices``."""
+    return f"lab:/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ000[1-{count}]"
 
 
 @dataclass(slots=True)
 class Start:
-    """``start(3, "-k", "randread_4k_qd8")``: a run of the RAID 5 suite on the first three drives of the lab."""
+    """``start(drives(3), "-k", "randread_4k_qd8")``: a run of the RAID 5 suite."""
 
-    lab: LabHost
     place: Path
+    #: Of every run.
+    options: tuple[str, ...] = ()
     _begun: list[Running] = field(default_factory=list)
 
     @property
@@ -231,16 +251,13 @@ class Start:
         """Where run folders go unless ``root`` says otherwise."""
         return self.place / "runs"
 
-    def __call__(self, drives: int, *arguments: str, root: Path | None = None) -> Running:
-        devices = f"lab:/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ000[1-{drives}]"
-        more = (f"--ssd-ssh-config={self.lab.ssh_config}", "--ssd-spec=ssdqual-sm300", *arguments)
-        return self.begin(devices, *more, root=root)
-
-    def begin(self, devices: str, *arguments: str, root: Path | None = None) -> Running:
+    def __call__(self, devices: str, *arguments: str, root: Path | None = None) -> Running:
         place = self.place / f"run-{len(self._begun)}"
         place.mkdir()
         root = root or self.root
-        argv = pytest_argv(devices, f"--ssd-protocol={BRIEF}", f"--ssd-run-dir={root}", "suites/raid5", *arguments)
+        # Nothing is written into the checkout.
+        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--ssd-devices={devices}", *self.options]
+        argv += [f"--ssd-protocol={BRIEF}", f"--ssd-run-dir={root}", "suites/raid5", *arguments]
         self._begun.append(Running(argv, place, root))
         return self._begun[-1]
 

@@ -20,11 +20,13 @@ import pytest
 from scripted import completed
 from simulated_disks import Device, World
 
+from pytest_ssdqual import lab
+from pytest_ssdqual.lab import media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
 from pytest_ssdqual.qual.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measurement import Interval, Run
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import blockdev, condition, health, provenance
+from pytest_ssdqual.rig import blockdev, condition, health, local, provenance, ssh
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, MachineLost, Observer, RigError
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.station import Station
@@ -53,6 +55,8 @@ class Scene:
     noise: float
     #: Commands that are not installed.
     missing: tuple[str, ...]
+    #: This option is one that its fio does not know.
+    unknown_option: str
 
     @classmethod
     def of_environment(cls) -> Scene:
@@ -66,6 +70,7 @@ class Scene:
             lost_at=int(given("SIMULATED_LOST_AT", "0")),
             noise=float(given("SIMULATED_NOISE", "0.01")),
             missing=tuple(given("SIMULATED_MISSING", "").split()),
+            unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
         )
 
 
@@ -137,6 +142,8 @@ class SimulatedMachine:
     def _answer(self, argv: tuple[str, ...]) -> Completed:
         if argv[:2] == ("sh", "-c"):
             return completed(argv, self._script(argv))
+        if argv[:2] == ("fio", "--parse-only") and self.scene.unknown_option:
+            return completed(argv, status=1, stderr=f"fio: unrecognized option '--{self.scene.unknown_option}=1'")
         if argv[:2] == ("mdadm", "--create"):
             self.arrays[argv[2]] = next(each for each in argv if each.startswith("--uuid=")).removeprefix("--uuid=")
         if argv[:2] == ("mdadm", "--stop"):
@@ -186,7 +193,7 @@ class SimulatedMachine:
 def simulated_run(
     station: Station, array: Array, workload: Workload, kind: str, *, ramp_s: float, window_s: float
 ) -> Run:
-    """Instead of ``Station._run``: the figures of the law, one interval a second (and not more than 200)."""
+    """Instead of ``Station._run``: the figures of the law, one interval a second; fewer for conditioning, as fio is asked for."""
     machine = station.machine
     if not isinstance(machine, SimulatedMachine):
         raise TypeError("this is a real machine")
@@ -195,7 +202,7 @@ def simulated_run(
         machine.gone = True
     machine.require_alive()
     rounds = station.protocol.steady.window if kind == "run" else max(1, round(window_s / station.protocol.round_s))
-    seconds = max(1.0, (ramp_s + window_s) / 200)
+    seconds = 1.0 if kind == "run" else max(1.0, window_s / 200)
     mean_iops = law(array, workload, machine.scene)
     times = [number * seconds for number in range(round((ramp_s + window_s) / seconds))]
     return Run(
@@ -265,8 +272,8 @@ def pytest_configure(config: pytest.Config) -> None:
         reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
         yield SimpleNamespace(ssh=reach)
 
-    patch.setattr("pytest_ssdqual.rig.local.connect", connect_local)
-    patch.setattr("pytest_ssdqual.rig.ssh.connect", connect_ssh)
-    patch.setattr("pytest_ssdqual.lab.start", start)
+    patch.setattr(local, "connect", connect_local)
+    patch.setattr(ssh, "connect", connect_ssh)
+    patch.setattr(lab, "start", start)
     patch.setattr(Station, "_run", simulated_run)
     patch.setattr(Station, "_fill", simulated_fill)

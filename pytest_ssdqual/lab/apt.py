@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ def resolve(names: Iterable[str], state: Path) -> tuple[Package, ...]:
     """
     argv = ["-y", "--no-install-recommends", "--print-uris", "install", *names]
     try:
-        return parse_uris(_apt(argv, _options(None)))
+        found = parse_uris(_apt(argv, _options(None)))
     except subprocess.CalledProcessError:
         # a container's lists are usually empty
         (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
@@ -58,6 +59,9 @@ def resolve(names: Iterable[str], state: Path) -> tuple[Package, ...]:
             return parse_uris(_apt(argv, _options(state)))
         except subprocess.CalledProcessError as error:
             raise LabUnavailable(f"apt cannot find the guest's packages: {_last_words(error)}") from error
+    # lists of our own, fetched another day, would be older than the host's
+    shutil.rmtree(state, ignore_errors=True)
+    return found
 
 
 def download(packages: Sequence[Package], into: Path, state: Path) -> list[Path]:

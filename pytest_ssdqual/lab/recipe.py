@@ -52,7 +52,7 @@ LATER_MODULES = ("null_blk", "faulty")
 _UNWANTED = _words(
     "boot usr/share usr/games usr/include usr/src var usr/lib/modules usr/lib/systemd/system usr/lib/systemd/network "
     "usr/lib/systemd/catalog usr/lib/udev/hwdb.d usr/lib/udev/rules.d usr/lib/modprobe.d usr/lib/sysctl.d "
-    "etc/init.d etc/cron.* etc/default etc/logrotate.d etc/pam.d etc/security etc/ssh etc/lvm"
+    "etc/init.d etc/cron.* etc/default etc/logrotate.d etc/pam.d etc/security etc/ssh etc/lvm usr/lib/*/gconv"
 )
 
 #: The rules that name drives. Those that assemble md arrays or activate volume groups are left out on purpose:
@@ -89,9 +89,10 @@ def wanted(path: str) -> bool:
 def recipe_hash(names: Iterable[str]) -> str:
     """Changes with the packages asked for, the guest's files and the code that puts them together."""
     digest = hashlib.sha256("\n".join(names).encode())
-    own = [Path(__file__).with_name(name) for name in ("image.py", "kernel.py", "recipe.py", "unpack.py")]
-    for path in (*own, *sorted(path for path in GUEST.rglob("*") if path.is_file())):
-        digest.update(str(path.relative_to(GUEST.parent)).encode() + b"\0" + path.read_bytes())
+    for name in ("image.py", "kernel.py", "recipe.py", "unpack.py"):
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    for path in sorted(path for path in GUEST.rglob("*") if path.is_file()):
+        digest.update(str(path.relative_to(GUEST)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -141,7 +142,7 @@ def _add_modules(tree: Tree, lists: Mapping[str, tuple[Module, ...]]) -> None:
     for module in every.values():
         tree.add(module.path, regular(module.image))
     for name, modules in lists.items():
-        tree.add(f"etc/ssdqual/{name}", regular("".join(f"{module.path}\n" for module in modules).encode()))
+        tree.add(f"etc/ssdqual/{name}", regular("".join(f"{module.name}\n" for module in modules).encode()))
     if every:
         # usr/lib/modules/VERSION/kernel/…
         root = "/".join(next(iter(every.values())).path.split("/")[:4]) + "/"

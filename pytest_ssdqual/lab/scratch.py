@@ -35,8 +35,9 @@ def scratch_directory(size_bytes: int) -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def roomiest(size_bytes: int, memory: Path = _MEMORY) -> Path:
+def roomiest(size_bytes: int, memory: Path | None = None) -> Path:
     """Memory if the drives fit there even when they are full, else the directory for temporary files."""
+    memory = memory or _MEMORY
     if memory.is_dir() and shutil.disk_usage(memory).free > size_bytes + _RESERVE_BYTES:
         return memory
     return Path(tempfile.gettempdir())

@@ -184,9 +184,9 @@ class Vm:
         seen = self._console().count(READY)
         self._ask("set-action", reboot="reset")
         self._ask("system_reset")
-        self._await_event("RESET", 10.0)
-        self._ask("set-action", reboot="shutdown")
+        # only then: SeaBIOS, when it finds itself warm, resets the machine once more
         self._await_ready(seen + 1, deadline_s)
+        self._ask("set-action", reboot="shutdown")
 
     def power_cut(self) -> None:
         """Take the power away; ``power_on`` boots again on the same drives."""

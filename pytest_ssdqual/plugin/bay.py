@@ -141,7 +141,7 @@ def planned_bay(settings: Settings, stack: ExitStack, refuse: Callable[[Drive], 
         return open_bay(settings, stack, frozenset, refuse, None, lambda *_, **__: None)[0]
     from pytest_ssdqual.lab.media import shelf
 
-    return Bay(None, tuple(map(_imagined, shelf(settings.devices.lab))))
+    return Bay(ssh.Target("lab"), tuple(map(_imagined, shelf(settings.devices.lab))))
 
 
 def _imagined(model: ScaleModel) -> Drive:

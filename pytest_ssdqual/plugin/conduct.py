@@ -11,6 +11,7 @@ from pytest_ssdqual.plugin.qualification import Qualification, begin, join
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.report import junit, terminal
 from pytest_ssdqual.report.evidence import Evidence, carried_by
+from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.plan_text import Plan, plan_lines
 
 
@@ -81,6 +82,8 @@ class Narrator:
         self._evidence: list[Evidence] = []
         #: To be told at the end.
         self.plan: list[str] = []
+        self._incomplete = ""
+        self._session: pytest.Session | None = None
         self.progress = on_terminal(config)
 
     @pytest.hookimpl(tryfirst=True)
@@ -89,15 +92,29 @@ class Narrator:
         for each in carried_by(report):
             self._evidence.append(each)
             record = {"test": report.nodeid, **each.to_record()}
-            if self._run.journal:
-                self._run.journal.note("verdict", **record)
+            self._note(report, "verdict", record)
             self._config.hook.pytest_ssdqual_record(record=record)
-        if report.outcome == "failed" and report.when != "call" and self._run.journal:
+        if report.outcome == "failed" and report.when != "call":
             crash = getattr(report.longrepr, "reprcrash", None)
-            self._run.journal.note("error", test=report.nodeid, message=getattr(crash, "message", report.longreprtext))
+            message = getattr(crash, "message", report.longreprtext)
+            self._note(report, "error", {"test": report.nodeid, "message": message})
+
+    def _note(self, report: pytest.TestReport, kind: str, facts: dict[str, object]) -> None:
+        """Into the run folder; what cannot be kept there must not be green, and nothing more is tried."""
+        if self._run.journal is None:
+            return
+        try:
+            self._run.journal.note(kind, **facts)
+        except JournalError as error:
+            if self._session:
+                self._session.shouldstop = str(error)
+            if report.outcome != "failed":
+                # An error, not a failure: see ``outcome``.
+                report.outcome, report.when, report.longrepr = "failed", "setup", str(error)
 
     @pytest.hookimpl
-    def pytest_sessionstart(self) -> None:
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
         self.progress.__enter__()
         self._config.add_cleanup(lambda: self.progress.__exit__(None, None, None))
         bay = self._run.bay
@@ -118,7 +135,13 @@ class Narrator:
             verbosity=self._config.get_verbosity(),
             run_folder=folder,
         )
+        if self._incomplete:
+            terminalreporter.write_line(f"the run folder is not complete: {self._incomplete}", red=True)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        self._run.finish(int(exitstatus))
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        try:
+            self._run.finish(int(exitstatus))
+        except JournalError as error:
+            self._incomplete = str(error)
+            session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED

@@ -14,7 +14,7 @@ from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.marks import Family
-    from pytest_ssdqual.plugin.sla import Sla
+    from pytest_ssdqual.plugin.judge import Sla
     from pytest_ssdqual.qual.geometry import Geometry
     from pytest_ssdqual.qual.measurement import Measured
     from pytest_ssdqual.qual.steady import SteadyState
@@ -82,7 +82,7 @@ def sweep(station: Station, family: Family, workload: Workload) -> tuple[Measure
 @pytest.fixture
 def sla(request: pytest.FixtureRequest) -> Sla:
     """Judges what was measured by the promises of the spec: ``verdict = sla.judge("p99_latency", run)``."""
-    from pytest_ssdqual.plugin.sla import Sla
+    from pytest_ssdqual.plugin.judge import Sla
     from pytest_ssdqual.report import evidence
 
     qualification = request.config.stash[QUALIFICATION]

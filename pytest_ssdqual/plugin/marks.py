@@ -60,15 +60,15 @@ def _arguments(mark: pytest.Mark, nodeid: str) -> tuple[Level, tuple[int, ...] |
         widths = mark.kwargs.get("widths")
         if set(mark.kwargs) - {"widths"}:
             raise ValueError(f"it takes widths, not {', '.join(sorted(set(mark.kwargs) - {'widths'}))}")
-        return level, None if widths is None else tuple(int(width) for width in widths)
+        return level, None if widths is None else tuple(Geometry(level, int(width)).width for width in widths)
     except (TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark array(level, widths=None) makes no sense: {error}") from error
 
 
 def _possible(level: Level, drives: int) -> list[Geometry]:
     facts = FACTS[level]
-    widest = facts.minimum if level is Level.DRIVE else drives
-    return [Geometry(level, width) for width in range(facts.minimum, widest + 1, facts.step)]
+    widest = drives if facts.step else min(facts.minimum, drives)
+    return [Geometry(level, width) for width in range(facts.minimum, widest + 1, facts.step or 1)]
 
 
 def _geometries(level: Level, widths: Sequence[int] | None, drives: int) -> list[object]:

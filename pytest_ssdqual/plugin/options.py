@@ -10,7 +10,7 @@ import pytest
 
 #: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
 #: (/dev/disk/by-path names contain colons).
-DEVICES = re.compile(r"(?:(?P<host>(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.%]+\]|[^@/:\[\]]+)):)?(?P<patterns>/.*)", re.DOTALL)
+DEVICES = re.compile(r"(?:(?P<host>(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)):)?(?P<patterns>/.*)", re.DOTALL)
 #: The lab, unless a pattern follows: a host may be called lab, too.
 LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
 #: Each line is what ``pytest --markers`` prints.
@@ -137,7 +137,8 @@ def parse_devices(text: str) -> Devices:
     host = match["host"]
     if host and (host.startswith("-") or not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", host)):
         raise pytest.UsageError(f"--ssd-devices={text}: {host!r} is not a host name")
-    return Devices(host=host, patterns=patterns)
+    # The brackets tell the colons of an IPv6 address from ours; ssh itself would look up a host called "[::1]".
+    return Devices(host=host and re.sub(r"[\[\]]", "", host), patterns=patterns)
 
 
 def merge(given: list[Devices]) -> Devices:

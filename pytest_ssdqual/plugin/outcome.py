@@ -6,6 +6,7 @@ import pytest
 
 from pytest_ssdqual.plugin.stash import EVIDENCE
 from pytest_ssdqual.report.evidence import attach
+from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.junit import properties, section
 from pytest_ssdqual.rig.machine import MachineLost, RigError
 
@@ -30,8 +31,11 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
 
 
 def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport) -> None:
-    if isinstance(caught.value, MachineLost):
-        # Nothing else can be measured; what is left is not attempted, and JUnit is still written.
+    if isinstance(caught.value, (MachineLost, JournalError)):
+        if report.when == "teardown" and item.session.shouldstop:
+            report.outcome, report.longrepr = "passed", None  # the test itself has said it already
+            return
+        # Nothing else can be measured, or kept; what is left is not attempted, and JUnit is still written.
         item.session.shouldstop = str(caught.value)
     if report.when == "call":
         # pytest calls it an error only outside of the call phase; JUnit then writes <error>.

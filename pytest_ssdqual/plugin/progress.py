@@ -15,7 +15,7 @@ def on_terminal(config: pytest.Config) -> Progress:
     """A progress line for this run; one that writes nowhere if there is no terminal reporter, or with ``-q``."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.get_verbosity() < 0:
-        return Progress(_nowhere(), terminal=False)
+        return Progress(_closed_with(config, _nowhere()), terminal=False)
     stream = _uncaptured(config)
     return Progress(
         stream, terminal=stream.isatty(), width=reporter._tw.fullwidth, fresh_line=reporter.ensure_newline
@@ -31,9 +31,15 @@ def _uncaptured(config: pytest.Config) -> TextIO:
     capture = config.pluginmanager.get_plugin("capturemanager")
     saved = getattr(getattr(getattr(capture, "_global_capturing", None), "out", None), "targetfd_save", None)
     if isinstance(saved, int):
-        return os.fdopen(os.dup(saved), "w", encoding="utf-8", errors="backslashreplace")
-    return sys.__stdout__ or _nowhere()
+        return _closed_with(config, os.fdopen(os.dup(saved), "w", encoding="utf-8", errors="backslashreplace"))
+    return sys.__stdout__ or _closed_with(config, _nowhere())
 
 
 def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (closed with the process)
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (closed with the session)
+
+
+def _closed_with(config: pytest.Config, stream: TextIO) -> TextIO:
+    """Left to the garbage collector, it would be a ResourceWarning in whichever test runs then."""
+    config.add_cleanup(stream.close)
+    return stream

@@ -100,15 +100,19 @@ class Qualification:
                     self.journal.note("drive_worsened", drive=drive.identity, findings=list(worse))
 
     def finish(self, status: int) -> None:
-        """Write the last line and the manifest, and seal the folder; then close what the run opened."""
-        try:
+        """Write the last line and the manifest, close what the run opened, and seal the folder.
+
+        Each is tried, whatever became of the others; ``JournalError`` if evidence could not be kept.
+        """
+        with ExitStack() as last:
             if self.journal and self.manifest:
-                self.journal.note("run_ended", exit_status=status)
-                self.journal.write_manifest(replace(self.manifest, ended=utc_now(), exit_status=status).to_record())
-        finally:
-            self.stack.close()
-        if self.journal and self.manifest:
-            self.journal.seal()
+                ended = replace(self.manifest, ended=utc_now(), exit_status=status)
+                last.callback(self.journal.seal)
+                last.callback(self.stack.close)
+                last.callback(self.journal.write_manifest, ended.to_record())
+                last.callback(self.journal.note, "run_ended", exit_status=status)
+            else:
+                last.callback(self.stack.close)
 
 
 def begin(config: pytest.Config) -> Qualification | None:

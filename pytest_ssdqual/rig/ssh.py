@@ -56,6 +56,8 @@ def connect(target: Target, observer: Observer | None = None, deadline_s: float 
 
     Raises ``Unreachable`` with ssh's own reason.
     """
+    if not shutil.which("ssh"):
+        raise Unreachable("there is no ssh here; install the package openssh-client")
     master = _Master(target)
     try:
         master.wait(deadline_s)

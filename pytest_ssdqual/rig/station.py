@@ -228,23 +228,22 @@ class Station:
         return measured
 
     def _settled_run(self, array: Array, workload: Workload) -> Run:
-        protocol = self.protocol
+        """One valid run with a steady window; what was wrong with the last attempt otherwise."""
+        protocol, trouble = self.protocol, ""
         for _ in range(protocol.attempts):
             self.progress(f"{array.geometry}: {workload}", protocol.ramp_s + protocol.window_s)
             run = self._run(array, workload, "run", ramp_s=protocol.ramp_s, window_s=protocol.window_s)
             objections = validity.objections(run)
-            if objections:
-                raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {'; '.join(objections)}")
             now = steady.judge(run.round_iops(), protocol.steady)
             self.logbook.note(
-                "steady", geometry=str(array.geometry), workload=str(workload), raw=run.raw, **asdict(now)
+                "steady", geometry=str(array.geometry), workload=str(workload), raw=run.raw, objections=objections,
+                **asdict(now),
             )
-            if now.reached:
+            if now.reached and not objections:
                 return run.condensed()
-        raise InvalidMeasurement(
-            f"{workload} on {array.geometry} is not steady after {protocol.attempts} "
-            f"attempt{'s' if protocol.attempts > 1 else ''}: {now.describe()}"
-        )
+            trouble = f"is not valid: {'; '.join(objections)}" if objections else f"is {now.describe()}"
+        times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
+        raise InvalidMeasurement(f"{workload} on {array.geometry} {trouble} (after {times})")
 
     def _run(self, array: Array, workload: Workload, kind: str, *, ramp_s: float, window_s: float) -> Run:
         """One fio process between two looks at the array's health."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pytest_ssdqual.lab.media import (
     MAX_DRIVES,
     UnknownDrive,

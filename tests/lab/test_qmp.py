@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
 from pytest_ssdqual.lab.qmp import Qmp, QmpError
 
-GREETING = {"QMP": {"version": {}, "capabilities": []}}
+GREETING: dict[str, object] = {"QMP": {"version": {}, "capabilities": []}}
 
 
 @pytest.fixture
@@ -32,10 +33,13 @@ def monitor(tmp_path: Path) -> Iterator[Callable[..., Qmp]]:
 
 
 def converse(listener: socket.socket, greeting: object, replies: tuple[list[object], ...]) -> None:
+    accepted: list[object] = [{"return": {}}]
     connection, _ = listener.accept()
     with connection, connection.makefile("rwb") as stream:
-        for messages in ([greeting], [{"return": {}}], *replies):
-            if messages != [greeting] and not stream.readline():
+        stream.write(json.dumps(greeting).encode() + b"\r\n")
+        stream.flush()
+        for messages in (accepted, *replies):
+            if not stream.readline():
                 return
             for message in messages:
                 stream.write(json.dumps(message).encode() + b"\r\n")
@@ -48,7 +52,7 @@ def test_a_command_returns_what_qemu_returns(monitor: Callable[..., Qmp]) -> Non
 
 def test_a_refused_command_carries_qemus_reason(monitor: Callable[..., Qmp]) -> None:
     qmp = monitor([{"error": {"class": "GenericError", "desc": "Device 'x' not found"}}])
-    with pytest.raises(QmpError, match="^device_del: Device 'x' not found$"):
+    with pytest.raises(QmpError, match=r"^device_del: Device 'x' not found$"):
         qmp.execute("device_del", {"id": "x"})
 
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image import Image
 from pytest_ssdqual.lab.media import drive_argv, shelf
@@ -22,7 +24,7 @@ HARDWARE = Hardware(
 
 
 def value_of(argv: list[str], option: str) -> list[str]:
-    return [value for name, value in zip(argv, argv[1:], strict=False) if name == option]
+    return [value for name, value in pairwise(argv) if name == option]
 
 
 def test_argv_is_whole() -> None:

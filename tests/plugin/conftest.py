@@ -15,7 +15,7 @@ import scipy.special  # noqa: F401
 
 import pytest_ssdqual.plugin.conduct
 import pytest_ssdqual.plugin.outcome
-import pytest_ssdqual.plugin.sla
+import pytest_ssdqual.plugin.judge
 import pytest_ssdqual.qual.judgement
 import pytest_ssdqual.qual.schema  # noqa: F401
 import simulated_rig  # noqa: F401
@@ -91,7 +91,7 @@ def _case(element: ET.Element) -> Case:
 
 @pytest.fixture
 def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Inner:
-    for name in ("DRIVES", "MODEL", "SLOW", "BROKEN", "LOST_AT", "NOISE", "MISSING"):
+    for name in ("DRIVES", "MODEL", "SLOW", "BROKEN", "LOST_AT", "NOISE", "MISSING", "UNKNOWN_OPTION"):
         monkeypatch.delenv(f"SIMULATED_{name}", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     monkeypatch.setenv("COLUMNS", "140")

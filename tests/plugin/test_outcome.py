@@ -27,9 +27,8 @@ def test_a_broken_promise_is_a_failure_in_one_sentence(inner: Inner, promises: s
     result.stdout.fnmatch_lines([f"FAILED test_promises.py::test_iops[[]raid5x3-randread_4k_qd8] - {sentence[:40]}*"])
 
 
-@BOTH
-def test_what_cannot_be_decided_is_an_error(inner: Inner, promises: str, workers: tuple[str, ...]) -> None:
-    inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randwrite", *workers)
+def test_what_cannot_be_decided_is_an_error(inner: Inner, promises: str) -> None:
+    inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randwrite")
     case = inner.cases()["test_iops[raid5x3-randwrite_4k_qd8]"]
     sentence = (
         "steady IOPS of raid5x3 randwrite_4k_qd8: 300 IOPS (296…304 IOPS), limit 300 IOPS: "
@@ -84,7 +83,7 @@ def test_nothing_is_attempted_on_a_lost_machine(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("SIMULATED_LOST_AT", "3")
-    result = inner.run("--ssd-devices=lab:3", inner.suite("raid5"), *workers)
+    result = inner.run("--ssd-devices=lab:4", inner.suite("raid5"), *workers)
     result.assert_outcomes(passed=2, errors=1)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["!*Interrupted: lab is lost: no answer !*"])

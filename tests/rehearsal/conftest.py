@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from rehearsed import Server, Start
-
-if TYPE_CHECKING:
-    from conftest import LabHost
+from rehearsed import Lab, Server, Start
 
 
 @pytest.fixture
-def server(lab: LabHost) -> Iterator[Server]:
+def server(lab: Lab) -> Iterator[Server]:
     """The machine under test; put in order again when the test has ended."""
     server = Server(lab)
     yield server
@@ -24,6 +20,6 @@ def server(lab: LabHost) -> Iterator[Server]:
 @pytest.fixture
 def start(server: Server, tmp_path: Path) -> Iterator[Start]:
     """Starts runs; those that still go on when the test ends are killed."""
-    start = Start(server.lab, tmp_path)
+    start = Start(tmp_path, server.options)
     yield start
     start.close()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from rehearsed import SERIALS, Server, Start
+from rehearsed import SERIALS, Server, Start, drives
 
 pytestmark = pytest.mark.lab
 
 
 def test_the_plan_is_told_and_nothing_is_written(server: Server, start: Start) -> None:
     before = [server.lab.vm.backing_file(serial).stat().st_mtime_ns for serial in SERIALS]
-    run = start(4, "--collect-only", "-k", "randread_4k_qd8").finish()
+    run = start(drives(4), "--collect-only", "-k", "randread_4k_qd8").finish()
     assert run.status == 0, run.output
     assert "the plan for 4 drives, protocol brief (not for acceptance)" in run.output
     assert [line.split()[:2] for line in run.output.splitlines() if line.strip().startswith("raid5x")] == [

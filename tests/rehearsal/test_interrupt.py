@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from rehearsed import Server, Start
+from rehearsed import Server, Start, drives
 
 pytestmark = pytest.mark.lab
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.lab
     ],
 )
 def test_an_interrupted_run_ends_in_order(number: signal.Signals, after: str, server: Server, start: Start) -> None:
-    running = start(3, "-k", "steady_state and randwrite_4k_qd8")
+    running = start(drives(3), "-k", "steady_state and randwrite_4k_qd8")
     running.await_record(after)
     server.await_fio()
     running.signal(number)

@@ -2,16 +2,72 @@
 
 from __future__ import annotations
 
+import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rehearsed import Start, await_that
+from rehearsed import Running, Start, await_that
 
 pytestmark = pytest.mark.lab
 
-ONE = ("-k", "steady_state and randread_4k_qd8")
-
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start: ...
+def start(tmp_path: Path) -> Iterator[Start]:
+    start = Start(tmp_path)
+    yield start
+    start.close()
+
+
+def test_workers_share_a_machine_of_the_runs_own(start: Start) -> None:
+    running = start("lab:3", "-n", "2", "-k", "even_over_time and (randread_4k_qd8 or randread_4k_qd4)")
+    running.await_record("run_started")
+    (machine,) = _machines(running)
+    place = _directory_of(machine)
+    assert place.is_dir()
+    run = running.finish()
+    assert run.status == 0, run.output
+    assert "spec SSDQUAL SM300 scale model" in run.output
+    assert list(run.results().values()) == [[], []]
+    assert len(run.folder.records("array_created")) == 1
+    assert len({each.facts["writer"] for each in run.folder.records("measured")} - {"main"}) == 1
+    assert run.folder.is_sealed()
+    assert not _is_alive(machine)
+    assert not place.exists()
+
+
+def test_the_machine_dies_with_a_killed_controller(start: Start) -> None:
+    running = start("lab:3")
+    running.await_record("run_started")
+    (machine,) = _machines(running)
+    running.signal(signal.SIGKILL)
+    running.finish()
+    await_that(lambda: not _is_alive(machine), "the virtual machine to end")
+
+
+def _machines(running: Running) -> list[int]:
+    """Process ids of the virtual machines that a run has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+        except OSError:  # it has ended
+            continue
+        if name.startswith("qemu-system") and int(rest.split()[1]) == running.process.pid:
+            found.append(int(path.parent.name))
+    return found
+
+
+def _directory_of(machine: int) -> Path:
+    """Of the machine's own: its drives, its sockets."""
+    found = re.search(r"file,id=console,path=([^\0]+)/console", Path(f"/proc/{machine}/cmdline").read_text())
+    assert found
+    return Path(found[1])
+
+
+def _is_alive(machine: int) -> bool:
+    try:
+        return Path(f"/proc/{machine}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -148,6 +149,7 @@ def test_fio_writes_its_results_when_it_is_cut(tmp_path: Path, unprivileged: Cha
             fio.read_line(0.2)
     with pytest.raises(DeadlineExceeded):
         fio.read_line(1.0)
-    done = fio.cut()
-    assert done.status == 0, done.errors
-    assert '"total_ios"' in (tmp_path / "out").read_text()
+    fio.cut()
+    text = (tmp_path / "out").read_text()
+    (job,) = json.loads(text[text.index("{") :])["jobs"]
+    assert job["read"]["total_ios"] > 0

@@ -1,4 +1,8 @@
-"""``sla``: the promises of the spec, as a test asks for them."""
+"""``sla``: the promises of the spec, as a test asks for them.
+
+Not called ``sla.py``: as a submodule it would take the fixture's name in the package, and a second session in the
+same process (``pytest.main()`` twice) would have no such fixture.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""The machine itself: one boot for all of it, and what becomes of it when its owner is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.lab.media import UnknownDrive
+from pytest_ssdqual.lab.vm import Reach
+
+if TYPE_CHECKING:
+    from conftest import LabHost
+    from pytest_ssdqual.lab.vm import Vm
+
+pytestmark = pytest.mark.lab
+
+#: Only ends what hangs.
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def vm(lab: LabHost) -> Vm:
+    return lab.vm
+
+
+def ask(reach: Reach, command: str) -> str:
+    done = subprocess.run(reach.argv(command), capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    return done.stdout.strip() if done.returncode == 0 else f"status {done.returncode}: {done.stderr.strip()}"
+
+
+def await_that(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail("waited in vain")
+        time.sleep(0.05)
+
+
+def by_id(serial: str) -> str:
+    return f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}"
+
+
+def test_the_drives_are_what_was_asked_for(vm: Vm) -> None:
+    listed = ask(vm.ssh, "lsblk --nodeps --bytes --noheadings --output SERIAL,SIZE,MODEL /dev/nvme*n1 | sort")
+    assert [line.split(maxsplit=2) for line in listed.splitlines()] == [
+        [drive.serial, str(drive.size_bytes), drive.MODEL] for drive in vm.drives
+    ]
+    assert ask(vm.ssh, f"readlink -e {by_id('SSDQ0001')}").startswith("/dev/nvme")
+
+
+def test_every_tool_is_there(vm: Vm) -> None:
+    tools = (
+        "fio mdadm smartctl nvme lsblk blkdiscard wipefs flock setpriv losetup findmnt sfdisk mkswap swapon timeout "
+        "mkfs.ext4 vgcreate dmsetup cryptsetup gzip pidof perl sudo udevadm"
+    )
+    assert ask(vm.ssh, f"for tool in {tools}; do command -v $tool >/dev/null || echo $tool; done") == ""
+
+
+def test_raid_levels_and_mappings_can_be_had(vm: Vm) -> None:
+    modules = "raid0 raid1 raid10 raid456 dm_crypt dm_delay loop"
+    assert ask(vm.ssh, f"for name in {modules}; do test -d /sys/module/$name || echo $name; done") == ""
+    assert "ext4" in ask(vm.ssh, "cat /proc/filesystems")
+    assert ask(vm.ssh, "modprobe null_blk nr_devices=0 && rmmod null_blk") == ""
+
+
+def test_users(vm: Vm) -> None:
+    tester, nosudo = (replace(vm.ssh, user=user) for user in ("tester", "nosudo"))
+    assert ask(vm.ssh, "id -un") == "root"
+    assert ask(tester, "id -un; sudo -n id -un") == "tester\nroot"
+    assert ask(nosudo, "sudo -n id -un") == "status 1: sudo: a password is required"
+
+
+def test_what_the_guest_writes_is_in_the_backing_file(vm: Vm) -> None:
+    content = vm.backing_file("SSDQ0002")
+    drive = by_id("SSDQ0002")
+    ask(vm.ssh, f"yes SSDQUAL | head -c 4096 | dd of={drive} bs=4096 seek=3 oflag=direct conv=fsync")
+    with content.open("rb") as file:
+        file.seek(3 * 4096)
+        assert file.read(4096) == b"SSDQUAL\n" * 512
+    ask(vm.ssh, f"blkdiscard {drive}")
+    assert content.stat().st_blocks == 0
+
+
+def test_a_changed_limit(vm: Vm) -> None:
+    vm.set_iops("SSDQ0003", 77)
+    limits = vm._ask("qom-get", path="/objects/limit2", property="limits")
+    vm.set_iops("SSDQ0003", 300)
+    assert isinstance(limits, dict)
+    assert limits["iops-total"] == 77
+    with pytest.raises(UnknownDrive):
+        vm.set_iops("SSDQ9999", 1)
+
+
+def test_pull_and_plug(vm: Vm) -> None:
+    vm.pull("SSDQ0003")
+    assert ask(vm.ssh, f"test -e {by_id('SSDQ0003')}").startswith("status 1")
+    vm.plug("SSDQ0003")
+    await_that(lambda: ask(vm.ssh, f"test -b {by_id('SSDQ0003')}") == "")
+
+
+def test_a_frozen_machine_goes_on(vm: Vm) -> None:
+    vm.pause()
+    assert vm._ask("query-status") == {"status": "paused", "singlestep": False, "running": False}
+    vm.cont()
+    assert ask(vm.ssh, "echo alive") == "alive"
+
+
+def test_reset_and_power_cut_keep_what_is_on_the_drives(vm: Vm) -> None:
+    drive, port = by_id("SSDQ0004"), vm.ssh.port
+    ask(vm.ssh, f"yes kept | head -c 4096 | dd of={drive} bs=4096 oflag=direct")
+    boots = [ask(vm.ssh, "cat /proc/sys/kernel/random/boot_id")]
+    vm.reset()
+    boots.append(ask(vm.ssh, "cat /proc/sys/kernel/random/boot_id"))
+    vm.power_cut()
+    assert vm.pid is None
+    vm.power_on()
+    boots.append(ask(vm.ssh, "cat /proc/sys/kernel/random/boot_id"))
+    assert len(set(boots)) == 3
+    assert vm.ssh.port == port
+    assert ask(vm.ssh, f"head -c 5 {drive}") == "kept"
+    ask(vm.ssh, f"blkdiscard {drive}")
+
+
+OWNER = "import sys, time, pytest_ssdqual.lab as lab\nwith lab.start(1): time.sleep(600)"
+
+
+def test_a_killed_owner_takes_its_machine_along() -> None:
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.DEVNULL) as owner:
+        emulators: list[Path] = []
+
+        def started() -> bool:
+            children = Path(f"/proc/{owner.pid}/task/{owner.pid}/children").read_text(encoding="ascii").split()
+            found = [Path("/proc", child) for child in children]
+            emulators[:] = [path for path in found if (path / "comm").read_text().startswith("qemu")]
+            return bool(emulators)
+
+        await_that(started)
+        owner.send_signal(signal.SIGKILL)
+    (emulator,) = emulators
+    await_that(lambda: not emulator.exists() or "\nState:\tZ" in (emulator / "status").read_text())

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.lab.host import ARCHITECTURES
+from pytest_ssdqual.lab.image import Image
+from pytest_ssdqual.lab.kvm import accelerator
+
+IMAGE = Image(Path("/cache/kernel"), Path("/cache/initrd"))
+
+
+@pytest.fixture
+def qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A QEMU that counts its starts and says what ``says`` holds, on a host with a device file for KVM."""
+    program = tmp_path / "qemu"
+    program.write_text(f"#!/bin/sh\necho >>{tmp_path}/starts\ncat {tmp_path}/says\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    return program
+
+
+def choose(qemu: Path, cache: Path) -> str:
+    return accelerator(replace(ARCHITECTURES[0], qemu=str(qemu)), IMAGE, cache)
+
+
+def test_kvm_that_starts_a_kernel_is_used_and_tried_once(qemu: Path, tmp_path: Path) -> None:
+    (tmp_path / "says").write_text("Kernel panic - not syncing: no root\n")
+    assert [choose(qemu, tmp_path / "cache") for _ in range(3)] == ["kvm"] * 3
+    assert (tmp_path / "starts").read_text() == "\n"
+
+
+def test_a_kernel_that_says_nothing_means_emulation(qemu: Path, tmp_path: Path) -> None:
+    (tmp_path / "says").write_text("")
+    assert choose(qemu, tmp_path / "cache") == "tcg"
+
+
+def test_another_qemu_is_tried_anew(qemu: Path, tmp_path: Path) -> None:
+    (tmp_path / "says").write_text("")
+    assert choose(qemu, tmp_path / "cache") == "tcg"
+    os.utime(qemu, ns=(1, 1))
+    (tmp_path / "says").write_text("Kernel panic\n")
+    assert choose(qemu, tmp_path / "cache") == "kvm"
+
+
+def test_a_kernel_that_hangs_means_emulation(qemu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object, timeout: float, **__: object) -> None:
+        raise subprocess.TimeoutExpired("qemu", timeout)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert choose(qemu, tmp_path / "cache") == "tcg"
+
+
+def test_without_the_device_nothing_is_started(qemu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert choose(qemu, tmp_path / "cache") == "tcg"
+    assert not (tmp_path / "starts").exists()

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from simulated_rig import Scene, SimulatedMachine
+
+from pytest_ssdqual.plugin.bay import Bay
+from pytest_ssdqual.rig import provenance
+from pytest_ssdqual.rig.blockdev import survey
+from pytest_ssdqual.rig.ssh import Target
+
+if TYPE_CHECKING:
+    from conftest import Inner
+
+
+def usage_error(pytester: pytest.Pytester, *args: str) -> str:
+    """What pytest says without the simulated rig."""
+    result = pytester.runpytest_inprocess(*args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "\n".join(line for line in result.errlines if line)
+    assert said.startswith("ERROR: ")
+    return said.removeprefix("ERROR: ")
+
+
+def test_a_bay_travels_as_plain_data() -> None:
+    machine = SimulatedMachine("dut7", Scene.of_environment())
+    topology = survey(machine, ["nvme0n1", "nvme1n1"])
+    drives = topology.drive("nvme0n1"), topology.drive("nvme1n1")
+    for target in (None, Target("root@dut7", ("-F", "config"), "dut7"), Target("root@dut7")):
+        bay = Bay(target, drives, {"kernel": "Linux 6.1"}, ("a remark",))
+        assert Bay.from_json(bay.to_json()) == bay
+    assert Bay(None, drives).machine == "localhost"
+    assert Bay(Target("root@dut7"), drives).machine == "root@dut7"
+
+
+@pytest.mark.parametrize(
+    ("scene", "sentence"),
+    [
+        ({"MISSING": "fio"}, "localhost has no fio: install the package fio there"),
+        ({"MISSING": "mdadm"}, "localhost has no mdadm: install the package mdadm there"),
+        (
+            {"MISSING": "fio mdadm smartctl"},
+            "localhost has no fio, mdadm and smartctl: install the packages fio mdadm smartmontools there",
+        ),
+        ({"MISSING": "nvme"}, "localhost has no nvme: install the package nvme-cli there"),
+        (
+            {"UNKNOWN_OPTION": "status-interval"},
+            "fio-3.33 on localhost does not know the option status-interval; install a newer package fio (3.33 will do)",
+        ),
+    ],
+)
+def test_what_the_machine_lacks_is_named_with_its_package(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, scene: dict[str, str], sentence: str
+) -> None:
+    for name, value in scene.items():
+        monkeypatch.setenv(f"SIMULATED_{name}", value)
+    assert inner.refused("--ssd-devices=/dev/nvme*") == sentence
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("--ssd-devices=/dev/sdz",), "Nothing on localhost matches '/dev/sdz'; `lsblk` there lists its drives."),
+        (
+            ("--ssd-devices=dut7:/dev/sdz",),
+            "Nothing on dut7 matches '/dev/sdz'; `lsblk` there lists its drives.",
+        ),
+    ],
+)
+def test_a_pattern_that_names_nothing(inner: Inner, args: tuple[str, ...], sentence: str) -> None:
+    assert inner.refused(*args) == sentence
+    assert inner.refused(*args, "--collect-only") == sentence
+
+
+def test_consent_for_a_drive_that_was_not_named(inner: Inner) -> None:
+    assert "SSDQ0009" in inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wipe=SSDQ0009")
+
+
+def test_this_machine_is_asked_for_real(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in provenance.TOOLS:
+        if shutil.which(name) is None:
+            (tmp_path / name).write_text("#!/bin/sh\n")
+            (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    said = usage_error(pytester, "--ssd-devices=/dev/no-such-drive*")
+    assert said == "Nothing on localhost matches '/dev/no-such-drive*'; `lsblk` there lists its drives."
+
+
+def test_a_host_that_does_not_answer(pytester: pytest.Pytester) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and never listened to: nobody else can answer there
+        config = pytester.path / "ssh_config"
+        config.write_text(f"Host dut7\n    HostName 127.0.0.1\n    Port {taken.getsockname()[1]}\n    User root\n")
+        said = usage_error(pytester, "--ssd-devices=dut7:/dev/sdb", f"--ssd-ssh-config={config}")
+    assert said.startswith("cannot reach dut7 by ssh: ")
+    assert said.endswith("Connection refused")
+    assert "\n" not in said
+
+
+def test_a_host_that_does_not_exist(pytester: pytest.Pytester) -> None:
+    said = usage_error(pytester, "--ssd-devices=no-such-host.invalid:/dev/sdb")
+    assert said.startswith("cannot reach no-such-host.invalid by ssh: ")
+    assert "resolve" in said
+    assert "\n" not in said
+
+
+def test_a_lab_without_qemu(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(pytester.path))
+    said = usage_error(pytester, "--ssd-devices=lab:3")
+    assert said.startswith("the lab needs qemu-system-")
+    assert "apt-get install qemu-system-x86 openssh-client" in said
+
+
+def test_planning_for_a_lab_boots_none(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(pytester.path))
+    pytester.makepyfile("import pytest\n@pytest.mark.array('raid5')\ndef test_it(geometry): pass")
+    result = pytester.runpytest_inprocess("--ssd-devices=lab:4", "--collect-only")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["ssdqual: 4 × QEMU NVMe Ctrl on lab, *", "*test_it[[]raid5x4]*"])

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.plugin import options
+from pytest_ssdqual.plugin.options import Devices, merge, parse_devices
+
+if TYPE_CHECKING:
+    from conftest import Inner
+
+OPTIONS = (
+    "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
+    "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE",
+)  # fmt: skip
+INI = ("ssd_spec (string)", "ssd_protocol (string)", "ssd_run_dir (string)", "ssd_inconclusive (", "ssd_junit_")
+
+
+def test_help_lists_everything(inner: Inner) -> None:
+    text = inner.run("--help").stdout.str()
+    assert "storage qualification:" in text
+    assert [name for name in (*OPTIONS, *INI) if name not in text] == []
+    assert set(re.findall(r"--ssd-[a-z-]+(?==[A-Z])", text)) == {each.split("=")[0] for each in OPTIONS}
+
+
+def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:
+    inner.run("--markers").stdout.fnmatch_lines_random(
+        ["@pytest.mark.array(level, widths=None): *", "@pytest.mark.workload([*]workloads): *", "@pytest.mark.lab: *"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lab", Devices(lab=options.LAB_DRIVES)),
+        ("lab:3", Devices(lab=3)),
+        ("/dev/sd[b-i]", Devices(patterns=("/dev/sd[b-i]",))),
+        ("/dev/sdb,/dev/sdc,", Devices(patterns=("/dev/sdb", "/dev/sdc"))),
+        ("dut7:/dev/sdb", Devices(host="dut7", patterns=("/dev/sdb",))),
+        ("root@dut7.lab-2.example:/dev/sdb", Devices(host="root@dut7.lab-2.example", patterns=("/dev/sdb",))),
+        ("root@[fe80::1%eth0]:/dev/sdb", Devices(host="root@fe80::1%eth0", patterns=("/dev/sdb",))),
+        ("lab:/dev/sdb", Devices(host="lab", patterns=("/dev/sdb",))),
+        (
+            "/dev/disk/by-path/pci-0000:00:1f.2-ata-1",
+            Devices(patterns=("/dev/disk/by-path/pci-0000:00:1f.2-ata-1",)),
+        ),
+    ],
+)
+def test_where_drives_are(text: str, expected: Devices) -> None:
+    assert parse_devices(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("lab:0", "the lab emulates 1 to 24 drives, not 0"),
+        ("lab:99", "the lab emulates 1 to 24 drives, not 99"),
+        ("lab:-1", "the lab emulates 1 to 24 drives, not -1"),
+        ("lab:x", "write lab:N with a number of drives, e.g. lab:8"),
+        ("lab:", "write lab:N with a number of drives, e.g. lab:8"),
+        ("sdb", "with patterns that begin with /dev/"),
+        ("", "with patterns that begin with /dev/"),
+        ("/dev/sdb,sdc", "with patterns that begin with /dev/"),
+        ("dut7:", "with patterns that begin with /dev/"),
+        ("-oProxyCommand=x:/dev/sdb", "'-oProxyCommand=x' is not a host name"),
+        ("a b:/dev/sdb", "'a b' is not a host name"),
+        ("dut;reboot:/dev/sdb", "'dut;reboot' is not a host name"),
+    ],
+)
+def test_what_is_no_place(inner: Inner, text: str, sentence: str) -> None:
+    said = inner.refused(f"--ssd-devices={text}")
+    assert said.startswith(f"--ssd-devices={text}: ")
+    assert sentence in said
+    assert "\n" not in said
+    assert not (inner.pytester.path / "ssdqual-runs").exists()
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_place_or_a_sentence(text: str) -> None:
+    try:
+        devices = parse_devices(text)
+    except pytest.UsageError as error:
+        assert str(error).startswith(f"--ssd-devices={text}: ")  # noqa: PT017
+        return
+    assert devices.lab or all(pattern.startswith("/") for pattern in devices.patterns)
+    assert not (devices.host or "").startswith("-")
+
+
+def test_patterns_of_one_machine_are_one_pool() -> None:
+    given = [parse_devices("dut7:/dev/sdb"), parse_devices("dut7:/dev/sdc,/dev/sdd")]
+    assert merge(given) == Devices(host="dut7", patterns=("/dev/sdb", "/dev/sdc", "/dev/sdd"))
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (
+            ("--ssd-devices=dut7:/dev/sdb", "--ssd-devices=/dev/sdb"),
+            "--ssd-devices names drives of 2 machines (dut7, localhost): run pytest once for each of them",
+        ),
+        (
+            ("--ssd-devices=lab:3", "--ssd-devices=lab:4"),
+            "--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8",
+        ),
+        (("--ssd-wipe=S1",), "--ssd-wipe needs --ssd-devices: say which drives it is about"),
+        (("--ssd-spec=default",), "--ssd-spec needs --ssd-devices: say which drives it is about"),
+        (("--ssd-protocol=intel",), "--ssd-protocol needs --ssd-devices: say which drives it is about"),
+        (
+            ("--ssd-devices=lab:3", "-o", "ssd_inconclusive=pass"),
+            "ssd_inconclusive must be error or skip, not 'pass'",
+        ),
+    ],
+)
+def test_what_does_not_go_together(inner: Inner, args: tuple[str, ...], sentence: str) -> None:
+    assert inner.refused(*args) == sentence
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_wrong_option_is_said_once(inner: Inner, workers: tuple[str, ...]) -> None:
+    assert inner.refused("--ssd-devices=sdb", *workers).count("--ssd-devices=sdb") == 1
+
+
+def test_ini_values_are_the_defaults_of_options(inner: Inner, promises: str) -> None:
+    ini = "-o", "ssd_spec=acme.toml", "-o", "ssd_protocol=quick", "-o", "ssd_run_dir=kept"
+    result = inner.run("--ssd-devices=/dev/nvme*", *ini, "--collect-only", "-q")
+    result.stdout.fnmatch_lines(["ssdqual: the plan for 4 drives, protocol quick (not for acceptance)"])
+    result = inner.run("--ssd-devices=/dev/nvme*", *ini, "--ssd-protocol=intel", "--collect-only", "-q")
+    result.stdout.fnmatch_lines(["ssdqual: the plan for 4 drives, protocol intel"])
+    inner.run("--ssd-devices=/dev/nvme*", *ini, "-k", "scaling and randread")
+    assert (inner.pytester.path / "kept").is_dir()

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.plugin.progress import on_terminal
+
+if TYPE_CHECKING:
+    from conftest import Inner
+
+
+@pytest.mark.parametrize("capture", ["fd", "sys", "no"])
+def test_the_line_gets_past_capturing(inner: Inner, promises: str, capture: str) -> None:
+    # A process of its own: in this one, standard output is captured once more.
+    args = "-p", "simulated_rig", "--ssd-devices=lab:3", promises, f"--capture={capture}", "-k", "iops"
+    result = inner.pytester.runpytest_subprocess(*args)
+    result.stdout.fnmatch_lines(["ssdqual: raid5x3: purge 0:00 of 0:05*"])
+
+
+def test_quiet_is_quiet(inner: Inner, promises: str) -> None:
+    args = "-p", "simulated_rig", "--ssd-devices=lab:3", promises, "-q", "-k", "iops"
+    assert "purge" not in inner.pytester.runpytest_subprocess(*args).stdout.str()
+
+
+@pytest.mark.parametrize("args", [(), ("-q",), ("-p", "no:terminal")])
+def test_nothing_stays_open(pytester: pytest.Pytester, args: tuple[str, ...]) -> None:
+    config = pytester.parseconfigure(*args)
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    progress = on_terminal(config)
+    progress("fill", 0)
+    config._ensure_unconfigure()
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import ScriptedMachine, completed
+from strategies import geometries
+
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.protocol import ArraySettings
+from pytest_ssdqual.rig import md
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.md import Array, ArrayState, create, create_argv, free_path, parse_state, require_healthy, settle
+from pytest_ssdqual.rig.topology import Drive
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+IDLE = "/sys/block/md100/md/{}:{}\n"
+
+arrays = geometries.filter(lambda geometry: geometry.level is not Level.DRIVE)
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None, firmware=None,
+        size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport="nvme",
+    )  # fmt: skip
+
+
+def said(**attributes: object) -> str:
+    """What ``grep`` prints of an array's directory in sysfs."""
+    return "".join(IDLE.format(name, value) for name, value in attributes.items())
+
+
+def argv_of(geometry: Geometry, *, assume_clean: bool = False, settings: ArraySettings | None = None) -> list[str]:
+    members = [f"/dev/sd{chr(ord('b') + number)}" for number in range(geometry.width)]
+    return create_argv(geometry, "/dev/md100", members, settings or ArraySettings(), UUID, assume_clean=assume_clean)
+
+
+@given(arrays, st.booleans())
+def test_each_drive_is_named_once_and_nothing_is_asked(geometry: Geometry, assume_clean: bool) -> None:
+    argv = argv_of(geometry, assume_clean=assume_clean)
+    named = [word for word in argv if word.startswith("/dev/sd")]
+    assert len(named) == len(set(named)) == geometry.width
+    assert argv[-geometry.width :] == named
+    assert f"--raid-devices={geometry.width}" in argv
+    assert "--run" in argv  # else mdadm asks, on a terminal nobody sees
+    assert f"--uuid={UUID}" in argv
+    assert "--spare-devices" not in " ".join(argv)
+
+
+@given(arrays)
+def test_a_drive_named_twice_or_missing_is_no_array(geometry: Geometry) -> None:
+    twice = ["/dev/sdb"] * geometry.width
+    for members in (twice, [], [f"/dev/sd{number}" for number in range(geometry.width + 1)]):
+        with pytest.raises(ValueError, match=f"{geometry} needs {geometry.width} different drives"):
+            create_argv(geometry, "/dev/md100", members, ArraySettings(), UUID, assume_clean=False)
+
+
+@given(arrays, st.booleans())
+def test_only_redundant_levels_are_assumed_clean_and_have_a_bitmap(geometry: Geometry, assume_clean: bool) -> None:
+    argv = argv_of(geometry, assume_clean=assume_clean)
+    redundant = geometry.level is not Level.RAID0
+    assert ("--assume-clean" in argv) == (redundant and assume_clean)
+    assert ("--bitmap=none" in argv) == redundant
+    assert any(word.startswith("--chunk=") for word in argv) == (geometry.level is not Level.RAID1)
+
+
+def test_the_whole_command_of_a_raid_10() -> None:
+    settings = ArraySettings(chunk="128k", bitmap="internal")
+    assert argv_of(Geometry(Level.RAID10, 4), settings=settings) == (
+        f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
+        "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
+    ).split()
+
+
+def test_the_state_of_an_array_is_read() -> None:
+    text = said(array_state="active", sync_action="resync", degraded=1, mismatch_cnt=128)
+    assert parse_state(text) == ArrayState("active", "resync", 1, 128)
+
+
+def test_what_a_level_without_redundancy_lacks_is_empty() -> None:
+    assert parse_state(said(array_state="clean")) == ArrayState("clean", "", 0, 0)
+    assert parse_state("") == ArrayState()
+
+
+@given(st.text())
+def test_any_text_is_a_state_or_none(text: str) -> None:
+    assert parse_state(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("state", "objections"),
+    [
+        (ArrayState("clean", "idle"), ()),
+        (ArrayState("active", "idle", 0, 7), ()),
+        (ArrayState("clean"), ()),
+        (ArrayState("clean", "idle", 1), ("degraded by 1 member",)),
+        (ArrayState("active", "recover", 2), ("degraded by 2 members", "recover is running")),
+        (ArrayState("active", "check"), ("check is running",)),
+        (ArrayState("broken"), ("its state is broken",)),
+        (ArrayState("readonly", "frozen"), ("frozen is running", "its state is readonly")),
+    ],
+)
+def test_what_forbids_a_measurement(state: ArrayState, objections: tuple[str, ...]) -> None:
+    assert state.objections() == objections
+
+
+@pytest.fixture
+def machine() -> ScriptedMachine:
+    """An array of three drives that is well, and a machine that does what it is told."""
+    here = ScriptedMachine()
+    here.on("mdadm", "--create").on("udevadm").on("tee").on("nproc", answer="6\n")
+    here.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=0, mismatch_cnt=0))
+    here.on("mdadm", "--detail", answer=f"           UUID : {UUID}\n").on("blockdev", answer="536870912\n")
+    return here.on("test").on("mdadm", "--stop").on("mdadm", "--zero-superblock")
+
+
+RAID5 = Geometry(Level.RAID5, 3)
+MEMBERS = [drive(number) for number in range(3)]
+
+
+def built(machine: ScriptedMachine, *, zeroed: bool = True, settings: ArraySettings | None = None) -> Array:
+    return create(
+        machine, RAID5, MEMBERS, settings or ArraySettings(), path="/dev/md100", uuid=UUID, zeroed=zeroed
+    )
+
+
+def test_an_array_of_zeroed_drives_is_not_resynced(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    assert (array.consistency, array.size_bytes, array.kname) == ("zeroed", 536870912, "md100")
+    assert array.members == tuple(MEMBERS)
+    assert "--assume-clean" in machine.asked[0]
+
+
+def test_an_array_of_others_is_waited_for(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
+    actions = iter(["resync", "resync", "idle", "idle"])
+    machine.on("grep", answer=lambda argv: said(array_state="active", sync_action=next(actions), degraded=0))
+    assert built(machine, zeroed=False).consistency == "resync"
+    assert "--assume-clean" not in machine.asked[0]
+    assert not list(actions)
+
+
+def test_md_is_tuned_before_the_resync(machine: ScriptedMachine) -> None:
+    given: dict[str, bytes | None] = {}
+    run = machine.run
+
+    def noted(argv: list[str], *, stdin: bytes | None = None, **more: object) -> Completed:
+        if argv[0] == "tee":
+            given[argv[1]] = stdin
+        return run(argv)
+
+    machine.run = noted  # type: ignore[method-assign, assignment]
+    built(machine, settings=ArraySettings(stripe_cache_pages=8192, group_threads=0))
+    assert given == {
+        "/sys/block/md100/md/stripe_cache_size": b"8192",
+        "/sys/block/md100/md/group_thread_cnt": b"6",  # nproc's
+    }
+
+
+def test_an_array_of_somebody_else_is_not_taken_for_ours(machine: ScriptedMachine) -> None:
+    machine.on("mdadm", "--detail", answer="UUID : 00000000:00000000:00000000:00000000\n")
+    with pytest.raises(RigError, match=f"is not ours: mdadm --detail does not say {UUID}"):
+        built(machine)
+
+
+def test_a_resync_that_does_not_end_is_an_error(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 40))
+    monkeypatch.setattr(md.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
+    machine.on("grep", answer=said(array_state="active", sync_action="resync"))
+    with pytest.raises(RigError, match="^md100 is still in resync after 100 s$"):
+        settle(machine, "md100", 100)
+
+
+def test_only_a_healthy_array_is_measured(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    require_healthy(machine, array)
+    machine.on("grep", answer=said(array_state="clean", sync_action="recover", degraded=1))
+    with pytest.raises(InvalidMeasurement, match=r"^raid5x3 cannot be measured: degraded by 1 member; recover is run"):
+        require_healthy(machine, array)
+    machine.on("grep", answer=completed(["grep"], status=2))
+    with pytest.raises(InvalidMeasurement, match="^raid5x3 cannot be measured: it is gone$"):
+        require_healthy(machine, array)
+
+
+def test_a_bare_drive_has_no_md_to_ask() -> None:
+    require_healthy(ScriptedMachine(), Array(Geometry(Level.DRIVE, 1), "/dev/sdb", (), "", 1, "none needed"))
+
+
+def test_the_path_of_an_array_is_free() -> None:
+    assert free_path(ScriptedMachine().on("ls", answer="sda\nmd0\n")) == "/dev/md100"
+    assert free_path(ScriptedMachine().on("ls", answer="md100\nmd101\nmd127\nmd1020\n")) == "/dev/md102"
+
+
+def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
+    md.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"])
+    assert [argv for argv in machine.asked if argv[0] == "mdadm"] == [
+        ("mdadm", "--stop", "/dev/md100"), ("mdadm", "--zero-superblock", "/dev/sdb", "/dev/sdc"),
+    ]  # fmt: skip
+
+
+def test_an_array_that_is_gone_needs_no_stop_and_a_drive_that_is_gone_no_erasing(machine: ScriptedMachine) -> None:
+    absent = completed(["test"], status=1)
+    machine.on("test", "-e", answer=absent).on("test", "-b", "/dev/sdb", answer=absent)
+    md.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"])
+    assert [argv for argv in machine.asked if argv[0] == "mdadm"] == [("mdadm", "--zero-superblock", "/dev/sdc")]
+
+
+def busy(times: int) -> Callable[[tuple[str, ...]], Completed]:
+    tries = iter(range(100))
+    return lambda argv: completed(argv, status=int(next(tries) < times), stderr="mdadm: Cannot get exclusive access\n")
+
+
+def test_a_stop_is_tried_again_while_udev_looks(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
+    md.stop(machine.on("mdadm", "--stop", answer=busy(3)), "/dev/md100", ["/dev/sdb"])
+    assert machine.asked[-1] == ("mdadm", "--zero-superblock", "/dev/sdb")
+
+
+def test_members_of_an_array_that_will_not_stop_are_not_touched(
+    machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
+    with pytest.raises(RigError, match="^cannot stop /dev/md100: mdadm: Cannot get exclusive access$"):
+        md.stop(machine.on("mdadm", "--stop", answer=busy(9)), "/dev/md100", ["/dev/sdb"])
+    assert not [argv for argv in machine.asked if "--zero-superblock" in argv]
+
+
+def test_mdadms_refusal_is_an_error_of_the_rig(machine: ScriptedMachine) -> None:
+    refusal = completed(["mdadm"], status=2, stderr="mdadm: /dev/nvme0n1 is busy - skipping\n")
+    with pytest.raises(CommandFailed, match="is busy"):
+        built(machine.on("mdadm", "--create", answer=refusal))
