@@ -60,7 +60,10 @@ def main(names: list[str]) -> None:
                 except RigError as error:
                     print(f"{geometry!s:<9} {workload!s:<18} {error}", flush=True)
                     continue
-                print(f"{geometry!s:<9} {workload!s:<18} {iops:8.0f} {law:5.0f}  {100 * (iops / law - 1):+.1f} %", flush=True)
+                print(
+                    f"{geometry!s:<9} {workload!s:<18} {iops:8.0f} {law:5.0f}  {100 * (iops / law - 1):+.1f} %",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

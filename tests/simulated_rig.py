@@ -193,7 +193,7 @@ class SimulatedMachine:
 def simulated_run(
     station: Station, array: Array, workload: Workload, kind: str, *, ramp_s: float, window_s: float
 ) -> Run:
-    """Instead of ``Station._run``: the figures of the law, one interval a second; fewer for conditioning, as fio is asked for."""
+    """Instead of ``Station._run``: the law's figures; one interval a second, fewer for conditioning."""
     machine = station.machine
     if not isinstance(machine, SimulatedMachine):
         raise TypeError("this is a real machine")
@@ -211,7 +211,10 @@ def simulated_run(
         members=tuple(drive.identity for drive in array.members),
         intervals=tuple(
             interval(
-                at, seconds, workload, array.geometry,
+                at,
+                seconds,
+                workload,
+                array.geometry,
                 mean_iops * (1 + machine.scene.noise * SIGNS[int((at - ramp_s) / window_s * rounds) % len(SIGNS)]),
             )
             for at in times

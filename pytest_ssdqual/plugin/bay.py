@@ -48,7 +48,9 @@ class Bay:
         """Plain types for execnet."""
         target = self.target and [self.target.destination, list(self.target.options), self.target.name]
         return {
-            "target": target, "drives": [drive.to_json() for drive in self.drives], "facts": dict(self.facts),
+            "target": target,
+            "drives": [drive.to_json() for drive in self.drives],
+            "facts": dict(self.facts),
             "remarks": list(self.remarks),
         }
 
@@ -57,7 +59,9 @@ class Bay:
         """The inverse of ``to_json``."""
         data: dict[str, list[object]] = dict(plain)  # type: ignore[arg-type]
         target = data["target"] and ssh.Target(
-            str(data["target"][0]), tuple(map(str, data["target"][1])), str(data["target"][2])  # type: ignore[call-overload]
+            str(data["target"][0]),
+            tuple(map(str, data["target"][1])),
+            str(data["target"][2]),  # type: ignore[call-overload]
         )
         drives = tuple(Drive.from_json(each) for each in data["drives"])  # type: ignore[arg-type]
         return cls(target or None, drives, dict(data["facts"]), tuple(map(str, data["remarks"])))  # type: ignore[arg-type]

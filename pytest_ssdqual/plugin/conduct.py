@@ -13,6 +13,7 @@ from pytest_ssdqual.report import junit, terminal
 from pytest_ssdqual.report.evidence import Evidence, carried_by
 from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.plan_text import Plan, plan_lines
+from pytest_ssdqual.report.progress import Progress
 
 
 def configure(config: pytest.Config) -> None:
@@ -84,7 +85,8 @@ class Narrator:
         self.plan: list[str] = []
         self._incomplete = ""
         self._session: pytest.Session | None = None
-        self.progress = on_terminal(config)
+        #: Set when the session starts: while plugins are configured, there is no terminal reporter yet.
+        self.progress: Progress
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -106,7 +108,7 @@ class Narrator:
         try:
             self._run.journal.note(kind, **facts)
         except JournalError as error:
-            if self._session:
+            if self._session and not self._session.shouldstop:
                 self._session.shouldstop = str(error)
             if report.outcome != "failed":
                 # An error, not a failure: see ``outcome``.
@@ -115,6 +117,7 @@ class Narrator:
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
+        self.progress = on_terminal(self._config)
         self.progress.__enter__()
         self._config.add_cleanup(lambda: self.progress.__exit__(None, None, None))
         bay = self._run.bay

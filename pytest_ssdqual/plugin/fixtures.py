@@ -13,8 +13,8 @@ import pytest
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.marks import Family
     from pytest_ssdqual.plugin.judge import Sla
+    from pytest_ssdqual.plugin.marks import Family
     from pytest_ssdqual.qual.geometry import Geometry
     from pytest_ssdqual.qual.measurement import Measured
     from pytest_ssdqual.qual.steady import SteadyState

@@ -10,7 +10,8 @@ import pytest
 
 #: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
 #: (/dev/disk/by-path names contain colons).
-DEVICES = re.compile(r"(?:(?P<host>(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)):)?(?P<patterns>/.*)", re.DOTALL)
+HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
+DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
 #: The lab, unless a pattern follows: a host may be called lab, too.
 LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
 #: Each line is what ``pytest --markers`` prints.
@@ -58,41 +59,61 @@ def declare(parser: pytest.Parser) -> None:
     """Options and ini values; must have no effect beyond that."""
     group = parser.getgroup("ssdqual", "storage qualification")
     group.addoption(
-        "--ssd-devices", action="append", default=[], metavar="WHERE", dest="ssd_devices",
+        "--ssd-devices",
+        action="append",
+        default=[],
+        metavar="WHERE",
+        dest="ssd_devices",
         help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
         "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N] for N emulated drives in a VM; may repeat",
     )
     group.addoption(
-        "--ssd-spec", metavar="SPEC", dest="ssd_spec",
+        "--ssd-spec",
+        metavar="SPEC",
+        dest="ssd_spec",
         help="The promises to judge by: a TOML file or a shipped data sheet; default: found by the drives' model",
     )
     group.addoption(
-        "--ssd-protocol", metavar="PROTOCOL", dest="ssd_protocol",
+        "--ssd-protocol",
+        metavar="PROTOCOL",
+        dest="ssd_protocol",
         help="How to condition and measure: intel, quick (not for acceptance) or a TOML file; "
         f"default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
-        "--ssd-wipe", action="append", default=[], metavar="SERIAL[,SERIAL...]", dest="ssd_wipe",
+        "--ssd-wipe",
+        action="append",
+        default=[],
+        metavar="SERIAL[,SERIAL...]",
+        dest="ssd_wipe",
         help="Consent to destroy these drives although they carry a partition table, file system or RAID signature",
     )
     group.addoption(
-        "--ssd-run-dir", metavar="DIR", dest="ssd_run_dir",
+        "--ssd-run-dir",
+        metavar="DIR",
+        dest="ssd_run_dir",
         help="Where run folders are kept; default: ssdqual-runs in the root directory",
     )
     group.addoption(
-        "--ssd-ssh-config", metavar="FILE", dest="ssd_ssh_config",
+        "--ssd-ssh-config",
+        metavar="FILE",
+        dest="ssd_ssh_config",
         help="OpenSSH configuration file to use instead of the user's own",
     )
     parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
     parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
     parser.addini(
-        "ssd_inconclusive", "How a verdict that could not be reached is reported: error (default) or skip",
-        type="string", default="error",
+        "ssd_inconclusive",
+        "How a verdict that could not be reached is reported: error (default) or skip",
+        type="string",
+        default="error",
     )
     parser.addini(
-        "ssd_junit_properties", "Write evidence as JUnit properties (off for consumers that check the Jenkins schema)",
-        type="bool", default=True,
+        "ssd_junit_properties",
+        "Write evidence as JUnit properties (off for consumers that check the Jenkins schema)",
+        type="bool",
+        default=True,
     )
 
 
@@ -173,5 +194,11 @@ def _lab_count(text: str | None) -> int:
 def active(config: pytest.Config) -> bool:
     """Whether this run has drives and will use them; ``--help`` and its kin must not boot a lab."""
     asked = config.option
-    idle = (asked.help, asked.version, asked.markers, asked.showfixtures, getattr(asked, "show_fixtures_per_test", False))
+    idle = (
+        asked.help,
+        asked.version,
+        asked.markers,
+        asked.showfixtures,
+        getattr(asked, "show_fixtures_per_test", False),
+    )
     return not any(idle) and (bool(asked.ssd_devices) or bool(asked.ssd_wipe or asked.ssd_spec or asked.ssd_protocol))

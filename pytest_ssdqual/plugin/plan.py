@@ -89,9 +89,7 @@ def _predict(
     classes = {workload.is_random for workload in workloads}
     condition_s = BUILD_S + protocol.fill_passes * drive_bytes / fill_rate + len(classes) * protocol.precondition_s
     each_s = protocol.ramp_s + protocol.window_s
-    written = fill_bytes + sum(
-        _written(geometry, workload, each_s * protocol.repeats, spec) for workload in workloads
-    )
+    written = fill_bytes + sum(_written(geometry, workload, each_s * protocol.repeats, spec) for workload in workloads)
     if True in classes:
         first = next(workload for workload in workloads if workload.is_random)
         conditioning = Workload("randwrite", first.bs, 8)

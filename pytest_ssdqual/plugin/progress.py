@@ -17,9 +17,14 @@ def on_terminal(config: pytest.Config) -> Progress:
     if reporter is None or config.get_verbosity() < 0:
         return Progress(_closed_with(config, _nowhere()), terminal=False)
     stream = _uncaptured(config)
-    return Progress(
-        stream, terminal=stream.isatty(), width=reporter._tw.fullwidth, fresh_line=reporter.ensure_newline
-    )
+
+    def fresh_line() -> None:
+        # reporter.ensure_newline() would write where the test's own output goes, while that is captured.
+        if reporter.currentfspath:
+            stream.write("\n")
+            reporter.currentfspath = None
+
+    return Progress(stream, terminal=stream.isatty(), width=reporter._tw.fullwidth, fresh_line=fresh_line)
 
 
 def _uncaptured(config: pytest.Config) -> TextIO:
@@ -36,7 +41,7 @@ def _uncaptured(config: pytest.Config) -> TextIO:
 
 
 def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (closed with the session)
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 (closed with the session)
 
 
 def _closed_with(config: pytest.Config, stream: TextIO) -> TextIO:

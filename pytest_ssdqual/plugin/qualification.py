@@ -133,8 +133,12 @@ def begin(config: pytest.Config) -> Qualification | None:
             _end_in_order_on_sigterm(stack)
             journal = Journal.create(settings.run_root, secrets.token_hex(4))
             bay, channel = open_bay(
-                settings, stack, lambda: _ours(settings.run_root), _refuser(config),
-                journal.transcribe(settings.devices.machine), journal.note,
+                settings,
+                stack,
+                lambda: _ours(settings.run_root),
+                _refuser(config),
+                journal.transcribe(settings.devices.machine),
+                journal.note,
             )
         run = Qualification(settings, protocol, chosen or _spec_for(settings, bay), bay, journal, stack, channel)
         if channel is not None and journal is not None:

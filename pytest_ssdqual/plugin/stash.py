@@ -11,6 +11,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.report.evidence import Evidence
 
 #: On ``config``: the run, if it has drives.
-QUALIFICATION = pytest.StashKey["Qualification"]()
+QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()
 #: On an item: evidence of the verdicts that its test has asked for so far.
-EVIDENCE = pytest.StashKey["list[Evidence]"]()
+EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()

@@ -88,9 +88,7 @@ def _may_format(machine: Machine, drive: Drive) -> bool:
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
     last = drive.size_bytes // SPOT_BYTES - 1
     spots = sorted({0, last // 3, last // 2, last})
-    counts = machine.run(
-        ["sh", "-c", NOT_ZERO, "not-zero", drive.path, str(SPOT_BYTES), *map(str, spots)]
-    ).text.split()
+    counts = machine.run(["sh", "-c", NOT_ZERO, "not-zero", drive.path, str(SPOT_BYTES), *map(str, spots)]).text.split()
     if len(counts) != len(spots):
         raise InvalidMeasurement(f"{drive.describe()} could not be read back after it was zeroed")
     return not any(map(int, counts))

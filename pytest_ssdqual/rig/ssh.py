@@ -62,7 +62,10 @@ def connect(target: Target, observer: Observer | None = None, deadline_s: float 
     try:
         master.wait(deadline_s)
         channel = Channel(
-            target.name or target.destination, wrap=master.wrap, lost=master.lost, observer=observer,
+            target.name or target.destination,
+            wrap=master.wrap,
+            lost=master.lost,
+            observer=observer,
             on_close=master.close,
         )
         channel.become = _how_to_be_root(channel)
@@ -140,7 +143,10 @@ class _Master:
         with contextlib.suppress(subprocess.TimeoutExpired):
             check = subprocess.run(
                 [*self._ssh(), "-O", "check", self.target.destination],
-                stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=10,
             )
             return check.returncode == 0
         return False

@@ -143,7 +143,10 @@ class Station:
         uuid = ":".join(secrets.token_hex(4) for _ in range(4))
         path = members[0].path if geometry.level is Level.DRIVE else md.free_path(self.machine)
         facts: dict[str, object] = {
-            "uuid": uuid, "device": path, "geometry": str(geometry), "machine_id": self.machine_id,
+            "uuid": uuid,
+            "device": path,
+            "geometry": str(geometry),
+            "machine_id": self.machine_id,
             "members": [drive.identity for drive in members],
         }
         if geometry.level is Level.DRIVE:
@@ -154,7 +157,11 @@ class Station:
             array = self._create(geometry, members, path, uuid, zeroed=zeroed)
         self._array, self._conditioned = array, {}
         self.logbook.note(
-            "array_created", **facts, purge=purged, consistency=array.consistency, size_bytes=array.size_bytes,
+            "array_created",
+            **facts,
+            purge=purged,
+            consistency=array.consistency,
+            size_bytes=array.size_bytes,
             settings=asdict(settings),
         )
         self._fill(array)
@@ -163,9 +170,7 @@ class Station:
     def _create(self, geometry: Geometry, members: Sequence[Drive], path: str, uuid: str, *, zeroed: bool) -> Array:
         self.progress(f"{geometry}: create", 5)
         try:
-            return md.create(
-                self.machine, geometry, members, self.protocol.array, path=path, uuid=uuid, zeroed=zeroed
-            )
+            return md.create(self.machine, geometry, members, self.protocol.array, path=path, uuid=uuid, zeroed=zeroed)
         except BaseException:
             with contextlib.suppress(RigError):
                 md.stop(self.machine, path, [drive.path for drive in members])
@@ -204,12 +209,19 @@ class Station:
             rates += run.round_iops()
             raws.append(run.raw)
             spent_s += step_s
+            if len(rates) < rule.window:
+                continue  # steps shorter than the window: the rule needs one whole window, whatever the limit
             reached = steady.judge(rates[-rule.window :], rule)
             if reached.reached or spent_s >= self.protocol.precondition_limit_s:
                 break
         self.logbook.note(
-            "conditioned", geometry=str(array.geometry), workload=str(writes), seconds=spent_s, round_iops=rates,
-            steady=asdict(reached), raw=raws,
+            "conditioned",
+            geometry=str(array.geometry),
+            workload=str(writes),
+            seconds=spent_s,
+            round_iops=rates,
+            steady=asdict(reached),
+            raw=raws,
         )
         if not reached.reached:
             raise InvalidMeasurement(
@@ -222,8 +234,12 @@ class Station:
         array = self.array(geometry)
         measured = Measured(tuple(self._settled_run(array, workload) for _ in range(self.protocol.repeats)))
         self.logbook.note(
-            "measured", geometry=str(geometry), workload=str(workload), protocol=self.protocol.name,
-            acceptance=self.protocol.acceptance, **measured.summary(),
+            "measured",
+            geometry=str(geometry),
+            workload=str(workload),
+            protocol=self.protocol.name,
+            acceptance=self.protocol.acceptance,
+            **measured.summary(),
         )
         return measured
 
@@ -236,7 +252,11 @@ class Station:
             objections = validity.objections(run)
             now = steady.judge(run.round_iops(), protocol.steady)
             self.logbook.note(
-                "steady", geometry=str(array.geometry), workload=str(workload), raw=run.raw, objections=objections,
+                "steady",
+                geometry=str(array.geometry),
+                workload=str(workload),
+                raw=run.raw,
+                objections=objections,
                 **asdict(now),
             )
             if now.reached and not objections:

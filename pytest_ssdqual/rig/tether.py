@@ -24,13 +24,15 @@ from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, utc_now
 SILENCE_S = 60
 HEARTBEAT_S = 5
 
+#: Whom it starts is looked for twice: in the middle of an exec a process shows no environment.
 #: $1 seconds of silence allowed, $2 token, $3 first signal, rest: the command. POSIX sh and coreutils or busybox.
 SCRIPT = r"""
 limit=$1 token=$2 gently=$3; shift 3
 exec 3<&0
 members() { grep -lzsxF "PYTEST_SSDQUAL_TETHER=$token" /proc/[0-9]*/environ | cut -d/ -f3; }
 over() { [ ! -e "/proc/$child/exe" ]; }
-gone() { over && [ -z "$(members)" ]; }
+nobody() { [ -z "$(members)" ]; }
+gone() { over && nobody && sleep 0.1 && nobody; }
 await() { n=0; until "$1"; do [ "$n" -lt "$2" ] || return 1; sleep 0.2; n=$((n + 1)); done; }
 end() {
     kill -s "$gently" "$child" 2>/dev/null; await over 50; gone && return
@@ -48,7 +50,7 @@ watcher=$!
 trap 'end' HUP INT TERM
 wait "$child"; status=$?
 kill -s KILL "$watcher" 2>/dev/null
-[ -z "$(members)" ] || end
+gone || end
 exit "$status"
 """
 
@@ -122,9 +124,6 @@ class TetheredProcess:
             self._let_go()
             for thread in self._threads:
                 thread.join(5.0)
-            for stream in (self._process.stdout, self._process.stderr):
-                if stream:
-                    stream.close()
             elapsed = time.monotonic() - self._clock
             self._completed = Completed(
                 self._argv, self._process.returncode, b"".join(self._out), b"".join(self._err), self._started, elapsed
@@ -152,11 +151,13 @@ class TetheredProcess:
                 time.sleep(0.25)
 
     def _read_out(self) -> None:
-        for line in self._process.stdout or ():
-            self._out.append(line)
-            self._lines.put(line)
+        # Closed here: who closes a stream that somebody reads waits for the reader, and that one for a survivor.
+        with self._process.stdout or contextlib.nullcontext() as stream:
+            for line in stream or ():
+                self._out.append(line)
+                self._lines.put(line)
         self._lines.put(b"")
 
     def _read_err(self) -> None:
-        self._err.extend(self._process.stderr or ())
-
+        with self._process.stderr or contextlib.nullcontext() as stream:
+            self._err.extend(stream or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from pytest_ssdqual import INTEL_RAID
 
 pytestmark = pytest.mark.array("raid5")

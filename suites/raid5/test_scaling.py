@@ -7,6 +7,7 @@ array of eight writes twice as fast as one of three, not 8/3 times (Linux md, ra
 from __future__ import annotations
 
 import pytest
+
 from pytest_ssdqual import INTEL_RAID
 
 pytestmark = [pytest.mark.array("raid5"), pytest.mark.workload(*INTEL_RAID)]

@@ -8,6 +8,7 @@ Linux drivers/md/raid5.c, handle_stripe_dirtying). It bounds what a saturated ar
 from __future__ import annotations
 
 import pytest
+
 from pytest_ssdqual import INTEL_RAID
 
 pytestmark = [pytest.mark.array("raid5"), pytest.mark.workload(*INTEL_RAID)]

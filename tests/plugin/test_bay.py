@@ -14,7 +14,7 @@ from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.ssh import Target
 
 if TYPE_CHECKING:
-    from conftest import Inner
+    from inner_session import Inner
 
 
 def usage_error(pytester: pytest.Pytester, *args: str) -> str:
@@ -49,7 +49,8 @@ def test_a_bay_travels_as_plain_data() -> None:
         ({"MISSING": "nvme"}, "localhost has no nvme: install the package nvme-cli there"),
         (
             {"UNKNOWN_OPTION": "status-interval"},
-            "fio-3.33 on localhost does not know the option status-interval; install a newer package fio (3.33 will do)",
+            "fio-3.33 on localhost does not know the option status-interval; "
+            "install a newer package fio (3.33 will do)",
         ),
     ],
 )

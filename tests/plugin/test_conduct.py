@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Case, Inner
+    from inner_session import Case, Inner
 
 META = Path(__file__).parents[2] / "suites" / "meta"
 EXPECTED = {"randread": "failure", "randwrite": "error"}

@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Inner
+    from inner_session import Inner
 
 
-@pytest.mark.parametrize("mode", ["load", "worksteal", "loadgroup"])
+RESTARTS = """
+    def pytest_configure_node(node):
+        print("RESTARTS", node.config.option.maxworkerrestart)
+"""
+
+
+@pytest.mark.parametrize("mode", ["load", "loadgroup"])
 def test_all_tests_of_a_bay_go_to_one_worker_and_the_verdicts_are_the_same(inner: Inner, mode: str) -> None:
-    inner.pytester.makeconftest(
-        """
-        def pytest_configure_node(node):
-            print("RESTARTS", node.config.option.maxworkerrestart)
-        """
-    )
+    inner.pytester.makeconftest(RESTARTS)
     suite = inner.suite("raid5")
     args = "--ssd-devices=lab:4", suite, "-k", "qd8"
     first = inner.run(*args)
@@ -37,13 +38,13 @@ def test_auto_is_one_worker(inner: Inner, promises: str) -> None:
 
 
 def test_a_user_may_still_ask_for_restarts(inner: Inner) -> None:
-    inner.pytester.makeconftest("def pytest_configure_node(node): print('RESTARTS', node.config.option.maxworkerrestart)")
+    inner.pytester.makeconftest(RESTARTS)
     inner.pytester.makepyfile("def test_it(): pass")
     inner.run("--ssd-devices=lab:3", "-n", "1", "--max-worker-restart=3").stdout.fnmatch_lines(["RESTARTS 3"])
 
 
 def test_a_session_without_drives_is_scheduled_by_xdist(inner: Inner) -> None:
-    inner.pytester.makeconftest("def pytest_configure_node(node): print('RESTARTS', node.config.option.maxworkerrestart)")
+    inner.pytester.makeconftest(RESTARTS)
     inner.pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', range(2))\ndef test_it(n): pass")
     result = inner.run("-n", "2", "-v")
     result.stdout.fnmatch_lines(["RESTARTS None"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Inner
+    from inner_session import Inner
 
 FOREIGN = """
     import pytest

@@ -11,7 +11,7 @@ from pytest_ssdqual.plugin import options
 from pytest_ssdqual.plugin.options import Devices, merge, parse_devices
 
 if TYPE_CHECKING:
-    from conftest import Inner
+    from inner_session import Inner
 
 OPTIONS = (
     "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.workload import Workload
 
 if TYPE_CHECKING:
-    from conftest import Inner
+    from inner_session import Inner
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 GEOMETRIES = st.sampled_from([level for level in Level if level is not Level.DRIVE]).flatmap(
@@ -43,7 +43,7 @@ def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner) 
     assert [record["geometry"] for record in inner.records("array_created")] == ["raid5x3", "raid5x4", "raid5x5"]
     measured = [(record["geometry"], record["workload"]) for record in inner.records("measured")]
     assert len(measured) == len(set(measured)) == 3 * 16
-    assert [workload for geometry, workload in measured if geometry == "raid5x3"][0] == "randwrite_4k_qd1"
+    assert next(workload for geometry, workload in measured if geometry == "raid5x3") == "randwrite_4k_qd1"
 
 
 @pytest.mark.parametrize("args", [("-q",), (), ("-v",), ("-q", "-n", "2"), ("-p", "no:cacheprovider")])

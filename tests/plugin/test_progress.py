@@ -8,7 +8,7 @@ import pytest
 from pytest_ssdqual.plugin.progress import on_terminal
 
 if TYPE_CHECKING:
-    from conftest import Inner
+    from inner_session import Inner
 
 
 @pytest.mark.parametrize("capture", ["fd", "sys", "no"])

@@ -57,10 +57,10 @@ def test_a_lost_machine_is_asked_nothing_more() -> None:
         return ["sh", "-c", "exit 255"]
 
     channel = made(wrap, lost=lambda done: "Broken pipe" if done.status == 255 else None)
-    with pytest.raises(MachineLost, match="^dut7 is lost: Broken pipe$"):
+    with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe$"):
         channel.run(["true"], check=False)
     for again in (lambda: channel.run(["true"]), lambda: channel.tether(["true"])):
-        with pytest.raises(MachineLost, match="^dut7 is lost: Broken pipe$"):
+        with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe$"):
             again()
     assert len(asked) == 1
 

@@ -25,7 +25,7 @@ print("held", flush=True)
 signal.pause()
 """
 
-identities = st.lists(st.text(st.characters(blacklist_categories=("Cs",)), min_size=1), max_size=5)
+identities = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=5)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_lease_that_was_lost_is_noticed(machine: Channel, locks: Path) -> None
         machine.run(["kill", "-s", "KILL", pid], check=False)
     machine.run(["flock", "--wait", "60", str(locks / "A.lock"), "true"], deadline_s=90)
     held._holder.wait(60)
-    with pytest.raises(LeaseLost, match="^the lease on dut7 was lost: something ended its holder$"):
+    with pytest.raises(LeaseLost, match=r"^the lease on dut7 was lost: something ended its holder$"):
         held.require()
 
 
@@ -133,5 +133,5 @@ def test_a_released_lease_is_not_held(machine: Channel) -> None:
 def test_a_lease_that_cannot_be_taken_says_why(unprivileged: Channel, locks: Path) -> None:
     locks.mkdir()
     (locks / "A.lock").symlink_to("/nowhere/at/all")
-    with pytest.raises(RigError, match="^cannot take the lease on here: flock: "):
+    with pytest.raises(RigError, match=r"^cannot take the lease on here: flock: "):
         Lease(unprivileged, ["A"])

@@ -15,11 +15,13 @@ from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, DeadlineExceeded, MachineLost, Tethered
 
 if TYPE_CHECKING:
-    from conftest import LabHost, Sshd  # noqa: F401
+    from loopback_sshd import Sshd
+
+    from conftest import LabHost
 
 ODD = (
-    "", " ", "a b", "two\nlines", "tab\t", "'", '"', "\\", "\\n", "$HOME", "$(id)", "`id`", "*", "?[a-z]", "~", "-n", "--",
-    "!", "!!", ";", "&&", "|", ">x", "#", "%s", "a=b", "{1,2}", "ü–日本", "'\"'\"'", "x" * 5000,
+    "", " ", "a b", "two\nlines", "tab\t", "'", '"', "\\", "\\n", "$HOME", "$(id)", "`id`", "*", "?[a-z]", "~", "-n",
+    "--", "!", "!!", ";", "&&", "|", ">x", "#", "%s", "a=b", "{1,2}", "ü–日本", "'\"'\"'", "x" * 5000,
 )  # fmt: skip
 
 #: $1 is where to note the process id. The shell becomes the command, so it is that one's id.
@@ -110,7 +112,7 @@ class TestMachine:
         assert machine.run(["echo", "here"]).text == "here\n"
 
     def test_a_failed_command_says_its_last_words(self, machine: Channel) -> None:
-        with pytest.raises(CommandFailed, match="no such luck$") as failed:
+        with pytest.raises(CommandFailed, match=r"no such luck$") as failed:
             machine.run(["sh", "-c", "echo trying; echo no such luck >&2; exit 3"])
         assert failed.value.completed.status == 3
         assert failed.value.completed.text == "trying\n"

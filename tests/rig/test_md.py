@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,16 @@ from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings
 from pytest_ssdqual.rig import md
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, InvalidMeasurement, RigError
-from pytest_ssdqual.rig.md import Array, ArrayState, create, create_argv, free_path, parse_state, require_healthy, settle
+from pytest_ssdqual.rig.md import (
+    Array,
+    ArrayState,
+    create,
+    create_argv,
+    free_path,
+    parse_state,
+    require_healthy,
+    settle,
+)
 from pytest_ssdqual.rig.topology import Drive
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -23,8 +33,9 @@ arrays = geometries.filter(lambda geometry: geometry.level is not Level.DRIVE)
 
 def drive(number: int) -> Drive:
     return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None, firmware=None,
-        size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport="nvme",
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
+        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
+        rotational=False, transport="nvme",
     )  # fmt: skip
 
 
@@ -69,10 +80,13 @@ def test_only_redundant_levels_are_assumed_clean_and_have_a_bitmap(geometry: Geo
 
 def test_the_whole_command_of_a_raid_10() -> None:
     settings = ArraySettings(chunk="128k", bitmap="internal")
-    assert argv_of(Geometry(Level.RAID10, 4), settings=settings) == (
-        f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
-        "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
-    ).split()
+    assert (
+        argv_of(Geometry(Level.RAID10, 4), settings=settings)
+        == (
+            f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
+            "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
+        ).split()
+    )
 
 
 def test_the_state_of_an_array_is_read() -> None:
@@ -122,9 +136,7 @@ MEMBERS = [drive(number) for number in range(3)]
 
 
 def built(machine: ScriptedMachine, *, zeroed: bool = True, settings: ArraySettings | None = None) -> Array:
-    return create(
-        machine, RAID5, MEMBERS, settings or ArraySettings(), path="/dev/md100", uuid=UUID, zeroed=zeroed
-    )
+    return create(machine, RAID5, MEMBERS, settings or ArraySettings(), path="/dev/md100", uuid=UUID, zeroed=zeroed)
 
 
 def test_an_array_of_zeroed_drives_is_not_resynced(machine: ScriptedMachine) -> None:
@@ -135,7 +147,7 @@ def test_an_array_of_zeroed_drives_is_not_resynced(machine: ScriptedMachine) -> 
 
 
 def test_an_array_of_others_is_waited_for(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     actions = iter(["resync", "resync", "idle", "idle"])
     machine.on("grep", answer=lambda argv: said(array_state="active", sync_action=next(actions), degraded=0))
     assert built(machine, zeroed=False).consistency == "resync"
@@ -168,10 +180,10 @@ def test_an_array_of_somebody_else_is_not_taken_for_ours(machine: ScriptedMachin
 
 def test_a_resync_that_does_not_end_is_an_error(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 40))
-    monkeypatch.setattr(md.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     machine.on("grep", answer=said(array_state="active", sync_action="resync"))
-    with pytest.raises(RigError, match="^md100 is still in resync after 100 s$"):
+    with pytest.raises(RigError, match=r"^md100 is still in resync after 100 s$"):
         settle(machine, "md100", 100)
 
 
@@ -182,7 +194,7 @@ def test_only_a_healthy_array_is_measured(machine: ScriptedMachine) -> None:
     with pytest.raises(InvalidMeasurement, match=r"^raid5x3 cannot be measured: degraded by 1 member; recover is run"):
         require_healthy(machine, array)
     machine.on("grep", answer=completed(["grep"], status=2))
-    with pytest.raises(InvalidMeasurement, match="^raid5x3 cannot be measured: it is gone$"):
+    with pytest.raises(InvalidMeasurement, match=r"^raid5x3 cannot be measured: it is gone$"):
         require_healthy(machine, array)
 
 
@@ -215,7 +227,7 @@ def busy(times: int) -> Callable[[tuple[str, ...]], Completed]:
 
 
 def test_a_stop_is_tried_again_while_udev_looks(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     md.stop(machine.on("mdadm", "--stop", answer=busy(3)), "/dev/md100", ["/dev/sdb"])
     assert machine.asked[-1] == ("mdadm", "--zero-superblock", "/dev/sdb")
 
@@ -223,8 +235,8 @@ def test_a_stop_is_tried_again_while_udev_looks(machine: ScriptedMachine, monkey
 def test_members_of_an_array_that_will_not_stop_are_not_touched(
     machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(md.time, "sleep", lambda seconds: None)
-    with pytest.raises(RigError, match="^cannot stop /dev/md100: mdadm: Cannot get exclusive access$"):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    with pytest.raises(RigError, match=r"^cannot stop /dev/md100: mdadm: Cannot get exclusive access$"):
         md.stop(machine.on("mdadm", "--stop", answer=busy(9)), "/dev/md100", ["/dev/sdb"])
     assert not [argv for argv in machine.asked if "--zero-superblock" in argv]
 

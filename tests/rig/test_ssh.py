@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.rig import ssh
 from pytest_ssdqual.rig.ssh import Target, Unreachable, connect
 
-words = st.lists(st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0")), max_size=6)
+words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), max_size=6)
 
 #: Instead of ``ssh``: the master makes its control socket and waits; a command goes through a shell, as sshd does it.
 STAND_IN = r"""#!/bin/sh
@@ -112,7 +112,7 @@ def test_who_cannot_be_reached_is_told_with_sshs_own_words(log: Path, monkeypatc
 
 def test_who_does_not_answer_is_not_waited_for_without_end(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER", "slow")
-    with pytest.raises(Unreachable, match="^cannot reach dut7 by ssh: "):
+    with pytest.raises(Unreachable, match=r"^cannot reach dut7 by ssh: "):
         connect(Target("dut7"), deadline_s=0.5)
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -153,3 +155,11 @@ def test_fio_writes_its_results_when_it_is_cut(tmp_path: Path, unprivileged: Cha
     text = (tmp_path / "out").read_text()
     (job,) = json.loads(text[text.index("{") :])["jobs"]
     assert job["read"]["total_ios"] > 0
+
+
+def test_a_survivor_that_holds_the_line_does_not_hold_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "join", lambda thread, limit=None: None)
+    process = TetheredProcess(["fio"], ["sh", "-c", "setsid sleep 5 & echo $!; exec sleep 600"], lambda done: None)
+    survivor = int(process.read_line(30))
+    assert process.cut(0.3).status == -signal.SIGKILL
+    os.kill(survivor, signal.SIGKILL)

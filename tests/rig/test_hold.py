@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import ScriptedMachine
+from simulated_disks import Device, World
+
+from pytest_ssdqual.rig import blockdev, hold, md
+from pytest_ssdqual.rig.hold import HeldDrives, clear_leftovers, mdadm_spelling
+from pytest_ssdqual.rig.lease import LeaseLost
+from pytest_ssdqual.rig.machine import DriveRefused, LeaseTaken, Machine
+from pytest_ssdqual.rig.topology import Drive, plain_uuid
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+
+
+@dataclass
+class Leases:
+    """Instead of ``rig.lease``: who holds what, and whether it lasts."""
+
+    taken: frozenset[str] = frozenset()
+    lost: bool = False
+    events: list[str] = field(default_factory=list)
+
+    def __call__(self, machine: Machine, identities: Iterable[str]) -> Leases:
+        identities = list(identities)
+        if self.taken & set(identities):
+            raise LeaseTaken("another run holds drives")
+        self.events.append(f"take {' '.join(identities)}")
+        return self
+
+    def require(self) -> None:
+        if self.lost:
+            raise LeaseLost("the lease was lost")
+
+    def release(self) -> None:
+        self.events.append("release")
+
+    def __enter__(self) -> Leases:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+@pytest.fixture
+def leases(monkeypatch: pytest.MonkeyPatch) -> Leases:
+    leases = Leases()
+    monkeypatch.setattr(hold, "Lease", leases)
+    monkeypatch.setattr(md, "stop", lambda machine, path, members: leases.events.append(f"stop {path} {members}"))
+    return leases
+
+
+def disks() -> list[Device]:
+    return [Device(f"sd{letter}", "disk", f"8:{16 * n}", serial=f"S{n}") for n, letter in enumerate("bcd", 1)]
+
+
+def machine_of(world: World) -> ScriptedMachine:
+    """A machine that shows the world as it is when it is asked."""
+    here = ScriptedMachine().on("lsblk", answer=lambda argv: world.lsblk())
+    return here.on("sh", "-c", blockdev.FACTS, answer=lambda argv: world.facts(*argv[6:]))
+
+
+def drives_of(world: World) -> list[Drive]:
+    names = [disk.kname for disk in world.disks]
+    topology = blockdev.survey(machine_of(world), names)
+    return [topology.drive(name) for name in names]
+
+
+def test_held_drives_are_leased_and_looked_at_again(leases: Leases) -> None:
+    world = World(disks())
+    here = machine_of(world)
+    held = HeldDrives(here, drives_of(world))
+    assert leases.events == ["take S1 S2 S3"]
+    assert here.asked[0][0] == "lsblk"
+    held.release()
+    assert leases.events[-1] == "release"
+
+
+def test_drives_that_are_taken_are_not_held(leases: Leases) -> None:
+    leases.taken = frozenset({"S2"})
+    with pytest.raises(LeaseTaken):
+        HeldDrives(machine_of(world := World(disks())), drives_of(world))
+
+
+def test_a_drive_put_to_use_in_between_frees_the_lease_again(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    world.disks[1].mountpoint = "/srv"
+    with pytest.raises(DriveRefused, match=r"/dev/sdc .* is mounted at /srv"):
+        HeldDrives(machine_of(world), drives)
+    assert leases.events == ["take S1 S2 S3", "release"]
+
+
+def test_a_foreign_drive_is_refused_before_anything_is_asked(leases: Leases) -> None:
+    world = World(disks())
+    mine, other = drives_of(world)[:2], drives_of(world)[2]
+    held = HeldDrives(here := machine_of(world), mine)
+    here.asked.clear()
+    with pytest.raises(DriveRefused, match=r"^not among the drives of this run: /dev/sdd \(ACME SSD 9, serial S3\)$"):
+        held.require([mine[0], other])
+    with pytest.raises(DriveRefused, match="not among the drives of this run"):
+        held.require([replace(mine[0], serial="another one at this path")])
+    assert here.asked == []
+
+
+def test_every_step_looks_at_its_drives_and_at_the_lease(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    held = HeldDrives(machine_of(world), drives)
+    held.require(drives[:1])
+    world.disks[0].use = "swap"
+    with pytest.raises(DriveRefused, match="is swap space"):
+        held.require(drives[:1])
+    held.require(drives[1:])
+    leases.lost = True
+    for look in (held.require_lease, lambda: held.require(drives[1:])):
+        with pytest.raises(LeaseLost):
+            look()
+
+
+def array_of(*members: Device, uuid: str = UUID) -> Device:
+    array = Device("md100", "raid5", "9:100", model=None, transport=None, uuid=None)
+    for member in members:
+        member.fstype, member.uuid, member.told_by = "linux_raid_member", uuid, "mdstat"
+        member.uppers.append(array)
+    return array
+
+
+Noted = list[tuple[str, dict[str, object]]]
+
+
+def cleared(world: World, ours: Iterable[str] = (UUID,), wanted: Iterable[str] | None = None) -> tuple[object, Noted]:
+    noted: Noted = []
+    names = [disk.kname for disk in world.disks] if wanted is None else list(wanted)
+    told = clear_leftovers(machine_of(world), set(ours), names, lambda kind, **facts: noted.append((kind, facts)))
+    return told, noted
+
+
+def test_what_we_left_is_stopped_under_a_lease_and_written_down(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    told, noted = cleared(world)
+    assert told == ("/dev/md100 of /dev/sdb, /dev/sdc, /dev/sdd",)
+    assert leases.events == ["take S1 S2 S3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
+    assert noted == [("array_stopped", {"uuid": UUID, "leftover": True})]
+
+
+def test_what_others_made_is_left_alone(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks, uuid="00000001:00000002:00000003:00000004")
+    assert cleared(world) == ((), [])
+    assert leases.events == []
+
+
+def test_what_is_used_by_now_is_left_alone(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks).mountpoint = "/srv"
+    assert cleared(world) == ((), [])
+    assert leases.events == []
+
+
+def test_what_reaches_beyond_the_drives_that_were_given_is_left_alone(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    assert cleared(world, wanted=["sdb", "sdc"]) == ((), [])
+    assert leases.events == []
+
+
+def test_a_run_that_still_lives_is_not_disturbed(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    leases.taken = frozenset({"S1"})
+    with pytest.raises(LeaseTaken):
+        cleared(world)
+    assert leases.events == []
+
+
+@given(st.text("0123456789abcdef", min_size=32, max_size=32).filter(lambda digits: set(digits) != {"0"}))
+def test_uuids_have_one_meaning_in_both_spellings(digits: str) -> None:
+    assert plain_uuid(mdadm_spelling(digits)) == digits
+    assert mdadm_spelling(digits).count(":") == 3

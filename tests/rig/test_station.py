@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import pytest
+import strategies
+from scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.protocol import ArraySettings, Protocol
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig import condition, md
+from pytest_ssdqual.rig.fio import process, verify
+from pytest_ssdqual.rig.fio.jobfile import Job
+from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.lease import LeaseLost
+from pytest_ssdqual.rig.machine import DriveRefused, InvalidMeasurement, Machine, MachineLost, RigError
+from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.station import Station
+from pytest_ssdqual.rig.topology import Drive
+
+RAID5X3, RAID5X4, RAID0X2 = Geometry(Level.RAID5, 3), Geometry(Level.RAID5, 4), Geometry(Level.RAID0, 2)
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+STREAM = Workload("write", "128k", 8)
+#: Rounds of one second each.
+PROTOCOL = Protocol(
+    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
+    window_s=5, repeats=1, attempts=2,
+)  # fmt: skip
+STEADY, FALLING = [1000] * 6, [4000, 3000, 2000, 1500, 1000, 700]
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
+        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
+        rotational=False, transport="nvme",
+    )  # fmt: skip
+
+
+@dataclass
+class Rig:
+    """Everything below a station, and what it was asked for; a series that is asked for twice is the last one's."""
+
+    drives: tuple[Drive, ...] = tuple(drive(number) for number in range(4))
+    #: Of each measuring fio process, its IOPS by second, or what becomes of it.
+    series: list[list[int] | RigError] = field(default_factory=list)
+    lease: bool = True
+    did: list[str] = field(default_factory=list)
+    notes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    required: list[Sequence[Drive]] = field(default_factory=list)
+    refuses: RigError | None = None
+    sick: RigError | None = None
+
+    def require(self, drives: Sequence[Drive]) -> None:
+        if self.refuses:
+            raise self.refuses
+        self.required.append(drives)
+
+    def require_lease(self) -> None:
+        if not self.lease:
+            raise LeaseLost("the lease was lost")
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.did.append(kind)
+        self.notes.append((kind, facts))
+
+    def keep(self, name: str, data: bytes) -> str:
+        return name
+
+    def next_series(self) -> list[int]:
+        found = self.series.pop(0) if len(self.series) > 1 else self.series[0] if self.series else STEADY
+        if isinstance(found, RigError):
+            raise found
+        return found
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    rig = Rig()
+
+    def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, str]:
+        rig.did.append(f"purge {len(drives)}")
+        return {one.identity: "discard" for one in drives}
+
+    def create(
+        machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
+        uuid: str, zeroed: bool,
+    ) -> Array:  # fmt: skip
+        rig.did.append(f"create {geometry}")
+        if rig.sick:
+            raise rig.sick
+        return Array(geometry, path, tuple(members), uuid, 512 << 20, "zeroed")
+
+    def healthy(machine: Machine, array: Array) -> None:
+        if rig.sick:
+            raise rig.sick
+
+    def run(machine: Machine, job: Job, seconds: float) -> Finished:
+        if job.expectation.seconds is None:
+            rig.did.append("fill")
+            return Finished(completed(["fio"]), gzip.compress(b"[]"))
+        name = next(word for word in job.options if word.startswith("--name=")).removeprefix("--name=")
+        rig.did.append(f"fio {name}")
+        numbers = rig.next_series()
+        return Finished(completed(["fio", name]), gzip.compress(repr(numbers).encode()))
+
+    def accept(output: bytes, status: int, stderr: str, expectation: object) -> object:
+        numbers = [int(word) for word in output.decode().strip("[]").split(",") if word]
+        asked = next(text for text in reversed(rig.did) if text.startswith("fio ") or text == "fill")
+        if asked == "fill":
+            return SimpleNamespace(intervals=())
+        workload = next(one for one in (READ, WRITE, STREAM) if str(one) == asked.removeprefix("fio "))
+        geometry = next(text for text in reversed(rig.did) if text.startswith(("create ", "drive")))
+        return strategies.run(numbers, geometry=geometry.removeprefix("create "), workload=workload)
+
+    monkeypatch.setattr(condition, "purge", purge)
+    monkeypatch.setattr(condition, "zero", lambda machine, drives: True)
+    monkeypatch.setattr(md, "create", create)
+    monkeypatch.setattr(md, "require_healthy", healthy)
+    monkeypatch.setattr(md, "free_path", lambda machine: "/dev/md100")
+    monkeypatch.setattr(md, "stop", lambda machine, path, members: rig.did.append(f"stop {path} of {len(members)}"))
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(verify, "accept", accept)
+    return rig
+
+
+def station(rig: Rig, **changes: object) -> Station:
+    protocol = replace(PROTOCOL, **changes)  # type: ignore[arg-type]
+    return Station(ScriptedMachine(), rig, protocol, rig, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+
+
+def count(rig: Rig, what: str) -> int:
+    return sum(one.startswith(what) for one in rig.did)
+
+
+def test_the_way_of_one_measurement(rig: Rig) -> None:
+    here = station(rig)
+    measured = here.measure(RAID5X3, READ)
+    here.close()
+    assert rig.did == [
+        "purge 3", "array_planned", "create raid5x3", "array_created", "fill", "filled",
+        f"fio {WRITE}", "conditioned", f"fio {READ}", "steady", "measured", "stop /dev/md100 of 3", "array_stopped",
+    ]  # fmt: skip
+    assert measured.iops == pytest.approx(1000)
+    assert rig.required == [rig.drives[:3]]
+
+
+def test_what_is_measured_is_measured_once(rig: Rig) -> None:
+    here = station(rig)
+    assert here.measure(RAID5X3, READ) is here.measure(RAID5X3, READ)
+    here.measure(RAID5X3, WRITE)
+    assert (count(rig, "create"), count(rig, f"fio {READ}"), count(rig, "conditioned")) == (1, 1, 1)
+    here.measure(RAID5X4, READ)
+    here.measure(RAID5X3, READ)  # known, though its array is gone
+    assert (count(rig, "create"), count(rig, f"fio {READ}")) == (2, 2)
+
+
+def test_an_array_is_stopped_before_the_next_and_gets_the_drives_in_order(rig: Rig) -> None:
+    here = station(rig)
+    here.array(RAID5X4)
+    here.array(RAID0X2)
+    assert rig.did.index("stop /dev/md100 of 4") < rig.did.index("create raid0x2")
+    assert rig.required == [rig.drives, rig.drives[:2]]
+    planned = [facts["members"] for kind, facts in rig.notes if kind == "array_planned"]
+    assert planned == [["S0", "S1", "S2", "S3"], ["S0", "S1"]]
+
+
+def test_a_planned_array_is_written_down_with_the_uuid_it_will_have(rig: Rig) -> None:
+    here = station(rig)
+    array = here.array(RAID5X3)
+    (planned,) = [facts for kind, facts in rig.notes if kind == "array_planned"]
+    assert planned["uuid"] == array.uuid
+    assert rig.did.index("array_planned") < rig.did.index("create raid5x3")
+
+
+def test_a_bare_drive_is_an_array_without_md(rig: Rig) -> None:
+    here = station(rig, fill_passes=0, precondition_s=0)
+    rig.did.append("drivex1")
+    assert here.array(Geometry(Level.DRIVE, 1)).path == "/dev/nvme0n1"
+    here.measure(Geometry(Level.DRIVE, 1), READ)
+    here.close()
+    assert not count(rig, "create")
+    assert not count(rig, "stop")
+
+
+def test_each_class_of_workload_is_conditioned_once_per_array(rig: Rig) -> None:
+    here = station(rig)
+    first = here.steady(RAID5X3, READ)
+    assert here.steady(RAID5X3, WRITE) is first
+    here.steady(RAID5X3, STREAM)
+    assert [one for one in rig.did if one.startswith("fio")] == [f"fio {WRITE}", f"fio {STREAM}"]
+    here.steady(RAID5X4, READ)
+    here.steady(RAID5X3, READ)
+    assert count(rig, f"fio {WRITE}") == 3
+
+
+def test_conditioning_goes_on_until_it_is_steady(rig: Rig) -> None:
+    rig.series = [FALLING, FALLING, STEADY]
+    settled = station(rig).steady(RAID5X3, READ)
+    assert settled is not None
+    assert settled.reached
+    (noted,) = [facts for kind, facts in rig.notes if kind == "conditioned"]
+    assert noted["seconds"] == 15
+    assert len(noted["round_iops"]) == 15  # type: ignore[arg-type]
+
+
+def test_steps_shorter_than_the_window_are_put_together(rig: Rig) -> None:
+    settled = station(rig, precondition_s=2).steady(RAID5X3, READ)
+    assert settled is not None
+    assert settled.reached
+    assert count(rig, f"fio {WRITE}") == 3
+
+
+def test_an_array_that_does_not_settle_is_not_conditioned_again(rig: Rig) -> None:
+    rig.series = [FALLING]
+    here = station(rig)
+    with pytest.raises(InvalidMeasurement, match=f"^raid5x3 did not settle within 15 s of {WRITE}: not steady"):
+        here.measure(RAID5X3, READ)
+    assert count(rig, "fio") == 3
+    for again in (lambda: here.measure(RAID5X3, WRITE), lambda: here.steady(RAID5X3, READ)):
+        with pytest.raises(InvalidMeasurement, match="did not settle"):
+            again()
+    assert count(rig, "fio") == 3
+
+
+def test_a_measurement_is_tried_until_its_window_is_steady(rig: Rig) -> None:
+    rig.series = [FALLING, STEADY]
+    here = station(rig, precondition_s=0)
+    assert here.measure(RAID5X3, READ).iops == pytest.approx(1000)
+    assert count(rig, f"fio {READ}") == 2
+
+
+def test_what_never_is_steady_is_no_measurement(rig: Rig) -> None:
+    rig.series = [FALLING]
+    here = station(rig, precondition_s=0)
+    with pytest.raises(InvalidMeasurement, match=r"^randread_4k_qd8 on raid5x3 is not steady .*after 2 attempts"):
+        here.measure(RAID5X3, READ)
+    assert count(rig, f"fio {READ}") == 2
+    assert not count(rig, "measured")
+    with pytest.raises(InvalidMeasurement, match="after 2 attempts"):
+        here.measure(RAID5X3, READ)
+    assert count(rig, f"fio {READ}") == 2
+
+
+def test_what_is_not_believable_is_no_measurement(rig: Rig) -> None:
+    rig.series = [[20] * 6]  # steady, but a handful of I/Os
+    with pytest.raises(InvalidMeasurement, match="is not valid: only 100 I/Os in the window"):
+        station(rig, precondition_s=0).measure(RAID5X3, READ)
+
+
+def test_repeats_are_judged_together(rig: Rig) -> None:
+    measured = station(rig, repeats=3).measure(RAID5X3, READ)
+    assert len(measured.runs) == 3
+    assert len(measured.round_iops()) == 15
+
+
+def test_a_failure_is_told_again_and_not_repeated(rig: Rig) -> None:
+    rig.series = [RigError("fio refused")]
+    here = station(rig, precondition_s=0)
+    for _ in range(3):
+        with pytest.raises(RigError, match=r"^fio refused$"):
+            here.measure(RAID5X3, READ)
+    assert count(rig, "fio") == 1
+    rig.series = []
+    assert here.measure(RAID5X3, WRITE)  # another measurement is another matter
+
+
+def test_an_array_that_cannot_be_built_is_not_tried_again(rig: Rig) -> None:
+    rig.sick = RigError("mdadm: no room")
+    here = station(rig)
+    with pytest.raises(RigError, match=r"^mdadm: no room$"):
+        here.array(RAID5X3)
+    with pytest.raises(RigError, match=r"^raid5x3 was not built: mdadm: no room$"):
+        here.measure(RAID5X3, READ)
+    assert count(rig, "create") == 1
+    assert rig.did[-2:] == ["stop /dev/md100 of 3", "array_stopped"]
+    rig.sick = None
+    assert here.array(RAID5X4)
+
+
+def test_an_array_whose_fill_fails_is_stopped(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise InvalidMeasurement("I/O error")
+
+    monkeypatch.setattr(verify, "accept", refuse)
+    here = station(rig)
+    with pytest.raises(InvalidMeasurement, match="I/O error"):
+        here.array(RAID5X3)
+    assert rig.did[-2:] == ["stop /dev/md100 of 3", "array_stopped"]
+    here.close()
+    assert count(rig, "stop") == 1
+
+
+def test_nothing_is_erased_that_the_guard_refuses(rig: Rig) -> None:
+    rig.refuses = DriveRefused("/dev/nvme0n1 is mounted")
+    with pytest.raises(DriveRefused):
+        station(rig).array(RAID5X3)
+    assert rig.did == []
+
+
+def test_without_the_lease_nothing_is_written(rig: Rig) -> None:
+    here = station(rig)
+    here.array(RAID5X3)
+    rig.lease = False
+    with pytest.raises(LeaseLost):
+        here.measure(RAID5X3, READ)
+    assert not count(rig, "fio")
+
+
+def test_a_sick_array_is_not_measured(rig: Rig) -> None:
+    here = station(rig, precondition_s=0)
+    here.array(RAID5X3)
+    rig.sick = InvalidMeasurement("raid5x3 cannot be measured: degraded by 1 member")
+    with pytest.raises(InvalidMeasurement, match="degraded"):
+        here.measure(RAID5X3, READ)
+    assert not count(rig, "fio")
+
+
+def test_a_lost_machine_is_not_kept_as_the_outcome_of_a_measurement(rig: Rig) -> None:
+    rig.series = [MachineLost("gone"), STEADY]
+    here = station(rig, precondition_s=0)
+    with pytest.raises(MachineLost):
+        here.measure(RAID5X3, READ)
+    assert here.measure(RAID5X3, READ)
+
+
+def test_an_interrupt_leaves_the_array_to_be_closed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process, "run", interrupt)
+    here = station(rig)
+    with pytest.raises(KeyboardInterrupt):
+        here.array(RAID5X3)
+    here.close()
+    assert rig.did[-2:] == ["stop /dev/md100 of 3", "array_stopped"]
