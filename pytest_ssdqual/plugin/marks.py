@@ -54,12 +54,13 @@ def needs_drives(item: pytest.Item) -> bool:
 
 
 def _arguments(mark: pytest.Mark, nodeid: str) -> tuple[Level, tuple[int, ...] | None]:
+    unknown = sorted(set(mark.kwargs) - {"widths"})
+    if unknown:
+        raise pytest.UsageError(f"{nodeid}: the mark array(level, widths=None) has no {', '.join(unknown)}")
     try:
         (name,) = mark.args
         level = Level(name)
         widths = mark.kwargs.get("widths")
-        if set(mark.kwargs) - {"widths"}:
-            raise ValueError(f"it takes widths, not {', '.join(sorted(set(mark.kwargs) - {'widths'}))}")
         return level, None if widths is None else tuple(Geometry(level, int(width)).width for width in widths)
     except (TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark array(level, widths=None) makes no sense: {error}") from error

@@ -65,7 +65,7 @@ class ArrayState:
 def create_argv(
     geometry: Geometry, path: str, members: Sequence[str], settings: ArraySettings, uuid: str, *, assume_clean: bool
 ) -> list[str]:
-    """mdadm's argv that builds ``geometry`` of ``members`` (device paths) at ``path``."""
+    """The argv of mdadm that builds ``geometry`` of ``members`` (device paths) at ``path``."""
     if len(members) != geometry.width or len(set(members)) != len(members):
         raise ValueError(f"{geometry} needs {geometry.width} different drives, got {', '.join(members)}")
     argv = ["mdadm", "--create", path, "--run", "--metadata=1.2", "--homehost=any", f"--uuid={uuid}"]
