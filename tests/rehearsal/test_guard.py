@@ -27,6 +27,15 @@ BY_ID = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{}"
 
 #: $1 to $4 are the drives. Several cases at once: booting and asking cost more than setting up.
 SCENES = {
+    "remains": """
+        mdadm --create /dev/md90 --run --metadata=1.2 --homehost=any --level=1 --raid-devices=2 --assume-clean \
+            --bitmap=none --uuid=3aaa0122:29827cfa:5331ad66:ca767371 "$1" "$2" 2>/dev/null
+        mdadm --stop /dev/md90 2>/dev/null
+        wipefs --all --quiet "$2"
+        blockdev --setro "$2"
+        mke2fs -q "$3"
+        truncate -s 8M /run/image; losetup /dev/loop0 /run/image
+    """,
     "file systems": """
         echo 'label: gpt
         size=100MiB
@@ -43,15 +52,6 @@ SCENES = {
         pvcreate -qq "$3"; vgcreate -qq vg "$3"; lvcreate -qq -Wn -Zn -l 10 -n lv vg 2>/dev/null
         echo secret >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$4" /run/key
         cryptsetup open --key-file /run/key "$4" secret
-    """,
-    "remains": """
-        mdadm --create /dev/md90 --run --metadata=1.2 --homehost=any --level=1 --raid-devices=2 --assume-clean \
-            --bitmap=none --uuid=3aaa0122:29827cfa:5331ad66:ca767371 "$1" "$2" 2>/dev/null
-        mdadm --stop /dev/md90 2>/dev/null
-        wipefs --all --quiet "$2"
-        blockdev --setro "$2"
-        mke2fs -q "$3"
-        truncate -s 8M /run/image; losetup /dev/loop0 /run/image
     """,
 }
 UNDO = {
@@ -160,7 +160,7 @@ def rack(lab: LabHost) -> Iterator[Rack]:
     assert Server(lab).left() == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=SCENES)
 def scene(request: pytest.FixtureRequest, rack: Rack) -> Iterator[str]:
     """One scene at a time: pytest puts the tests that want the same one together."""
     name: str = request.param
@@ -172,12 +172,16 @@ def scene(request: pytest.FixtureRequest, rack: Rack) -> Iterator[str]:
         rack.machine.run(["sh", "-c", UNDO[name] + BLANK, "undo", *rack.paths], check=False)
 
 
-@pytest.mark.parametrize(("scene", "name"), [(CASES[name].scene, name) for name in CASES], indirect=["scene"])
-def test_the_guard_says_why(scene: str, name: str, rack: Rack) -> None:
-    case = CASES[name]
-    said = rack.refusals(tuple(map(rack.fill, case.patterns)), case.wipe)
-    assert rack.fill(case.says) in said
+def test_the_guard_says_why(scene: str, rack: Rack, subtests: pytest.Subtests) -> None:
+    for name, case in CASES.items():
+        if case.scene == scene:
+            with subtests.test(name):
+                said = rack.refusals(tuple(map(rack.fill, case.patterns)), case.wipe)
+                assert rack.fill(case.says) in said
 
+
+#: pytest keeps a scene for tests that name it at the same index: it is the first of all.
+REMAINS = pytest.mark.parametrize("scene", ["remains"], indirect=True)
 
 #: One run of the program for each scene, with all its drives: a run takes seconds, and every reason must be told.
 RUNS = {
@@ -195,7 +199,6 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("scene", RUNS, indirect=True)
 def test_a_run_ends_before_it_began(scene: str, rack: Rack, tmp_path: Path) -> None:
     rack.machine.run(["sh", "-c", "sync; for drive; do blockdev --flushbufs $drive; done", "sync", *rack.paths])
     before = rack.hashes()
@@ -207,9 +210,8 @@ def test_a_run_ends_before_it_began(scene: str, rack: Rack, tmp_path: Path) -> N
     assert rack.hashes() == before
 
 
-@pytest.mark.usefixtures("scene")
-@pytest.mark.parametrize("scene", ["remains"], indirect=True)
-def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(rack: Rack) -> None:
+@REMAINS
+def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: str, rack: Rack) -> None:
     drive = rack.drive(4)
     assert rack.refusals((drive.path,)) == ""
     rack.machine.run(["sh", "-ec", 'mke2fs -q "$1"; mkdir -p /mnt/late; mount "$1" /mnt/late', "mount", drive.path])
@@ -224,13 +226,11 @@ def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(rack: R
         rack.machine.run(["wipefs", "--all", "--quiet", drive.path])
 
 
-@pytest.mark.usefixtures("scene")
-@pytest.mark.parametrize("scene", ["remains"], indirect=True)
-def test_with_consent_remains_are_no_reason(rack: Rack) -> None:
+@REMAINS
+def test_with_consent_remains_are_no_reason(scene: str, rack: Rack) -> None:
     assert rack.refusals((rack.paths[0], rack.paths[2]), ("SSDQ0001", "SSDQ0003")) == ""
 
 
-@pytest.mark.usefixtures("scene")
-@pytest.mark.parametrize("scene", ["remains"], indirect=True)
-def test_a_blank_drive_needs_none(rack: Rack) -> None:
+@REMAINS
+def test_a_blank_drive_needs_none(scene: str, rack: Rack) -> None:
     assert rack.refusals((BY_ID.format("SSDQ0004"),)) == ""

@@ -26,7 +26,7 @@ def test_a_slow_drive_fails_the_promises_it_touches(server: Server, start: Start
     assert all(len(results) == 1 for results in failures.values())
     (sentence,) = failures[f"{STEADY}[raid5x4-randread_4k_qd8]"]
     assert re.fullmatch(
-        r"failure: steady IOPS of raid5x4 randread_4k_qd8: \S+ IOPS \(.+ IOPS\), limit 1,080 IOPS: FAIL by \d+\.\d %",
+        r"failure: steady IOPS of raid5x4 randread_4k_qd8: \S+ IOPS \(.+ IOPS\), limit [\d,]+ IOPS: FAIL by \d+\.\d %",
         sentence,
     )
     assert run.properties(f"{STEADY}[raid5x4-randread_4k_qd8]")["ssd.outcome"] == "fail"
