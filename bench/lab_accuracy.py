@@ -22,9 +22,9 @@ from pytest_ssdqual.rig.machine import RigError
 from pytest_ssdqual.rig.station import Station
 
 DEFAULT = (
-    "raid0x2 raid0x4 raid0x8 raid1x2 raid10x4 raid10x6 raid10x8 "
-    "raid5x3 raid5x4 raid5x5 raid5x6 raid5x7 raid5x8 raid6x4 raid6x6 raid6x8"
-).split()  # noqa: SIM905 (a table to read)
+    *("raid0x2", "raid0x4", "raid0x8", "raid1x2", "raid10x4", "raid10x6", "raid10x8"),
+    *("raid5x3", "raid5x4", "raid5x5", "raid5x6", "raid5x7", "raid5x8", "raid6x4", "raid6x6", "raid6x8"),
+)
 IOPS = 300
 
 
@@ -67,4 +67,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or DEFAULT)
+    main(sys.argv[1:] or list(DEFAULT))

@@ -163,7 +163,7 @@ class SimulatedMachine:
             "blockdev": lambda: str(LSBLK_BYTES),
             "ls": lambda: "\n".join(device.kname for device in self.world.disks),
             "nvme": lambda: json.dumps({"oacs": 2, "fna": 0}),
-            "mdadm": lambda: self.arrays.get(argv[2], ""),
+            "mdadm": lambda: f"MD_UUID={self.arrays.get(argv[-1], '')}",
             "grep": lambda: "".join(f"/sys/block/md100/md/{each}\n" for each in state),
         }
         return answers.get(argv[0], lambda: "")()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -55,16 +55,14 @@ class Bay:
         }
 
     @classmethod
-    def from_json(cls, plain: Mapping[str, object]) -> Bay:
+    def from_json(cls, plain: Mapping[str, Any]) -> Bay:
         """The inverse of ``to_json``."""
-        data: dict[str, list[object]] = dict(plain)  # type: ignore[arg-type]
-        target = data["target"] and ssh.Target(
-            str(data["target"][0]),
-            tuple(map(str, data["target"][1])),
-            str(data["target"][2]),  # type: ignore[call-overload]
-        )
-        drives = tuple(Drive.from_json(each) for each in data["drives"])  # type: ignore[arg-type]
-        return cls(target or None, drives, dict(data["facts"]), tuple(map(str, data["remarks"])))  # type: ignore[arg-type]
+        target = None
+        if plain["target"]:
+            destination, options, name = plain["target"]
+            target = ssh.Target(destination, tuple(options), name)
+        drives = tuple(Drive.from_json(each) for each in plain["drives"])
+        return cls(target, drives, dict(plain["facts"]), tuple(plain["remarks"]))
 
 
 def open_bay(
@@ -73,13 +71,13 @@ def open_bay(
     ours: Callable[[], frozenset[str]],
     refuse: Callable[[Drive], list[str]],
     observer: Observer | None,
-    note: Callable[..., None],
+    note: Callable[..., None] | None,
 ) -> tuple[Bay, Channel]:
     """Reach the machine, find the drives, clear away what is left of our own earlier runs, ask the guard.
 
     ``ours`` gives the UUIDs of arrays that earlier runs left behind, ``refuse`` a site's own reasons; what is
-    cleared away is told to ``note``. Whatever is opened goes onto ``stack``. ``pytest.UsageError`` with everything
-    that is wrong.
+    cleared away is told to ``note``, without which nothing is. Whatever is opened goes onto ``stack``.
+    ``pytest.UsageError`` with everything that is wrong.
     """
     target, patterns = _where(settings, stack)
     try:
@@ -90,7 +88,7 @@ def open_bay(
         matches = expand(channel, patterns)
         wanted = {match.kname for match in matches}
         uuids = ours()
-        cleared = hold.clear_leftovers(channel, uuids, wanted, note) if uuids else ()
+        cleared = hold.clear_leftovers(channel, uuids, wanted, note) if uuids and note else ()
         topology = survey(channel, wanted)
         facts = provenance.facts(channel)
     except (RigError, ValueError) as error:
@@ -136,13 +134,18 @@ def _boot_lab(count: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...]
     return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",)
 
 
-def planned_bay(settings: Settings, stack: ExitStack, refuse: Callable[[Drive], list[str]]) -> Bay:
+def planned_bay(
+    settings: Settings,
+    stack: ExitStack,
+    ours: Callable[[], frozenset[str]],
+    refuse: Callable[[Drive], list[str]],
+) -> Bay:
     """The bay of a run that only collects: drives are looked at, but nothing is written down or cleared away.
 
     A lab is not even booted: its drives are known. ``pytest.UsageError`` as ``open_bay``.
     """
     if settings.devices.lab is None:
-        return open_bay(settings, stack, frozenset, refuse, None, lambda *_, **__: None)[0]
+        return open_bay(settings, stack, ours, refuse, None, None)[0]
     from pytest_ssdqual.lab.media import shelf
 
     return Bay(ssh.Target("lab"), tuple(map(_imagined, shelf(settings.devices.lab))))

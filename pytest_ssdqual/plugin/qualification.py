@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,19 +128,15 @@ def begin(config: pytest.Config) -> Qualification | None:
     chosen = _load(specs.load, settings.spec, "--ssd-spec") if settings.spec else None
     stack = ExitStack()
     try:
+        ours, refuse = partial(_ours, settings.run_root), _refuser(config)
         if config.option.collectonly:
-            bay, channel, journal = planned_bay(settings, stack, _refuser(config)), None, None
+            bay, channel, journal = planned_bay(settings, stack, ours, refuse), None, None
         else:
             _end_in_order_on_sigterm(stack)
             journal = Journal.create(settings.run_root, secrets.token_hex(4))
-            bay, channel = open_bay(
-                settings,
-                stack,
-                lambda: _ours(settings.run_root),
-                _refuser(config),
-                journal.transcribe(settings.devices.machine),
-                journal.note,
-            )
+            with _sealed_if_refused(journal):
+                observer = journal.transcribe(settings.devices.machine)
+                bay, channel = open_bay(settings, stack, ours, refuse, observer, journal.note)
         run = Qualification(settings, protocol, chosen or _spec_for(settings, bay), bay, journal, stack, channel)
         if channel is not None and journal is not None:
             extra = [facts for facts in config.hook.pytest_ssdqual_facts(machine=channel) if facts]
@@ -153,6 +150,17 @@ def begin(config: pytest.Config) -> Qualification | None:
         stack.close()
         raise
     return run
+
+
+@contextmanager
+def _sealed_if_refused(journal: Journal) -> Iterator[None]:
+    """A request that was refused leaves a whole run folder, too: what was asked of the machine, and the reasons."""
+    try:
+        yield
+    except pytest.UsageError as error:
+        journal.note("run_refused", reasons=str(error))
+        journal.seal()
+        raise
 
 
 def join(config: pytest.Config, told: Mapping[str, Any]) -> Qualification:

@@ -64,8 +64,10 @@ def clear_leftovers(
             continue
         drives = [topology.drive(kname) for kname in leftover.members]
         with Lease(machine, [drive.identity for drive in drives]):
-            md.stop(machine, topology.path(leftover.kname), [drive.path for drive in drives])
-        note("array_stopped", uuid=mdadm_spelling(leftover.uuid), leftover=True)
+            uuid = mdadm_spelling(leftover.uuid)
+            left = md.stop(machine, topology.path(leftover.kname), [drive.path for drive in drives], uuid)
+        # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
+        note("array_left" if left else "array_stopped", uuid=uuid, leftover=True, not_erased=left)
         stopped.append(f"{topology.path(leftover.kname)} of {', '.join(drive.path for drive in drives)}")
     return tuple(stopped)
 

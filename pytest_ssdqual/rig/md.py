@@ -21,6 +21,11 @@ from pytest_ssdqual.rig.machine import Completed, InvalidMeasurement, Machine, R
 REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
 #: Slowest resync we wait for: below this a drive is not an SSD in working order.
 SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
+#: $1 UUID, then devices: erase the md superblock of those that bear it, name the others.
+ERASE = (
+    'uuid=$1; shift; for d; do if mdadm --examine --export "$d" 2>/dev/null | grep -qxF "MD_UUID=$uuid" '
+    '&& mdadm --zero-superblock "$d" 2>/dev/null; then :; else echo "$d"; fi; done'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +175,32 @@ def free_path(machine: Machine) -> str:
     return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
 
 
-def stop(machine: Machine, path: str, members: Sequence[str]) -> None:
-    """Stop the array and erase our superblock from its members (device paths).
+def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
+    """Stop the array and erase its superblock from its members (device paths).
 
-    ``RigError`` if it is still there afterwards: then somebody else has it open.
+    Only what bears ``uuid`` is touched: a kernel name may have passed to another array, or to another drive if a
+    member was pulled. Returns the members that could not be erased, because they are gone or not ours any more.
+    ``RigError`` if the array is still there afterwards (then somebody else has it open) or is not ours.
     """
     kname = path.removeprefix("/dev/")
     if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False).status == 0:
-        # udev and its helpers may still look at the device (blivet PR#684: it lingers); a few tries suffice.
-        for attempt in range(5):
-            done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
-            if done.status == 0:
-                break
-            time.sleep(0.5 * (attempt + 1))
-        else:
-            raise RigError(f"cannot stop {path}: {done.errors.strip()}")
-        machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
-    present = [m for m in members if machine.run(["test", "-b", m], check=False).status == 0]
-    if present:
-        machine.run(["mdadm", "--zero-superblock", *present], check=False, deadline_s=120)
+        detail = machine.run(["mdadm", "--detail", "--export", path], check=False)
+        if detail.status == 0 and f"MD_UUID={uuid}" not in detail.text.split():
+            raise RigError(f"{path} is not our array any more, so it was not stopped")
+        _stop(machine, path)
+    left = machine.run(["sh", "-c", ERASE, "erase", uuid, *members], deadline_s=120).text
+    return tuple(left.split())
+
+
+def _stop(machine: Machine, path: str) -> None:
+    # udev and its helpers may still look at the device (blivet PR#684: it lingers); a few tries suffice.
+    for attempt in range(5):
+        done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
+        if done.status == 0:
+            machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
+            return
+        time.sleep(0.5 * (attempt + 1))
+    raise RigError(f"cannot stop {path}: {done.errors.strip()}")
 
 
 def _require_uuid(detail: Completed, uuid: str) -> None:

@@ -173,14 +173,17 @@ class Station:
             return md.create(self.machine, geometry, members, self.protocol.array, path=path, uuid=uuid, zeroed=zeroed)
         except BaseException:
             with contextlib.suppress(RigError):
-                md.stop(self.machine, path, [drive.path for drive in members])
-                self.logbook.note("array_stopped", uuid=uuid)
+                self._take_down(path, members, uuid)
             raise
 
     def _stop(self, array: Array) -> None:
         if array.geometry.level is not Level.DRIVE:
-            md.stop(self.machine, array.path, [drive.path for drive in array.members])
-            self.logbook.note("array_stopped", uuid=array.uuid)
+            self._take_down(array.path, array.members, array.uuid)
+
+    def _take_down(self, path: str, members: Sequence[Drive], uuid: str) -> None:
+        left = md.stop(self.machine, path, [drive.path for drive in members], uuid)
+        # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
+        self.logbook.note("array_left" if left else "array_stopped", uuid=uuid, not_erased=left)
 
     def _fill(self, array: Array) -> None:
         passes = self.protocol.fill_passes

@@ -51,7 +51,12 @@ class Leases:
 def leases(monkeypatch: pytest.MonkeyPatch) -> Leases:
     leases = Leases()
     monkeypatch.setattr(hold, "Lease", leases)
-    monkeypatch.setattr(md, "stop", lambda machine, path, members: leases.events.append(f"stop {path} {members}"))
+
+    def stop(machine: object, path: str, members: list[str], uuid: str) -> tuple[str, ...]:
+        leases.events.append(f"stop {path} {members}")
+        return ()
+
+    monkeypatch.setattr(md, "stop", stop)
     return leases
 
 
@@ -147,7 +152,7 @@ def test_what_we_left_is_stopped_under_a_lease_and_written_down(leases: Leases) 
     told, noted = cleared(world)
     assert told == ("/dev/md100 of /dev/sdb, /dev/sdc, /dev/sdd",)
     assert leases.events == ["take S1 S2 S3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
-    assert noted == [("array_stopped", {"uuid": UUID, "leftover": True})]
+    assert noted == [("array_stopped", {"uuid": UUID, "leftover": True, "not_erased": ()})]
 
 
 def test_what_others_made_is_left_alone(leases: Leases) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -128,7 +131,8 @@ def machine() -> ScriptedMachine:
     here.on("mdadm", "--create").on("udevadm").on("tee").on("nproc", answer="6\n")
     here.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=0, mismatch_cnt=0))
     here.on("mdadm", "--detail", answer=f"           UUID : {UUID}\n").on("blockdev", answer="536870912\n")
-    return here.on("test").on("mdadm", "--stop").on("mdadm", "--zero-superblock")
+    here.on("mdadm", "--detail", "--export", answer=f"MD_LEVEL=raid5\nMD_UUID={UUID}\n")
+    return here.on("test").on("mdadm", "--stop").on("sh", "-c", md.ERASE)
 
 
 RAID5 = Geometry(Level.RAID5, 3)
@@ -208,17 +212,52 @@ def test_the_path_of_an_array_is_free() -> None:
 
 
 def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
-    md.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"])
-    assert [argv for argv in machine.asked if argv[0] == "mdadm"] == [
-        ("mdadm", "--stop", "/dev/md100"), ("mdadm", "--zero-superblock", "/dev/sdb", "/dev/sdc"),
-    ]  # fmt: skip
+    assert md.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID) == ()
+    assert machine.asked[-3:] == [
+        ("mdadm", "--stop", "/dev/md100"),
+        ("udevadm", "settle", "--timeout=30"),
+        ("sh", "-c", md.ERASE, "erase", UUID, "/dev/sdb", "/dev/sdc"),
+    ]
+
+
+def test_an_array_that_is_not_ours_any_more_is_not_stopped(machine: ScriptedMachine) -> None:
+    machine.on("mdadm", "--detail", "--export", answer="MD_LEVEL=raid5\nMD_UUID=0:0:0:1\n")
+    with pytest.raises(RigError, match=r"^/dev/md100 is not our array any more, so it was not stopped$"):
+        md.stop(machine, "/dev/md100", ["/dev/sdb"], UUID)
+    assert machine.asked[-1][:2] == ("mdadm", "--detail")
+
+
+#: Drives are files here, and what mdadm finds on them is their content.
+MDADM = """#!/bin/sh
+case $1 in
+--examine) cat "$3" ;;
+--zero-superblock) : >"$2" ;;
+esac
+"""
+
+
+def test_only_superblocks_of_our_array_are_erased(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "mdadm").write_text(MDADM)
+    (tools / "mdadm").chmod(0o755)
+    ours, foreign, blank, gone = (tmp_path / name for name in ("ours", "foreign", "blank", "gone"))
+    ours.write_text(f"MD_LEVEL=raid5\nMD_UUID={UUID}\n")
+    foreign.write_text(f"MD_UUID={UUID}0\n")
+    blank.touch()
+    said = subprocess.run(
+        ["sh", "-c", md.ERASE, "erase", UUID, *map(str, (ours, foreign, blank, gone))],
+        env={"PATH": f"{tools}:{os.environ['PATH']}"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert said.stdout.split() == [str(foreign), str(blank), str(gone)]
+    assert ours.read_text() == ""
+    assert foreign.read_text()
 
 
 def test_an_array_that_is_gone_needs_no_stop_and_a_drive_that_is_gone_no_erasing(machine: ScriptedMachine) -> None:
-    absent = completed(["test"], status=1)
-    machine.on("test", "-e", answer=absent).on("test", "-b", "/dev/sdb", answer=absent)
-    md.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"])
-    assert [argv for argv in machine.asked if argv[0] == "mdadm"] == [("mdadm", "--zero-superblock", "/dev/sdc")]
+    machine.on("test", "-e", answer=completed(["test"], status=1)).on("sh", "-c", md.ERASE, answer="/dev/sdb\n")
+    assert md.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID) == ("/dev/sdb",)
+    assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
 
 
 def busy(times: int) -> Callable[[tuple[str, ...]], Completed]:
@@ -228,8 +267,8 @@ def busy(times: int) -> Callable[[tuple[str, ...]], Completed]:
 
 def test_a_stop_is_tried_again_while_udev_looks(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    md.stop(machine.on("mdadm", "--stop", answer=busy(3)), "/dev/md100", ["/dev/sdb"])
-    assert machine.asked[-1] == ("mdadm", "--zero-superblock", "/dev/sdb")
+    md.stop(machine.on("mdadm", "--stop", answer=busy(3)), "/dev/md100", ["/dev/sdb"], UUID)
+    assert machine.asked[-1][-1] == "/dev/sdb"
 
 
 def test_members_of_an_array_that_will_not_stop_are_not_touched(
@@ -237,8 +276,8 @@ def test_members_of_an_array_that_will_not_stop_are_not_touched(
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     with pytest.raises(RigError, match=r"^cannot stop /dev/md100: mdadm: Cannot get exclusive access$"):
-        md.stop(machine.on("mdadm", "--stop", answer=busy(9)), "/dev/md100", ["/dev/sdb"])
-    assert not [argv for argv in machine.asked if "--zero-superblock" in argv]
+        md.stop(machine.on("mdadm", "--stop", answer=busy(9)), "/dev/md100", ["/dev/sdb"], UUID)
+    assert not [argv for argv in machine.asked if md.ERASE in argv]
 
 
 def test_mdadms_refusal_is_an_error_of_the_rig(machine: ScriptedMachine) -> None:

@@ -54,6 +54,8 @@ class Rig:
     required: list[Sequence[Drive]] = field(default_factory=list)
     refuses: RigError | None = None
     sick: RigError | None = None
+    #: Members that could not be erased when the array was stopped.
+    pulled: tuple[str, ...] = ()
 
     def require(self, drives: Sequence[Drive]) -> None:
         if self.refuses:
@@ -119,10 +121,15 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
     monkeypatch.setattr(condition, "purge", purge)
     monkeypatch.setattr(condition, "zero", lambda machine, drives: True)
+
+    def stop(machine: object, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
+        rig.did.append(f"stop {path} of {len(members)}")
+        return rig.pulled
+
     monkeypatch.setattr(md, "create", create)
     monkeypatch.setattr(md, "require_healthy", healthy)
     monkeypatch.setattr(md, "free_path", lambda machine: "/dev/md100")
-    monkeypatch.setattr(md, "stop", lambda machine, path, members: rig.did.append(f"stop {path} of {len(members)}"))
+    monkeypatch.setattr(md, "stop", stop)
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(verify, "accept", accept)
     return rig
@@ -147,6 +154,15 @@ def test_the_way_of_one_measurement(rig: Rig) -> None:
     ]  # fmt: skip
     assert measured.iops == pytest.approx(1000)
     assert rig.required == [rig.drives[:3]]
+
+
+def test_an_array_with_a_member_that_kept_its_superblock_stays_on_the_books(rig: Rig) -> None:
+    rig.pulled = ("/dev/nvme1n1",)
+    here = station(rig)
+    here.array(RAID5X3)
+    here.close()
+    kind, facts = rig.notes[-1]
+    assert (kind, facts["not_erased"]) == ("array_left", ("/dev/nvme1n1",))
 
 
 def test_what_is_measured_is_measured_once(rig: Rig) -> None:
