@@ -57,6 +57,8 @@ class Scene:
     missing: tuple[str, ...]
     #: This option is one that its fio does not know.
     unknown_option: str
+    #: Its drives report a critical warning as soon as something was measured.
+    worn: bool
 
     @classmethod
     def of_environment(cls) -> Scene:
@@ -71,6 +73,7 @@ class Scene:
             noise=float(given("SIMULATED_NOISE", "0.01")),
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
+            worn=bool(given("SIMULATED_WORN")),
         )
 
 
@@ -179,7 +182,10 @@ class SimulatedMachine:
         if script == provenance.FACTS:
             return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
         if script == health.SCRIPT:
-            return "".join(json.dumps(json.loads(SMART)) + "\n" for _ in arguments)
+            answer = json.loads(SMART)
+            if self.scene.worn and self.runs:
+                answer["nvme_smart_health_information_log"]["critical_warning"] = 1
+            return f"{json.dumps(answer)}\n" * len(arguments)
         if script == condition.NOT_ZERO:
             return "0\n" * len(arguments[2:])
         return ""

@@ -14,6 +14,7 @@ from pytest_ssdqual.report.evidence import Evidence, carried_by
 from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.plan_text import Plan, plan_lines
 from pytest_ssdqual.report.progress import Progress
+from pytest_ssdqual.report.records import worsened_drives
 
 
 def configure(config: pytest.Config) -> None:
@@ -138,6 +139,8 @@ class Narrator:
             verbosity=self._config.get_verbosity(),
             run_folder=folder,
         )
+        for sentence in worsened_drives(folder) if folder else ():
+            terminalreporter.write_line(sentence, red=True)
         if self._incomplete:
             terminalreporter.write_line(f"the run folder is not complete: {self._incomplete}", red=True)
 

@@ -100,6 +100,11 @@ def declare(parser: pytest.Parser) -> None:
         dest="ssd_ssh_config",
         help="OpenSSH configuration file to use instead of the user's own",
     )
+    _declare_policies(parser)
+
+
+def _declare_policies(parser: pytest.Parser) -> None:
+    """What a site decides once, in its configuration file."""
     parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
     parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")

@@ -98,7 +98,9 @@ class Qualification:
             for drive in self.bay.drives:
                 worse = health.worsened(before[drive.path], after[drive.path])
                 if worse and self.journal:
-                    self.journal.note("drive_worsened", drive=drive.identity, findings=list(worse))
+                    self.journal.note(
+                        "drive_worsened", drive=drive.identity, name=drive.describe(), findings=list(worse)
+                    )
 
     def finish(self, status: int) -> None:
         """Write the last line and the manifest, close what the run opened, and seal the folder.

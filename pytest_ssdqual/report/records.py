@@ -69,6 +69,16 @@ def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
     return tuple(array for uuid, array in planned.items() if uuid not in stopped)
 
 
+def worsened_drives(path: Path) -> tuple[str, ...]:
+    """What a run did to its drives beyond expected wear, a sentence each, from its run folder."""
+    return tuple(
+        f"{record.facts.get('name')}: {finding}"
+        for record in read_records(path)
+        if record.kind == "drive_worsened" and isinstance(findings := record.facts.get("findings"), list)
+        for finding in findings
+    )
+
+
 def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> PlannedArray:
     members = facts.get("members")
     return PlannedArray(

@@ -25,7 +25,7 @@ INI = """
 
 @pytest.fixture
 def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Inner:
-    for name in ("DRIVES", "MODEL", "SLOW", "BROKEN", "LOST_AT", "NOISE", "MISSING", "UNKNOWN_OPTION"):
+    for name in ("DRIVES", "MODEL", "SLOW", "BROKEN", "LOST_AT", "NOISE", "MISSING", "UNKNOWN_OPTION", "WORN"):
         monkeypatch.delenv(f"SIMULATED_{name}", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     monkeypatch.setenv("COLUMNS", "140")

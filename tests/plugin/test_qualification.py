@@ -86,3 +86,10 @@ def test_a_bad_run_folder_is_a_sentence(inner: Inner) -> None:
     said = inner.refused("--ssd-devices=lab:3", "--ssd-run-dir=taken")
     assert said.startswith("evidence cannot be kept in ")
     assert "\n" not in said
+
+
+def test_what_a_run_did_to_a_drive_is_told(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "critical" not in inner.run("--ssd-devices=lab:3", promises).stdout.str()
+    monkeypatch.setenv("SIMULATED_WORN", "1")
+    told = inner.run("--ssd-devices=lab:3", promises).stdout.str().splitlines()
+    assert len([line for line in told if "serial SSDQ000" in line and "critical warning" in line]) == 3

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.report.journal import Journal
-from pytest_ssdqual.report.records import PlannedArray, read_records, unfinished_arrays
+from pytest_ssdqual.report.records import PlannedArray, read_records, unfinished_arrays, worsened_drives
 
 UUID = "0123abcd:4567ef01:89ab2345:cdef6789"
 facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_size=2)
@@ -95,3 +95,14 @@ def test_a_plan_without_particulars_still_counts(tmp_path: Path) -> None:
     Journal.create(tmp_path, "aaaaaaaa").note("array_planned", uuid=UUID, members="none")
     (array,) = unfinished_arrays(tmp_path)
     assert (array.uuid, array.members) == (UUID, ())
+
+
+def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "aaaaaaaa")
+    assert worsened_drives(journal.path) == ()
+    journal.note("drive_worsened", name="/dev/sdb (ACME, serial 1)", findings=["has 2 new media errors", "is FAILED"])
+    journal.note("drive_worsened", name="/dev/sdc (ACME, serial 2)", findings="unreadable")
+    assert worsened_drives(journal.path) == (
+        "/dev/sdb (ACME, serial 1): has 2 new media errors",
+        "/dev/sdb (ACME, serial 1): is FAILED",
+    )
