@@ -178,9 +178,11 @@ class Running:
         self._output = place / "output"
         # Nothing of the pytest that this runs in must reach the other one.
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+        # Whoever starts the tests in a shell's background has SIGINT ignored, and children inherit that.
+        heeding = ["env", "--default-signal=INT"]
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [*argv, f"--junitxml={self._junit}"], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                [*heeding, *argv, f"--junitxml={self._junit}"], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
