@@ -99,14 +99,11 @@ class Spec:
         None when one that is needed is not published at the workload's size and depth, and for sequential
         workloads. Parity writes need the read figure too, because the members are read first.
         """
-        if not workload.is_random:
+        needed = _needed(geometry, workload)
+        found = {rw: self.figure(rw, workload.bs, workload.qd_per_drive) for rw in needed}
+        if not needed or None in found.values():
             return None
-        needs_reads = workload.read_fraction > 0 or costs(geometry).reads > 0
-        needs_writes = workload.read_fraction < 1
-        reads = self.figure("randread", workload.bs, workload.qd_per_drive) if needs_reads else None
-        writes = self.figure("randwrite", workload.bs, workload.qd_per_drive) if needs_writes else None
-        if (needs_reads and reads is None) or (needs_writes and writes is None):
-            return None
+        reads, writes = found.get("randread"), found.get("randwrite")
         # The rate of a direction without any I/O is multiplied by zero in the law.
         read_iops, write_iops = (each.iops if each else 1.0 for each in (reads, writes))
         return expected_iops(geometry, workload.read_fraction, read_iops, write_iops)
@@ -135,13 +132,26 @@ class Spec:
         claim = Claim(claim)
         if self._promise(claim, geometry, workload) is None:
             return f"{self.name} promises no {claim.label} for {geometry} {workload}"
-        return f"{self.name} publishes no figure for {workload}, so {geometry} cannot be held to it"
+        bs, depth = workload.bs, workload.qd_per_drive
+        missing = [rw for rw in _needed(geometry, workload) if self.figure(rw, bs, depth) is None] or [workload.rw]
+        return (
+            f"{self.name} publishes no figure for {' and '.join(missing)} {bs} at queue depth {depth}, "
+            f"which {workload} on {geometry} is held to"
+        )
 
     def _promise(self, claim: Claim, geometry: Geometry, workload: Workload) -> Promise | None:
         own = [each for each in self.promises if each.claim is claim]
         if not own and self.key != DEFAULT:
             own = [each for each in default().promises if each.claim is claim]
         return next((each for each in own if each.matches(claim, geometry, workload)), None)
+
+
+def _needed(geometry: Geometry, workload: Workload) -> tuple[str, ...]:
+    """The figures of one drive that the law of the level needs; none for sequential workloads, which have no law."""
+    if not workload.is_random:
+        return ()
+    reads = workload.read_fraction > 0 or costs(geometry).reads > 0
+    return tuple(rw for rw, needed in (("randread", reads), ("randwrite", workload.read_fraction < 1)) if needed)
 
 
 def load(path_or_name: str | Path) -> Spec:

@@ -267,3 +267,12 @@ def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
         assert limit is not None
         assert limit.bound == pytest.approx(0.8 * iops)
     assert all(model.limit(claim, RAID5, READ) is not None for claim in Claim)
+
+
+def test_the_reason_to_skip_names_the_figure_that_is_missing() -> None:
+    s3500 = spec.load("intel-dc-s3500-480gb")
+    assert s3500.why_no_limit("steady_iops", RAID5, WRITE.at(8)) == (
+        "Intel SSD DC S3500 480 GB publishes no figure for randread 4k at queue depth 8, "
+        f"which randwrite_4k_qd8 on {RAID5} is held to"
+    )
+    assert "for write 128k at" in s3500.why_no_limit("steady_iops", RAID5, Workload("write", "128k", 8))
