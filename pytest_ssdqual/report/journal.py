@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import itertools
 import json
@@ -151,10 +152,10 @@ class Journal:
 
 
 def _append(path: Path, record: Mapping[str, object], *, durable: bool) -> None:
-    """One line, in one write to a file opened for appending: lines of several processes never mix on a local disk.
+    """One line, in one write to a file opened for appending and locked, for threads and processes alike.
 
     A writer that died or met a full disk may have left half a line. It is ended first, so that it stays the only
-    one that is lost; two processes that both do so leave an empty line, which readers skip.
+    one that is lost. Without the lock, a line that another one is still writing looks like half a line.
     """
     line = json.dumps(_plain(record), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
     data = line.encode("utf-8", "backslashreplace")
@@ -162,6 +163,7 @@ def _append(path: Path, record: Mapping[str, object], *, durable: bool) -> None:
         # Never created here: in a folder that was deleted or unmounted meanwhile, lines would go astray.
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             end = os.lseek(descriptor, 0, os.SEEK_END)
             if end and os.pread(descriptor, 1, end - 1) != b"\n":
                 data = b"\n" + data
