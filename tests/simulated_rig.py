@@ -186,8 +186,8 @@ class SimulatedMachine:
             if self.scene.worn and self.runs:
                 answer["nvme_smart_health_information_log"]["critical_warning"] = 1
             return f"{json.dumps(answer)}\n" * len(arguments)
-        if script == condition.NOT_ZERO:
-            return "0\n" * len(arguments[2:])
+        if script == condition.ZEROES:
+            return f"{condition.SPOT_BYTES}\n" * len(arguments[2:])
         return ""
 
     def _expanded(self, pattern: str) -> str:

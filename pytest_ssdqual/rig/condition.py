@@ -28,10 +28,11 @@ FORMAT_SUPPORTED = 0b010
 
 #: How much is read back at each spot of a zeroed drive.
 SPOT_BYTES = 65536
-#: $1 device, $2 bytes of a spot, then numbers of spots: how many bytes there are not zero.
-NOT_ZERO = (
+#: $1 device, $2 bytes of a spot, then numbers of spots: how many bytes there are zero. Zeroes are counted, not what
+#: differs from them: a spot that cannot be read must not look like one that is zero.
+ZEROES = (
     "dev=$1 size=$2; shift 2; for at; do "
-    'dd if="$dev" bs="$size" skip="$at" count=1 iflag=direct 2>/dev/null | tr -d "\\0" | wc -c; done'
+    'dd if="$dev" bs="$size" skip="$at" count=1 iflag=direct 2>/dev/null | tr -cd "\\0" | wc -c; done'
 )
 
 
@@ -88,10 +89,10 @@ def _may_format(machine: Machine, drive: Drive) -> bool:
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
     last = drive.size_bytes // SPOT_BYTES - 1
     spots = sorted({0, last // 3, last // 2, last})
-    counts = machine.run(["sh", "-c", NOT_ZERO, "not-zero", drive.path, str(SPOT_BYTES), *map(str, spots)]).text.split()
+    counts = machine.run(["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)]).text.split()
     if len(counts) != len(spots):
         raise InvalidMeasurement(f"{drive.describe()} could not be read back after it was zeroed")
-    return not any(map(int, counts))
+    return all(int(count) == SPOT_BYTES for count in counts)
 
 
 def _exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: bool = True) -> Completed:

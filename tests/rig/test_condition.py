@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 import time
 
 import pytest
 from scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.condition import SIDE_BY_SIDE, each, purge, zero
+from pytest_ssdqual.rig.condition import SIDE_BY_SIDE, ZEROES, each, purge, zero
 from pytest_ssdqual.rig.machine import CommandFailed, DriveRefused, InvalidMeasurement
 from pytest_ssdqual.rig.topology import Drive
 
@@ -91,7 +92,7 @@ def test_a_format_that_fails_is_an_error() -> None:
         purge(here, [drive()], best=True)
 
 
-def zeroing(limits: str = "131072\n", left: str = "0\n0\n0\n0\n") -> ScriptedMachine:
+def zeroing(limits: str = "131072\n", left: str = "65536\n" * 4) -> ScriptedMachine:
     return ScriptedMachine().on("blkdiscard").on("cat", answer=limits).on("sh", answer=left)
 
 
@@ -113,12 +114,18 @@ def test_one_drive_that_would_need_a_whole_write_is_enough_not_to() -> None:
 
 
 def test_a_drive_that_does_not_keep_its_promise_is_found_out() -> None:
-    assert not zero(zeroing(left="0\n0\n1\n0\n"), [drive()])
+    assert not zero(zeroing(left="65536\n65536\n65535\n65536\n"), [drive()])
 
 
 def test_a_drive_that_cannot_be_read_back_is_an_error() -> None:
     with pytest.raises(InvalidMeasurement, match="could not be read back after it was zeroed"):
-        zero(zeroing(left="0\n0\n"), [drive()])
+        zero(zeroing(left="65536\n65536\n"), [drive()])
+
+
+def test_a_spot_that_cannot_be_read_is_not_zero() -> None:
+    said = subprocess.run(["sh", "-c", ZEROES, "zeroes", "/dev/none", "65536", "0"], capture_output=True, check=True)
+    assert said.stdout.strip() == b"0"
+    assert not zero(zeroing(left="65536\n65536\n0\n65536\n"), [drive()])
 
 
 def test_a_drive_in_use_is_not_zeroed() -> None:
