@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -50,6 +51,24 @@ workloads = st.builds(
     read_percent=st.integers(1, 99),
 )
 
+#: Those that ``workloads`` leaves out: independent streams, threads, several streams a drive, offsets, mixed sizes.
+unusual_workloads = st.builds(
+    Workload,
+    rw=st.sampled_from(["randread+randwrite", "read+write", "randwrite"]),
+    bs=st.just("4k"),
+    qd_per_drive=st.integers(1, 32),
+    threads=st.none() | st.integers(1, 8),
+    offset=st.sampled_from(["0", "512"]),
+) | st.builds(
+    Workload,
+    rw=st.just("randrw"),
+    bs=st.sampled_from(["4k/60:64k/40", "512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10"]),
+    qd_per_drive=st.integers(1, 32),
+    read_percent=st.integers(1, 99),
+    streams_per_drive=st.integers(1, 3),
+    name=st.just("profile"),
+)
+
 
 @st.composite
 def estimates(draw: st.DrawFn, unit: Unit = Unit.IOPS) -> Estimate:
@@ -63,15 +82,21 @@ def histogram(bins: Mapping[int, int]) -> LatencyHistogram:
 
 
 def interval(
-    start_s: float, *, seconds: float = 1.0, reads: int = 0, writes: int = 0, block: int = 4096, latency_ns: int = 10**6
+    start_s: float,
+    *,
+    seconds: float = 1.0,
+    reads: int = 0,
+    writes: int = 0,
+    block: float = 4096,
+    latency_ns: int = 10**6,
 ) -> Interval:
     return Interval(
         start_s,
         seconds,
         reads,
         writes,
-        reads * block,
-        writes * block,
+        round(reads * block),
+        round(writes * block),
         histogram({latency_ns: reads}) if reads else EMPTY,
         histogram({latency_ns: writes}) if writes else EMPTY,
     )
@@ -90,10 +115,12 @@ def run(
     """A run with one interval a second, whose latencies obey Little's law exactly (to the bucket)."""
     workload = workload or Workload("randread", "4k", 8)
     array = Geometry.parse(geometry)
+    alone = array.is_side_by_side
+    outstanding = array.width * workload.outstanding(1) if alone else workload.outstanding(array.width)
     intervals = []
     for second, ios in enumerate(iops):
         reads = round(ios * workload.read_fraction)
-        latency_ns = array.width * workload.qd_per_drive * 10**9 // ios if ios else 0
+        latency_ns = outstanding * 10**9 // ios if ios else 0
         intervals.append(
             interval(second, reads=reads, writes=ios - reads, block=workload.block_bytes, latency_ns=latency_ns)
         )
@@ -108,4 +135,29 @@ def run(
         rounds=rounds or 5,
         raw="fio.json",
         cpu_busy=cpu_busy,
+    )
+
+
+def side_by_side(iops: Sequence[Sequence[int]], *, workload: Workload | None = None, rounds: int = 5) -> Run:
+    """Drives side by side, ``S0`` first, each with its own IOPS second by second."""
+    alone = [run(rates, workload=workload, rounds=rounds) for rates in iops]
+    parts = tuple(each.intervals for each in alone)
+    together = tuple(
+        replace(
+            each[0],
+            read_ios=sum(one.read_ios for one in each),
+            write_ios=sum(one.write_ios for one in each),
+            read_bytes=sum(one.read_bytes for one in each),
+            write_bytes=sum(one.write_bytes for one in each),
+            read_latency=LatencyHistogram.merged(one.read_latency for one in each),
+            write_latency=LatencyHistogram.merged(one.write_latency for one in each),
+        )
+        for each in zip(*parts, strict=True)
+    )
+    return replace(
+        alone[0],
+        geometry=Geometry(Level.DRIVE, len(parts)),
+        members=tuple(f"S{number}" for number in range(len(parts))),
+        intervals=together,
+        parts=parts,
     )

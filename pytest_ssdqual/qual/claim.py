@@ -1,4 +1,4 @@
-"""What can be promised of a product: the claims, each with its unit and the side of the limit that is good."""
+"""What can be promised of a product: the claims, each with its unit, what it is about, and the good side of its limit."""
 
 from __future__ import annotations
 
@@ -8,20 +8,70 @@ from enum import StrEnum
 from pytest_ssdqual.qual.units import Unit, format_value
 
 
+class Direction(StrEnum):
+    AT_LEAST = "at_least"
+    AT_MOST = "at_most"
+
+
+class Scope(StrEnum):
+    """What must have been measured before a claim can be judged."""
+
+    #: One workload on one array.
+    RUN = "run"
+    #: The same workload on several drives side by side.
+    MEMBERS = "members"
+    #: The same workload on several widths of a level.
+    SWEEP = "sweep"
+    #: Several workloads on one array.
+    SERIES = "series"
+    #: Writes from the purged state until steady.
+    SATURATION = "saturation"
+    #: A rebuild under load.
+    REBUILD = "rebuild"
+
+
 class Claim(StrEnum):
     """By the names used in specs and suites."""
 
     STEADY_IOPS = "steady_iops"
+    READ_IOPS = "read_iops"
+    WRITE_IOPS = "write_iops"
+    THROUGHPUT = "throughput"
+    MEAN_LATENCY = "mean_latency"
+    READ_MEAN_LATENCY = "read_mean_latency"
+    WRITE_MEAN_LATENCY = "write_mean_latency"
+    P50_LATENCY = "p50_latency"
+    P90_LATENCY = "p90_latency"
+    P95_LATENCY = "p95_latency"
     P99_LATENCY = "p99_latency"
+    P99_9_LATENCY = "p99.9_latency"
+    P99_99_LATENCY = "p99.99_latency"
+    P99_999_LATENCY = "p99.999_latency"
+    MAX_LATENCY = "max_latency"
     LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time"
+    WORST_SECOND = "worst_second"
+    MEMBER_SPREAD = "member_spread"
     LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths"
+    LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths"
     SCALING_SLOPE = "scaling_slope"
     SCALING_DEVIATION = "scaling_deviation"
+    BATHTUB_DEPTH = "bathtub_depth"
+    UNALIGNED_PENALTY = "unaligned_penalty"
+    QD_KNEE = "qd_knee"
+    QD_GAIN = "qd_gain"
+    QD_DEPENDENCE = "qd_dependence"
+    FRESH_IOPS = "fresh_iops"
+    SETTLED_IOPS = "settled_iops"
+    FRESH_TO_STEADY = "fresh_to_steady"
+    CLIFF_AFTER = "cliff_after"
+    REBUILD_RATE = "rebuild_rate"
+    REBUILD_TIME = "rebuild_time"
 
     @property
     def label(self) -> str:
         """In a sentence: ``p99 latency``."""
-        return self.value.replace("_", " ").replace("iops", "IOPS")
+        words = self.value.replace("_", " ").replace("iops", "IOPS").replace("qd ", "QD ")
+        return _LABELS.get(self, words)
 
     @property
     def unit(self) -> Unit:
@@ -32,19 +82,58 @@ class Claim(StrEnum):
         """On which side of its limit the claim is kept."""
         return _SHAPES[self][1]
 
+    @property
+    def scope(self) -> Scope:
+        return _SHAPES[self][2]
 
-class Direction(StrEnum):
-    AT_LEAST = "at_least"
-    AT_MOST = "at_most"
 
+_LABELS = {
+    Claim.WORST_SECOND: "worst second over the mean",
+    Claim.MEMBER_SPREAD: "slowest drive over the median drive",
+    Claim.BATHTUB_DEPTH: "worst mix over the line between pure reads and pure writes",
+    Claim.UNALIGNED_PENALTY: "aligned over unaligned IOPS",
+    Claim.QD_KNEE: "I/Os outstanding where IOPS stop growing",
+    Claim.QD_GAIN: "IOPS of the deepest over the shallowest queue",
+    Claim.QD_DEPENDENCE: "most over fewest IOPS of all queue depths",
+    Claim.FRESH_TO_STEADY: "fresh over settled IOPS",
+    Claim.CLIFF_AFTER: "drive capacities written before the cliff",
+}
 
+_LATENCY = (Unit.NANOSECONDS, Direction.AT_MOST, Scope.RUN)
 _SHAPES = {
-    Claim.STEADY_IOPS: (Unit.IOPS, Direction.AT_LEAST),
-    Claim.P99_LATENCY: (Unit.NANOSECONDS, Direction.AT_MOST),
-    Claim.LATENCY_SPREAD_OVER_TIME: (Unit.RATIO, Direction.AT_MOST),
-    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST),
-    Claim.SCALING_SLOPE: (Unit.RATIO, Direction.AT_LEAST),
-    Claim.SCALING_DEVIATION: (Unit.PERCENT, Direction.AT_MOST),
+    Claim.STEADY_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.RUN),
+    Claim.READ_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.RUN),
+    Claim.WRITE_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.RUN),
+    Claim.THROUGHPUT: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN),
+    Claim.MEAN_LATENCY: _LATENCY,
+    Claim.READ_MEAN_LATENCY: _LATENCY,
+    Claim.WRITE_MEAN_LATENCY: _LATENCY,
+    Claim.P50_LATENCY: _LATENCY,
+    Claim.P90_LATENCY: _LATENCY,
+    Claim.P95_LATENCY: _LATENCY,
+    Claim.P99_LATENCY: _LATENCY,
+    Claim.P99_9_LATENCY: _LATENCY,
+    Claim.P99_99_LATENCY: _LATENCY,
+    Claim.P99_999_LATENCY: _LATENCY,
+    Claim.MAX_LATENCY: _LATENCY,
+    Claim.LATENCY_SPREAD_OVER_TIME: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
+    Claim.WORST_SECOND: (Unit.RATIO, Direction.AT_LEAST, Scope.RUN),
+    Claim.MEMBER_SPREAD: (Unit.RATIO, Direction.AT_LEAST, Scope.MEMBERS),
+    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST, Scope.SWEEP),
+    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST, Scope.SWEEP),
+    Claim.SCALING_SLOPE: (Unit.RATIO, Direction.AT_LEAST, Scope.SWEEP),
+    Claim.SCALING_DEVIATION: (Unit.PERCENT, Direction.AT_MOST, Scope.SWEEP),
+    Claim.BATHTUB_DEPTH: (Unit.RATIO, Direction.AT_LEAST, Scope.SERIES),
+    Claim.UNALIGNED_PENALTY: (Unit.RATIO, Direction.AT_MOST, Scope.SERIES),
+    Claim.QD_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.SERIES),
+    Claim.QD_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.SERIES),
+    Claim.QD_DEPENDENCE: (Unit.RATIO, Direction.AT_MOST, Scope.SERIES),
+    Claim.FRESH_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION),
+    Claim.SETTLED_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION),
+    Claim.FRESH_TO_STEADY: (Unit.RATIO, Direction.AT_MOST, Scope.SATURATION),
+    Claim.CLIFF_AFTER: (Unit.RATIO, Direction.AT_LEAST, Scope.SATURATION),
+    Claim.REBUILD_RATE: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.REBUILD),
+    Claim.REBUILD_TIME: (Unit.SECONDS, Direction.AT_MOST, Scope.REBUILD),
 }
 
 

@@ -36,6 +36,8 @@ class Estimate:
     high: float
     n: int
     unit: Unit
+    #: The interval is what the reading of this very measurement leaves open; a longer one would not make it narrower.
+    is_reading: bool = False
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
@@ -68,6 +70,64 @@ def mean_of_rounds(values: Sequence[float], unit: Unit, confidence: float = CONF
     mean = fmean(values)
     half = student_t(confidence, len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half, len(values), unit)
+
+
+def mean_latency(rounds: Sequence[LatencyHistogram], confidence: float = CONFIDENCE) -> Estimate:
+    """Mean over all I/Os, with an interval that covers how it varied from round to round.
+
+    A ratio estimator, as for quantiles: time spent over I/Os done, so a round counts by its I/Os. The interval is
+    never narrower than what fio's buckets leave open. ``n`` counts I/Os. ``TooFew`` below two rounds or without I/Os.
+    """
+    if len(rounds) < 2:
+        raise TooFew(f"an interval needs at least 2 rounds, there are {len(rounds)}")
+    merged = LatencyHistogram.merged(rounds)
+    if not merged:
+        raise TooFew(f"a mean latency needs I/Os, there are none in {len(rounds)} rounds")
+    mean, error = _ratio([each.sum_ns for each in rounds], rounds)
+    half = student_t(confidence, len(rounds) - 1) * error
+    buckets = [(bucket_of(value_ns), count) for value_ns, count in merged.bins]
+    fastest = sum(bucket.low_ns * count for bucket, count in buckets) / merged.total
+    slowest = sum(bucket.high_ns * count for bucket, count in buckets) / merged.total
+    high = math.inf if buckets[-1][0].is_last else max(mean + half, slowest)
+    return Estimate(mean, max(0.0, min(mean - half, fastest)), high, merged.total, Unit.NANOSECONDS)
+
+
+def max_latency(rounds: Sequence[LatencyHistogram]) -> Estimate:
+    """The slowest I/O of all rounds: a fact about this very run, not a guess at what another would show.
+
+    Hence the interval is its bucket (open above for fio's last one), and a single stall beyond a limit breaks it.
+    That no I/O was slower in ``n`` of them bounds the share of slower ones only by 3/n (rule of three, 95 %).
+    ``TooFew`` without I/Os.
+    """
+    merged = LatencyHistogram.merged(rounds)
+    if not merged:
+        raise TooFew("a maximum latency needs I/Os, there are none")
+    bucket = bucket_of(merged.max_ns)
+    high = math.inf if bucket.is_last else float(bucket.high_ns)
+    return Estimate(bucket.value_ns, bucket.low_ns, high, merged.total, Unit.NANOSECONDS, is_reading=True)
+
+
+def ratio(estimate: Estimate, reference: Estimate, unit: Unit = Unit.PERCENT) -> Estimate:
+    """``estimate`` in per cent of ``reference``, or with ``Unit.RATIO`` as its multiple.
+
+    Intervals are propagated by their ends (the worst of one with the best of the other): wider than a joint interval
+    at the same confidence, never narrower. Both are of things that cannot be negative, and so is the result; an
+    interval of the reference that reaches down to zero has no upper end. ValueError if the two differ in unit;
+    ``TooFew`` if the reference is zero.
+    """
+    if estimate.unit is not reference.unit or unit not in (Unit.PERCENT, Unit.RATIO):
+        raise ValueError(f"no ratio in {unit} of an estimate in {estimate.unit} to one in {reference.unit}")
+    if reference.value <= 0:
+        raise TooFew(f"nothing can be told in terms of {reference}")
+    factor = 100 if unit is Unit.PERCENT else 1
+    return Estimate(
+        value=factor * estimate.value / reference.value,
+        low=factor * max(0.0, estimate.low) / reference.high,
+        high=factor * estimate.high / reference.low if reference.low > 0 else math.inf,
+        n=min(estimate.n, reference.n),
+        unit=unit,
+        is_reading=estimate.is_reading and reference.is_reading,
+    )
 
 
 def quantile_of(histogram: LatencyHistogram, q: float) -> Estimate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -13,6 +13,11 @@ from pytest_ssdqual.qual.workload import Workload
 
 #: Status documents come a few milliseconds early or late.
 JITTER_S = 0.1
+#: Shorter intervals are no "second" when the slowest second of a run is looked for.
+SHORTEST_RATE_S = 0.5
+
+#: One histogram per round.
+Rounds = tuple[LatencyHistogram, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,21 @@ class Interval:
     write_bytes: int
     read_latency: LatencyHistogram
     write_latency: LatencyHistogram
+    #: Bytes per second of the slowest and the fastest interval it was merged of; None: it was not merged.
+    slowest: float | None = None
+    fastest: float | None = None
+
+    @property
+    def bytes_per_s(self) -> float:
+        return (self.read_bytes + self.write_bytes) / self.seconds
+
+    @property
+    def slowest_bytes_per_s(self) -> float:
+        return self.bytes_per_s if self.slowest is None else self.slowest
+
+    @property
+    def fastest_bytes_per_s(self) -> float:
+        return self.bytes_per_s if self.fastest is None else self.fastest
 
     @property
     def ios(self) -> int:
@@ -68,6 +88,8 @@ class Run:
     raw: str
     #: Share of the machine's CPU time in use during the window, 0…1, where known.
     cpu_busy: float | None = None
+    #: Of drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
+    parts: tuple[tuple[Interval, ...], ...] = ()
 
     def __repr__(self) -> str:
         if not self.latency:
@@ -137,30 +159,35 @@ class Run:
         return self.latency.mean_ns
 
     def round_iops(self) -> tuple[float, ...]:
-        """IOPS of each round of the window, resampled by time.
+        """IOPS of each round of the window, resampled by time; see ``round_rates``."""
+        return self.round_rates(lambda interval: interval.ios)
+
+    def round_rates(self, count: Callable[[Interval], int]) -> tuple[float, ...]:
+        """What ``count`` finds in the intervals of each round of the window, per second; resampled by time.
 
         An interval that crosses rounds is shared out as if its I/Os were evenly spread over it. A round
         is its I/Os over the time that was seen of it; 0 where nothing was seen.
         """
-        counted = self.counted
-        if not counted:
-            return (0.0,) * self.rounds
-        begin, length = counted[0].start_s, self.window_s / self.rounds
-        rates = []
-        for index in range(self.rounds):
-            start, end = begin + index * length, begin + (index + 1) * length
-            overlaps = [max(0.0, min(end, each.end_s) - max(start, each.start_s)) for each in counted]
-            ios = sum(each.ios * part / each.seconds for each, part in zip(counted, overlaps, strict=True) if part)
-            seen_s = sum(overlaps)
-            rates.append(ios / seen_s if seen_s else 0.0)
-        return tuple(rates)
+        counted, length = self.counted, self.window_s / self.rounds
+        found, seen_s = [0.0] * self.rounds, [0.0] * self.rounds
+        for each in counted:
+            start_s, end_s = each.start_s - counted[0].start_s, each.end_s - counted[0].start_s
+            for index in range(max(0, int(start_s / length)), min(self.rounds, int(end_s / length) + 1)):
+                part = min((index + 1) * length, end_s) - max(index * length, start_s)
+                if part > 0:
+                    found[index] += count(each) * part / each.seconds
+                    seen_s[index] += part
+        return tuple(amount / seconds if seconds else 0.0 for amount, seconds in zip(found, seen_s, strict=True))
 
-    def round_latency(self) -> tuple[LatencyHistogram, ...]:
-        """Latencies of each round; an interval that crosses rounds goes whole where its middle lies."""
+    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
+        """Latencies of each round, of all I/Os or of those that ``of`` picks.
+
+        An interval that crosses rounds goes whole where its middle lies.
+        """
         counted = self.counted
         shares: list[list[LatencyHistogram]] = [[] for _ in range(self.rounds)]
         for interval in counted:
-            shares[self._round_of(interval, counted[0].start_s)].extend(_both(interval))
+            shares[self._round_of(interval, counted[0].start_s)].extend((of or _both)(interval))
         return tuple(LatencyHistogram.merged(share) for share in shares)
 
     def condensed(self) -> Run:
@@ -176,7 +203,18 @@ class Run:
             parts[self._round_of(interval, counted[0].start_s)].append(interval)
         head = [interval for interval in self.intervals if interval.end_s <= counted[0].start_s]
         merged = tuple(_merged(part) for part in (head, *parts) if part)
-        return replace(self, intervals=merged)
+        alone = tuple(member.condensed().intervals for member in self.of_members()) if self.parts else ()
+        return replace(self, intervals=merged, parts=alone)
+
+    def of_members(self) -> tuple[Run, ...]:
+        """Of drives side by side, what each did, as a run of its own; of an array only the run itself."""
+        if not self.parts:
+            return (self,)
+        alone = Geometry(self.geometry.level, 1)
+        return tuple(
+            replace(self, geometry=alone, members=(member,), intervals=part, parts=())
+            for member, part in zip(self.members, self.parts, strict=True)
+        )
 
     def summary(self) -> dict[str, object]:
         """The figures of the window as plain data, base units, for the record of a run."""
@@ -244,17 +282,28 @@ class Measured:
     def latency(self) -> LatencyHistogram:
         return LatencyHistogram.merged(run.latency for run in self.runs)
 
-    def round_iops(self) -> tuple[float, ...]:
-        return tuple(chain.from_iterable(run.round_iops() for run in self.runs))
+    def of_members(self) -> tuple[Measured, ...]:
+        """Of drives side by side, one for each; of an array only the measurement itself."""
+        if not self.runs[0].parts:
+            return (self,)
+        return tuple(Measured(runs) for runs in zip(*(run.of_members() for run in self.runs), strict=True))
 
-    def round_latency(self) -> tuple[LatencyHistogram, ...]:
-        return tuple(chain.from_iterable(run.round_latency() for run in self.runs))
+    def round_iops(self) -> tuple[float, ...]:
+        return self.round_rates(lambda interval: interval.ios)
+
+    def round_rates(self, count: Callable[[Interval], int]) -> tuple[float, ...]:
+        return tuple(chain.from_iterable(run.round_rates(count) for run in self.runs))
+
+    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
+        return tuple(chain.from_iterable(run.round_latency(of) for run in self.runs))
 
     def summary(self) -> dict[str, object]:
         return {"iops": self.iops, "runs": [run.summary() for run in self.runs]}
 
 
 def _merged(part: Sequence[Interval]) -> Interval:
+    # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+    whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
     return Interval(
         start_s=part[0].start_s,
         seconds=sum(each.seconds for each in part),
@@ -264,6 +313,8 @@ def _merged(part: Sequence[Interval]) -> Interval:
         write_bytes=sum(each.write_bytes for each in part),
         read_latency=LatencyHistogram.merged(each.read_latency for each in part),
         write_latency=LatencyHistogram.merged(each.write_latency for each in part),
+        slowest=min(each.slowest_bytes_per_s for each in whole),
+        fastest=max(each.fastest_bytes_per_s for each in whole),
     )
 
 

@@ -30,7 +30,38 @@ class ArraySettings:
     chunk: str = "64k"
     bitmap: str = "none"
     stripe_cache_pages: int = 4096
+    #: Kernel threads for RAID 5 and 6; 0: one per CPU of the machine.
     group_threads: int = 0
+    #: Of RAID 5 and 6.
+    raid5_layout: str = "left-symmetric"
+    raid10_layout: str = "n2"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRule:
+    """Rounds of many workloads, one after the other (SNIA PTS): each ``cell_s`` long, until steady."""
+
+    cell_s: float = 60.0
+    max_rounds: int = 25
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationRule:
+    """Writes from the purged state: until this many user capacities are written or ``limit_s`` is over."""
+
+    capacities: float = 4.0
+    limit_s: float = 6 * 3600.0
+    #: Length of one point of the curve.
+    sample_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildRule:
+    """A rebuild under load. Rates are md's ``sync_speed_min`` and ``sync_speed_max``; None: the kernel's own."""
+
+    limit_s: float = 24 * 3600.0
+    min_bytes_per_s: int | None = None
+    max_bytes_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +89,13 @@ class Protocol:
     #: How members are purged before an array is built: ``format`` (NVMe Format where it reaches only the drive
     #: itself, else discard) or ``discard`` (of the whole range).
     purge: str = "format"
+    #: User capacities that are written before the array may be found steady (STEC: past the raw capacity).
+    precondition_capacities: float = 0.0
     steady: SteadyRule = field(default_factory=SteadyRule)
     array: ArraySettings = field(default_factory=ArraySettings)
+    loop: LoopRule = field(default_factory=LoopRule)
+    saturation: SaturationRule = field(default_factory=SaturationRule)
+    rebuild: RebuildRule = field(default_factory=RebuildRule)
 
     @property
     def round_s(self) -> float:
@@ -74,7 +110,7 @@ class ProtocolError(document.DocumentError):
 def load(path_or_name: str | Path) -> Protocol:
     """Read a protocol: the path of a TOML file, or the name of a shipped one. ``ProtocolError`` with every error."""
     name, content = document.read(path_or_name, FOLDER, ProtocolError)
-    from pytest_ssdqual.qual.schema import ProtocolDocument
+    from pytest_ssdqual.qual.protocol_schema import ProtocolDocument
 
     read = document.checked(ProtocolDocument, name, content, ProtocolError)
     return Protocol(
@@ -84,18 +120,17 @@ def load(path_or_name: str | Path) -> Protocol:
         fill_bs=read.fill.bs,
         precondition_s=read.precondition.step,
         precondition_limit_s=read.precondition.limit,
+        precondition_capacities=read.precondition.capacities,
         ramp_s=read.measure.ramp,
         window_s=read.measure.window,
         repeats=read.measure.repeats,
         attempts=read.measure.attempts,
         purge=read.purge,
         steady=SteadyRule(read.steady.window, read.steady.range_percent, read.steady.slope_percent),
-        array=ArraySettings(
-            chunk=read.array.chunk,
-            bitmap=read.array.bitmap,
-            stripe_cache_pages=read.array.stripe_cache_pages,
-            group_threads=read.array.group_threads,
-        ),
+        array=ArraySettings(**read.array.model_dump()),
+        loop=LoopRule(read.loop.cell, read.loop.max_rounds),
+        saturation=SaturationRule(read.saturation.capacities, read.saturation.limit, read.saturation.sample),
+        rebuild=RebuildRule(read.rebuild.limit, read.rebuild.min_rate, read.rebuild.max_rate),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.estimate import Estimate, ratio
 from pytest_ssdqual.qual.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.units import Unit
 
@@ -72,10 +72,10 @@ def fit(iops: Mapping[Geometry, Estimate], read_fraction: float) -> Scaling:
 
     Intervals are propagated by their ends (each point's worst with the baseline's best, and the other
     way round): wider than a joint interval at the same confidence, never narrower. ValueError with fewer
-    than two widths, several levels, or a baseline that may be zero.
+    than two widths, several levels or states (healthy, degraded), or a baseline that may be zero.
     """
     widths = sorted(iops)
-    if len(widths) < 2 or len({geometry.level for geometry in widths}) > 1:
+    if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
         raise ValueError(f"scaling needs at least 2 widths of one level, not {', '.join(map(str, widths)) or 'none'}")
     if iops[widths[0]].low <= 0:
         raise ValueError(f"{widths[0]} is no baseline: {iops[widths[0]]}")
@@ -105,8 +105,8 @@ def _point(geometry: Geometry, iops: Mapping[Geometry, Estimate], first: Geometr
     if geometry == first:
         return Point(geometry, own, drives, Estimate(1.0, 1.0, 1.0, own.n, Unit.RATIO))
     share = effective_drives(first, read_fraction) / drives
-    value, low, high = own.value / baseline.value, own.low / baseline.high, own.high / baseline.low
-    efficiency = Estimate(value * share, low * share, high * share, own.n, Unit.RATIO)
+    found = ratio(own, baseline, Unit.RATIO)
+    efficiency = Estimate(found.value * share, found.low * share, found.high * share, own.n, Unit.RATIO)
     return Point(geometry, own, drives, efficiency)
 
 

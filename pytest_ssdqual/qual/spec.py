@@ -14,14 +14,31 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual import document
-from pytest_ssdqual.qual.claim import Claim, Limit
-from pytest_ssdqual.qual.geometry import Geometry, Level, costs, expected_iops
-from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual import document, figure
+from pytest_ssdqual.qual.claim import Claim, Limit, Scope
+from pytest_ssdqual.qual.figure import ONE_DRIVE, Figure, Published
+from pytest_ssdqual.qual.geometry import Geometry, costs, expected_iops
+from pytest_ssdqual.qual.promise import Promise, Relation
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.qual.schema import PromiseTable, SpecDocument
+    from pytest_ssdqual.qual.figure_schema import FigureTable
+    from pytest_ssdqual.qual.spec_schema import PromiseTable, SpecDocument
+
+__all__ = [
+    "Figure",
+    "Promise",
+    "Published",
+    "Relation",
+    "Spec",
+    "SpecError",
+    "default",
+    "find_by_model",
+    "json_schema",
+    "load",
+    "shipped",
+]
 
 FOLDER = "specs"
 DEFAULT = "default"
@@ -29,38 +46,6 @@ DEFAULT = "default"
 
 class SpecError(document.DocumentError):
     """A spec that cannot be used."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """Published IOPS of one drive, and the queue depths it was published for."""
-
-    rw: str
-    bs: str
-    queue_depths: tuple[int, ...]
-    iops: int
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """One ``[[promise]]``; exactly one of ``bound`` (in the claim's unit) and ``percent_of_spec`` is set."""
-
-    claim: Claim
-    level: Level | None
-    #: Glob on the workload's id.
-    workload: str | None
-    bound: float | None
-    percent_of_spec: float | None
-    #: File and place in it.
-    source: str
-
-    def matches(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        return (
-            claim is self.claim
-            and self.level in (None, geometry.level)
-            and (self.workload is None or fnmatchcase(str(workload), self.workload))
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,58 +71,78 @@ class Spec:
         """Whether this is the data sheet of a drive that calls itself ``model``."""
         return any(fnmatchcase(model.strip(), pattern) for pattern in self.models)
 
-    def figure(self, rw: str, bs: str, queue_depth: int) -> Figure | None:
-        """What is published for one drive, at exactly this depth: a figure at 32 says nothing about 8."""
-        for each in self.figures:
-            if (each.rw, each.bs) == (rw, bs) and queue_depth in each.queue_depths:
-                return each
-        return None
+    def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
+        """The figure that is published of exactly this array and workload; None if there is none.
+
+        Of drives side by side that of one. Nothing is published of arrays with members missing.
+        """
+        return figure.find(self.figures, Claim(claim), geometry, workload)
 
     def expected_iops(self, geometry: Geometry, workload: Workload) -> float | None:
-        """The published figures carried over to an array by ``geometry.expected_iops``.
+        """The published figures of one drive carried over to an array by ``geometry.expected_iops``; of drives side by
+        side, of each.
 
-        None when one that is needed is not published at the workload's size and depth, and for sequential
-        workloads. Parity writes need the read figure too, because the members are read first.
+        None when one that is needed is not published at the workload's size and depth, and where there is no law: for
+        sequential, partly random, unaligned and mixed-size workloads, for independent streams, and during a rebuild.
+        Parity writes need the read figure too, because the members are read first.
         """
-        needed = _needed(geometry, workload)
-        found = {rw: self.figure(rw, workload.bs, workload.qd_per_drive) for rw in needed}
-        if not needed or None in found.values():
+        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        if not _has_law(array, workload):
             return None
-        reads, writes = found.get("randread"), found.get("randwrite")
+        found = {rw: self._of_one_drive(rw, array, workload) for rw in _needed(array, workload)}
+        if None in found.values():
+            return None
         # The rate of a direction without any I/O is multiplied by zero in the law.
-        read_iops, write_iops = (each.iops if each else 1.0 for each in (reads, writes))
-        return expected_iops(geometry, workload.read_fraction, read_iops, write_iops)
+        reads, writes = (found.get(rw) for rw in ("randread", "randwrite"))
+        return expected_iops(array, workload.read_fraction, reads or 1.0, writes or 1.0)
 
     def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
-        """Where the claim is broken for this array and workload; None when nothing is promised.
+        """Where the claim is broken for this array and workload; None when nothing is promised in numbers.
 
-        ``why_no_limit`` says why. ValueError for a claim that does not exist.
+        Then ``relation`` may have it in terms of another workload, and ``why_no_limit`` says why if that has not.
+        ValueError for a claim that does not exist.
         """
         claim = Claim(claim)
         promise = self._promise(claim, geometry, workload)
-        if promise is None:
+        if promise is None or promise.relative_to is not None:
             return None
         if promise.percent_of_spec is None:
             return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.source)
-        expected = self.expected_iops(geometry, workload)
-        if expected is None:
+        stated = self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
+        if stated is None:
             return None
-        source = (
-            f"{promise.source}: {promise.percent_of_spec:g} % of {format_value(expected, Unit.IOPS)} from {self.key}"
-        )
-        return Limit(claim.direction, expected * promise.percent_of_spec / 100, claim.unit, source)
+        source = f"{promise.source}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
+        return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source)
+
+    def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
+        """The limit in per cent of another workload's quantity on the same array, where it is given so."""
+        promise = self._promise(Claim(claim), geometry, workload)
+        return promise.relation if promise else None
+
+    def references(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
+        """The other workloads that must be measured to judge any claim about this one, each once."""
+        claims = (claim for claim in Claim if claim.scope is Scope.RUN)
+        related = (self.relation(claim, geometry, workload) for claim in claims)
+        return tuple(dict.fromkeys(each.reference for each in related if each))
 
     def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
         """The reason to skip a test when ``limit`` is None, as one sentence."""
         claim = Claim(claim)
-        if self._promise(claim, geometry, workload) is None:
+        promise = self._promise(claim, geometry, workload)
+        if promise is None:
             return f"{self.name} promises no {claim.label} for {geometry} {workload}"
-        bs, depth = workload.bs, workload.qd_per_drive
-        missing = [rw for rw in _needed(geometry, workload) if self.figure(rw, bs, depth) is None] or [workload.rw]
-        return (
-            f"{self.name} publishes no figure for {' and '.join(missing)} {bs} at queue depth {depth}, "
-            f"which {workload} on {geometry} is held to"
-        )
+        if promise.relative_to is not None:
+            return f"{self.name} promises the {claim.label} of {workload} only relative to {promise.relative_to}"
+        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        if claim is Claim.STEADY_IOPS and _has_law(array, workload):
+            depth = workload.depth_per_member(array.width)
+            needed = _needed(array, workload)
+            missing = [rw for rw in needed if self._of_one_drive(rw, array, workload) is None]
+            return (
+                f"{self.name} publishes no figure for {' and '.join(missing)} {workload.bs} at queue depth {depth:g}, "
+                f"which {workload} on {geometry} is held to"
+            )
+        return f"{self.name} publishes no {claim.label} of {workload} on {geometry}"
 
     def _promise(self, claim: Claim, geometry: Geometry, workload: Workload) -> Promise | None:
         own = [each for each in self.promises if each.claim is claim]
@@ -145,21 +150,48 @@ class Spec:
             own = [each for each in default().promises if each.claim is claim]
         return next((each for each in own if each.matches(claim, geometry, workload)), None)
 
+    def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> float | None:
+        """Published IOPS of one drive at the depth that each member sees: a figure at 32 says nothing about 8."""
+        depth = workload.depth_per_member(array.width)
+        if depth != int(depth):
+            return None
+        found = self.published(Claim.STEADY_IOPS, ONE_DRIVE, Workload(rw, workload.bs, int(depth)))
+        return found.value if found else None
 
-def _needed(geometry: Geometry, workload: Workload) -> tuple[str, ...]:
-    """The figures of one drive that the law of the level needs; none for sequential workloads, which have no law."""
-    if not workload.is_random:
-        return ()
-    reads = workload.read_fraction > 0 or costs(geometry).reads > 0
+    def _by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
+        iops = self.expected_iops(geometry, workload) if claim is Claim.STEADY_IOPS else None
+        return None if iops is None else Published(iops, Unit.IOPS, f"one drive's figures, by the law of {geometry}")
+
+
+def _has_law(array: Geometry, workload: Workload) -> bool:
+    """Whether an array's IOPS follow from a drive's: every I/O random, of one size, and in pages of its own."""
+    plain = workload.is_random and workload.random_percent == 100 and len(workload.sizes) == 1
+    return plain and workload.offset_bytes == 0 and not workload.has_streams and not array.rebuilding
+
+
+def _needed(array: Geometry, workload: Workload) -> tuple[str, ...]:
+    """The figures of one drive that the law of the level needs."""
+    reads = workload.read_fraction > 0 or costs(array).reads > 0
     return tuple(rw for rw, needed in (("randread", reads), ("randwrite", workload.read_fraction < 1)) if needed)
 
 
 def load(path_or_name: str | Path) -> Spec:
     """Read a spec: the path of a TOML file, or the name of a shipped one. ``SpecError`` with every error."""
     name, content = document.read(path_or_name, FOLDER, SpecError)
-    from pytest_ssdqual.qual.schema import SpecDocument
+    from pytest_ssdqual.qual.spec_schema import SpecDocument
 
     return _spec(name, document.checked(SpecDocument, name, content, SpecError))
+
+
+def json_schema() -> dict[str, object]:
+    """JSON Schema of a spec file, for editors and other tools; what it cannot say is checked by ``load``."""
+    from pytest_ssdqual.qual.spec_schema import SpecDocument
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **SpecDocument.model_json_schema(by_alias=True, mode="validation"),
+        "title": "pytest-ssdqual spec",
+    }
 
 
 def shipped() -> tuple[str, ...]:
@@ -180,6 +212,9 @@ def find_by_model(model: str) -> Spec | None:
 
 def _spec(name: str, content: SpecDocument) -> Spec:
     product = content.product
+    figures = tuple(map(_figure, content.figure))
+    if errors := figure.repeated(figures):
+        raise SpecError(name, errors)
     return Spec(
         key=name.removesuffix(".toml"),
         name=product.name,
@@ -189,20 +224,27 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         source=product.source,
         sequential_write_bytes_per_s=product.sequential_write,
         endurance_bytes=content.endurance.tbw if content.endurance else None,
-        figures=tuple(
-            Figure(each.rw, each.bs, tuple(each.queue_depths), each.iops, each.source) for each in content.figure
-        ),
+        figures=figures,
         promises=tuple(_promises(name, content.promise)),
     )
 
 
+def _figure(table: FigureTable) -> Figure:
+    arrays = tuple(map(Geometry.parse, table.array)) if table.array else (ONE_DRIVE,)
+    return Figure(arrays, table.workloads(), table.quantities(), table.source, table.approximate)
+
+
 def _promises(name: str, tables: Iterable[PromiseTable]) -> Iterable[Promise]:
     for index, each in enumerate(tables):
+        percent = each.max_percent_of_spec if each.min_percent_of_spec is None else each.min_percent_of_spec
         yield Promise(
             claim=each.claim,
             level=each.level,
+            width=each.width,
+            state=each.state or "healthy",
             workload=each.workload,
             bound=each.at_least if each.at_most is None else each.at_most,
-            percent_of_spec=each.min_percent_of_spec,
+            percent_of_spec=percent,
+            relative_to=Workload.parse(each.relative_to) if each.relative_to else None,
             source=f"{name} promise[{index}]",
         )

@@ -1,6 +1,6 @@
-"""How evenly the slowest I/Os are spread: over time in one array, and between arrays.
+"""How even a measurement is: its slowest I/Os over time and between arrays, its slowest second, its slowest drive.
 
-Maxima grow with the length of a run and the number of drives, so only maxima of rounds of equal length
+Maxima of latency grow with the length of a run and the number of drives, so only maxima of rounds of equal length
 are compared, and as ratios.
 """
 
@@ -12,6 +12,7 @@ from statistics import fmean, median, variance
 
 from pytest_ssdqual.qual.estimate import CONFIDENCE, Estimate, TooFew, student_t
 from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.measurement import SHORTEST_RATE_S, Run
 from pytest_ssdqual.qual.units import Unit
 
 
@@ -35,7 +36,7 @@ def over_time(rounds: Sequence[LatencyHistogram]) -> Estimate:
     buckets = [bucket_of(each) for each in maxima]
     low = max(1.0, buckets[-1].low_ns / median(each.high_ns for each in buckets))
     high = math.inf if buckets[-1].is_last else buckets[-1].high_ns / median(each.low_ns for each in buckets)
-    return Estimate(maxima[-1] / median(maxima), low, high, len(maxima), Unit.RATIO)
+    return Estimate(maxima[-1] / median(maxima), low, high, len(maxima), Unit.RATIO, is_reading=True)
 
 
 def between(
@@ -58,3 +59,41 @@ def between(
         half *= student_t(confidence, max(1, int(degrees)))
     low, high = math.exp(max(0.0, distance - half)), math.exp(distance + half)
     return Estimate(math.exp(distance), low, high, sum(map(len, logs)), Unit.RATIO)
+
+
+def worst_second(runs: Sequence[Run]) -> Estimate:
+    """Bytes per second of the slowest second of all windows over those of the whole: 1 is perfectly even.
+
+    A description of this very run (seed E-05: 600 of 1,228 MB/s, 0.49): its interval is only that the I/O at either
+    edge of that second may have been counted in its neighbour. A second is fio's status interval. ``n`` counts
+    seconds. ``TooFew`` if nothing was transferred.
+    """
+    counted = [interval for run in runs for interval in run.counted]
+    seconds = sum(each.seconds for each in counted)
+    total = sum(each.read_bytes + each.write_bytes for each in counted)
+    if not total:
+        raise TooFew("the worst second needs I/Os, there are none")
+    # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+    whole = [each for each in counted if each.seconds >= SHORTEST_RATE_S] or counted
+    slowest = min(each.slowest_bytes_per_s for each in whole)
+    mean, edge = total / seconds, runs[0].workload.largest_bytes
+    low, high = max(0.0, slowest - edge) / mean, (slowest + edge) / mean
+    return Estimate(slowest / mean, low, high, round(seconds), Unit.RATIO, is_reading=True)
+
+
+def between_members(iops: Sequence[Estimate]) -> Estimate:
+    """IOPS of the slowest drive over those of the median one (of two: their mean): 1 is equal, and the most.
+
+    The median, so that one bad drive does not move what it is held against. Intervals are propagated by their ends:
+    the lowest low end over the median high end, and the other way round. ValueError below two drives; ``TooFew`` if
+    the median drive did nothing.
+    """
+    if len(iops) < 2:
+        raise ValueError(f"the slowest of several drives was asked for, there are {len(iops)}")
+    if min(median(each.value for each in iops), median(each.high for each in iops)) <= 0:
+        raise TooFew("the median drive did no I/O")
+    value = min(each.value for each in iops) / median(each.value for each in iops)
+    low = max(0.0, min(each.low for each in iops)) / median(each.high for each in iops)
+    typical = median(each.low for each in iops)
+    high = min(1.0, min(each.high for each in iops) / typical) if typical > 0 else 1.0
+    return Estimate(value, low, high, min(each.n for each in iops), Unit.RATIO)

@@ -40,6 +40,9 @@ class Unit(StrEnum):
     BYTES_PER_SECOND = "B/s"
     RATIO = "ratio"
     PERCENT = "%"
+    SECONDS = "s"
+    #: I/Os that are outstanding, or any other count.
+    COUNT = "count"
 
 
 def parse_number(text: str) -> tuple[Decimal, str]:
@@ -137,7 +140,7 @@ def format_latency(latency_ns: float) -> str:
 
 
 def format_value(value: float, unit: Unit) -> str:
-    """A number as people read it: ``9,412 IOPS``, ``1.42 ms``, ``98.7 %``, ``1.35 ×``, ``450 MB/s``."""
+    """A number as people read it: ``9,412 IOPS``, ``1.42 ms``, ``98.7 %``, ``1.35 ×``, ``450 MB/s``, ``2 h 5 min``."""
     if unit is Unit.NANOSECONDS:
         return format_latency(value)
     if unit is Unit.BYTES_PER_SECOND:
@@ -146,6 +149,10 @@ def format_value(value: float, unit: Unit) -> str:
         return f"{value:.1f} %" if math.isfinite(value) else "∞ %"
     if unit is Unit.RATIO:
         return f"{value:.3g} ×" if abs(value) >= 10 else f"{value:.2f} ×"
+    if unit is Unit.SECONDS:
+        return format_duration(value) if math.isfinite(value) else "∞ s"
+    if unit is Unit.COUNT:
+        return _digits(value)
     return f"{_digits(value)} IOPS"
 
 

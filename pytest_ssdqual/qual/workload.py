@@ -1,12 +1,15 @@
-"""What is asked of a drive or an array: access pattern, transfer size, mix and depth."""
+"""What is asked of a drive or an array: access pattern, transfer sizes, mix and depth."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 
 from pytest_ssdqual.qual.units import format_size, parse_size
 
-#: fio's names of the access patterns we use; the value says (random, reads, writes).
+#: Access patterns; the value says (random, reads, writes). The ones with ``+`` are two independent streams side by
+#: side, one that reads and one that writes, each with the whole depth: nothing fixes their mix.
 PATTERNS = {
     "randread": (True, True, False),
     "randwrite": (True, False, True),
@@ -14,29 +17,69 @@ PATTERNS = {
     "read": (False, True, False),
     "write": (False, False, True),
     "rw": (False, True, True),
+    "randread+randwrite": (True, True, True),
+    "read+write": (False, True, True),
 }
+#: What ``Workload.parse`` reads; ids of profiles are not of this form.
+ID = re.compile(
+    r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<mix>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random>\d+))?(?:_off(?P<offset>\d+[kmg]?))?"
+    r"(?:_s(?P<streams>\d+))?_(?:t(?P<threads>\d+)x)?qd(?P<depth>\d+)"
+)
+NAME = re.compile(r"[a-z][a-z0-9]*")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Workload:
     """One workload; ``str()`` is its pytest id, e.g. ``randrw70_4k_qd8`` (70 % reads).
 
-    ``qd_per_drive`` is the queue depth per member, as in Intel's paper on the DC S3500 in RAID (329903-001):
-    an array of N members is driven with N times as many outstanding I/Os.
+    Load is given in one of two ways:
+
+    * ``qd_per_drive`` alone: an array of N members is driven by N × ``streams_per_drive`` jobs of this depth, so it
+      sees N times as many outstanding I/Os as one drive (Intel's paper on the DC S3500 in RAID, 329903-001).
+    * with ``threads``: the target, whatever it consists of, is driven by this many jobs, each of depth
+      ``qd_per_drive`` (SNIA PTS: thread count × queue depth; Intel 910: one job). Id: ``randwrite_4k_t4xqd32``.
+
+    ``bs`` is one size, or a mix in fio's spelling of ``bssplit`` (``4k/60:64k/40``, per cent of I/Os), which then
+    needs a ``name``: the id begins with it (``webserver_qd8``).
     """
 
     rw: str
     bs: str
     qd_per_drive: int
     read_percent: int | None = None
+    #: Share of I/Os at random addresses, of a random pattern; the others follow the one before.
+    random_percent: int = 100
+    #: Every address is shifted by this: ``512`` makes each 4 KiB I/O straddle two pages.
+    offset: str = "0"
+    streams_per_drive: int = 1
+    threads: int | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
             raise ValueError(f"rw must be one of {', '.join(PATTERNS)}, not {self.rw!r}")
         # One spelling only, or equal workloads would be measured twice under two ids.
-        object.__setattr__(self, "bs", format_size(parse_size(self.bs)))
-        if self.qd_per_drive < 1:
-            raise ValueError(f"qd_per_drive must be at least 1, not {self.qd_per_drive}")
+        object.__setattr__(self, "bs", _one_spelling(self.bs))
+        object.__setattr__(self, "offset", format_size(parse_size(self.offset)) if self.offset != "0" else "0")
+        self._check_load()
+        self._check_mix()
+        if self.name and not NAME.fullmatch(self.name):
+            raise ValueError(f"a name is lower case letters and digits, not {self.name!r}")
+        if "/" in self.bs and not self.name:
+            raise ValueError(f"a mix of sizes ({self.bs}) needs a name")
+        if not 0 < self.random_percent <= 100 or (self.random_percent < 100 and not self.is_random):
+            raise ValueError(f"random_percent is 1 to 100, of a random pattern, not {self.random_percent}")
+        if self.offset_bytes >= self.smallest_bytes:
+            raise ValueError(f"the offset ({self.offset}) must be smaller than a transfer ({self.bs})")
+
+    def _check_load(self) -> None:
+        for name in ("qd_per_drive", "streams_per_drive"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.threads is not None and (self.threads < 1 or self.streams_per_drive > 1):
+            raise ValueError(f"threads must be at least 1 and excludes streams_per_drive, not {self.threads}")
+
+    def _check_mix(self) -> None:
         mixed = self.rw in ("randrw", "rw")
         if mixed and (self.read_percent is None or not 0 < self.read_percent < 100):
             raise ValueError(f"rw={self.rw} needs read_percent between 1 and 99, not {self.read_percent}")
@@ -45,26 +88,122 @@ class Workload:
 
     def __str__(self) -> str:
         mix = "" if self.read_percent is None else str(self.read_percent)
-        return f"{self.rw}{mix}_{self.bs}_qd{self.qd_per_drive}"
+        kind = self.name or f"{self.rw}{mix}_{self.bs}"
+        random = "" if self.name or self.random_percent == 100 else f"_rnd{self.random_percent}"
+        offset = "" if self.offset == "0" else f"_off{self.offset}"
+        streams = "" if self.streams_per_drive == 1 else f"_s{self.streams_per_drive}"
+        threads = "" if self.threads is None else f"t{self.threads}x"
+        return f"{kind}{random}{offset}{streams}_{threads}qd{self.qd_per_drive}"
+
+    @classmethod
+    def parse(cls, text: str) -> Workload:
+        """Read ``randrw70_4k_qd8`` back; ValueError for anything else, and for profiles, whose ids are only names."""
+        found = ID.fullmatch(text)
+        if not found:
+            raise ValueError(f"{text!r} is not a workload; write e.g. randrw70_4k_qd8")
+        number = {name: int(found[name]) if found[name] else None for name in ("mix", "random", "streams", "threads")}
+        return cls(
+            rw=found["rw"],
+            bs=found["bs"],
+            qd_per_drive=int(found["depth"]),
+            read_percent=number["mix"],
+            random_percent=number["random"] or 100,
+            offset=found["offset"] or "0",
+            streams_per_drive=number["streams"] or 1,
+            threads=number["threads"],
+        )
+
+    def to_record(self) -> dict[str, object]:
+        """Plain data; ``from_record`` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, object]) -> Workload:
+        """The inverse of ``to_record``. ValueError if it is not one."""
+        try:
+            return cls(**{each.name: record[each.name] for each in fields(cls)})  # type: ignore[arg-type]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is no workload: {record!r}") from error
 
     @property
-    def block_bytes(self) -> int:
-        """Transfer size in bytes."""
-        return parse_size(self.bs)
+    def sizes(self) -> tuple[tuple[int, int], ...]:
+        """Transfer sizes in bytes, each with its share of I/Os in per cent."""
+        return _sizes(self.bs)
+
+    @property
+    def block_bytes(self) -> float:
+        """Mean transfer size in bytes; exact where all have one size."""
+        return sum(size * share for size, share in self.sizes) / 100
+
+    @property
+    def smallest_bytes(self) -> int:
+        return min(size for size, _ in self.sizes)
+
+    @property
+    def largest_bytes(self) -> int:
+        return max(size for size, _ in self.sizes)
+
+    @property
+    def offset_bytes(self) -> int:
+        return 0 if self.offset == "0" else parse_size(self.offset)
 
     @property
     def is_random(self) -> bool:
-        """Whether addresses are uniform random over the whole range."""
+        """Whether addresses are uniform random over the whole range (or most of them: ``random_percent``)."""
         return PATTERNS[self.rw][0]
 
     @property
+    def has_streams(self) -> bool:
+        """Whether reads and writes are streams of their own, whose mix is a result and not a wish."""
+        return "+" in self.rw
+
+    @property
+    def reads(self) -> bool:
+        return PATTERNS[self.rw][1]
+
+    @property
+    def writes(self) -> bool:
+        return PATTERNS[self.rw][2]
+
+    @property
     def read_fraction(self) -> float:
-        """Share of I/Os that are reads, 0…1."""
-        _, reads, writes = PATTERNS[self.rw]
-        if reads and writes:
-            return (self.read_percent or 0) / 100
-        return 1.0 if reads else 0.0
+        """Share of I/Os that are reads, 0…1; of independent streams half, which is only a guess."""
+        if self.reads and self.writes:
+            return 0.5 if self.has_streams else (self.read_percent or 0) / 100
+        return 1.0 if self.reads else 0.0
+
+    def jobs(self, width: int) -> int:
+        """Jobs that drive one target of ``width`` members; of independent streams, for each direction."""
+        return width * self.streams_per_drive if self.threads is None else self.threads
+
+    def outstanding(self, width: int) -> int:
+        """I/Os that one target of ``width`` members is kept busy with."""
+        return self.jobs(width) * self.qd_per_drive * (2 if self.has_streams else 1)
+
+    def depth_per_member(self, width: int) -> float:
+        """Outstanding host I/Os per member: the depth at which one drive's figure is comparable."""
+        return self.outstanding(width) / width
 
     def at(self, qd_per_drive: int) -> Workload:
-        """The same workload at another queue depth per drive."""
+        """The same workload at another queue depth."""
         return replace(self, qd_per_drive=qd_per_drive)
+
+
+def _one_spelling(bs: str) -> str:
+    if "/" not in bs:
+        return format_size(parse_size(bs))
+    sizes = _sizes(bs)
+    if sum(share for _, share in sizes) != 100 or min(share for _, share in sizes) < 1:
+        raise ValueError(f"the shares of {bs} do not add up to 100 %")
+    if len({size for size, _ in sizes}) < len(sizes):
+        raise ValueError(f"a size appears twice in {bs}")
+    return ":".join(f"{format_size(size)}/{share}" for size, share in sizes)
+
+
+def _sizes(bs: str) -> tuple[tuple[int, int], ...]:
+    if "/" not in bs:
+        return ((parse_size(bs), 100),)
+    pairs = [part.split("/") for part in bs.split(":")]
+    if not all(len(pair) == 2 and pair[1].isascii() and pair[1].isdecimal() for pair in pairs):
+        raise ValueError(f"{bs!r} is not a mix of sizes; write e.g. 4k/60:64k/40")
+    return tuple((parse_size(size), int(share)) for size, share in pairs)

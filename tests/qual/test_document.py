@@ -4,18 +4,23 @@ import re
 from pathlib import Path
 
 import pytest
+from sheet import PRODUCT, load
 
-from pytest_ssdqual.qual import document, protocol, spec
+from pytest_ssdqual.qual import document, protocol
 from pytest_ssdqual.qual.document import DocumentError
 
 MANUAL = Path(__file__).parents[2] / "docs" / "specs.md"
 
 
 def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
-    first, second = re.findall(r"```toml\n(.*?)```", MANUAL.read_text(encoding="utf-8"), flags=re.DOTALL)
-    (tmp_path / "spec.toml").write_text(first, encoding="utf-8")
-    (tmp_path / "protocol.toml").write_text(second, encoding="utf-8")
-    assert len(spec.load(tmp_path / "spec.toml").promises) == 3
+    files = re.findall(r"```toml\n(.*?)```", MANUAL.read_text(encoding="utf-8"), flags=re.DOTALL)
+    whole = [text for text in files if text.startswith("[product]")]
+    protocols = [text for text in files if text.startswith("acceptance")]
+    parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]"))]
+    assert (len(whole), len(parts), len(protocols)) == (1, 2, 1)
+    assert len(files) == 4
+    assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 4]
+    (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
     assert protocol.load(tmp_path / "protocol.toml").window_s == 300
 
 

@@ -12,12 +12,15 @@ from strategies import EMPTY, estimates, histogram, histograms
 from pytest_ssdqual.qual.estimate import (
     Estimate,
     TooFew,
+    max_latency,
+    mean_latency,
     mean_of_rounds,
     quantile_of,
     quantile_of_rounds,
+    ratio,
     student_t,
 )
-from pytest_ssdqual.qual.histogram import LAST_BUCKET_NS, LatencyHistogram
+from pytest_ssdqual.qual.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.units import Unit
 
 
@@ -125,3 +128,107 @@ def test_an_estimate_lies_in_its_interval(value: float, low: float, high: float)
     assume(not low <= value <= high)
     with pytest.raises(ValueError, match="is not between"):
         Estimate(value, low, high, 5, Unit.IOPS)
+
+
+def test_the_mean_latency_is_over_ios_and_not_over_rounds() -> None:
+    # 1 µs in a round of a thousand I/Os, 10 µs in one of a hundred: 2,000 µs over 1,100 I/Os, not 5.5 µs.
+    found = mean_latency([histogram({1_000: 1_000}), histogram({10_000: 100})])
+    assert found.value == pytest.approx(2e6 / 1_100, rel=0.01)
+    assert (found.n, found.unit) == (1_100, Unit.NANOSECONDS)
+
+
+def test_the_interval_of_a_mean_latency_by_hand() -> None:
+    # Rounds of 100 I/Os at 90, 100 and 110 ns, exact in fio's buckets: 100 ± 4.303 × 10 / √3.
+    found = mean_latency([histogram({ns: 100}) for ns in (90, 100, 110)])
+    assert found.value == pytest.approx(100)
+    assert found.high - found.value == pytest.approx(4.303 * 10 / math.sqrt(3), abs=1e-2)
+    assert found.value - found.low == pytest.approx(4.303 * 10 / math.sqrt(3), abs=1e-2)
+
+
+def test_equal_rounds_leave_of_a_mean_what_the_buckets_leave() -> None:
+    found = mean_latency([histogram({1_000_000: 50})] * 5)
+    assert (found.low, found.value, found.high) == bucket_of(int(found.value))
+
+
+@given(st.lists(histograms, min_size=2, max_size=8).filter(any))
+def test_the_mean_latency_lies_between_the_fastest_and_the_slowest(rounds: list[LatencyHistogram]) -> None:
+    found, merged = mean_latency(rounds), LatencyHistogram.merged(rounds)
+    assert found.value == pytest.approx(merged.mean_ns)
+    assert merged.min_ns * (1 - 1e-9) <= found.value <= merged.max_ns * (1 + 1e-9)
+    assert found.low >= 0
+    assert mean_latency(rounds[::-1]).value == pytest.approx(found.value)
+
+
+def test_the_interval_of_a_mean_latency_holds_the_truth_as_often_as_it_says() -> None:
+    # Rounds share a condition: within one all I/Os are alike, from one to the next they differ by 10 %.
+    source = random.Random(4)  # noqa: S311
+    found = [
+        mean_latency([histogram({int(1e6 * source.gauss(1, 0.1)): 1_000}) for _ in range(5)]) for _ in range(1_000)
+    ]
+    hits = sum(each.low <= 1e6 <= each.high for each in found)
+    assert 0.93 < hits / 1_000 < 0.98
+
+
+def test_the_maximum_is_a_fact_to_its_bucket() -> None:
+    found = max_latency([histogram({1_000_000: 10_000}), histogram({1_000_000: 9_999, 50_000_000: 1})])
+    assert found.low <= 50_000_000 < found.high
+    assert found.high / found.low < 1 + 1 / 63
+    assert found.is_reading
+    assert found.n == 20_000
+    assert max_latency([LatencyHistogram.from_bins({LAST_BUCKET_NS: 1})]).high == math.inf
+
+
+@given(st.lists(histograms, min_size=1, max_size=5).filter(any))
+def test_no_io_is_slower_than_the_maximum(rounds: list[LatencyHistogram]) -> None:
+    found = max_latency(rounds)
+    assert all(each.max_ns <= found.value for each in rounds if each)
+    assert found.value in {each.max_ns for each in rounds if each}
+
+
+def test_nothing_has_no_latency() -> None:
+    with pytest.raises(TooFew, match="a mean latency needs I/Os, there are none in 2 rounds"):
+        mean_latency([EMPTY, EMPTY])
+    with pytest.raises(TooFew, match="at least 2 rounds, there are 1"):
+        mean_latency([histogram({1: 1})])
+    with pytest.raises(TooFew, match="a maximum latency needs I/Os"):
+        max_latency([EMPTY])
+
+
+def test_a_ratio_is_propagated_by_its_ends() -> None:
+    writes, reads = Estimate(38, 36, 40, 5, Unit.IOPS), Estimate(100, 90, 110, 10, Unit.IOPS)
+    found = ratio(writes, reads)
+    assert (found.value, found.n, found.unit) == (38, 5, Unit.PERCENT)
+    assert found.low == pytest.approx(100 * 36 / 110)
+    assert found.high == pytest.approx(100 * 40 / 90)
+    assert ratio(writes, reads, Unit.RATIO).value == 0.38
+
+
+@given(estimates(), estimates(), st.floats(0, 1), st.floats(0, 1))
+def test_the_ratio_of_any_two_truths_is_inside(one: Estimate, other: Estimate, first: float, second: float) -> None:
+    found = ratio(one, other, Unit.RATIO)
+    truth = one.low + (one.high - one.low) * first
+    reference = other.low + (other.high - other.low) * second
+    assert found.low * (1 - 1e-9) <= truth / reference <= found.high * (1 + 1e-9)
+
+
+def test_a_reference_that_may_be_nothing_bounds_nothing_and_one_that_is_nothing_is_refused() -> None:
+    shaky = Estimate(10, -5, 25, 5, Unit.IOPS)
+    assert ratio(Estimate(10, 9, 11, 5, Unit.IOPS), shaky).high == math.inf
+    # Neither can be negative, whatever Student says.
+    assert ratio(shaky, Estimate(10, 9, 11, 5, Unit.IOPS)).low == 0
+    with pytest.raises(TooFew, match="nothing can be told in terms of 0 IOPS"):
+        ratio(shaky, Estimate(0, 0, 0, 5, Unit.IOPS))
+
+
+def test_ratios_are_of_like_things() -> None:
+    with pytest.raises(ValueError, match="in IOPS to one in ns"):
+        ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.NANOSECONDS))
+    with pytest.raises(ValueError, match="no ratio in s"):
+        ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.IOPS), Unit.SECONDS)
+
+
+def test_only_a_ratio_of_two_readings_is_a_reading() -> None:
+    reading, mean = Estimate(2, 1, 3, 1, Unit.IOPS, is_reading=True), Estimate(2, 1, 3, 5, Unit.IOPS)
+    assert ratio(reading, reading).is_reading
+    assert not ratio(reading, mean).is_reading
+    assert not ratio(mean, reading).is_reading

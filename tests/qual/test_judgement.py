@@ -1,15 +1,28 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import run
+from strategies import histogram, interval, run, side_by_side
 
-from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.claim import Claim, Scope
 from pytest_ssdqual.qual.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.geometry import Geometry, expected_iops
-from pytest_ssdqual.qual.judgement import OF_RUN, OF_SWEEP, iops, of_scaling
+from pytest_ssdqual.qual.judgement import (
+    OF_RUN,
+    OF_SWEEP,
+    Evidence,
+    estimate,
+    found_in,
+    iops,
+    of_scaling,
+    slowest_member,
+)
 from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.rebuild import Rebuild
+from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.workload import Workload
 
 WRITE = Workload("randwrite", "4k", 8)
@@ -29,14 +42,187 @@ def holds(estimate: Estimate, value: float) -> bool:
     return estimate.low <= value <= estimate.high
 
 
-def test_every_claim_has_one_figure_and_its_own_unit() -> None:
-    assert set(OF_RUN) | set(OF_SWEEP) == set(Claim)
-    assert not set(OF_RUN) & set(OF_SWEEP)
-    one, sweep = lawful("raid5x3"), [lawful("raid5x3"), lawful("raid5x4")]
-    assert {claim: figure(one).unit for claim, figure in OF_RUN.items()} == {claim: claim.unit for claim in OF_RUN}
-    assert {claim: figure(sweep).unit for claim, figure in OF_SWEEP.items()} == {
-        claim: claim.unit for claim in OF_SWEEP
-    }
+MIX = Workload("randrw", "4k", 8, 50)
+REBUILD = Rebuild(
+    Geometry.parse("raid5x4-1rebuilding"), 100.0, 10**10, measured([1_000] * 5, "raid5x4-1rebuilding"), mismatches=0
+)
+SATURATION = Saturation(run([2_700] * 20 + [170] * 60, workload=WRITE, rounds=80), 10**8)
+READS = Workload("randread", "4k", 8)
+MIXES = [measured([rate] * 5, workload=each) for each, rate in ((MIX, 4_000), (WRITE, 3_000), (READS, 9_000))]
+DEPTHS = [measured([rate] * 5, workload=WRITE.at(depth)) for depth, rate in ((1, 1_000), (4, 3_000), (8, 3_100))]
+OFFSETS = [
+    measured([rate] * 5, workload=replace(WRITE, offset=offset)) for offset, rate in (("0", 5_000), ("512", 2_000))
+]
+MANY = measured([400_000] * 5, workload=MIX)
+#: Something of each kind that every claim of a scope can be judged on.
+EVIDENCE: dict[Scope, list[Evidence]] = {
+    Scope.RUN: [MANY],
+    Scope.MEMBERS: [Measured((side_by_side([[1_000] * 5, [600] * 5, [1_010] * 5]),))],
+    Scope.SWEEP: [[lawful("raid5x3"), lawful("raid5x4")]],
+    Scope.SERIES: [MIXES, DEPTHS, OFFSETS],
+    Scope.SATURATION: [SATURATION],
+    Scope.REBUILD: [REBUILD],
+}
+#: A seed's or a hand's figure for each claim on that evidence.
+FIGURES = {
+    Claim.STEADY_IOPS: 400_000,
+    Claim.READ_IOPS: 200_000,
+    Claim.WRITE_IOPS: 200_000,
+    Claim.THROUGHPUT: 400_000 * 4096,
+    Claim.MEMBER_SPREAD: 0.6,
+    Claim.WORST_SECOND: 1,
+    Claim.BATHTUB_DEPTH: 4_000 / 6_000,
+    Claim.UNALIGNED_PENALTY: 2.5,
+    Claim.QD_KNEE: 4,
+    Claim.QD_GAIN: 3.1,
+    Claim.QD_DEPENDENCE: 3.1,
+    Claim.FRESH_IOPS: 2_700,
+    Claim.SETTLED_IOPS: 170,
+    Claim.FRESH_TO_STEADY: 2_700 / 170,
+    Claim.CLIFF_AFTER: 20 * 2_700 * 4096 / 10**8,
+    Claim.REBUILD_RATE: 10**8,
+    Claim.REBUILD_TIME: 100,
+}
+
+
+def fitting(claim: Claim) -> Evidence:
+    by_claim = {Claim.BATHTUB_DEPTH: MIXES, Claim.UNALIGNED_PENALTY: OFFSETS}
+    return by_claim.get(claim, DEPTHS) if claim.scope is Scope.SERIES else EVIDENCE[claim.scope][0]
+
+
+@pytest.mark.parametrize("claim", Claim)
+def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
+    found = estimate(claim, fitting(claim))
+    assert found.unit is claim.unit
+    assert found == estimate(str(claim), fitting(claim))
+    if claim in FIGURES:
+        assert found.value == pytest.approx(FIGURES[claim])
+    elif claim.label.endswith("latency"):
+        # 8 outstanding at 400,000 IOPS are 20 µs, by Little's law, all alike.
+        assert found.value == pytest.approx(20_000, rel=0.01)
+    else:
+        assert claim in (
+            Claim.LATENCY_SPREAD_OVER_TIME,
+            Claim.LATENCY_SPREAD_BETWEEN_WIDTHS,
+            Claim.LATENCY_GROWTH_BETWEEN_WIDTHS,
+            Claim.SCALING_SLOPE,
+            Claim.SCALING_DEVIATION,
+        )
+
+
+@pytest.mark.parametrize("claim", Claim)
+def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
+    like = {Scope.RUN: Scope.MEMBERS, Scope.MEMBERS: Scope.RUN, Scope.SWEEP: Scope.SERIES, Scope.SERIES: Scope.SWEEP}
+    for scope, evidence in EVIDENCE.items():
+        if scope not in (claim.scope, like.get(claim.scope)):
+            for each in evidence:
+                with pytest.raises(TypeError, match=f"^{claim.label} is judged on .* not on "):
+                    estimate(claim, each)
+    with pytest.raises(TypeError, match=f"^{claim.label} is judged on .* not on "):
+        estimate(claim, [])
+    with pytest.raises(TypeError, match="not on a str"):
+        estimate(claim, "raid5x4")  # type: ignore[arg-type]
+
+
+def test_the_refusal_says_what_is_wanted() -> None:
+    with pytest.raises(TypeError) as refused:
+        estimate("cliff_after", MANY)
+    assert str(refused.value) == (
+        "drive capacities written before the cliff is judged on a saturation: writes from the purged state until "
+        "settled, not on a Measured"
+    )
+    with pytest.raises(ValueError, match="'speed' is not a valid Claim"):
+        estimate("speed", MANY)
+    with pytest.raises(ValueError, match="is judged on several drives side by side, not on raid5x3"):
+        estimate("member_spread", lawful("raid5x3"))
+    with pytest.raises(
+        ValueError, match="a sweep is one workload on at least 2 widths of one level, each once, not drive"
+    ):
+        estimate("scaling_slope", DEPTHS)
+    with pytest.raises(ValueError, match="a series is different workloads on one array, not raid5x3"):
+        estimate("qd_knee", [lawful("raid5x3"), lawful("raid5x4")])
+    with pytest.raises(ValueError, match="a series is different workloads on one array"):
+        estimate("qd_gain", [DEPTHS[0], DEPTHS[0]])
+    for sweep in ([lawful("raid5x3")] * 2, [lawful("raid5x4"), lawful("raid6x6")], [lawful("raid5x3")]):
+        with pytest.raises(ValueError, match="a sweep is one workload on at least 2 widths of one level"):
+            estimate("latency_growth_between_widths", sweep)
+
+
+def test_a_direction_that_a_workload_has_not_is_not_judged() -> None:
+    for claim in ("read_iops", "read_mean_latency"):
+        with pytest.raises(ValueError, match="randwrite_4k_qd8 has no reads to be judged"):
+            estimate(claim, lawful("raid5x3"))
+    reads = measured([1_000] * 5)
+    for claim in ("write_iops", "write_mean_latency"):
+        with pytest.raises(ValueError, match="randread_4k_qd8 has no writes to be judged"):
+            estimate(claim, reads)
+
+
+def test_the_directions_of_a_mix_are_told_apart() -> None:
+    slow_writes = tuple(
+        replace(
+            interval(second, reads=700, writes=300),
+            read_latency=histogram({100_000: 700}),
+            write_latency=histogram({900_000: 300}),
+        )
+        for second in range(5)
+    )
+    mixed = Measured((replace(run([1_000] * 5, workload=Workload("randrw", "4k", 8, 70)), intervals=slow_writes),))
+    assert estimate("read_iops", mixed).value == 700
+    assert estimate("write_iops", mixed).value == 300
+    assert estimate("read_mean_latency", mixed).value == pytest.approx(100_000, rel=0.01)
+    assert estimate("write_mean_latency", mixed).value == pytest.approx(900_000, rel=0.01)
+    assert estimate("mean_latency", mixed).value == pytest.approx(340_000, rel=0.01)
+    assert estimate("max_latency", mixed).value == pytest.approx(900_000, rel=0.01)
+
+
+def test_quantiles_rise_and_each_has_its_own_place() -> None:
+    # One I/O in 10, 100, … is ten times slower than all faster ones.
+    bins = {10**3: 900_000, 10**4: 90_000, 10**5: 9_000, 10**6: 900, 10**7: 100}
+    intervals = tuple(replace(interval(second, reads=10**6), read_latency=histogram(bins)) for second in range(5))
+    tailed = Measured((replace(run([10**6] * 5), intervals=intervals),))
+    found = {claim: estimate(claim, tailed).value for claim in Claim if claim.value.startswith("p")}
+    assert [round(each) for each in found.values()] == [
+        pytest.approx(ns, rel=0.01) for ns in (10**3, 10**3, 10**4, 10**4, 10**5, 10**6, 10**7)
+    ]
+    with pytest.raises(TooFew, match=r"p99\.999 needs 1,000,000 I/Os, there are 500,000"):
+        estimate("p99.999_latency", measured([100_000] * 5))
+
+
+def test_the_slowest_drive_is_named() -> None:
+    drives = Measured((side_by_side([[1_000] * 5, [1_010] * 5, [400] * 5, [990] * 5]),))
+    assert slowest_member(drives) == "S2"
+    with pytest.raises(ValueError, match="several drives side by side, not on drivex1"):
+        slowest_member(measured([1_000] * 5))
+
+
+def test_the_place_of_a_series_figure_is_told() -> None:
+    assert [str(each) for each in found_in("bathtub_depth", MIXES).at] == ["randrw50_4k_qd8"]
+    assert [each.qd_per_drive for each in found_in("qd_gain", DEPTHS).at] == [1, 8]
+
+
+def test_the_knee_of_an_array_counts_all_its_members_and_of_drives_side_by_side_one() -> None:
+    rates = ((1, 1_000), (4, 3_000), (8, 3_100))
+    array = [measured([rate] * 5, "raid0x4", WRITE.at(depth)) for depth, rate in rates]
+    assert estimate("qd_knee", array).value == 16
+    drives = [Measured((side_by_side([[rate] * 5] * 4, workload=WRITE.at(depth)),)) for depth, rate in rates]
+    assert estimate("qd_knee", drives).value == 4
+
+
+def test_latency_grows_where_a_wide_array_falls_behind() -> None:
+    growth = estimate("latency_growth_between_widths", [lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")])
+    assert holds(growth, 2.0)
+    even = estimate("latency_growth_between_widths", [lawful("raid0x8"), lawful("raid0x2")])
+    assert holds(even, 1.0)
+    better = estimate("latency_growth_between_widths", [lawful("raid0x8"), lawful("raid0x2", 0.5)])
+    assert holds(better, 0.5)
+
+
+def test_whole_stripes_are_not_held_to_the_law_of_small_writes() -> None:
+    stripes = Workload("write", "128k", 8)
+    with pytest.raises(ValueError, match="no law says how write_128k_qd8 grows with the drives of a raid5"):
+        of_scaling([lawful("raid5x3", workload=stripes), lawful("raid5x4", workload=stripes)])
+    assert of_scaling([lawful("raid10x4", workload=stripes), lawful("raid10x6", workload=stripes)]).slope.value > 0.99
 
 
 @given(st.lists(st.integers(500, 50_000), min_size=5, max_size=5))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import interval, run
+from strategies import interval, run, side_by_side
 
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.workload import Workload
@@ -132,3 +132,63 @@ def test_condensing_whole_rounds_keeps_their_rates() -> None:
 def test_there_is_nothing_to_condense_where_nothing_was_counted() -> None:
     empty = replace(run([1] * 4), intervals=())
     assert empty.condensed() is empty
+
+
+def test_rates_of_any_count_are_cut_into_the_same_rounds() -> None:
+    mixed = run([1_000, 1_000, 2_000, 2_000], workload=Workload("randrw", "4k", 8, 70), rounds=2)
+    assert mixed.round_rates(lambda each: each.read_ios) == (700, 1_400)
+    assert mixed.round_rates(lambda each: each.write_bytes) == (300 * 4096, 600 * 4096)
+    both = Measured((mixed, mixed))
+    assert both.round_rates(lambda each: each.read_ios) == (700, 1_400, 700, 1_400)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=40), st.integers(1, 10), st.floats(0, 3), st.floats(0.5, 3))
+def test_rates_are_those_of_every_overlap_added_up(iops: list[int], rounds: int, head_s: float, seconds: float) -> None:
+    # Intervals of any length, beginning at any moment, cut into rounds of any length: against the plain double loop.
+    intervals = tuple(
+        interval(head_s + number * seconds, seconds=seconds, reads=ios) for number, ios in enumerate(iops)
+    )
+    length = len(iops) * seconds / rounds
+    made = replace(run([1]), intervals=intervals, window_s=rounds * length, rounds=rounds)
+    for index, rate in enumerate(made.round_iops()):
+        start, end = head_s + index * length, head_s + (index + 1) * length
+        parts = [max(0.0, min(end, each.end_s) - max(start, each.start_s)) for each in made.counted]
+        ios = sum(each.ios * part / seconds for each, part in zip(made.counted, parts, strict=True))
+        assert rate == pytest.approx(ios / sum(parts) if sum(parts) else 0, rel=1e-6, abs=1e-6)
+
+
+def test_latencies_of_one_direction_are_cut_into_the_same_rounds() -> None:
+    mixed = run([1_000] * 4, workload=Workload("randrw", "4k", 8, 70), rounds=2)
+    reads = mixed.round_latency(lambda each: (each.read_latency,))
+    assert [each.total for each in reads] == [1_400, 1_400]
+    assert [each.total for each in mixed.round_latency()] == [2_000, 2_000]
+    assert len(Measured((mixed, mixed)).round_latency(lambda each: (each.write_latency,))) == 4
+
+
+def test_drives_side_by_side_are_runs_of_their_own() -> None:
+    together = side_by_side([[1_000] * 5, [500] * 5])
+    assert together.iops == 1_500
+    first, second = together.of_members()
+    assert (str(first.geometry), first.members, first.iops) == ("drivex1", ("S0",), 1_000)
+    assert (second.members, second.iops, second.latency.total) == (("S1",), 500, 2_500)
+    assert [each.iops for each in Measured((together, together)).of_members()] == [1_000, 500]
+
+
+def test_an_array_has_no_members_of_its_own() -> None:
+    array = run([1_000] * 5, geometry="raid5x4")
+    assert array.of_members() == (array,)
+    assert Measured((array,)).of_members() == (Measured((array,)),)
+
+
+@given(st.lists(st.integers(0, 10**5), min_size=5, max_size=40), st.integers(1, 5))
+def test_condensing_keeps_every_member_and_its_slowest_second(iops: list[int], rounds: int) -> None:
+    together = side_by_side([iops, [2 * each for each in iops]], rounds=rounds)
+    for whole, short in zip(together.of_members(), together.condensed().of_members(), strict=True):
+        assert short.ios == whole.ios
+        assert short.latency == whole.latency
+        assert min(each.slowest_bytes_per_s for each in short.counted) == min(
+            each.bytes_per_s for each in whole.counted
+        )
+        assert max(each.fastest_bytes_per_s for each in short.counted) == max(
+            each.bytes_per_s for each in whole.counted
+        )

@@ -71,6 +71,8 @@ def test_what_is_no_sweep_is_refused() -> None:
         fit({}, 1.0)
     with pytest.raises(ValueError, match="of one level"):
         fit(sweep(Level.RAID0, {4: 100.0}) | sweep(Level.RAID5, {4: 100.0}), 1.0)
+    with pytest.raises(ValueError, match="of one level, not raid5x4, raid5x5-1failed"):
+        fit({Geometry.parse("raid5x4"): about(1), Geometry.parse("raid5x5-1failed"): about(1)}, 1.0)
     with pytest.raises(ValueError, match="no baseline"):
         fit(sweep(Level.RAID0, {2: 100.0, 4: 200.0}, percent=100), 1.0)
 
@@ -79,3 +81,16 @@ def test_the_record_is_plain_data() -> None:
     record = fit(sweep(Level.RAID5, {3: 1.0, 6: 1.58, 8: 1.97}, percent=1), 0.0).to_record()
     assert json.loads(json.dumps(record)) == record
     assert record["worst"] == "raid5x8"
+
+
+def test_degraded_arrays_are_held_to_their_own_law() -> None:
+    widths = [Geometry.parse(f"raid5x{width}-1failed") for width in (4, 6, 8)]
+    found = fit({each: about(expected_iops(each, 1.0, 100, 100)) for each in widths}, 1.0)
+    assert found.slope.value == pytest.approx(1)
+
+
+def test_a_width_that_may_do_nothing_has_no_negative_share() -> None:
+    shaky = Estimate(100, -50, 250, 5, Unit.IOPS)
+    found = fit({Geometry(Level.RAID0, 2): about(200), Geometry(Level.RAID0, 4): shaky}, 1.0)
+    assert found.points[1].efficiency.low == 0
+    assert found.deviation.high == 100

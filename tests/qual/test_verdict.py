@@ -6,13 +6,15 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import estimates, geometries, workloads
+from strategies import estimates, geometries, run, side_by_side, workloads
 
 from pytest_ssdqual.qual.claim import Claim, Direction, Limit
-from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.estimate import Estimate, TooFew, ratio
 from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Outcome, Subject, Verdict, judge
+from pytest_ssdqual.qual.verdict import Outcome, Subject, Verdict, judge, judge_members, judge_relation, worst
 from pytest_ssdqual.qual.workload import Workload
 
 SUBJECT = Subject((Geometry.parse("raid5x4"),), (Workload("randread", "4k", 8),))
@@ -122,3 +124,122 @@ def test_every_claim_has_its_shape() -> None:
         assert claim.unit in Unit
         assert claim.direction in Direction
     assert Claim.P99_LATENCY.label == "p99 latency"
+
+
+def test_the_maximum_is_decided_by_one_stall_and_within_its_bucket_not_at_all() -> None:
+    def slowest(limit_ns: float) -> Verdict:
+        bound = Limit(Direction.AT_MOST, limit_ns, Unit.NANOSECONDS, "test")
+        return judge("max_latency", SUBJECT, Estimate(100, 99, 101, 9, Unit.NANOSECONDS, is_reading=True), bound)
+
+    assert slowest(101)
+    assert slowest(98).outcome is Outcome.FAIL
+    close = slowest(100.5)
+    assert close.outcome is Outcome.INCONCLUSIVE
+    assert close.times_longer is None
+    assert repr(close).endswith("INCONCLUSIVE, closer than could be measured")
+
+
+def test_a_limit_beyond_what_was_measured_is_not_reached_by_luck() -> None:
+    estimate = Estimate(2.0, 1.9, math.inf, 9, Unit.RATIO, is_reading=True)
+    far = judge("cliff_after", SUBJECT, estimate, Limit(Direction.AT_LEAST, 3.0, Unit.RATIO, "test"))
+    assert repr(far).endswith("INCONCLUSIVE, beyond what could be measured")
+    assert judge("cliff_after", SUBJECT, estimate, Limit(Direction.AT_LEAST, 1.5, Unit.RATIO, "test"))
+
+
+# Drives side by side
+
+
+def of_members(*iops: int, limit: float = 900) -> tuple[Verdict, ...]:
+    measured = Measured((side_by_side([[rate - 1, rate + 1, rate, rate + 1, rate - 1] for rate in iops]),))
+    return judge_members("steady_iops", measured, Limit(Direction.AT_LEAST, limit, Unit.IOPS, "test"))
+
+
+def test_each_drive_has_its_verdict_and_its_name_in_the_sentence() -> None:
+    verdicts = of_members(1_000, 600, 1_010)
+    assert [each.outcome for each in verdicts] == [Outcome.PASS, Outcome.FAIL, Outcome.PASS]
+    assert repr(verdicts[1]) == (
+        "steady IOPS of drive S1 (drivex3) randread_4k_qd8: 600 IOPS (599…601 IOPS), limit 900 IOPS: FAIL by 33.3 %"
+    )
+    record = verdicts[1].to_record()
+    assert (record["drive"], record["geometries"]) == ("S1", ["drivex3"])
+
+
+def test_an_array_has_one_verdict_and_a_single_drive_its_name() -> None:
+    limit = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
+    (array,) = judge_members("steady_iops", Measured((run([1_000] * 5, geometry="raid5x4"),)), limit)
+    assert str(array.subject) == "raid5x4 randread_4k_qd8"
+    assert "drive" not in array.to_record()
+    (single,) = judge_members("steady_iops", Measured((run([1_000] * 5),)), limit)
+    assert str(single.subject) == "drive S0 (drivex1) randread_4k_qd8"
+
+
+def test_saturations_of_drives_side_by_side_are_judged_one_by_one() -> None:
+    write = Workload("randwrite", "4k", 8)
+    together = side_by_side([[2_700] * 20 + [170] * 60, [1_000] * 80], workload=write, rounds=80)
+    limit = Limit(Direction.AT_LEAST, 500, Unit.IOPS, "test")
+    bad, good = judge_members("settled_iops", Saturation(together, 2 * 10**8), limit)
+    assert not bad
+    assert good
+    assert bad.subject.drive == "S0"
+    with pytest.raises(TooFew):
+        judge_members("settled_iops", Saturation(together, 2 * 10**10), limit)
+
+
+def test_the_worst_verdict_is_the_one_to_be_told() -> None:
+    failed, worse, kept, barely, undecided = (
+        iops(80, 79, 81, 100), iops(50, 49, 51, 100), iops(200, 199, 201, 100), iops(110, 109, 111, 100),
+        iops(100, 90, 120, 95),
+    )  # fmt: skip
+    assert worst([kept, undecided, failed, worse, barely]) is worse
+    assert worst([kept, undecided, barely]) is undecided
+    assert worst([kept, barely]) is barely
+    with pytest.raises(ValueError, match="empty"):
+        worst([])
+
+
+@given(st.lists(st.tuples(estimates(), st.floats(1e-3, 1e12)), min_size=1, max_size=8))
+def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]]) -> None:
+    verdicts = [iops(each.value, each.low, each.high, bound) for each, bound in held]
+    assert bool(worst(verdicts)) is all(verdicts)
+    assert (worst(verdicts).outcome is Outcome.FAIL) is any(each.outcome is Outcome.FAIL for each in verdicts)
+
+
+# Relations
+
+
+def relation(percent: float, limit: float, direction: Direction = Direction.AT_LEAST) -> Verdict:
+    writes = Subject((Geometry.parse("raid5x4"),), (Workload("randwrite", "4k", 8),))
+    estimate = ratio(Estimate(percent, percent - 1, percent + 1, 5, Unit.IOPS), Estimate(100, 100, 100, 5, Unit.IOPS))
+    bound = Limit(direction, limit, Unit.PERCENT, "test")
+    return judge_relation("steady_iops", writes, Workload("randread", "4k", 8), estimate, bound)
+
+
+def test_the_sentence_of_a_relation() -> None:
+    verdict = relation(38, 40)
+    assert verdict.outcome is Outcome.FAIL
+    assert repr(verdict) == (
+        "steady IOPS of raid5x4 randwrite_4k_qd8: 38.0 % (37.0…39.0 %) of randread_4k_qd8, limit 40.0 %: FAIL by 5.0 %"
+    )
+    record = verdict.to_record()
+    assert (record["reference"], record["claim"]) == ("randread_4k_qd8", "steady_iops")
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_a_relation_has_its_own_direction() -> None:
+    assert relation(42, 40)
+    assert not relation(42, 40, Direction.AT_MOST)
+    assert relation(38, 40, Direction.AT_MOST)
+    assert relation(40.5, 40).outcome is Outcome.INCONCLUSIVE
+
+
+def test_relations_are_in_per_cent_and_nothing_else_is() -> None:
+    percent, plain = Estimate(38, 37, 39, 5, Unit.PERCENT), Estimate(38, 37, 39, 5, Unit.IOPS)
+    limit = Limit(Direction.AT_LEAST, 40, Unit.PERCENT, "test")
+    with pytest.raises(ValueError, match="a relation is in %, the estimate in IOPS"):
+        judge_relation("steady_iops", SUBJECT, Workload("randread", "4k", 8), plain, limit)
+    with pytest.raises(ValueError, match="a relation is in %, the estimate in %, the limit in IOPS"):
+        judge_relation(
+            "steady_iops", SUBJECT, SUBJECT.workloads[0], percent, Limit(Direction.AT_LEAST, 1, Unit.IOPS, "")
+        )
+    with pytest.raises(ValueError, match="steady_iops is in IOPS, the estimate in %"):
+        judge("steady_iops", SUBJECT, percent, limit)

@@ -1,0 +1,34 @@
+"""An Intel 910 (four devices of 100 GB, md RAID 0) on Linux: a queue depth sweep (habr.com, article 156147).
+
+fio, ``direct=1 ioengine=libaio bs=4k``, one job on the array: depths are those of the whole array.
+"""
+
+from __future__ import annotations
+
+from pytest_ssdqual.qual.matrix import depths, random
+from pytest_ssdqual.qual.workload import Workload
+
+#: 1, 2, 4, … 1024 outstanding in all (E-R1 to E-R11, E-W1 to E-W11).
+DEPTHS = tuple(2**power for power in range(11))
+READS = depths(random(100, "4k", 1, threads=1), DEPTHS)
+WRITES = depths(random(0, "4k", 1, threads=1), DEPTHS)
+
+#: Where the author finds the useful depth, "16 to 32": what is beyond costs latency and brings little (E-02).
+USEFUL_DEPTHS = (4, 8, 16, 32, 64)
+USEFUL = tuple(depths(random(reads, "4k", 1, threads=1), USEFUL_DEPTHS) for reads in (100, 0))
+
+#: Reads and writes as two jobs of their own, each of this depth: nothing fixes the mix (E-M1 to E-M7).
+STREAM_DEPTHS = DEPTHS[:7]
+STREAMS = depths(Workload("randread+randwrite", "4k", 1, threads=1), STREAM_DEPTHS)
+
+#: E-04: two streams per device; 1,680 MB/s at 1.2 ms are 7.7 outstanding, one per stream.
+SEQUENTIAL_READ = Workload("read", "256k", 1, streams_per_drive=2)
+#: E-05: one stream per device.
+SEQUENTIAL_WRITE = Workload("write", "256k", 1)
+
+#: "100 % of the volume, small blocks, many streams, several hours": the worst case, and how deep a drive dips in it
+#: (E-06). As many outstanding as E-W8, its best.
+SATURATING = random(0, "4k", 128, threads=1)
+
+#: All depths once.
+MATRIX = tuple(workload for series in (READS, WRITES, STREAMS) for workload in series.workloads)

@@ -1,0 +1,56 @@
+"""SNIA Solid State Storage Performance Test Specification 2.0.2 (enterprise): rounds until what is tracked is steady.
+
+A loop begins with its own purge and fill (workload independent preconditioning); cells of a minute and at most 25
+rounds are the protocol ``snia``'s. The specification's recommended outstanding I/O is taken: 4 threads of depth 32.
+"""
+
+from __future__ import annotations
+
+from pytest_ssdqual.qual.loop import Loop, Tracked
+from pytest_ssdqual.qual.matrix import random
+from pytest_ssdqual.qual.workload import Workload
+
+#: Enterprise; client would be 2 and 16.
+THREADS, DEPTH = 4, 32
+#: From outside in: mixes, and for each all sizes, largest first. "Order and nesting are normative."
+READ_PERCENTS = (100, 95, 65, 50, 35, 5, 0)
+BLOCK_SIZES = ("1m", "128k", "64k", "32k", "16k", "8k", "4k", "512")
+
+
+def _cell(read_percent: int, bs: str) -> Workload:
+    return random(read_percent, bs, DEPTH, threads=THREADS)
+
+
+#: Three at once since 2.0; 1.1 tracked the first alone.
+IOPS = Loop(
+    "snia-iops",
+    tuple(_cell(reads, bs) for reads in READ_PERCENTS for bs in BLOCK_SIZES),
+    tuple(Tracked(_cell(reads, bs), "steady_iops") for reads, bs in ((0, "4k"), (65, "64k"), (100, "1m"))),
+    fill_bs="128k",
+)
+
+
+def _throughput(bs: str) -> Loop:
+    read, write = (Workload(rw, bs, DEPTH, threads=THREADS) for rw in ("read", "write"))
+    # Existing implementations track the writes; the specification says "the throughput of that size".
+    return Loop(f"snia-throughput-{bs}", (read, write), (Tracked(write, "throughput"),), fill_bs=bs)
+
+
+#: A purge and a fill of its own for each size.
+THROUGHPUT = (_throughput("128k"), _throughput("1m"))
+
+
+def _alone(read_percent: int, bs: str) -> Workload:
+    return random(read_percent, bs, 1, threads=1)
+
+
+#: One I/O at a time.
+LATENCY = Loop(
+    "snia-latency",
+    tuple(_alone(reads, bs) for reads in (100, 65, 0) for bs in ("8k", "4k", "512")),
+    (Tracked(_alone(0, "4k"), "mean_latency"),),
+    fill_bs="128k",
+)
+
+#: Write saturation: from the purged state, no fill.
+SATURATING = _cell(0, "4k")
