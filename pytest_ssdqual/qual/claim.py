@@ -1,4 +1,4 @@
-"""What can be promised of a product: the claims, each with its unit, what it is about, and the good side of its limit."""
+"""What can be promised of a product: the claims, each with its unit, its subject and the good side of its limit."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Bringing drives into a known state: purge, zero, fill.
+"""Bringing drives into a known state: zeroes, and what the ways of purging (``purge``, ``nvme``, ``ata``) share.
 
-Everything here destroys data. Its callers hold ``station.HeldDrives``, which exist only after the guard has
-passed the drives and while the lease is held; every command that can ask the kernel for the drive exclusively does.
+Everything here destroys data. Its callers hold ``hold.HeldDrives``, which exist only after the guard has passed the
+drives and while the lease is held; every command that can ask the kernel for the drive exclusively does.
 """
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -18,13 +18,10 @@ T = TypeVar("T")
 
 #: sshd's default MaxSessions is 10; the lease and a running fio have one each.
 SIDE_BY_SIDE = 6
-#: A purge of a large drive: SATA TRIM of the whole range and NVMe format take seconds to minutes.
+#: For one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
 PURGE_DEADLINE_S = 3600.0
-#: FNA bits 0 and 1 (NVMe base specification, Identify Controller): format, or its secure erase, reaches *all*
-#: namespaces of the controller, and so drives that nobody gave us.
-FORMAT_REACHES_ALL = 0b011
-#: OACS bit 1: the Format NVM command is supported.
-FORMAT_SUPPORTED = 0b010
+#: Between looks at something that goes on inside a drive.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 
 #: How much is read back at each spot of a zeroed drive.
 SPOT_BYTES = 65536
@@ -36,15 +33,15 @@ ZEROES = (
 )
 
 
-def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, str]:
-    """Return every drive to "never written" as well as it allows; serial → the method that worked.
+class PassedOver(Exception):
+    """A drive does not have this way of being purged, or refused it; the text is the reason, in half a sentence."""
 
-    The ladder: NVMe Format (user data erase) where it cannot reach other namespaces, and only if ``best``; a
-    discard of the whole range; ``none`` if the drive supports neither, which the record then says (SNIA PTS: a
-    missing purge must be reported). Raises ``DriveRefused`` if a drive is in use after all.
-    """
-    methods = each(drives, lambda drive: _purge(machine, drive, best=best))
-    return {drive.identity: method for drive, method in zip(drives, methods, strict=True)}
+
+def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, str]:
+    """Only the methods of ``purge.purge``, for callers that keep nothing else."""
+    from pytest_ssdqual.rig import purge as ladder
+
+    return {name: str(done["method"]) for name, done in ladder.purge(machine, drives, best=best).items()}
 
 
 def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
@@ -56,34 +53,8 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
     limits = [f"/sys/block/{drive.kname}/queue/write_zeroes_max_bytes" for drive in drives]
     if any(int(line) == 0 for line in machine.run(["cat", *limits]).text.split()):
         return False
-    each(drives, lambda drive: _exclusively(machine, ["blkdiscard", "--zeroout", drive.path], drive))
+    each(drives, lambda drive: exclusively(machine, ["blkdiscard", "--zeroout", drive.path], drive))
     return all(each(drives, lambda drive: _reads_zero(machine, drive)))
-
-
-def _purge(machine: Machine, drive: Drive, *, best: bool) -> str:
-    # First a command that opens the drive with O_EXCL and fails if anything uses it; nvme-cli with --force,
-    # without which it waits 10 s for a human, does not.
-    discarded = _exclusively(machine, ["blkdiscard", drive.path], drive, check=False).status == 0
-    if not discarded:
-        # Otherwise what the user agreed to lose would still be found on the drive when the run is over.
-        _exclusively(machine, ["wipefs", "--all", drive.path], drive)
-    if best and drive.transport == "nvme" and _may_format(machine, drive):
-        machine.run(["nvme", "format", drive.path, "--ses=1", "--force"], deadline_s=PURGE_DEADLINE_S)
-        return "NVMe format, user data erase"
-    return "discard of the whole range" if discarded else "none"
-
-
-def _may_format(machine: Machine, drive: Drive) -> bool:
-    done = machine.run(["nvme", "id-ctrl", drive.path, "--output-format=json"], check=False)
-    if done.status:
-        return False
-    controller = json.loads(done.text)
-    if not int(controller["oacs"]) & FORMAT_SUPPORTED:
-        return False
-    if not int(controller["fna"]) & FORMAT_REACHES_ALL:
-        return True
-    namespaces = machine.run(["nvme", "list-ns", drive.path, "--all", "--output-format=json"], check=False)
-    return namespaces.status == 0 and len(json.loads(namespaces.text).get("nsid_list", ())) == 1
 
 
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
@@ -95,7 +66,11 @@ def _reads_zero(machine: Machine, drive: Drive) -> bool:
     return all(int(count) == SPOT_BYTES for count in counts)
 
 
-def _exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: bool = True) -> Completed:
+def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: bool = True) -> Completed:
+    """Run a command that opens the drive with O_EXCL; ``DriveRefused`` if something else has it.
+
+    Without ``check``, every other failure is the caller's to read.
+    """
     try:
         done = machine.run(argv, deadline_s=PURGE_DEADLINE_S, check=check)
     except CommandFailed as error:
@@ -111,3 +86,14 @@ def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
     """``work`` on every drive, several at a time; the first error is raised when all have ended."""
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         return list(pool.map(work, drives))
+
+
+def until(done: Callable[[], bool], deadline_s: float) -> bool:
+    """Ask ``done`` again and again, with growing pauses, until it says so: True; False when the time is over."""
+    end, pause_s = time.monotonic() + deadline_s, FIRST_PAUSE_S
+    while not done():
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+    return True

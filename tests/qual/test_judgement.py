@@ -143,7 +143,8 @@ def test_the_refusal_says_what_is_wanted() -> None:
         estimate("qd_knee", [lawful("raid5x3"), lawful("raid5x4")])
     with pytest.raises(ValueError, match="a series is different workloads on one array"):
         estimate("qd_gain", [DEPTHS[0], DEPTHS[0]])
-    for sweep in ([lawful("raid5x3")] * 2, [lawful("raid5x4"), lawful("raid6x6")], [lawful("raid5x3")]):
+    narrow, wide = lawful("raid5x3"), lawful("raid5x4")
+    for sweep in ([narrow, narrow, wide], [narrow, lawful("raid6x6")], [narrow]):
         with pytest.raises(ValueError, match="a sweep is one workload on at least 2 widths of one level"):
             estimate("latency_growth_between_widths", sweep)
 

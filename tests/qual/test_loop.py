@@ -145,6 +145,15 @@ def test_the_summary_is_plain_data() -> None:
     assert cells[2]["round_iops"] == [4_000, 1_000, 1_020, 980, 1_010, 990]
 
 
+def test_a_loop_is_read_back_from_its_record() -> None:
+    record = LOOP.to_record()
+    assert Loop.from_record(json.loads(json.dumps(record))) == LOOP
+    with pytest.raises(ValueError, match="this is no loop"):
+        Loop.from_record({**record, "tracked": [{"claim": "steady_iops"}]})
+    with pytest.raises(ValueError, match="needs workloads"):
+        Loop.from_record({**record, "workloads": []})
+
+
 def test_a_loop_that_cannot_be_run_is_refused() -> None:
     with pytest.raises(
         ValueError, match="p99_latency cannot be tracked from round to round; choose one of steady_iops,"

@@ -95,7 +95,7 @@ def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_shipped() -> None:
-    assert protocol.shipped() == ("intel", "quick")
+    assert protocol.shipped() == ("intel", "quick", "snia", "stec")
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
     assert (quick.ramp_s, quick.window_s, quick.round_s, quick.repeats) == (1, 5, 1, 1)
@@ -104,3 +104,30 @@ def test_what_is_shipped() -> None:
     assert (intel.ramp_s, intel.window_s, intel.precondition_s, intel.repeats) == (120, 600, 7200, 2)
     with pytest.raises(ProtocolError, match="there are: intel, quick"):
         protocol.load("slow")
+
+
+def test_the_test_specification_counts_minutes_and_the_stec_protocol_writes_past_the_raw_capacity() -> None:
+    snia, stec = protocol.load("snia"), protocol.load("stec")
+    assert snia.acceptance
+    assert stec.acceptance
+    assert (snia.fill_passes, snia.round_s, snia.loop.cell_s, snia.loop.max_rounds) == (2, 60, 60, 25)
+    assert stec.precondition_capacities > 2
+    assert stec.window_s == 600
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ('[loop]\ncell = "500 ms"', "loop.cell: should be greater than or equal to 1"),
+        ("[loop]\nmax_rounds = 2", "loop.max_rounds: should be greater than or equal to 3"),
+        ('[saturation]\nlimit = "-1 h"', "saturation.limit: "),
+        ('[saturation]\nlimit = "1 min"\nsample = "10 s"', "saturation: the limit (60 s) has room for fewer than 10"),
+        ('[rebuild]\nmin_rate = "20 MB/s"\nmax_rate = "10 MB/s"', "rebuild: max_rate (10000000 B/s) is below min_rate"),
+        ('[array]\nraid10_layout = "n2 --force"', "array.raid10_layout: "),
+        ('[array]\nexec_prerun = "rm"', "array.exec_prerun: unknown key"),
+    ],
+)
+def test_nonsense_in_the_newer_tables_is_named_with_its_place(tmp_path: Path, table: str, sentence: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        load(tmp_path, GOOD + table)
+    assert any(sentence in error for error in caught.value.errors), caught.value.errors

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import threading
 import time
@@ -8,13 +7,13 @@ import time
 import pytest
 from scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.condition import SIDE_BY_SIDE, ZEROES, each, purge, zero
+from pytest_ssdqual.rig import condition
+from pytest_ssdqual.rig.condition import SIDE_BY_SIDE, ZEROES, each, exclusively, until, zero
 from pytest_ssdqual.rig.machine import CommandFailed, DriveRefused, InvalidMeasurement
 from pytest_ssdqual.rig.topology import Drive
 
 BUSY = "blkdiscard: /dev/nvme0n1: open failed: Device or resource busy\n"
 UNSUPPORTED = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Operation not supported\n"
-FORMATS = {"oacs": 0b10, "fna": 0}
 
 
 def drive(number: int = 0, transport: str = "nvme") -> Drive:
@@ -23,73 +22,6 @@ def drive(number: int = 0, transport: str = "nvme") -> Drive:
         path=f"/dev/{kname}", kname=kname, model="ACME", serial=f"S{number}", wwn=None, firmware=None,
         size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport=transport,
     )  # fmt: skip
-
-
-def machine(controller: dict[str, int] | None = None, namespaces: int = 1) -> ScriptedMachine:
-    listed = json.dumps({"nsid_list": [{"nsid": number + 1} for number in range(namespaces)]})
-    here = ScriptedMachine().on("blkdiscard").on("nvme", "format").on("nvme", "list-ns", answer=listed)
-    return here.on("nvme", "id-ctrl", answer=json.dumps(controller or FORMATS))
-
-
-def formatted(here: ScriptedMachine) -> bool:
-    return any(argv[:2] == ("nvme", "format") for argv in here.asked)
-
-
-def test_the_best_purge_of_an_nvme_drive_is_a_format() -> None:
-    here = machine()
-    assert purge(here, [drive()], best=True) == {"S0": "NVMe format, user data erase"}
-    assert here.asked[0] == ("blkdiscard", "/dev/nvme0n1")  # opens exclusively, which nvme-cli does not
-    assert here.asked[-1] == ("nvme", "format", "/dev/nvme0n1", "--ses=1", "--force")
-
-
-@pytest.mark.parametrize(("best", "transport"), [(False, "nvme"), (True, "sata"), (True, "sas")])
-def test_otherwise_it_is_a_discard(best: bool, transport: str) -> None:
-    here = machine()
-    assert purge(here, [drive(transport=transport)], best=best) == {"S0": "discard of the whole range"}
-    assert not formatted(here)
-
-
-@pytest.mark.parametrize("fna", [0b001, 0b010, 0b111])
-def test_a_format_that_would_reach_drives_nobody_gave_us_is_not_made(fna: int) -> None:
-    here = machine({"oacs": 2, "fna": fna}, namespaces=2)
-    assert purge(here, [drive()], best=True) == {"S0": "discard of the whole range"}
-    assert not formatted(here)
-
-
-def test_where_there_is_one_namespace_it_reaches_no_other() -> None:
-    purge(here := machine({"oacs": 2, "fna": 1}), [drive()], best=True)
-    assert formatted(here)
-
-
-def test_who_does_not_say_how_many_namespaces_there_are_is_not_formatted() -> None:
-    here = machine({"oacs": 2, "fna": 1}).on("nvme", "list-ns", answer=completed(["nvme"], status=1))
-    purge(here, [drive()], best=True)
-    assert not formatted(here)
-
-
-def test_a_controller_without_the_command_is_not_asked_for_it() -> None:
-    purge(here := machine({"oacs": 0b101, "fna": 0}), [drive()], best=True)
-    assert not formatted(here)
-
-
-@pytest.mark.parametrize("best", [True, False])
-def test_a_drive_that_is_in_use_after_all_is_refused_before_anything_is_erased(best: bool) -> None:
-    here = machine().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=BUSY))
-    with pytest.raises(DriveRefused, match=r"^/dev/nvme0n1 \(ACME, serial S0\) is in use: blkdiscard could not"):
-        purge(here, [drive()], best=best)
-    assert not formatted(here)
-
-
-def test_a_drive_that_can_do_neither_is_recorded_as_not_purged() -> None:
-    here = machine().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=UNSUPPORTED)).on("wipefs")
-    assert purge(here, [drive(transport="sata")], best=True) == {"S0": "none"}
-    assert here.asked[-1] == ("wipefs", "--all", "/dev/sdb")  # what the user gave up is not found there afterwards
-
-
-def test_a_format_that_fails_is_an_error() -> None:
-    here = machine().on("nvme", "format", answer=completed(["nvme"], status=1, stderr="NVMe status: Invalid\n"))
-    with pytest.raises(CommandFailed):
-        purge(here, [drive()], best=True)
 
 
 def zeroing(limits: str = "131072\n", left: str = "65536\n" * 4) -> ScriptedMachine:
@@ -131,6 +63,28 @@ def test_a_spot_that_cannot_be_read_is_not_zero() -> None:
 def test_a_drive_in_use_is_not_zeroed() -> None:
     with pytest.raises(DriveRefused, match="is in use"):
         zero(zeroing().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=BUSY)), [drive()])
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_only_a_drive_in_use_is_refused(check: bool) -> None:
+    here = ScriptedMachine().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=BUSY))
+    with pytest.raises(DriveRefused, match=r"^/dev/nvme0n1 \(ACME, serial S0\) is in use: blkdiscard could not open"):
+        exclusively(here, ["blkdiscard", "/dev/nvme0n1"], drive(), check=check)
+
+
+def test_every_other_failure_is_the_caller_s_or_an_error() -> None:
+    here = ScriptedMachine().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=UNSUPPORTED))
+    assert exclusively(here, ["blkdiscard", "/dev/nvme0n1"], drive(), check=False).errors == UNSUPPORTED
+    with pytest.raises(CommandFailed):
+        exclusively(here, ["blkdiscard", "/dev/nvme0n1"], drive())
+
+
+def test_what_goes_on_in_a_drive_is_asked_for_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(condition, "FIRST_PAUSE_S", 0.0)
+    answers = [False, False, True]
+    assert until(lambda: answers.pop(0), 60.0)
+    assert not answers
+    assert not until(lambda: False, 0.0)
 
 
 def test_drives_are_worked_on_side_by_side_but_not_all_at_once() -> None:

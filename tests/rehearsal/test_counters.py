@@ -1,0 +1,113 @@
+"""The kernel's count of what a drive was sent moves with every write, and with nothing else."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from bare_drives import MIB, Bench, bench
+from rehearsed import Lab
+
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.protocol import ArraySettings
+from pytest_ssdqual.rig import counters, md, nvme
+from pytest_ssdqual.rig.blockdev import survey
+from pytest_ssdqual.rig.counters import Written
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(scope="module")
+def here(lab: Lab) -> Iterator[Bench]:
+    with bench(lab) as found:
+        yield found
+
+
+def look(here: Bench) -> dict[str, Written]:
+    return counters.read(here.machine, here.drives, smart=False)
+
+
+def sent(before: dict[str, Written], now: dict[str, Written]) -> list[int | None]:
+    return [counters.written_since(before[name], now[name]) for name in before]
+
+
+def test_a_write_is_counted_to_the_byte_and_only_where_it_was_made(here: Bench) -> None:
+    before = look(here)
+    here.write(here.drives[0].path, "4k", 3)
+    here.write(here.drives[2].path, "512", 1, at=100)
+    now = look(here)
+    assert sent(before, now) == [12288, 0, 512, 0]
+    assert counters.unchanged(before, now, 512) == [f"{here.drives[0].identity} was written to meanwhile: 12,288 bytes"]
+
+
+def test_discards_and_zeroes_are_counted(here: Bench) -> None:
+    before = look(here)
+    here.machine.run(["blkdiscard", here.drives[1].path])
+    here.machine.run(["blkdiscard", "--zeroout", "--length", str(MIB), here.drives[3].path])
+    now = look(here)
+    assert sent(before, now) == [0, here.drives[1].size_bytes, 0, MIB]
+    members = [drive.identity for drive in here.drives]
+    assert list(counters.spread_of_writes(before, now, members).values()) == [0, 0, 0, MIB]
+
+
+def test_reading_surveying_and_formatting_are_not(here: Bench) -> None:
+    """A format goes past the block layer: whoever relies on the count must look at what the drive holds, too."""
+    before = look(here)
+    here.machine.run(["dd", f"if={here.drives[0].path}", "of=/dev/null", "bs=1M", "count=8"])
+    survey(here.machine, [drive.kname for drive in here.drives])
+    nvme.format_namespace(here.machine, here.drives[1])
+    assert counters.unchanged(before, look(here), 0) == []
+
+
+def test_the_drive_s_own_figure_is_there(here: Bench) -> None:
+    before = counters.read(here.machine, here.drives)[here.drives[0].identity]
+    here.write(here.drives[0].path, "1M", 2)
+    now = counters.read(here.machine, here.drives)[here.drives[0].identity]
+    assert now.boot_id == before.boot_id
+    assert now.appearance == before.appearance > 0
+    # 2 MiB are four units of 512,000 bytes and a bit, rounded up before and after.
+    assert now.host_bytes is not None
+    assert before.host_bytes is not None
+    assert 4 <= (now.host_bytes - before.host_bytes) / 512_000 <= 5
+    assert counters.written_since(replace(before, boot_id="another"), now) == now.host_bytes - before.host_bytes
+
+
+def test_a_replugged_drive_counts_anew_and_that_is_told(here: Bench) -> None:
+    name = here.drives[3].identity
+    here.write(here.drives[3].path, "4k", 1)
+    before = look(here)
+    here.lab.vm.pull("SSDQ0004")
+    here.lab.vm.plug("SSDQ0004")
+    here.machine.run(["udevadm", "settle"])
+    here.machine.run(["timeout", "60", "sh", "-c", f"until [ -b {here.drives[3].path} ]; do sleep 0.1; done"])
+    now = look(here)
+    assert now[name].appearance > before[name].appearance
+    assert counters.written_since(before[name], now[name]) is None
+    (sentence,) = counters.unchanged(before, now, MIB)
+    assert sentence.startswith(f"it cannot be told whether {name} was written to")
+
+
+@pytest.mark.parametrize(("name", "bitmap"), [("raid1x2", "internal"), ("raid5x3", "none"), ("raid6x4", "internal")])
+def test_what_md_adds_when_an_array_is_built_and_taken_down(here: Bench, name: str, bitmap: str) -> None:
+    geometry = Geometry.parse(name)
+    members = here.drives[: geometry.width]
+    settings = replace(ArraySettings(), bitmap=bitmap)
+    uuid = ":".join(secrets.token_hex(4) for _ in range(4))
+    path = md.free_path(here.machine)
+    before = look(here)
+    array = md.create(here.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=True)
+    try:
+        built = look(here)
+        here.write(array.path, "64k", 4)
+        written = look(here)
+    finally:
+        left = md.stop(here.machine, path, [drive.path for drive in members], uuid)
+    assert left == ()
+    stopped = look(here)
+    creating = counters.CREATING_BITMAP_BYTES if bitmap == "internal" else counters.CREATING_BYTES
+    assert all(0 < (each or 0) <= creating for each in sent(before, built)[: geometry.width])
+    assert counters.unchanged(built, written, counters.CREATING_BYTES) != []
+    assert all(4096 <= (each or 0) <= counters.STOPPING_BYTES for each in sent(written, stopped)[: geometry.width])
+    assert sent(stopped, look(here)) == [0, 0, 0, 0]
