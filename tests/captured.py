@@ -29,5 +29,5 @@ def captured(version: str, case: str) -> Captured:
         run["status"],
         (folder / f"{case}.stderr").read_text(),
         tuple(run["options"]),
-        Expectation(**run["expectation"]),
+        Expectation(**{**run["expectation"], "paths": tuple(run["expectation"].get("paths", ()))}),
     )

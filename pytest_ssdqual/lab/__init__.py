@@ -18,12 +18,19 @@ if TYPE_CHECKING:
 
 @contextmanager
 def start(
-    count: int, *, cache: Path | None = None, say: Say = print, iops: int = 300, size_bytes: int = 256 << 20
+    count: int,
+    *,
+    cache: Path | None = None,
+    say: Say = print,
+    iops: int = 300,
+    size_bytes: int = 256 << 20,
+    latency_ns: int = 0,
 ) -> Iterator[Vm]:
     """Boot a machine with so many equal drives; stopped and removed when the block is left.
 
-    The first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that
-    cannot be emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come up.
+    With a latency they keep no data, see ``media.ScaleModel``. The first call on a host downloads the guest's
+    packages into ``cache``. Raises ``ValueError`` for a count that cannot be emulated, ``LabUnavailable`` if this host
+    cannot run the lab, ``LabFailed`` if it did not come up.
     """
     from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
     from pytest_ssdqual.lab.image import ensure
@@ -31,7 +38,7 @@ def start(
     from pytest_ssdqual.lab.media import shelf
     from pytest_ssdqual.lab.vm import boot
 
-    drives = shelf(count, iops=iops, size_bytes=size_bytes)
+    drives = shelf(count, iops=iops, size_bytes=size_bytes, latency_ns=latency_ns)
     row = architecture()
     require(to_boot(row))
     place = cache or cache_directory()

@@ -14,19 +14,23 @@ from pytest_ssdqual.lab.host import LabUnavailable, cache_directory
 from pytest_ssdqual.lab.image import ensure
 from pytest_ssdqual.lab.media import check_count
 from pytest_ssdqual.lab.vm import LabFailed, Vm
+from pytest_ssdqual.qual.units import parse_latency
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pytest_ssdqual.lab", description=__doc__)
     parser.add_argument("--drives", type=_count, default=8, metavar="N", help="how many drives to emulate (default: 8)")
     parser.add_argument("--iops", type=int, default=300, help="speed of each drive (default: 300)")
+    parser.add_argument(
+        "--latency", type=_latency, default=0, metavar="TIME", help='of each I/O, e.g. "64 ms"; the drives keep no data'
+    )
     parser.add_argument("--build-only", action="store_true", help="build the guest's image and boot nothing")
     options = parser.parse_args(arguments)
     try:
         if options.build_only:
             print(ensure(cache_directory(), _say).initrd.parent)
         else:
-            with start(options.drives, iops=options.iops, say=_say) as machine:
+            with start(options.drives, iops=options.iops, latency_ns=options.latency, say=_say) as machine:
                 _look_round(machine)
     except (LabUnavailable, LabFailed) as error:
         print(error, file=sys.stderr)
@@ -52,6 +56,13 @@ def _say(sentence: str) -> None:
 def _count(text: str) -> int:
     try:
         return check_count(int(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _latency(text: str) -> int:
+    try:
+        return parse_latency(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

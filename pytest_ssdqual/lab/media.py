@@ -16,12 +16,20 @@ class UnknownDrive(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
-    """One emulated NVMe drive."""
+    """One emulated NVMe drive: a cap on its I/Os per second, and how long each of them takes.
+
+    Without a latency every I/O is answered at once until the cap is reached, by any queue depth. With one, I/Os take
+    that long whatever else is outstanding, so rates grow with the depth up to the knee at ``iops`` × ``latency_ns``
+    outstanding I/Os: a drive of known parallelism. Such a drive keeps no data (it reads as zeros), so it can only be
+    measured by itself: md would not find its own superblock again.
+    """
 
     serial: str
     size_bytes: int = 256 << 20
     #: Reads and writes together, of any size.
     iops: int = 300
+    #: 0: a drive that answers at once and keeps its data.
+    latency_ns: int = 0
 
     #: Fixed in QEMU's NVMe controller; the data sheet of the scale model is found by it.
     MODEL = "QEMU NVMe Ctrl"
@@ -34,8 +42,8 @@ class Names:
     position: int
 
     @property
-    def file_node(self) -> str:
-        return f"file{self.position}"
+    def media_node(self) -> str:
+        return f"media{self.position}"
 
     @property
     def throttle_node(self) -> str:
@@ -65,9 +73,10 @@ def check_count(count: int) -> int:
     return count
 
 
-def shelf(count: int, *, size_bytes: int = 256 << 20, iops: int = 300) -> tuple[ScaleModel, ...]:
+def shelf(count: int, *, size_bytes: int = 256 << 20, iops: int = 300, latency_ns: int = 0) -> tuple[ScaleModel, ...]:
     """Equal drives with the serial numbers SSDQ0001, SSDQ0002, …; ``ValueError`` if there cannot be so many."""
-    return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops) for number in range(1, check_count(count) + 1))
+    numbers = range(1, check_count(count) + 1)
+    return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops, latency_ns) for number in numbers)
 
 
 def position_of(serial: str, drives: Iterable[ScaleModel]) -> int:
@@ -82,30 +91,45 @@ def backing_file(directory: Path, drive: ScaleModel) -> Path:
 
 
 def create_backing_files(directory: Path, drives: Iterable[ScaleModel]) -> None:
-    """Sparse files: what was never written takes no memory and reads as zeros, like a purged drive."""
+    """Sparse files: what was never written takes no memory and reads as zeros, like a purged drive.
+
+    None for drives that keep no data.
+    """
     for drive in drives:
+        if drive.latency_ns:
+            continue
         with backing_file(directory, drive).open("xb") as file:
             file.truncate(drive.size_bytes)
 
 
 def drive_argv(position: int, drive: ScaleModel, directory: Path) -> list[str]:
-    """QEMU arguments for one drive: file → limit → controller in a port of its own, so that it can be pulled."""
+    """QEMU arguments for one drive: media → limit → controller in a port of its own, so that it can be pulled."""
     names = Names(position)
-    file = str(backing_file(directory, drive)).replace(",", ",,")
     return [
-        # a power cut loses nothing that the drive had acknowledged: the file is in memory anyway
         "-blockdev",
-        f"driver=file,node-name={names.file_node},filename={file},cache.no-flush=on,discard=unmap",
+        _media(names, drive, directory),
         "-object",
         f"throttle-group,id={names.limit},x-iops-total={drive.iops}",
         "-blockdev",
-        f"driver=throttle,node-name={names.throttle_node},file={names.file_node},throttle-group={names.limit},"
+        f"driver=throttle,node-name={names.throttle_node},file={names.media_node},throttle-group={names.limit},"
         "discard=unmap,detect-zeroes=unmap",
         "-device",
         f"pcie-root-port,id={names.port},chassis={position + 1},slot={position + 1},io-reserve=0",
         "-device",
         ",".join(f"{key}={value}" for key, value in device_properties(position, drive).items()),
     ]
+
+
+def _media(names: Names, drive: ScaleModel, directory: Path) -> str:
+    if drive.latency_ns:
+        # Without read-zeroes a read leaves the guest's memory as it was, and stale pages pass for signatures.
+        return (
+            f"driver=null-co,node-name={names.media_node},size={drive.size_bytes},latency-ns={drive.latency_ns},"
+            "read-zeroes=on"
+        )
+    file = str(backing_file(directory, drive)).replace(",", ",,")
+    # A power cut loses nothing that the drive had acknowledged: the file is in memory anyway.
+    return f"driver=file,node-name={names.media_node},filename={file},cache.no-flush=on,discard=unmap"
 
 
 def device_properties(position: int, drive: ScaleModel) -> dict[str, str]:

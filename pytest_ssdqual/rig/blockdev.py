@@ -85,6 +85,7 @@ for d in /sys/class/block/*; do
     for f in "$d/wwid" "$d/device/wwid"; do say wwid "$k" "$f"; done
     for f in "$d/serial" "$d/device/serial"; do say serial "$k" "$f"; done
     say model "$k" "$d/device/model"
+    say depth "$k" "$d/device/queue_depth"
     for f in "$d/device/firmware_rev" "$d/device/rev"; do say firmware "$k" "$f"; done
     say mduuid "$k" "$d/md/uuid"
     say loop "$k" "$d/loop/backing_file"

@@ -213,6 +213,7 @@ def _completed(node: Node, attributes: Mapping[tuple[str, str], str]) -> Node:
         wwn=node.wwn or _wwn(known("wwid")),
         firmware=node.firmware or known("firmware"),
         read_only=node.read_only or known("ro") == "1",
+        queue_limit=int(depth) if (depth := known("depth")) and depth.isdecimal() else None,
     )
 
 

@@ -64,10 +64,12 @@ def clear_leftovers(
             continue
         drives = [topology.drive(kname) for kname in leftover.members]
         with Lease(machine, [drive.identity for drive in drives]):
-            uuid = mdadm_spelling(leftover.uuid)
-            left = md.stop(machine, topology.path(leftover.kname), [drive.path for drive in drives], uuid)
+            uuid, path = mdadm_spelling(leftover.uuid), topology.path(leftover.kname)
+            objections = md.last_look(machine, path)
+            left = md.stop(machine, path, [drive.path for drive in drives], uuid)
         # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
-        note("array_left" if left else "array_stopped", uuid=uuid, leftover=True, not_erased=left)
+        kind = "array_left" if left else "array_stopped"
+        note(kind, uuid=uuid, leftover=True, not_erased=left, objections=objections)
         stopped.append(f"{topology.path(leftover.kname)} of {', '.join(drive.path for drive in drives)}")
     return tuple(stopped)
 

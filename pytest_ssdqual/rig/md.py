@@ -15,12 +15,15 @@ from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.blockdev import Drive
+from pytest_ssdqual.rig.fio.jobfile import Target
 from pytest_ssdqual.rig.machine import Completed, InvalidMeasurement, Machine, RigError
 
 #: Levels whose members must agree with each other from the start.
 REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
 #: Slowest resync we wait for: below this a drive is not an SSD in working order.
 SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
+#: $1 the array's kernel name: where the data of each member begin, in sectors.
+OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
 #: $1 UUID, then devices: erase the md superblock of those that bear it, name the others.
 ERASE = (
     'uuid=$1; shift; for d; do if mdadm --examine --export "$d" 2>/dev/null | grep -qxF "MD_UUID=$uuid" '
@@ -30,15 +33,26 @@ ERASE = (
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A built array, or a bare drive that is used as one; ``uuid`` is md's, chosen by us before creation."""
+    """A built array, or bare drives side by side; ``uuid`` is md's, chosen by us before creation."""
 
     geometry: Geometry
+    #: Of the array, or of the first drive.
     path: str
     members: tuple[Drive, ...]
     uuid: str
+    #: User capacity; of drives side by side that of all together.
     size_bytes: int
     #: How its members came to agree: ``zeroed``, ``resync``, or ``none needed``.
     consistency: str
+    #: At the end of the array, spared by every workload: a pattern is kept there that must survive a rebuild.
+    reserved_bytes: int = 0
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What fio is pointed at, and how much of it it may use."""
+        if self.geometry.is_side_by_side:
+            return tuple(Target(drive.path, drive.size_bytes) for drive in self.members)
+        return (Target(self.path, self.size_bytes - self.reserved_bytes, is_part=self.reserved_bytes > 0),)
 
     @property
     def kname(self) -> str:
@@ -54,11 +68,12 @@ class ArrayState:
     degraded: int = 0
     mismatches: int = 0
 
-    def objections(self) -> tuple[str, ...]:
-        """Why nothing may be measured now."""
+    def objections(self, missing: int = 0) -> tuple[str, ...]:
+        """Why nothing may be measured now; ``missing`` members are meant to be missing."""
         found = []
-        if self.degraded:
-            found.append(f"degraded by {self.degraded} member{'s' if self.degraded > 1 else ''}")
+        if self.degraded != missing:
+            meant = f" instead of {missing}" if missing else ""
+            found.append(f"degraded by {self.degraded} member{'' if self.degraded == 1 else 's'}{meant}")
         if self.sync_action not in ("", "idle"):
             found.append(f"{self.sync_action} is running")
         # "broken": a RAID 0 that lost a member (kernel 5.4 on); "inactive" and "clear": it was stopped.
@@ -68,9 +83,19 @@ class ArrayState:
 
 
 def create_argv(
-    geometry: Geometry, path: str, members: Sequence[str], settings: ArraySettings, uuid: str, *, assume_clean: bool
+    geometry: Geometry,
+    path: str,
+    members: Sequence[str],
+    settings: ArraySettings,
+    uuid: str,
+    *,
+    assume_clean: bool,
+    data_offset_bytes: int | None = None,
 ) -> list[str]:
-    """The argv of mdadm that builds ``geometry`` of ``members`` (device paths) at ``path``."""
+    """The argv of mdadm that builds ``geometry`` of ``members`` (device paths) at ``path``.
+
+    Members' data begin where mdadm likes, unless it is said.
+    """
     if len(members) != geometry.width or len(set(members)) != len(members):
         raise ValueError(f"{geometry} needs {geometry.width} different drives, got {', '.join(members)}")
     argv = ["mdadm", "--create", path, "--run", "--metadata=1.2", "--homehost=any", f"--uuid={uuid}"]
@@ -78,11 +103,15 @@ def create_argv(
     if geometry.level is not Level.RAID1:
         argv.append(f"--chunk={parse_size(settings.chunk) // 1024}")
     if geometry.level is Level.RAID10:
-        argv.append("--layout=n2")
+        argv.append(f"--layout={settings.raid10_layout}")
+    if geometry.has_parity:
+        argv.append(f"--layout={settings.raid5_layout}")
     if geometry.level in REDUNDANT:
         argv.append(f"--bitmap={settings.bitmap}")
         if assume_clean:
             argv.append("--assume-clean")
+    if data_offset_bytes is not None:
+        argv.append(f"--data-offset={data_offset_bytes // 1024}K")
     return [*argv, *members]
 
 
@@ -95,14 +124,17 @@ def create(
     path: str,
     uuid: str,
     zeroed: bool,
+    data_offset_bytes: int | None = None,
 ) -> Array:
     """Build the array and wait until its members agree.
 
-    ``zeroed`` says that every member reads as zeroes: then all parity is right already and no resync is needed
-    (md(4), --assume-clean). Otherwise md's own resync runs to its end, since before that RAID 5 and 6 write by
-    another algorithm (reference: drivers/md/raid5.c, forced reconstruct-write) and nothing may be measured.
+    ``zeroed`` says that every member reads as zeroes, or that they were members of just this array already: then all
+    parity is right already and no resync is needed (md(4), --assume-clean). Otherwise md's own resync runs to its
+    end, since before that RAID 5 and 6 write by another algorithm (reference: drivers/md/raid5.c, forced
+    reconstruct-write) and nothing may be measured.
     """
-    argv = create_argv(geometry, path, [d.path for d in members], settings, uuid, assume_clean=zeroed)
+    paths = [drive.path for drive in members]
+    argv = create_argv(geometry, path, paths, settings, uuid, assume_clean=zeroed, data_offset_bytes=data_offset_bytes)
     machine.run(argv, deadline_s=120)
     machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
     kname = path.removeprefix("/dev/")
@@ -159,14 +191,36 @@ def parse_state(text: str) -> ArrayState:
     )
 
 
+def last_look(machine: Machine, path: str) -> tuple[str, ...]:
+    """Why an array that is about to be stopped is not as it should be; never raises: it must be stopped anyway."""
+    try:
+        now = state(machine, path.removeprefix("/dev/"))
+    except RigError as error:
+        return (f"it could not be looked at: {error}",)
+    return now.objections() if now.array_state else ("it is gone",)
+
+
 def require_healthy(machine: Machine, array: Array) -> None:
-    """Raise ``InvalidMeasurement`` if anything about the array forbids measuring it now."""
+    """Raise ``InvalidMeasurement`` if anything about the array forbids measuring it now.
+
+    Of a degraded geometry just as many members as it says must be missing, and none of them being rebuilt.
+    """
     if array.geometry.level is Level.DRIVE:
         return
     now = state(machine, array.kname)
-    objections = now.objections() if now.array_state else ("it is gone",)
+    objections = now.objections(array.geometry.missing) if now.array_state else ("it is gone",)
     if objections:
         raise InvalidMeasurement(f"{array.geometry} cannot be measured: {'; '.join(objections)}")
+
+
+def data_offset(machine: Machine, array: Array) -> int | None:
+    """Bytes from the start of each member to the array's data; None if they differ, or if the kernel does not say."""
+    if array.geometry.level is Level.DRIVE:
+        return 0
+    said = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False).text.split())
+    if len(said) != 1 or not (sectors := said.pop()).isdecimal() or int(sectors) % 2:  # mdadm is told KiB
+        return None
+    return int(sectors) * 512
 
 
 def free_path(machine: Machine) -> str:

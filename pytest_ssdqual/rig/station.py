@@ -1,74 +1,69 @@
-"""A test station: a machine, the drives it may destroy, and the one array that is built of them now.
+"""A test station: the drives of a set-up, the one array that is built of them now, and all that was measured on it.
 
-What is measured is measured once: every (geometry, workload) is kept, and so is every failure, so that a
-hundred tests that need the same broken thing tell one cause instead of trying a hundred times.
+What is measured is measured once: every measurement is kept, and so is every failure, so that a hundred tests that
+need the same broken thing tell one cause instead of trying a hundred times. What an earlier session of the same run
+has measured already is recalled.
 """
 
 from __future__ import annotations
 
 import contextlib
-import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Protocol as Interface
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from pytest_ssdqual.qual import steady, validity
-from pytest_ssdqual.qual.geometry import Geometry, Level
-from pytest_ssdqual.qual.measurement import Measured, Run
-from pytest_ssdqual.qual.protocol import Protocol
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.loop import Loop, LoopResult
+from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.rebuild import Rebuild
+from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import condition, md
-from pytest_ssdqual.rig.blockdev import Drive
-from pytest_ssdqual.rig.fio import jobfile, process, verify
-from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.machine import InvalidMeasurement, Machine, MachineLost, RigError
+from pytest_ssdqual.rig import adoption, assembly, degraded, looping, measuring, rebuilding, saturating
+from pytest_ssdqual.rig.assembly import FRESH, Fill
+from pytest_ssdqual.rig.machine import MachineLost, RigError
 from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.memory import Conditioned, Forgetful, Key, Memory
+from pytest_ssdqual.rig.setup import Setup
 
 T = TypeVar("T")
 
-#: Depth of the writes that condition an array; the deepest of the Intel S3500 RAID paper (seeds A-P5).
-CONDITIONING_DEPTH = 8
-#: Sequential writes of a fill, bytes per second and drive, below which we stop waiting for it.
-SLOWEST_FILL_BYTES_PER_S = 5_000_000
 
+@dataclass(slots=True)
+class Standing:
+    """What is built now, and the state it was brought into."""
 
-class Logbook(Interface):
-    """Where a station writes down what it does; the journal is one."""
-
-    def note(self, kind: str, **facts: object) -> None:
-        """One event, on disk before this returns."""
-        ...
-
-    def keep(self, name: str, data: bytes) -> str:
-        """Raw evidence under ``name``; returns the name it can be found by in the run folder."""
-        ...
-
-
-#: Told what is being done now, and for about how many seconds.
-Progress = Callable[[str, float], None]
+    array: Array
+    fill: Fill
+    #: By class: True random, False sequential.
+    conditioned: dict[bool, SteadyState | None] = field(default_factory=dict)
+    #: Classes that an earlier session conditioned; to be confirmed before anything is measured.
+    inherited: dict[bool, Conditioned] = field(default_factory=dict)
+    #: Something was done to it that no further measurement may build on.
+    spent: bool = False
 
 
 @dataclass(slots=True)
 class Station:
     """See the module; ``close`` it, or the array stays."""
 
-    machine: Machine
-    held: HeldDrives
-    protocol: Protocol
-    logbook: Logbook
-    machine_id: str
-    progress: Progress
-    _array: Array | None = None
-    _conditioned: dict[bool, SteadyState | None] = field(default_factory=dict)
+    setup: Setup
+    memory: Memory = field(default_factory=Forgetful)
+    #: What will be measured on each array: all of it while the array stands.
+    planned: Mapping[Geometry, Sequence[Workload]] = field(default_factory=dict)
+    _standing: Standing | None = None
     _kept: dict[object, object] = field(default_factory=dict)
+    #: Nothing was built yet of what an earlier session left.
+    _untouched: bool = True
+    _using_up: bool = False
 
     def array(self, geometry: Geometry) -> Array:
-        """The array of this geometry, built and filled now if it does not stand already."""
-        if self._array and self._array.geometry == geometry:
-            return self._array
-        return self._once_unless_built(geometry)
+        """The array of this geometry, filled by the protocol; built now if it does not stand already.
+
+        A degraded one is the healthy one with members failed.
+        """
+        return self._stand(geometry, Fill.of(self.setup.protocol)).array
 
     def steady(self, geometry: Geometry, workload: Workload) -> SteadyState | None:
         """Condition the array for this class of workload (random or sequential), once per array.
@@ -76,29 +71,191 @@ class Station:
         None if the protocol has no such step. ``InvalidMeasurement`` if it does not settle in time; that is not
         tried again for the next workload, or hours would be spent on each.
         """
-        array = self.array(geometry)
-        if workload.is_random not in self._conditioned:
-            self._conditioned[workload.is_random] = self._unless_failed(
-                (geometry, workload.is_random), lambda: self._precondition(array, workload)
+        # An array is conditioned with all its members, and degraded then: that is how it happens in the field.
+        standing = self._leading_to(geometry)
+        if standing is None or workload.is_random not in standing.conditioned:
+            standing = self._stand(geometry.healthy, Fill.of(self.setup.protocol))
+        if workload.is_random not in standing.conditioned:
+            condition = partial(self._condition, standing, workload)
+            standing.conditioned[workload.is_random] = self._unless_failed(
+                (geometry.healthy, workload.is_random), condition
             )
-        return self._conditioned[workload.is_random]
+        return standing.conditioned[workload.is_random]
 
     def measure(self, geometry: Geometry, workload: Workload) -> Measured:
         """All repeats of one workload on one array, measured now or before.
 
         Raises ``RigError`` or a child of it, the same again each time it is asked for.
         """
-        return self._once((geometry, workload), lambda: self._measure(geometry, workload))
+
+        def now() -> Measured:
+            self.steady(geometry, workload)
+            array = self.array(geometry)
+            measured = measuring.measure(self.setup, array, workload)
+            adoption.count(self.setup, array, "measured")
+            return measured
+
+        key = Key("measured", geometry, str(workload))
+        return self._once(key, now, Measured, lambda found: found.workload == workload)
+
+    def sweep(self, geometries: Sequence[Geometry], workload: Workload) -> tuple[Measured, ...]:
+        """The workload on every one of these arrays, which are built once for all workloads: see ``_use_up``."""
+        return tuple(self.measure(geometry, workload) for geometry in geometries)
+
+    def saturate(self, geometry: Geometry, workload: Workload) -> Saturation:
+        """Writes from the purged state until settled, or until the protocol's volume or time is used up."""
+
+        def now() -> Saturation:
+            standing = self._purged(geometry, FRESH)
+            standing.spent = True
+            return saturating.saturate(self.setup, standing.array, workload)
+
+        key = Key("saturation", geometry, str(workload))
+        return self._once(key, now, Saturation, lambda found: found.run.workload == workload)
+
+    def loop(self, geometry: Geometry, loop: Loop) -> LoopResult:
+        """All rounds of a loop, from its own purge and fill on."""
+
+        def now() -> LoopResult:
+            standing = self._purged(geometry, Fill(loop.fill_passes, loop.fill_bs))
+            standing.spent = True
+            return looping.run(self.setup, standing.array, loop)
+
+        return self._once(Key("loop", geometry, loop.name), now, LoopResult, lambda found: found.loop == loop)
+
+    def rebuild(self, geometry: Geometry, workload: Workload) -> Rebuild:
+        """Give a degraded array its members back while ``workload`` runs; ``geometry`` is the rebuilding one."""
+
+        def now() -> Rebuild:
+            failed = Geometry(geometry.level, geometry.width, geometry.missing)
+            self.steady(failed, workload)
+            self.array(failed)
+            self._use_up([failed])
+            standing = self._standing
+            if standing is None:
+                raise RigError(f"{failed} is gone")
+            standing.spent = True
+            return rebuilding.rebuild(self.setup, standing.array, workload)
+
+        key = Key("rebuild", geometry, str(workload))
+        return self._once(key, now, Rebuild, lambda found: found.foreground.workload == workload)
 
     def close(self) -> None:
         """Stop the array; the drives stay held."""
-        if self._array:
-            array, self._array = self._array, None
-            self._stop(array)
+        if self._standing:
+            standing, self._standing = self._standing, None
+            assembly.stop(self.setup, standing.array)
+            if not standing.spent:
+                adoption.count(self.setup, standing.array, "closed")
 
-    def _once(self, key: object, work: Callable[[], T]) -> T:
+    def _is(self, geometry: Geometry) -> bool:
+        standing = self._standing
+        return bool(standing and not standing.spent and standing.array.geometry == geometry)
+
+    def _stand(self, geometry: Geometry, fill: Fill) -> Standing:
+        """What stands, if it is this and was filled in this way; else it is built. Failing to build is not repeated."""
+        standing = self._standing
+        if standing and self._is(geometry) and standing.fill == fill:
+            return standing
+        failure = self._kept.get((geometry, fill))
+        if isinstance(failure, RigError):
+            raise RigError(f"{geometry} was not built: {failure}")
+        try:
+            if geometry.missing:
+                return self._degrade(self._stand_for_failing(geometry, fill), geometry)
+            self._use_up(self.planned)
+            self.close()
+            self._standing = self._taken_over(geometry, fill) or Standing(
+                assembly.build(self.setup, geometry, fill), fill
+            )
+            adoption.count(self.setup, self._standing.array, "built")
+        except MachineLost:
+            raise
+        except RigError as error:
+            self._kept[geometry, fill] = error
+            with contextlib.suppress(RigError):
+                self.close()
+            raise
+        return self._standing
+
+    def _purged(self, geometry: Geometry, fill: Fill) -> Standing:
+        """One that is built now, whatever stands or was left: nothing but this was ever written to it."""
+        self._use_up(self.planned)
+        self.close()
+        self._untouched = False
+        return self._stand(geometry, fill)
+
+    def _taken_over(self, geometry: Geometry, fill: Fill) -> Standing | None:
+        """What an earlier session left, if it is this and nothing else was built before."""
+        left, self._untouched = self.memory.inheritance() if self._untouched else None, False
+        if left is None or (left.geometry, Fill(left.passes, left.fill_bs)) != (geometry, fill):
+            return None
+        array = adoption.take_over(self.setup, left)
+        return Standing(array, fill, inherited=dict(left.conditioned)) if array else None
+
+    def _condition(self, standing: Standing, workload: Workload) -> SteadyState | None:
+        inherited = standing.inherited.pop(workload.is_random, None)
+        state = adoption.confirm(self.setup, standing.array, inherited) if inherited else None
+        state = state or measuring.precondition(self.setup, standing.array, workload)
+        adoption.count(self.setup, standing.array, "conditioned")
+        return state
+
+    def _stand_for_failing(self, geometry: Geometry, fill: Fill) -> Standing:
+        """The same array with all members, or with fewer missing ones."""
+        now = self._standing
+        same = now and not now.spent and now.fill == fill and now.array.geometry.healthy == geometry.healthy
+        if now and same and now.array.geometry.missing < geometry.missing:
+            return now
+        return self._stand(geometry.healthy, fill)
+
+    def _degrade(self, standing: Standing, geometry: Geometry) -> Standing:
+        self._use_up([standing.array.geometry])
+        standing.array = degraded.fail(self.setup, standing.array, geometry.missing)
+        return standing
+
+    def _use_up(self, geometries: Iterable[Geometry]) -> None:
+        """Measure what is planned on what stands, as it is or with more members missing, before that is too late.
+
+        So no array is built again for one more workload. What fails is told to the test that asks for it.
+        """
+        if self._using_up:
+            return
+        self._using_up = True
+        try:
+            for geometry in sorted(geometries):
+                for workload in self.planned.get(geometry, ()):
+                    if self._is_ready_for(geometry, workload):
+                        with contextlib.suppress(RigError):
+                            self.measure(geometry, workload)
+        finally:
+            self._using_up = False
+
+    def _is_ready_for(self, geometry: Geometry, workload: Workload) -> bool:
+        """Whether this is not known yet, and can be measured without building anything."""
+        standing = self._leading_to(geometry)
+        if standing is None or self._knows(Key("measured", geometry, str(workload))):
+            return False
+        return not standing.array.geometry.missing or workload.is_random in standing.conditioned
+
+    def _leading_to(self, geometry: Geometry) -> Standing | None:
+        """What stands, if it is this array, or will be when more of its members have failed."""
+        standing = self._standing
+        if standing is None or standing.spent or standing.fill != Fill.of(self.setup.protocol):
+            return None
+        now = standing.array.geometry
+        return standing if now.healthy == geometry.healthy and now.missing <= geometry.missing else None
+
+    def _knows(self, key: Key) -> bool:
+        return key in self._kept or self.memory.has(key)
+
+    def _once(self, key: Key, work: Callable[[], T], kind: type[T], is_this: Callable[[T], bool]) -> T:
+        """What is kept under ``key``, else what is recalled and ``is_this`` (names may have been given anew), else
+        what ``work`` gives.
+        """
         if key not in self._kept:
-            self._kept[key] = self._unless_failed(key, work)
+            recalled = self.memory.recall(key)
+            known = isinstance(recalled, kind) and is_this(recalled)
+            self._kept[key] = recalled if known else self._unless_failed(key, work)
         found = self._kept[key]
         if isinstance(found, RigError):
             raise found.with_traceback(None)
@@ -116,177 +273,3 @@ class Station:
         except RigError as error:
             self._kept[key] = error
             raise
-
-    def _once_unless_built(self, geometry: Geometry) -> Array:
-        """Building is repeated when another array stood in between; failing to build is not."""
-        failure = self._kept.get(geometry)
-        if isinstance(failure, RigError):
-            raise RigError(f"{geometry} was not built: {failure}")
-        try:
-            return self._build(geometry)
-        except MachineLost:
-            raise
-        except RigError as error:
-            self._kept[geometry] = error
-            with contextlib.suppress(RigError):
-                self.close()
-            raise
-
-    def _build(self, geometry: Geometry) -> Array:
-        self.close()
-        members = self.held.drives[: geometry.width]
-        settings = self.protocol.array
-        self.progress(f"{geometry}: purge", 5)
-        self.held.require(members)
-        purged = condition.purge(self.machine, members, best=self.protocol.purge == "format")
-        zeroed = geometry.level in md.REDUNDANT and condition.zero(self.machine, members)
-        uuid = ":".join(secrets.token_hex(4) for _ in range(4))
-        path = members[0].path if geometry.level is Level.DRIVE else md.free_path(self.machine)
-        facts: dict[str, object] = {
-            "uuid": uuid,
-            "device": path,
-            "geometry": str(geometry),
-            "machine_id": self.machine_id,
-            "members": [drive.identity for drive in members],
-        }
-        if geometry.level is Level.DRIVE:
-            array = Array(geometry, path, tuple(members), "", members[0].size_bytes, "none needed")
-        else:
-            # Written down first: if we die inside mdadm, the next start knows the array for ours.
-            self.logbook.note("array_planned", **facts)
-            array = self._create(geometry, members, path, uuid, zeroed=zeroed)
-        self._array, self._conditioned = array, {}
-        self.logbook.note(
-            "array_created",
-            **facts,
-            purge=purged,
-            consistency=array.consistency,
-            size_bytes=array.size_bytes,
-            settings=asdict(settings),
-        )
-        self._fill(array)
-        return array
-
-    def _create(self, geometry: Geometry, members: Sequence[Drive], path: str, uuid: str, *, zeroed: bool) -> Array:
-        self.progress(f"{geometry}: create", 5)
-        try:
-            return md.create(self.machine, geometry, members, self.protocol.array, path=path, uuid=uuid, zeroed=zeroed)
-        except BaseException:
-            with contextlib.suppress(RigError):
-                self._take_down(path, members, uuid)
-            raise
-
-    def _stop(self, array: Array) -> None:
-        if array.geometry.level is not Level.DRIVE:
-            self._take_down(array.path, array.members, array.uuid)
-
-    def _take_down(self, path: str, members: Sequence[Drive], uuid: str) -> None:
-        left = md.stop(self.machine, path, [drive.path for drive in members], uuid)
-        # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
-        self.logbook.note("array_left" if left else "array_stopped", uuid=uuid, not_erased=left)
-
-    def _fill(self, array: Array) -> None:
-        passes = self.protocol.fill_passes
-        if not passes:
-            return
-        self.held.require_lease()
-        target = jobfile.Target(array.path, array.size_bytes)
-        job = jobfile.fill(target, passes, self.protocol.fill_bs, jobs=array.geometry.width)
-        seconds = passes * array.size_bytes / SLOWEST_FILL_BYTES_PER_S
-        self.progress(f"{array.geometry}: fill", 0)
-        finished = process.run(self.machine, job, seconds)
-        raw = self.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
-        verify.accept(finished.output, finished.completed.status, finished.completed.errors, job.expectation)
-        self.logbook.note("filled", geometry=str(array.geometry), passes=passes, raw=raw)
-
-    def _precondition(self, array: Array, workload: Workload) -> SteadyState | None:
-        rule, step_s, spent_s = self.protocol.steady, self.protocol.precondition_s, 0.0
-        if not step_s:
-            return None
-        writes = Workload("randwrite" if workload.is_random else "write", workload.bs, CONDITIONING_DEPTH)
-        rates: list[float] = []
-        raws: list[str] = []
-        while True:
-            self.progress(f"{array.geometry}: precondition with {writes}", step_s)
-            run = self._run(array, writes, "precondition", ramp_s=0.0, window_s=step_s)
-            rates += run.round_iops()
-            raws.append(run.raw)
-            spent_s += step_s
-            if len(rates) < rule.window:
-                continue  # steps shorter than the window: the rule needs one whole window, whatever the limit
-            reached = steady.judge(rates[-rule.window :], rule)
-            if reached.reached or spent_s >= self.protocol.precondition_limit_s:
-                break
-        self.logbook.note(
-            "conditioned",
-            geometry=str(array.geometry),
-            workload=str(writes),
-            seconds=spent_s,
-            round_iops=rates,
-            steady=asdict(reached),
-            raw=raws,
-        )
-        if not reached.reached:
-            raise InvalidMeasurement(
-                f"{array.geometry} did not settle within {spent_s:g} s of {writes}: {reached.describe()}"
-            )
-        return reached
-
-    def _measure(self, geometry: Geometry, workload: Workload) -> Measured:
-        self.steady(geometry, workload)
-        array = self.array(geometry)
-        measured = Measured(tuple(self._settled_run(array, workload) for _ in range(self.protocol.repeats)))
-        self.logbook.note(
-            "measured",
-            geometry=str(geometry),
-            workload=str(workload),
-            protocol=self.protocol.name,
-            acceptance=self.protocol.acceptance,
-            **measured.summary(),
-        )
-        return measured
-
-    def _settled_run(self, array: Array, workload: Workload) -> Run:
-        """One valid run with a steady window; what was wrong with the last attempt otherwise."""
-        protocol, trouble = self.protocol, ""
-        for _ in range(protocol.attempts):
-            self.progress(f"{array.geometry}: {workload}", protocol.ramp_s + protocol.window_s)
-            run = self._run(array, workload, "run", ramp_s=protocol.ramp_s, window_s=protocol.window_s)
-            objections = validity.objections(run)
-            now = steady.judge(run.round_iops(), protocol.steady)
-            self.logbook.note(
-                "steady",
-                geometry=str(array.geometry),
-                workload=str(workload),
-                raw=run.raw,
-                objections=objections,
-                **asdict(now),
-            )
-            if now.reached and not objections:
-                return run.condensed()
-            trouble = f"is not valid: {'; '.join(objections)}" if objections else f"is {now.describe()}"
-        times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
-        raise InvalidMeasurement(f"{workload} on {array.geometry} {trouble} (after {times})")
-
-    def _run(self, array: Array, workload: Workload, kind: str, *, ramp_s: float, window_s: float) -> Run:
-        """One fio process between two looks at the array's health."""
-        self.held.require_lease()
-        md.require_healthy(self.machine, array)
-        target = jobfile.Target(array.path, array.size_bytes)
-        # Two hours of conditioning need no histogram of every second; some points a round do.
-        every_s = 1 if kind == "run" else max(1, int(self.protocol.round_s / 12))
-        job = jobfile.measurement(workload, array.geometry, target, ramp_s + window_s, every_s)
-        finished = process.run(self.machine, job, ramp_s + window_s)
-        raw = self.logbook.keep(f"{array.geometry}-{workload}-{kind}.json.gz", finished.packed)
-        md.require_healthy(self.machine, array)
-        result = verify.accept(finished.output, finished.completed.status, finished.completed.errors, job.expectation)
-        return Run(
-            workload=workload,
-            geometry=array.geometry,
-            members=tuple(drive.identity for drive in array.members),
-            intervals=result.intervals,
-            ramp_s=ramp_s,
-            window_s=window_s,
-            rounds=self.protocol.steady.window if kind == "run" else max(1, round(window_s / self.protocol.round_s)),
-            raw=raw,
-        )

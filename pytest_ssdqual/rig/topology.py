@@ -71,6 +71,9 @@ class Node:
     physical_block_bytes: int = 512
     rotational: bool = False
     transport: str | None = None
+    #: I/Os that the drive itself queues (SATA, SAS); None where the host knows no such limit. NVMe has none worth the
+    #: name: up to 65,535 in each of a queue per CPU.
+    queue_limit: int | None = None
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -155,6 +158,8 @@ class Drive:
     rotational: bool
     transport: str | None
     read_only: bool = field(default=False)
+    #: As ``Node``'s.
+    queue_limit: int | None = None
 
     @property
     def identity(self) -> str:
@@ -192,6 +197,7 @@ class Drive:
             rotational=bool(plain["rotational"]),
             transport=_text_or_none(plain, "transport"),
             read_only=bool(plain["read_only"]),
+            queue_limit=None if plain["queue_limit"] is None else _whole_number(plain, "queue_limit"),
         )
 
 

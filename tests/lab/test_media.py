@@ -43,16 +43,24 @@ def test_a_drive_is_a_file_behind_its_own_limit_in_its_own_port() -> None:
     (_, second) = shelf(2, iops=150)
     assert drive_argv(1, second, Path("/lab")) == [
         "-blockdev",
-        "driver=file,node-name=file1,filename=/lab/SSDQ0002.raw,cache.no-flush=on,discard=unmap",
+        "driver=file,node-name=media1,filename=/lab/SSDQ0002.raw,cache.no-flush=on,discard=unmap",
         "-object",
         "throttle-group,id=limit1,x-iops-total=150",
         "-blockdev",
-        "driver=throttle,node-name=drive1,file=file1,throttle-group=limit1,discard=unmap,detect-zeroes=unmap",
+        "driver=throttle,node-name=drive1,file=media1,throttle-group=limit1,discard=unmap,detect-zeroes=unmap",
         "-device",
         "pcie-root-port,id=port1,chassis=2,slot=2,io-reserve=0",
         "-device",
         "driver=nvme,id=nvme1,bus=port1,drive=drive1,serial=SSDQ0002",
     ]
+
+
+def test_a_drive_with_a_latency_has_no_file_and_reads_as_zeros_behind_the_same_limit() -> None:
+    (drive,) = shelf(1, iops=297, latency_ns=64_000_000)
+    (at_once,) = shelf(1, iops=297)
+    argv = drive_argv(0, drive, Path("/lab"))
+    assert argv[1] == "driver=null-co,node-name=media0,size=268435456,latency-ns=64000000,read-zeroes=on"
+    assert argv[2:] == drive_argv(0, at_once, Path("/lab"))[2:]
 
 
 def test_a_comma_in_a_path_does_not_end_the_option() -> None:
@@ -78,3 +86,8 @@ def test_backing_files_are_sparse_and_never_reused(tmp_path: Path) -> None:
         assert facts.st_blocks == 0
     with pytest.raises(FileExistsError):
         create_backing_files(tmp_path, drives)
+
+
+def test_drives_that_keep_no_data_have_no_backing_file(tmp_path: Path) -> None:
+    create_backing_files(tmp_path, shelf(2, latency_ns=1000))
+    assert not list(tmp_path.iterdir())

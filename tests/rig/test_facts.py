@@ -7,7 +7,7 @@ import pytest
 from simulated_disks import Device, World
 
 from pytest_ssdqual.rig.facts import topology_of
-from pytest_ssdqual.rig.topology import Topology, Use, UseKind
+from pytest_ssdqual.rig.topology import Drive, Topology, Use, UseKind
 
 SECTIONS = ("sysfs", "mounts", "swaps", "mdstat", "btrfs", "zfs", "writers", "numbers", "exclusive", "signatures")
 
@@ -174,3 +174,12 @@ def test_layers_are_walked_to_both_ends_and_cycles_end() -> None:
     assert topology.whole_disks("sdb") == ("sdb",)
     looped = one(listed(disk("sda"), disk("sdb", "8:16")), facts(sysfs="holder sda sdb\nholder sdb sda"))
     assert looped.below("sda") == ("sdb",)
+
+
+@pytest.mark.parametrize(
+    ("line", "limit"), [("depth sda 32", 32), ("depth sda ", None), ("depth sda none", None), ("", None)]
+)
+def test_how_many_ios_a_drive_queues_where_the_host_knows(line: str, limit: int | None) -> None:
+    topology = one(listed(disk()), facts(sysfs=line))
+    assert topology.nodes["sda"].queue_limit == topology.drive("sda").queue_limit == limit
+    assert Drive.from_json(topology.drive("sda").to_json()) == topology.drive("sda")

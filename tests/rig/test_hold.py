@@ -64,9 +64,13 @@ def disks() -> list[Device]:
     return [Device(f"sd{letter}", "disk", f"8:{16 * n}", serial=f"S{n}") for n, letter in enumerate("bcd", 1)]
 
 
+#: An array that lost a member when nobody looked.
+LOOK = "/sys/block/md100/md/array_state:clean\n/sys/block/md100/md/degraded:1\n"
+
+
 def machine_of(world: World) -> ScriptedMachine:
     """A machine that shows the world as it is when it is asked."""
-    here = ScriptedMachine().on("lsblk", answer=lambda argv: world.lsblk())
+    here = ScriptedMachine().on("lsblk", answer=lambda argv: world.lsblk()).on("grep", answer=LOOK)
     return here.on("sh", "-c", blockdev.FACTS, answer=lambda argv: world.facts(*argv[6:]))
 
 
@@ -152,7 +156,8 @@ def test_what_we_left_is_stopped_under_a_lease_and_written_down(leases: Leases) 
     told, noted = cleared(world)
     assert told == ("/dev/md100 of /dev/sdb, /dev/sdc, /dev/sdd",)
     assert leases.events == ["take S1 S2 S3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
-    assert noted == [("array_stopped", {"uuid": UUID, "leftover": True, "not_erased": ()})]
+    facts = {"uuid": UUID, "leftover": True, "not_erased": (), "objections": ("degraded by 1 member",)}
+    assert noted == [("array_stopped", facts)]
 
 
 def test_what_others_made_is_left_alone(leases: Leases) -> None:

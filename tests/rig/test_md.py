@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from strategies import geometries
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings
 from pytest_ssdqual.rig import md
+from pytest_ssdqual.rig.fio.jobfile import Target
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import (
     Array,
@@ -202,6 +204,35 @@ def test_only_a_healthy_array_is_measured(machine: ScriptedMachine) -> None:
         require_healthy(machine, array)
 
 
+@pytest.mark.parametrize(
+    ("degraded", "action", "why"),
+    [
+        (0, "idle", "degraded by 0 members instead of 1"),
+        (2, "idle", "degraded by 2 members instead of 1"),
+        (1, "recover", "recover is running"),
+    ],
+)
+def test_of_a_degraded_geometry_just_so_many_members_are_missing(
+    machine: ScriptedMachine, degraded: int, action: str, why: str
+) -> None:
+    array = replace(built(machine), geometry=Geometry.parse("raid5x3-1failed"))
+    machine.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=1))
+    require_healthy(machine, array)
+    machine.on("grep", answer=said(array_state="clean", sync_action=action, degraded=degraded))
+    with pytest.raises(InvalidMeasurement, match=f"^raid5x3-1failed cannot be measured: {why}$"):
+        require_healthy(machine, array)
+
+
+def test_a_reserved_end_is_not_fios(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    assert array.targets == (Target("/dev/md100", array.size_bytes),)
+    assert replace(array, reserved_bytes=1 << 20).targets == (
+        Target("/dev/md100", array.size_bytes - (1 << 20), is_part=True),
+    )
+    apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
+    assert apart.targets == tuple(Target(f"/dev/nvme{number}n1", 256 << 20) for number in range(3))
+
+
 def test_a_bare_drive_has_no_md_to_ask() -> None:
     require_healthy(ScriptedMachine(), Array(Geometry(Level.DRIVE, 1), "/dev/sdb", (), "", 1, "none needed"))
 
@@ -284,3 +315,47 @@ def test_mdadms_refusal_is_an_error_of_the_rig(machine: ScriptedMachine) -> None
     refusal = completed(["mdadm"], status=2, stderr="mdadm: /dev/nvme0n1 is busy - skipping\n")
     with pytest.raises(CommandFailed, match="is busy"):
         built(machine.on("mdadm", "--create", answer=refusal))
+
+
+def test_members_data_can_begin_where_they_did() -> None:
+    raid0 = Geometry(Level.RAID0, 2)
+    argv = create_argv(
+        raid0, "/dev/md100", ["/dev/sdb", "/dev/sdc"], ArraySettings(), UUID, assume_clean=True,
+        data_offset_bytes=128 << 20,
+    )  # fmt: skip
+    assert argv[-3:] == ["--data-offset=131072K", "/dev/sdb", "/dev/sdc"]
+    assert not [word for word in argv_of(raid0) if word.startswith("--data-offset")]
+
+
+@pytest.mark.parametrize(
+    ("said", "offset"),
+    [("2048\n2048\n2048\n", 1 << 20), ("2048\n4096\n2048\n", None), ("", None), ("2047\n", None), ("none\n", None)],
+)
+def test_where_the_data_begin_is_asked_of_the_kernel(machine: ScriptedMachine, said: str, offset: int | None) -> None:
+    array = built(machine)
+    machine.on("sh", "-c", md.OFFSETS, answer=said)
+    assert md.data_offset(machine, array) == offset
+    assert md.data_offset(machine, replace(array, geometry=Geometry(Level.DRIVE, 3))) == 0
+
+
+def test_the_offsets_of_all_members_are_found(tmp_path: Path) -> None:
+    """The script itself, on a directory like that of sysfs."""
+    for name, sectors in {"dev-sdb": 2048, "dev-nvme0n1": 4096}.items():
+        folder = tmp_path / "md100/md" / name
+        folder.mkdir(parents=True)
+        (folder / "offset").write_text(f"{sectors}\n")
+    script = md.OFFSETS.replace("/sys/block/", f"{tmp_path}/")
+    assert script != md.OFFSETS
+    said = subprocess.run(["sh", "-c", script, "offsets", "md100"], capture_output=True, text=True, check=True).stdout
+    assert sorted(said.split()) == ["2048", "4096"]
+
+
+def test_the_last_look_at_an_array_finds_fault_but_never_fails(machine: ScriptedMachine) -> None:
+    machine.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=0))
+    assert md.last_look(machine, "/dev/md100") == ()
+    machine.on("grep", answer=said(array_state="clean", sync_action="recover", degraded=1))
+    assert md.last_look(machine, "/dev/md100") == ("degraded by 1 member", "recover is running")
+    machine.on("grep", answer="")
+    assert md.last_look(machine, "/dev/md100") == ("it is gone",)
+    machine.on("grep", answer=RigError("no answer"))
+    assert md.last_look(machine, "/dev/md100") == ("it could not be looked at: no answer",)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -10,15 +10,19 @@ import strategies
 from scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.loop import Loop, LoopResult, Tracked
+from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.protocol import ArraySettings, Protocol
+from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import condition, md
+from pytest_ssdqual.rig import adoption, condition, degraded, looping, md, purge, rebuilding, saturating
 from pytest_ssdqual.rig.fio import process, verify
 from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.lease import LeaseLost
 from pytest_ssdqual.rig.machine import DriveRefused, InvalidMeasurement, Machine, MachineLost, RigError
 from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.station import Station
 from pytest_ssdqual.rig.topology import Drive
 
@@ -67,8 +71,15 @@ class Rig:
             raise LeaseLost("the lease was lost")
 
     def note(self, kind: str, **facts: object) -> None:
-        self.did.append(kind)
+        if kind not in ("purging", "measuring", "ran"):
+            self.did.append(kind)
         self.notes.append((kind, facts))
+
+    @property
+    def running(self) -> tuple[str, Workload]:
+        """Array and workload of the fio process that was started last."""
+        facts = next(facts for kind, facts in reversed(self.notes) if kind == "measuring")
+        return str(facts["geometry"]), Workload.from_record(facts["asked"])  # type: ignore[arg-type]
 
     def keep(self, name: str, data: bytes) -> str:
         return name
@@ -84,9 +95,9 @@ class Rig:
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig()
 
-    def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, str]:
+    def purged(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, object]:
         rig.did.append(f"purge {len(drives)}")
-        return {one.identity: "discard" for one in drives}
+        return {one.identity: {"method": "discard", "passed_over": []} for one in drives}
 
     def create(
         machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
@@ -102,42 +113,48 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
             raise rig.sick
 
     def run(machine: Machine, job: Job, seconds: float) -> Finished:
-        if job.expectation.seconds is None:
+        if job.expectation.written_bytes is not None:
             rig.did.append("fill")
             return Finished(completed(["fio"]), gzip.compress(b"[]"))
-        name = next(word for word in job.options if word.startswith("--name=")).removeprefix("--name=")
-        rig.did.append(f"fio {name}")
-        numbers = rig.next_series()
-        return Finished(completed(["fio", name]), gzip.compress(repr(numbers).encode()))
+        rig.did.append(f"fio {rig.running[1]}")
+        return Finished(completed(["fio"]), gzip.compress(repr(rig.next_series()).encode()))
 
     def accept(output: bytes, status: int, stderr: str, expectation: object) -> object:
         numbers = [int(word) for word in output.decode().strip("[]").split(",") if word]
-        asked = next(text for text in reversed(rig.did) if text.startswith("fio ") or text == "fill")
-        if asked == "fill":
+        if not numbers:
             return SimpleNamespace(intervals=())
-        workload = next(one for one in (READ, WRITE, STREAM) if str(one) == asked.removeprefix("fio "))
-        geometry = next(text for text in reversed(rig.did) if text.startswith(("create ", "drive")))
-        return strategies.run(numbers, geometry=geometry.removeprefix("create "), workload=workload)
-
-    monkeypatch.setattr(condition, "purge", purge)
-    monkeypatch.setattr(condition, "zero", lambda machine, drives: True)
+        geometry, workload = rig.running
+        alone = strategies.run(numbers, workload=workload).intervals
+        whole = strategies.run(numbers, geometry=geometry, workload=workload).intervals
+        return SimpleNamespace(intervals=whole, seconds=len(numbers), parts=(alone,) if "drive" in geometry else ())
 
     def stop(machine: object, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
         rig.did.append(f"stop {path} of {len(members)}")
         return rig.pulled
 
+    def fail(setup: Setup, array: Array, missing: int) -> Array:
+        rig.did.append(f"fail {missing}")
+        return replace(array, geometry=Geometry(array.geometry.level, array.geometry.width, missing))
+
+    monkeypatch.setattr(purge, "purge", purged)
+    monkeypatch.setattr(condition, "zero", lambda machine, drives: True)
+    monkeypatch.setattr(adoption, "count", lambda setup, array, moment: None)
     monkeypatch.setattr(md, "create", create)
     monkeypatch.setattr(md, "require_healthy", healthy)
+    monkeypatch.setattr(md, "last_look", lambda machine, path: ())
     monkeypatch.setattr(md, "free_path", lambda machine: "/dev/md100")
+    monkeypatch.setattr(md, "data_offset", lambda machine, array: 1 << 20)
     monkeypatch.setattr(md, "stop", stop)
+    monkeypatch.setattr(degraded, "fail", fail)
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(verify, "accept", accept)
     return rig
 
 
-def station(rig: Rig, **changes: object) -> Station:
+def station(rig: Rig, planned: Mapping[Geometry, Sequence[Workload]] | None = None, **changes: object) -> Station:
     protocol = replace(PROTOCOL, **changes)  # type: ignore[arg-type]
-    return Station(ScriptedMachine(), rig, protocol, rig, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+    setup = Setup(ScriptedMachine(), rig, protocol, rig, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+    return Station(setup, planned=planned or {})
 
 
 def count(rig: Rig, what: str) -> int:
@@ -195,7 +212,6 @@ def test_a_planned_array_is_written_down_with_the_uuid_it_will_have(rig: Rig) ->
 
 def test_a_bare_drive_is_an_array_without_md(rig: Rig) -> None:
     here = station(rig, fill_passes=0, precondition_s=0)
-    rig.did.append("drivex1")
     assert here.array(Geometry(Level.DRIVE, 1)).path == "/dev/nvme0n1"
     here.measure(Geometry(Level.DRIVE, 1), READ)
     here.close()
@@ -354,3 +370,103 @@ def test_an_interrupt_leaves_the_array_to_be_closed(rig: Rig, monkeypatch: pytes
         here.array(RAID5X3)
     here.close()
     assert rig.did[-2:] == ["stop /dev/md100 of 3", "array_stopped"]
+
+
+def built(rig: Rig) -> list[str]:
+    """What was built and what was failed, in order."""
+    return [one for one in rig.did if one.startswith(("create", "fail"))]
+
+
+def test_a_degraded_array_is_conditioned_with_all_its_members_and_then_loses_them(rig: Rig) -> None:
+    here = station(rig)
+    here.measure(Geometry.parse("raid6x4-1failed"), READ)
+    assert [one for one in rig.did if one.startswith(("create", "fill", "fio", "fail"))] == [
+        "create raid6x4", "fill", "filled", f"fio {WRITE}", "fail 1", f"fio {READ}"
+    ]  # fmt: skip
+    here.measure(Geometry.parse("raid6x4-2failed"), READ)
+    assert built(rig) == ["create raid6x4", "fail 1", "fail 2"]
+    assert count(rig, "conditioned") == 1
+    here.measure(Geometry.parse("raid6x4"), WRITE)  # members do not come back
+    assert built(rig)[3:] == ["create raid6x4"]
+    assert count(rig, "conditioned") == 2
+
+
+def test_a_class_that_the_array_was_not_conditioned_for_needs_it_whole(rig: Rig) -> None:
+    here = station(rig)
+    here.measure(Geometry.parse("raid5x3-1failed"), READ)
+    here.measure(Geometry.parse("raid5x3-1failed"), STREAM)
+    assert built(rig) == ["create raid5x3", "fail 1"] * 2
+
+
+def test_a_rebuild_ends_the_use_of_an_array(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
+        rig.did.append(f"rebuild {array.geometry}")
+        foreground = Measured((strategies.run(STEADY, geometry="raid5x3-1rebuilding", workload=workload),))
+        return Rebuild(Geometry.parse("raid5x3-1rebuilding"), 60, 1 << 28, foreground, 0)
+
+    monkeypatch.setattr(rebuilding, "rebuild", rebuild)
+    here, rebuilt = station(rig), Geometry.parse("raid5x3-1rebuilding")
+    assert here.rebuild(rebuilt, READ) is here.rebuild(rebuilt, READ)
+    assert built(rig) == ["create raid5x3", "fail 1"]
+    here.measure(Geometry.parse("raid5x3-1failed"), READ)
+    assert built(rig) == ["create raid5x3", "fail 1"] * 2
+    assert count(rig, "rebuild") == 1
+
+
+def test_a_loop_has_its_own_purge_and_fill(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop("loop", (WRITE,), (Tracked(WRITE, "steady_iops"),), fill_bs="1m", fill_passes=2)
+    monkeypatch.setattr(looping, "run", lambda setup, array, loop: LoopResult(array.geometry, loop, ()))
+    here = station(rig)
+    here.measure(RAID5X3, READ)
+    assert here.loop(RAID5X3, loop) is here.loop(RAID5X3, loop)
+    here.measure(RAID5X3, WRITE)
+    assert count(rig, "purge") == 3
+    fills = [(facts["passes"], facts["bs"]) for kind, facts in rig.notes if kind == "filled"]
+    assert fills == [(1, "128k"), (2, "1m"), (1, "128k")]
+
+
+def test_a_saturation_begins_with_the_purge(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saturating, "saturate", lambda setup, array, workload: rig.did.append("saturate"))
+    here = station(rig)
+    here.array(RAID5X3)
+    rig.did.clear()
+    here.saturate(RAID5X3, WRITE)
+    assert [one for one in rig.did if one in ("purge 3", "fill", "saturate")] == ["purge 3", "saturate"]
+
+
+def test_all_that_is_planned_is_measured_before_an_array_is_taken_down(rig: Rig) -> None:
+    failed = Geometry.parse("raid5x3-1failed")
+    here = station(rig, {RAID5X3: [WRITE, READ], failed: [READ], RAID5X4: [WRITE]})
+    here.sweep([RAID5X3, RAID5X4], WRITE)
+    assert built(rig) == ["create raid5x3", "fail 1", "create raid5x4"]
+    measured = [(facts["geometry"], facts["workload"]) for kind, facts in rig.notes if kind == "measured"]
+    assert measured == [
+        ("raid5x3", str(WRITE)), ("raid5x3", str(READ)), ("raid5x3-1failed", str(READ)), ("raid5x4", str(WRITE)),
+    ]  # fmt: skip
+    here.measure(failed, READ)
+    here.measure(RAID5X3, READ)
+    assert count(rig, "create") == 2
+
+
+def test_all_that_is_planned_is_measured_before_a_member_is_lost(rig: Rig) -> None:
+    here = station(rig, {RAID5X3: [WRITE]})
+    here.measure(Geometry.parse("raid5x3-1failed"), READ)
+    here.measure(RAID5X3, WRITE)
+    assert built(rig) == ["create raid5x3", "fail 1"]
+
+
+def test_what_cannot_be_measured_any_more_is_not_a_reason_to_build(rig: Rig) -> None:
+    failed = Geometry.parse("raid5x3-1failed")
+    here = station(rig, {failed: [READ, STREAM]})
+    here.measure(failed, READ)
+    here.array(RAID5X4)
+    assert built(rig) == ["create raid5x3", "fail 1", "create raid5x4"]
+
+
+def test_what_fails_in_passing_is_told_to_the_test_that_asks_for_it(rig: Rig) -> None:
+    rig.series = [STEADY, RigError("fio refused"), STEADY]
+    here = station(rig, {RAID5X3: [WRITE, READ]}, precondition_s=0)
+    here.sweep([RAID5X3, RAID5X4], WRITE)
+    with pytest.raises(RigError, match=r"^fio refused$"):
+        here.measure(RAID5X3, READ)
+    assert count(rig, "create") == 2

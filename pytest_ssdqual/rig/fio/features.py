@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig.fio.jobfile import Job, Target, fill, measurement
+from pytest_ssdqual.rig.fio.pattern import read_back, write_pattern
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, Machine, RigError
 
 UNKNOWN_OPTION = re.compile(r"unrecognized option '--([^'=]+)|Bad option <([^>=]+)")
@@ -46,11 +46,14 @@ def probe(machine: Machine) -> FioFacts:
 
 
 def _specimens() -> Iterator[Job]:
-    """Jobs that have every option between them. ``--parse-only`` opens no file; the target is one nobody could hurt."""
-    target = Target("/dev/null", 1 << 30)
-    yield measurement(Workload("randrw", "4k", 1, 70), Geometry(Level.DRIVE, 1), target, 1)
-    yield measurement(Workload("write", "128k", 1), Geometry(Level.RAID0, 2), target, 1)
+    """Jobs that have every option between them. ``--parse-only`` opens no file; nobody could hurt its targets."""
+    target, other = Target("/dev/null", 1 << 30), Target("/dev/zero", 1 << 30)
+    yield measurement(Workload("randrw", "1k/50:4k/50", 1, 70, 50, "512", name="mix"), [target], 1, 1)
+    yield measurement(Workload("write", "128k", 1), [target], 2, 1)
+    yield measurement(Workload("randread+randwrite", "4k", 1), [target, other], 2, 1, volume_bytes=1 << 20)
     yield fill(target, 1)
+    yield write_pattern(target, 0, 1 << 20, seed=0)
+    yield read_back(target, 0, 1 << 20, seed=0)
 
 
 def _objection(parsed: Completed) -> str:

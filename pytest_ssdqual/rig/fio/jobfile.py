@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig.fio import load
+from pytest_ssdqual.rig.fio.share import split
 
 #: Paths given to fio. ``:`` separates file names there, ``\\`` escapes, ``$`` and ``%`` are expanded in places,
 #: and what does not begin with ``/`` may be read as an option or as an engine's own address.
@@ -22,9 +23,6 @@ SAFE_PATH = re.compile(r"/[A-Za-z0-9._+@=,~/-]*[A-Za-z0-9_]", re.ASCII)
 #: fio's default list ends at p99.99; the bins hold everything, this list is for people who read the raw file.
 PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
 
-#: Shares of a target begin at multiples of this, so that no member's erase block or stripe is split for nothing.
-SHARE_ALIGNMENT_BYTES = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -32,6 +30,8 @@ class Target:
 
     path: str
     size_bytes: int
+    #: The device goes on behind ``size_bytes``, and there nothing may be touched.
+    is_part: bool = False
 
     def __post_init__(self) -> None:
         checked_path(self.path)
@@ -41,17 +41,22 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a valid result of a ``Job`` contains.
-
-    ``seconds`` and ``block_bytes`` are those of a measurement, which ends by time and has one transfer size;
-    ``written_bytes`` is the total of a fill, which ends when it is done.
-    """
+    """What a valid result of a ``Job`` contains; None: nothing is known of it."""
 
     reads: bool
     writes: bool
+    #: A measurement ends by time, or before that when it has written ``volume_bytes``, more or less.
     seconds: float | None = None
+    #: The one transfer size; of a mix there are a smallest and a largest instead.
     block_bytes: int | None = None
+    #: Total of a job that ends when it is done.
     written_bytes: int | None = None
+    read_bytes: int | None = None
+    smallest_bytes: int | None = None
+    largest_bytes: int | None = None
+    volume_bytes: int | None = None
+    #: Drives side by side, each of which has to do its part; none of one target.
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,38 +80,60 @@ class Job:
 
 
 def measurement(
-    workload: Workload, geometry: Geometry, target: Target, seconds: float, status_interval_s: int = 1
+    workload: Workload,
+    targets: Sequence[Target],
+    width: int,
+    seconds: float,
+    status_interval_s: int = 1,
+    *,
+    volume_bytes: int | None = None,
 ) -> Job:
-    """``workload`` on an array (or a drive) of ``geometry`` for ``seconds``, ramp included.
+    """``workload`` for ``seconds``, ramp included; see ``load`` for what the jobs then do.
 
-    One fio job per member, each with the workload's queue depth, so the array sees depth × members (Intel S3500
-    RAID paper; one job cannot saturate many SSDs, fio#694). Random addresses cover the whole target, without
-    fio's map of visited blocks: with the map each pass is a permutation and write amplification halves.
-    Sequential jobs get a share of the target each, or the same range would be transferred ``members`` times.
-    ``ValueError`` if the target is too small for that, or for a time below one second.
+    One target is an array (or a drive) of ``width`` members, driven by ``workload.jobs(width)`` jobs: one job cannot
+    saturate many SSDs (fio#694). Several targets are drives side by side in one process, so that all start and end
+    together: each is driven by ``workload.jobs(1)`` jobs, reported as a group of its own, ``drive-0`` first. A drive
+    that fails ends all at once; one that is missing from the start does not, it is found out at the end.
+
+    With ``volume_bytes`` the process ends before its time when that much was written to all targets together. It is
+    shared out among the jobs, and the first that has written its share ends all of them, or the load would fade out
+    at the end; so a few per cent may be missing, and of drives side by side the fastest sets the end.
+
+    ``ValueError`` if a target is too small, for sizes fio cannot do, or for a time below one second.
     """
     if seconds < 1 or status_interval_s < 1:
         raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
-    jobs = geometry.width
-    reads, writes = workload.read_fraction > 0, workload.read_fraction < 1
-    options = (
-        *_reporting(status_interval_s),
-        f"--name={workload}",
-        *_engine(target),
-        f"--rw={workload.rw}",
-        *(() if workload.read_percent is None else (f"--rwmixread={workload.read_percent}",)),
-        f"--bs={workload.block_bytes}",
-        f"--iodepth={workload.qd_per_drive}",
-        f"--numjobs={jobs}",
-        *(_uniform_random() if workload.is_random else _shares(target, jobs, workload.block_bytes)),
-        "--time_based=1",
-        f"--runtime={round(seconds * 1000)}ms",
+    _require_distinct(targets)
+    jobs = workload.jobs(width if len(targets) == 1 else 1)
+    ending = load.Ending(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs))
+    sections = [
+        load.streams(workload, each.path, each.size_bytes, jobs, ending, is_part=each.is_part) for each in targets
+    ]
+    if len(targets) == 1 and not workload.has_streams:
+        ((_, only),) = sections[0]
+        options = (*reporting(status_interval_s), f"--name={workload}", *_file(targets[0]), *engine(), *only)
+    else:
+        options = (*reporting(status_interval_s), "--name=global", *engine(), *_exit(targets))
+        for number, (target, streams) in enumerate(zip(targets, sections, strict=True)):
+            for first, (name, stream) in enumerate(streams):
+                options += (*_section(targets, number, name, new_group=not first), *_file(target), *stream)
+    smallest, largest = workload.smallest_bytes, workload.largest_bytes
+    single = smallest == largest
+    expectation = Expectation(
+        reads=workload.reads,
+        writes=workload.writes,
+        seconds=seconds,
+        block_bytes=smallest if single else None,
+        smallest_bytes=None if single else smallest,
+        largest_bytes=None if single else largest,
+        volume_bytes=volume_bytes,
+        paths=_side_by_side(targets),
     )
-    return Job(options, Expectation(reads, writes, seconds, workload.block_bytes))
+    return Job(options, expectation)
 
 
 def fill(
-    target: Target,
+    targets: Target | Sequence[Target],
     passes: int,
     bs: str = "128k",
     *,
@@ -114,61 +141,33 @@ def fill(
     iodepth: int = 32,
     status_interval_s: int = 10,
 ) -> Job:
-    """Write every byte of the target exactly ``passes`` times: sequential, random (incompressible) data.
+    """Write every byte of the targets exactly ``passes`` times: sequential, random (incompressible) data.
 
-    ``jobs`` streams have a share each; making incompressible data costs a core per few GB/s, so a fast array
-    needs about one per member. A target that is no multiple of ``bs`` gets a last, smaller write of its own,
-    because fio leaves such a tail unwritten. ``ValueError`` for a count below one.
+    ``jobs`` streams per target have a share each; making incompressible data costs a core per few GB/s, so a fast
+    array needs about one per member. A target that is no multiple of ``bs`` gets a last, smaller write of its own,
+    because fio leaves such a tail unwritten. Several targets are filled side by side, each in a group of its own.
+    ``ValueError`` for a count below one.
     """
+    targets = [targets] if isinstance(targets, Target) else targets
+    _require_distinct(targets)
     if min(passes, jobs, iodepth, status_interval_s) < 1:
         raise ValueError("passes, jobs, iodepth and status_interval_s must be at least 1")
-    options = [
-        *_reporting(status_interval_s),
-        "--name=global",
-        *_engine(target),
-        "--rw=write",
-        f"--iodepth={iodepth}",
-        f"--loops={passes}",
-    ]
-    for number, part in enumerate(split(target.size_bytes, jobs, parse_size(bs))):
-        options += [
-            f"--name=fill-{number}",
-            f"--offset={part.offset_bytes}",
-            f"--size={part.size_bytes}",
-            f"--bs={part.block_bytes}",
-        ]
-    return Job(tuple(options), Expectation(reads=False, writes=True, written_bytes=passes * target.size_bytes))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A range of a target, written with one transfer size that divides it."""
-
-    offset_bytes: int
-    size_bytes: int
-    block_bytes: int
-
-
-def split(size_bytes: int, jobs: int, block_bytes: int) -> Iterator[Part]:
-    """Cut ``size_bytes`` into up to ``jobs`` ranges of whole blocks and what is left at the end.
-
-    No gap, no overlap; the last share takes what does not divide.
-    """
-    whole = size_bytes // block_bytes * block_bytes
-    share = aligned_share(whole, jobs, block_bytes)
-    count = jobs if share else min(1, whole)
-    for number in range(count):
-        size = whole - number * share if number == count - 1 else share
-        yield Part(number * share, size, block_bytes)
-    if whole < size_bytes:
-        yield Part(whole, size_bytes - whole, size_bytes - whole)
-
-
-def aligned_share(size_bytes: int, jobs: int, block_bytes: int) -> int:
-    """The largest share that fits ``jobs`` times and begins on a block (and on 1 MiB if that leaves anything)."""
-    share = size_bytes // jobs
-    coarse = -(-SHARE_ALIGNMENT_BYTES // block_bytes) * block_bytes
-    return share // coarse * coarse or share // block_bytes * block_bytes
+    one = len(targets) == 1
+    options = [*reporting(status_interval_s), "--name=global"]
+    options += [*(_file(targets[0]) if one else ()), *engine(), *_exit(targets)]
+    options += ["--rw=write", f"--iodepth={iodepth}", f"--loops={passes}"]
+    for number, target in enumerate(targets):
+        for index, part in enumerate(split(target.size_bytes, jobs, parse_size(bs))):
+            options += [
+                *_section(targets, number, f"fill-{index}", new_group=not index),
+                *(() if one else _file(target)),
+                f"--offset={part.offset_bytes}",
+                f"--size={part.size_bytes}",
+                f"--bs={part.block_bytes}",
+            ]
+    written = passes * sum(target.size_bytes for target in targets)
+    expectation = Expectation(reads=False, writes=True, written_bytes=written, paths=_side_by_side(targets))
+    return Job(tuple(options), expectation)
 
 
 def checked_path(path: str) -> str:
@@ -178,14 +177,41 @@ def checked_path(path: str) -> str:
     return path
 
 
-def _reporting(status_interval_s: int) -> tuple[str, ...]:
+def _require_distinct(targets: Sequence[Target]) -> None:
+    if not targets:
+        raise ValueError("fio needs something to read or write")
+    if len({target.path for target in targets}) < len(targets):
+        raise ValueError(f"a target is given twice: {', '.join(target.path for target in targets)}")
+
+
+def _side_by_side(targets: Sequence[Target]) -> tuple[str, ...]:
+    return tuple(target.path for target in targets) if len(targets) > 1 else ()
+
+
+def _section(targets: Sequence[Target], number: int, name: str, *, new_group: bool) -> tuple[str, ...]:
+    """The head of a job section; ``output`` tells drives side by side by their group's first name."""
+    if len(targets) == 1:
+        return (f"--name={name}",)
+    return (f"--name=drive-{number}{'-' if name else ''}{name}", *(("--new_group=1",) if new_group else ()))
+
+
+def _exit(targets: Sequence[Target]) -> tuple[str, ...]:
+    # fio's own default is to end only the group of the job that failed or was done.
+    return ("--exit_what=all",) if len(targets) > 1 else ()
+
+
+def reporting(status_interval_s: int) -> tuple[str, ...]:
     """Cumulative documents with all latency bins every interval: measured at no cost per I/O (-2…+1 ns)."""
     return ("--output-format=json+", f"--status-interval={status_interval_s}", "--eta=never")
 
 
-def _engine(target: Target) -> tuple[str, ...]:
+def _file(target: Target) -> tuple[str, ...]:
+    return (f"--filename={target.path}",)
+
+
+def engine() -> tuple[str, ...]:
+    """How all I/O of ours is done, whatever it is; without the target."""
     return (
-        f"--filename={target.path}",
         "--ioengine=libaio",
         "--direct=1",
         # Processes, not threads: with threads text lines get into the documents (fio#731, fio#1685).
@@ -204,14 +230,3 @@ def _engine(target: Target) -> tuple[str, ...]:
         "--allow_mounted_write=0",
         "--exitall_on_error=1",
     )
-
-
-def _uniform_random() -> tuple[str, ...]:
-    return ("--norandommap=1", "--random_generator=tausworthe64")
-
-
-def _shares(target: Target, jobs: int, block_bytes: int) -> tuple[str, ...]:
-    share = aligned_share(target.size_bytes, jobs, block_bytes)
-    if not share:
-        raise ValueError(f"{target.path} is too small for {jobs} streams of {block_bytes} bytes")
-    return (f"--size={share}", f"--offset_increment={share}")

@@ -11,30 +11,19 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measurement import Interval
+from pytest_ssdqual.rig.fio import counters
+from pytest_ssdqual.rig.fio.counters import Counters, Direction, Snapshot
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
 #: Documents begin and end alone at the left margin; everything between them is fio's talk.
 DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 
-#: Scheduling noise between the moment a status is asked for and the moment it is stamped.
-CLOCK_SLACK_MS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """All reads, or all writes, of a whole process."""
-
-    ios: int
-    bytes: int
-    latency: LatencyHistogram
-    #: Exact, not from the bins.
-    mean_ns: float
-    max_ns: int
+#: How ``jobfile`` names the first section of each of several drives, by which fio names the group.
+DRIVE = re.compile(r"drive-(\d+)(?:-\w+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +39,9 @@ class DiskUse:
 @dataclass(frozen=True, slots=True)
 class FioResult:
     """One fio process, all jobs together; the sum of ``intervals`` is ``read`` and ``write`` exactly.
+
+    ``parts`` are the same intervals of each of several drives side by side, in the order they were given in: of equal
+    number and at equal times, so that ``intervals`` is their sum. Of one target there are none.
 
     ``seconds`` is fio's own run time. ``started_ms`` is the machine's clock (UNIX epoch) when it began, to place
     the intervals among what others sampled. CPU is per cent of one core, mean of the jobs: near 100 the jobs were
@@ -69,16 +61,7 @@ class FioResult:
     disks: tuple[DiskUse, ...]
     #: Lines of text between the documents.
     messages: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """Cumulative counters of one document, and the two clocks it carries (see ``_moments``)."""
-
-    printed_ms: int
-    asked_ms: int
-    read: Direction
-    write: Direction
+    parts: tuple[tuple[Interval, ...], ...] = ()
 
 
 def parse(data: bytes) -> FioResult:
@@ -87,7 +70,7 @@ def parse(data: bytes) -> FioResult:
     ``InvalidMeasurement`` if it holds no document, if a document is cut off or has another shape, if counters ran
     backwards, or if the machine's clock was set meanwhile. Whether the run is any good is ``verify.check``'s question.
     """
-    snapshots: list[_Snapshot] = []
+    snapshots: list[Snapshot] = []
     messages: list[str] = []
     last: dict[str, Any] = {}
     try:
@@ -128,44 +111,52 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _result(snapshots: Sequence[_Snapshot], last: dict[str, Any], messages: Sequence[str]) -> FioResult:
-    moments_ms, started_ms = _moments(snapshots)
-    jobs = last["jobs"]
+def _result(snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str]) -> FioResult:
+    parts, started_ms = counters.parts(snapshots)
+    jobs, final = last["jobs"], snapshots[-1].parts
     return FioResult(
         version=str(last["fio version"]),
         started_ms=started_ms,
         seconds=snapshots[-1].asked_ms / 1000,
-        intervals=tuple(_intervals(snapshots, moments_ms)),
-        read=snapshots[-1].read,
-        write=snapshots[-1].write,
+        intervals=parts[0] if len(parts) == 1 else tuple(map(counters.together, zip(*parts, strict=True))),
+        read=counters.summed([part.read for part in final]),
+        write=counters.summed([part.write for part in final]),
         error=next((int(job["error"]) for job in jobs if job["error"]), 0),
         user_percent=sum(job["usr_cpu"] for job in jobs) / len(jobs),
         system_percent=sum(job["sys_cpu"] for job in jobs) / len(jobs),
         disks=tuple(_disks(last)),
         messages=tuple(messages),
+        parts=tuple(parts) if len(parts) > 1 else (),
     )
 
 
-def _snapshot(document: dict[str, Any]) -> _Snapshot:
+def _snapshot(document: dict[str, Any]) -> Snapshot:
     jobs = document["jobs"]
-    return _Snapshot(
+    return Snapshot(
         printed_ms=int(document["timestamp_ms"]),
         asked_ms=max(int(job[way]["runtime"]) for job in jobs for way in ("read", "write")),
-        read=_direction([job["read"] for job in jobs]),
-        write=_direction([job["write"] for job in jobs]),
+        parts=_parts(jobs),
     )
 
 
-def _direction(parts: Sequence[dict[str, Any]]) -> Direction:
-    """The sum over jobs; with group_reporting there is one."""
-    latencies = [part["lat_ns"] for part in parts]
-    samples = sum(latency["N"] for latency in latencies)
+def _parts(jobs: Sequence[dict[str, Any]]) -> tuple[Counters, ...]:
+    """Of drives side by side each one's counters; otherwise everything in one."""
+    each = [Counters(_direction(job["read"]), _direction(job["write"])) for job in jobs]
+    found = [DRIVE.fullmatch(str(job.get("jobname", ""))) for job in jobs]
+    numbers = [int(drive[1]) for drive in found if drive]
+    if numbers and numbers == list(range(len(jobs))):
+        return tuple(each)
+    return (Counters(counters.summed([one.read for one in each]), counters.summed([one.write for one in each])),)
+
+
+def _direction(way: dict[str, Any]) -> Direction:
+    latency = way["lat_ns"]
     return Direction(
-        ios=sum(part["total_ios"] for part in parts),
-        bytes=sum(part["io_bytes"] for part in parts),
-        latency=LatencyHistogram.merged(map(_histogram, latencies)),
-        mean_ns=sum(latency["mean"] * latency["N"] for latency in latencies) / samples if samples else 0.0,
-        max_ns=max(latency["max"] for latency in latencies),
+        ios=way["total_ios"],
+        bytes=way["io_bytes"],
+        latency=_histogram(latency),
+        mean_ns=latency["mean"] if latency["N"] else 0.0,
+        max_ns=latency["max"],
     )
 
 
@@ -183,79 +174,5 @@ def _disks(document: dict[str, Any]) -> list[DiskUse]:
     ]
 
 
-def _moments(snapshots: Sequence[_Snapshot]) -> tuple[list[int], int]:
-    """When each document's counters were read, in ms since the start; and the start, by the machine's clock.
-
-    ``runtime`` is the time a status was *asked for*: fio then waits for every worker, so that after a stall it is
-    seconds too early for the counters beside it (1.9 s against 3.4 s in tests/data/fio/*/stalled). ``timestamp_ms``
-    is stamped after the wait, but only relative, and in the final document up to 250 ms after the last I/O. So:
-    the stamp for all but the last, which has its run time. ``elapsed`` is whole seconds, ``job_runtime`` a sum
-    over jobs, ``job_start`` newer than 3.33.
-
-    A status is printed before the next is asked for. A stamp that breaks this rule means that the clock was set.
-    """
-    *running, last = snapshots
-    offsets = [each.printed_ms - each.asked_ms for each in running if each.asked_ms]
-    started_ms = min(offsets, default=last.printed_ms - last.asked_ms)
-    moments_ms = []
-    for each, following in pairwise(snapshots):
-        moment_ms = each.printed_ms - started_ms
-        if moment_ms > following.asked_ms + CLOCK_SLACK_MS and following is not last:
-            late_ms = moment_ms - following.asked_ms
-            raise InvalidMeasurement(f"the machine's clock was set by {late_ms} ms or more during the measurement")
-        moments_ms.append(max(each.asked_ms, min(moment_ms, following.asked_ms)))
-    return [*moments_ms, last.asked_ms], started_ms
-
-
-def _intervals(snapshots: Sequence[_Snapshot], moments_ms: Sequence[int]) -> list[Interval]:
-    """Differences between documents whose time went on; counts of the others fall to the next interval.
-
-    Being cumulative, a document can be left out without loss, except the last: it takes the place of those that
-    claim to be as late as itself (repeated time stamps, fio#971).
-    """
-    last_ms = moments_ms[-1]
-    kept: list[tuple[int, _Snapshot]] = []
-    for moment_ms, snapshot in zip(moments_ms[:-1], snapshots[:-1], strict=True):
-        if (kept[-1][0] if kept else 0) < moment_ms < last_ms:
-            kept.append((moment_ms, snapshot))
-    if last_ms:
-        kept.append((last_ms, snapshots[-1]))
-    intervals = []
-    before_ms, before = 0, _Snapshot(0, 0, _NOTHING, _NOTHING)
-    for moment_ms, snapshot in kept:
-        intervals.append(_between(before_ms, before, moment_ms, snapshot, snapshots[-1]))
-        before_ms, before = moment_ms, snapshot
-    return intervals
-
-
-def _between(start_ms: int, before: _Snapshot, end_ms: int, after: _Snapshot, last: _Snapshot) -> Interval:
-    read_latency = after.read.latency - before.read.latency
-    write_latency = after.write.latency - before.write.latency
-    return Interval(
-        start_s=start_ms / 1000,
-        seconds=(end_ms - start_ms) / 1000,
-        read_ios=read_latency.total,
-        write_ios=write_latency.total,
-        read_bytes=_bytes(before.read, after.read, last.read, read_latency.total),
-        write_bytes=_bytes(before.write, after.write, last.write, write_latency.total),
-        read_latency=read_latency,
-        write_latency=write_latency,
-    )
-
-
-def _bytes(before: Direction, after: Direction, last: Direction, ios: int) -> int:
-    """Bytes of ``ios`` completions.
-
-    fio reads ``io_bytes`` before it waits for the workers (3.33: 90k I/Os' worth beside 151k counted in the bins of
-    one stalled document), so where all transfers have one size the count is taken from the bins.
-    """
-    if last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total:
-        return ios * (last.bytes // last.ios)
-    return after.bytes - before.bytes
-
-
 def _quoted(messages: Sequence[str]) -> str:
     return f": {messages[0].strip()}" if messages else ""
-
-
-_NOTHING = Direction(0, 0, LatencyHistogram(), 0.0, 0)

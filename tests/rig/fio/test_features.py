@@ -20,6 +20,8 @@ def test_every_option_of_every_kind_of_job_is_tried_and_nothing_is_run() -> None
     probe(asked)
     tried = {option.partition("=")[0] for argv in asked.asked for option in argv}
     assert {"--norandommap", "--offset_increment", "--rwmixread", "--loops", "--status-interval"} <= tried
+    assert {"--bssplit", "--blockalign", "--percentage_random", "--offset", "--new_group", "--exit_what"} <= tried
+    assert {"--io_size", "--exitall", "--verify", "--verify_offset", "--verify_dump", "--verify_state_save"} <= tried
     assert all(argv[1].partition("=")[0] in ("--version", "--enghelp", "--parse-only") for argv in asked.asked)
 
 

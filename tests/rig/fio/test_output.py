@@ -16,7 +16,8 @@ from pytest_ssdqual.rig.machine import InvalidMeasurement
 
 EPOCH_MS = 1_795_262_515_000
 BLOCK = 4096
-GOOD = ["randread", "randwrite", "randrw70", "write", "fill", "stalled"]
+GOOD = ["randread", "randwrite", "randrw70", "write", "fill", "stalled", "streams", "profile", "volume"]
+SIDE_BY_SIDE = ["side-by-side", "side-by-side-fill", "side-by-side-streams"]
 
 
 def direction(runtime_ms: int, bins: dict[int, int]) -> dict[str, object]:
@@ -52,7 +53,7 @@ def spans_ms(result: FioResult) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", GOOD)
+@pytest.mark.parametrize("case", [*GOOD, *SIDE_BY_SIDE])
 def test_intervals_add_up_to_the_totals(version: str, case: str) -> None:
     result = parse(captured(version, case).output)
     assert result.version == f"fio-{version}"
@@ -125,6 +126,79 @@ def test_the_start_is_on_the_machines_clock(version: str) -> None:
     assert first["timestamp_ms"] - result.started_ms == pytest.approx(895, abs=5)
 
 
+# -- drives side by side
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", GOOD)
+def test_one_target_has_no_parts(version: str, case: str) -> None:
+    assert parse(captured(version, case).output).parts == ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", SIDE_BY_SIDE)
+def test_the_whole_is_the_sum_of_its_parts_at_the_same_times(version: str, case: str) -> None:
+    result = parse(captured(version, case).output)
+    assert len(result.parts) == 2
+    for whole, *parts in zip(result.intervals, *result.parts, strict=True):
+        assert {(each.start_s, each.seconds) for each in parts} == {(whole.start_s, whole.seconds)}
+        assert sum(each.read_ios for each in parts) == whole.read_ios
+        assert sum(each.write_ios for each in parts) == whole.write_ios
+        assert sum(each.read_bytes for each in parts) == whole.read_bytes
+        assert sum(each.write_bytes for each in parts) == whole.write_bytes
+        assert LatencyHistogram.merged(each.latency for each in parts) == whole.latency
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_part_is_its_drives_own(version: str) -> None:
+    """By the kernel's count, which knows drives by name; the second one was half as fast again and more."""
+    result = parse(captured(version, "side-by-side").output)
+    kernel = {disk.name: disk.write_ios for disk in result.disks}
+    first, second = (sum(each.write_ios for each in part) for part in result.parts)
+    assert first == pytest.approx(kernel["loop0"], rel=0.05)
+    assert second == pytest.approx(kernel["loop1"], rel=0.05)
+    assert second > 1.5 * first
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_readers_and_writers_of_a_drive_are_one_part(version: str) -> None:
+    for part in parse(captured(version, "side-by-side-streams").output).parts:
+        assert sum(each.read_ios for each in part) > 0
+        assert sum(each.write_ios for each in part) > 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_drive_that_failed_ended_all_of_them(version: str) -> None:
+    result = parse(captured(version, "side-by-side-error").output)
+    assert result.error == 28
+    assert captured(version, "side-by-side-error").expectation.seconds == 30
+    assert result.seconds < 1
+
+
+def named(status: dict[str, object], *names: str) -> dict[str, object]:
+    """``status`` with one group of equal counters for each name."""
+    return status | {"jobs": [jobs_of(status)[0] | {"jobname": name} for name in names]}
+
+
+def test_groups_are_told_apart_by_their_names() -> None:
+    result = parse(written([named(document(1000, {64: 5}), "drive-0-reads", "drive-1-reads", "drive-2-reads")]))
+    assert [[each.ios for each in part] for part in result.parts] == [[5], [5], [5]]
+    assert spans_ms(result) == [(0, 1000, 15)]
+
+
+@pytest.mark.parametrize("names", [("drive-0", "drive-2"), ("drive-1", "drive-0"), ("drive-0", "x"), ("a", "b")])
+def test_groups_that_cannot_be_told_apart_are_no_parts(names: tuple[str, ...]) -> None:
+    result = parse(written([named(document(1000, {64: 5}), *names)]))
+    assert result.parts == ()
+    assert spans_ms(result) == [(0, 1000, 10)]
+
+
+def test_a_drive_that_is_missing_from_one_document_is_no_measurement() -> None:
+    documents = [named(document(1000, {64: 5}), "drive-0"), named(document(2000, {64: 6}), "drive-0", "drive-1")]
+    with pytest.raises(InvalidMeasurement, match="not those of one run"):
+        parse(written(documents))
+
+
 # -- time
 
 
@@ -163,6 +237,11 @@ def test_nothing_done_in_the_first_second_is_time_all_the_same() -> None:
     result = parse(written([document(1000, {}), document(2000, {64: 5}), document(2500, {64: 6})]))
     assert spans_ms(result)[-1] == (2000, 2500, 1)
     assert sum(seconds for *_, seconds in [(i.start_s, i.seconds) for i in result.intervals]) == 2.5
+
+
+def test_a_late_first_io_is_no_sign_of_a_clock_that_was_set() -> None:
+    documents = [document(1000, {}), document(2000, {}), document(3000, {64: 5}), document(3500, {64: 6})]
+    assert spans_ms(parse(written(documents))) == [(0, 1000, 0), (1000, 2000, 0), (2000, 3000, 5), (3000, 3500, 1)]
 
 
 @pytest.mark.parametrize("step_ms", [5_000, -5_000])

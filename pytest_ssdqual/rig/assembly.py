@@ -1,0 +1,161 @@
+"""From bare drives to something that can be measured: purge, build, fill; and back, stop and erase what is ours."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.protocol import Protocol
+from pytest_ssdqual.rig import condition, md, purge
+from pytest_ssdqual.rig.blockdev import Drive
+from pytest_ssdqual.rig.fio import jobfile, process, verify
+from pytest_ssdqual.rig.machine import RigError
+from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.memory import Inheritance
+from pytest_ssdqual.rig.setup import Setup
+
+#: Sequential writes of a fill, bytes per second and drive, below which we stop waiting for it.
+SLOWEST_FILL_BYTES_PER_S = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Sequential passes over the whole user area after a purge; none at all for writes from the fresh state."""
+
+    passes: int
+    bs: str
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> Fill:
+        return cls(protocol.fill_passes, protocol.fill_bs)
+
+
+FRESH = Fill(0, "128k")
+
+
+def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
+    """Purge the first drives of the set, build ``geometry`` of them and fill it.
+
+    Destroys what is on them; ``held`` is asked first. ``RigError`` or a child of it if anything fails; then no array
+    of ours is left standing.
+    """
+    members = setup.held.drives[: geometry.width]
+    if len(members) < geometry.width:
+        raise RigError(f"{geometry} needs {geometry.width} drives, this run has {len(members)}")
+    setup.progress(f"{geometry}: purge", 5)
+    setup.held.require(members)
+    setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
+    purged = purge.purge(setup.machine, members, best=setup.protocol.purge == "format")
+    array = _assemble(setup, geometry, members)
+    try:
+        _note_created(setup, array, fill, purge=purged)
+        fill_up(setup, array, fill)
+    except BaseException:
+        with contextlib.suppress(RigError):
+            stop(setup, array)
+        raise
+    return array
+
+
+def readopt(setup: Setup, left: Inheritance, members: Sequence[Drive]) -> Array:
+    """Put an array together again over what its members hold, their data and parity untouched.
+
+    mdadm writes new superblocks in front of the data, which begin where they did, and is told that the members agree.
+    ``RigError`` or a child of it if that fails or another array comes of it; then none of ours is left standing.
+    """
+    array = _assemble(setup, left.geometry, members, left)
+    try:
+        _require_size(array, left.size_bytes)
+        _note_created(setup, array, Fill(left.passes, left.fill_bs), purge={}, kept_of=left.uuid)
+    except BaseException:
+        with contextlib.suppress(RigError):
+            stop(setup, array)
+        raise
+    return array
+
+
+def stop(setup: Setup, array: Array) -> None:
+    """Stop the array and erase our superblocks; of bare drives there is nothing to stop."""
+    if array.geometry.level is not Level.DRIVE:
+        take_down(setup, array.path, array.members, array.uuid)
+
+
+def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str) -> None:
+    """The same for an array that is known only by its parts."""
+    objections = md.last_look(setup.machine, path)
+    left = md.stop(setup.machine, path, [drive.path for drive in members], uuid)
+    # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
+    setup.logbook.note("array_left" if left else "array_stopped", uuid=uuid, not_erased=left, objections=objections)
+
+
+def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
+    """Write every byte of the user area ``fill.passes`` times, sequentially."""
+    if not fill.passes:
+        return
+    setup.held.require_lease()
+    targets = array.targets
+    jobs = 1 if array.geometry.is_side_by_side else array.geometry.width
+    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs)
+    seconds = fill.passes * sum(each.size_bytes for each in targets) / SLOWEST_FILL_BYTES_PER_S
+    setup.progress(f"{array.geometry}: fill", 0)
+    finished = process.run(setup.machine, job, seconds)
+    raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
+    verify.accept(finished.output, finished.completed.status, finished.completed.errors, job.expectation)
+    setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
+
+
+def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Inheritance | None = None) -> Array:
+    """Build it, ``left``: over the data of what it was before."""
+    if geometry.level is Level.DRIVE:
+        size = sum(drive.size_bytes for drive in members)
+        return Array(geometry, members[0].path, tuple(members), "", size, "none needed")
+    zeroed = left is None and geometry.level in md.REDUNDANT and condition.zero(setup.machine, members)
+    uuid = ":".join(secrets.token_hex(4) for _ in range(4))
+    path = md.free_path(setup.machine)
+    # Written down first: if we die inside mdadm, the next start knows the array for ours.
+    setup.logbook.note("array_planned", **_facts(setup, geometry, members, path, uuid))
+    setup.progress(f"{geometry}: create", 5)
+    machine, settings = setup.machine, setup.protocol.array
+    try:
+        if left is None:
+            return md.create(machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed)
+        offset = left.data_offset_bytes
+        array = md.create(
+            machine, geometry, members, settings, path=path, uuid=uuid, zeroed=True, data_offset_bytes=offset
+        )
+        return replace(array, consistency=left.consistency)
+    except BaseException:
+        with contextlib.suppress(RigError):
+            take_down(setup, path, members, uuid)
+        raise
+
+
+def _require_size(array: Array, size_bytes: int) -> None:
+    if array.size_bytes != size_bytes:
+        raise RigError(f"{array.geometry} came out with {array.size_bytes} bytes where it had {size_bytes}")
+
+
+def _note_created(setup: Setup, array: Array, fill: Fill, **facts: object) -> None:
+    setup.logbook.note(
+        "array_created",
+        **_facts(setup, array.geometry, array.members, array.path, array.uuid),
+        **facts,
+        consistency=array.consistency,
+        size_bytes=array.size_bytes,
+        data_offset_bytes=md.data_offset(setup.machine, array),
+        fill=asdict(fill),
+        settings=asdict(setup.protocol.array),
+    )
+
+
+def _facts(setup: Setup, geometry: Geometry, members: Sequence[Drive], path: str, uuid: str) -> dict[str, object]:
+    return {
+        "uuid": uuid,
+        "device": path,
+        "geometry": str(geometry),
+        "machine_id": setup.machine_id,
+        "members": [drive.identity for drive in members],
+    }

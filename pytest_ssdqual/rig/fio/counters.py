@@ -1,0 +1,159 @@
+"""Cumulative counters, read now and then by a clock that cannot quite be trusted → what happened in between. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measurement import Interval
+from pytest_ssdqual.rig.machine import InvalidMeasurement
+
+#: Scheduling noise between the moment a status is asked for and the moment it is stamped.
+CLOCK_SLACK_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """All reads, or all writes, of a whole process."""
+
+    ios: int
+    bytes: int
+    latency: LatencyHistogram
+    #: Exact, not from the bins.
+    mean_ns: float
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What jobs have done since their start."""
+
+    read: Direction
+    write: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Cumulative counters of one document, and the two clocks it carries (``_moments`` says of which kind)."""
+
+    printed_ms: int
+    asked_ms: int
+    #: Of each drive side by side; otherwise of all jobs.
+    parts: tuple[Counters, ...]
+
+
+def parts(snapshots: Sequence[Snapshot]) -> tuple[list[tuple[Interval, ...]], int]:
+    """The intervals of each part, at the same times; and when it all began, in ms by the machine's clock.
+
+    ``InvalidMeasurement`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
+    """
+    moments_ms, started_ms = _moments(snapshots)
+    kept = _kept(snapshots, moments_ms)
+    of_parts = zip(*(snapshot.parts for _, snapshot in kept), strict=True)
+    return [tuple(_intervals([moment_ms for moment_ms, _ in kept], part)) for part in of_parts], started_ms
+
+
+def together(parts: Sequence[Interval]) -> Interval:
+    """What several drives did in the same time."""
+    return Interval(
+        start_s=parts[0].start_s,
+        seconds=parts[0].seconds,
+        read_ios=sum(part.read_ios for part in parts),
+        write_ios=sum(part.write_ios for part in parts),
+        read_bytes=sum(part.read_bytes for part in parts),
+        write_bytes=sum(part.write_bytes for part in parts),
+        read_latency=LatencyHistogram.merged(part.read_latency for part in parts),
+        write_latency=LatencyHistogram.merged(part.write_latency for part in parts),
+    )
+
+
+def summed(parts: Sequence[Direction]) -> Direction:
+    """One direction of several drives or jobs."""
+    samples = sum(part.latency.total for part in parts)
+    return Direction(
+        ios=sum(part.ios for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        latency=LatencyHistogram.merged(part.latency for part in parts),
+        mean_ns=sum(part.mean_ns * part.latency.total for part in parts) / samples if samples else 0.0,
+        max_ns=max(part.max_ns for part in parts),
+    )
+
+
+def _moments(snapshots: Sequence[Snapshot]) -> tuple[list[int], int]:
+    """When each document's counters were read, in ms since the start; and the start, by the machine's clock.
+
+    ``runtime`` is the time a status was *asked for*: fio then waits for every worker, so that after a stall it is
+    seconds too early for the counters beside it (1.9 s against 3.4 s in tests/data/fio/*/stalled). ``timestamp_ms``
+    is stamped after the wait, but only relative, and in the final document up to 250 ms after the last I/O. So:
+    the stamp for all but the last, which has its run time. ``elapsed`` is whole seconds, ``job_runtime`` a sum
+    over jobs, ``job_start`` newer than 3.33.
+
+    A status is printed before the next is asked for. A stamp that breaks this rule means that the clock was set.
+    Before the first I/O ``runtime`` is 0, which says nothing of when the status was asked for.
+    """
+    *running, last = snapshots
+    offsets = [each.printed_ms - each.asked_ms for each in running if each.asked_ms]
+    started_ms = min(offsets, default=last.printed_ms - last.asked_ms)
+    moments_ms = []
+    for each, following in pairwise(snapshots):
+        moment_ms = each.printed_ms - started_ms
+        late_ms = moment_ms - following.asked_ms if following.asked_ms else 0
+        if late_ms > CLOCK_SLACK_MS and following is not last:
+            raise InvalidMeasurement(f"the machine's clock was set by {late_ms} ms or more during the measurement")
+        moments_ms.append(max(each.asked_ms, moment_ms - max(0, late_ms)))
+    return [*moments_ms, last.asked_ms], started_ms
+
+
+def _kept(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list[tuple[int, Snapshot]]:
+    """The documents at which time had gone on; counts of the others fall to the next interval.
+
+    Being cumulative, a document can be left out without loss, except the last: it takes the place of those that
+    claim to be as late as itself (repeated time stamps, fio#971).
+    """
+    last_ms = moments_ms[-1]
+    kept: list[tuple[int, Snapshot]] = []
+    for moment_ms, snapshot in zip(moments_ms[:-1], snapshots[:-1], strict=True):
+        if (kept[-1][0] if kept else 0) < moment_ms < last_ms:
+            kept.append((moment_ms, snapshot))
+    if last_ms:
+        kept.append((last_ms, snapshots[-1]))
+    return kept
+
+
+def _intervals(moments_ms: Sequence[int], counters: Sequence[Counters]) -> Iterator[Interval]:
+    """Differences between the counters of one part."""
+    before_ms, before = 0, Counters(_NOTHING, _NOTHING)
+    for moment_ms, after in zip(moments_ms, counters, strict=True):
+        yield _between(before_ms, before, moment_ms, after, counters[-1])
+        before_ms, before = moment_ms, after
+
+
+def _between(start_ms: int, before: Counters, end_ms: int, after: Counters, last: Counters) -> Interval:
+    read_latency = after.read.latency - before.read.latency
+    write_latency = after.write.latency - before.write.latency
+    return Interval(
+        start_s=start_ms / 1000,
+        seconds=(end_ms - start_ms) / 1000,
+        read_ios=read_latency.total,
+        write_ios=write_latency.total,
+        read_bytes=_bytes(before.read, after.read, last.read, read_latency.total),
+        write_bytes=_bytes(before.write, after.write, last.write, write_latency.total),
+        read_latency=read_latency,
+        write_latency=write_latency,
+    )
+
+
+def _bytes(before: Direction, after: Direction, last: Direction, ios: int) -> int:
+    """Bytes of ``ios`` completions.
+
+    fio reads ``io_bytes`` before it waits for the workers (3.33: 90k I/Os' worth beside 151k counted in the bins of
+    one stalled document), so where all transfers have one size the count is taken from the bins.
+    """
+    if last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total:
+        return ios * (last.bytes // last.ios)
+    return after.bytes - before.bytes
+
+
+_NOTHING = Direction(0, 0, LatencyHistogram(), 0.0, 0)

@@ -1,0 +1,70 @@
+"""Rounds of many workloads on one array, until what is tracked is steady (SNIA test specification)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from pytest_ssdqual.qual import validity
+from pytest_ssdqual.qual.loop import Loop, LoopResult, Round, settled, states
+from pytest_ssdqual.qual.measurement import Run
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig import measuring
+from pytest_ssdqual.rig.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.setup import Setup
+
+
+def run(setup: Setup, array: Array, loop: Loop) -> LoopResult:
+    """Rounds of all workloads in the loop's order, one process each and nothing between them, until steady.
+
+    At most as many as the protocol allows; whether the last of them were steady is the result's to say. Raises
+    ``RigError`` or a child of it: ``InvalidMeasurement`` if a cell cannot be believed, because the rounds before and
+    after it were not one experiment then.
+    """
+    rule = setup.protocol.steady
+    # Fewer rounds than one window could never be judged.
+    most = max(setup.protocol.loop.max_rounds, rule.window)
+    rounds: list[Round] = []
+    while len(rounds) < most:
+        rounds.append(_round(setup, array, loop, len(rounds) + 1, most))
+        setup.logbook.note(
+            "loop_round",
+            geometry=str(array.geometry),
+            loop=loop.name,
+            round=len(rounds),
+            states=[asdict(each) for each in states(loop, rounds, rule)],
+        )
+        if settled(loop, rounds, rule):
+            break
+    found = LoopResult(array.geometry, loop, tuple(rounds), rule)
+    setup.logbook.note(
+        "loop",
+        geometry=str(array.geometry),
+        loop=loop.name,
+        asked=loop.to_record(),
+        protocol=setup.protocol.name,
+        acceptance=setup.protocol.acceptance,
+        rule=asdict(rule),
+        reached=found.reached,
+        rounds=[[each.summary() for each in runs] for runs in rounds],
+    )
+    return found
+
+
+def _round(setup: Setup, array: Array, loop: Loop, number: int, most: int) -> Round:
+    setup.progress(
+        f"{array.geometry}: {loop} round {number} of at most {most}",
+        len(loop.workloads) * setup.protocol.loop.cell_s,
+    )
+    return tuple(_cell(setup, array, loop, each, number) for each in loop.workloads)
+
+
+def _cell(setup: Setup, array: Array, loop: Loop, workload: Workload, number: int) -> Run:
+    """One workload of one round, from its first I/O on: whole minutes count in the specification."""
+    window = measuring.Window(0.0, setup.protocol.loop.cell_s, 1)
+    found = measuring.run(setup, array, workload, f"{loop}-{number:02}", window)
+    if objections := validity.objections(found):
+        raise InvalidMeasurement(
+            f"{workload} on {array.geometry} in round {number} of {loop} is not valid: {'; '.join(objections)}"
+        )
+    return found.condensed()

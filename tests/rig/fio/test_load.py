@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import real_fio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig.fio.jobfile import measurement
+from pytest_ssdqual.rig.fio.load import Ending, streams
+
+KIB, MIB = 1 << 10, 1 << 20
+FILESERVER = Workload("randrw", "512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10", 4, 80, name="fileserver")
+#: No multiple of any transfer size.
+ODD_BYTES = 4 * MIB + 5 * 512
+
+
+def one(workload: Workload, size_bytes: int = 1 << 40, jobs: int = 1) -> dict[str, str]:
+    """The options of the only stream."""
+    ((_, options),) = streams(workload, "/dev/sdx", size_bytes, jobs, Ending(10))
+    return dict(option.removeprefix("--").split("=") for option in options)
+
+
+def test_random_addresses_are_everywhere_unless_something_keeps_them_off() -> None:
+    options = one(Workload("randread", "4k", 8))
+    assert options["norandommap"] == "1"
+    assert not {"offset", "size", "blockalign", "percentage_random"} & set(options)
+
+
+def test_what_lies_behind_a_part_of_a_target_is_kept_off() -> None:
+    ((_, options),) = streams(Workload("randwrite", "4k", 8), "/dev/md100", ODD_BYTES, 2, Ending(5.0), is_part=True)
+    assert {"--offset=0", f"--size={ODD_BYTES // 4096 * 4096}"} <= set(options)
+
+
+def test_a_mix_of_sizes_is_told_in_bytes_and_aligned_to_pages() -> None:
+    options = one(FILESERVER)
+    assert options["bssplit"].startswith("512/10:1024/5:2048/5:4096/60:")
+    assert options["blockalign"] == "4096"
+    assert "bs" not in options
+
+
+def test_a_mix_of_whole_pages_is_aligned_to_its_smallest() -> None:
+    assert "blockalign" not in one(Workload("randread", "8k/60:64k/40", 4, name="mix"))
+
+
+def test_an_offset_shifts_the_range_and_leaves_whole_blocks() -> None:
+    options = one(Workload("randread", "4k", 8, offset="512"), size_bytes=10 * 4096)
+    assert (options["offset"], options["size"]) == ("512", str(9 * 4096))
+
+
+def test_the_share_of_random_addresses_is_told_with_a_range_of_whole_blocks() -> None:
+    options = one(Workload("randread", "16k", 8, random_percent=70), size_bytes=ODD_BYTES)
+    assert (options["percentage_random"], options["offset"], options["size"]) == ("70", "0", str(4 * MIB))
+
+
+@pytest.mark.parametrize(
+    ("workload", "size_bytes", "cause"),
+    [
+        (
+            Workload("randread", "64k", 1),
+            32 * KIB,
+            r"/dev/sdx \(32768 bytes\) is too small for transfers of 65536 bytes",
+        ),
+        (
+            Workload("randread", "64k", 1, offset="512"),
+            64 * KIB,
+            r"\(65536 bytes\) is too small for transfers of 65536",
+        ),
+        (
+            Workload("randread", "4k/50:64k/50", 1, name="mix"),
+            32 * KIB,
+            r"\(32768 bytes\) is too small for transfers of 65536",
+        ),
+        (Workload("read", "64k", 1, offset="512"), 4 * 64 * KIB, r"too small for 4 streams of 65536 bytes"),
+        (Workload("read+write", "64k", 1), 7 * 64 * KIB, r"too small for 8 streams of 65536 bytes"),
+        (Workload("read", "4k/50:64k/50", 1, name="mix"), 4 * 60 * KIB, r"too small for 4 streams of 65536 bytes"),
+    ],
+)
+def test_a_target_too_small_is_refused_with_the_numbers(workload: Workload, size_bytes: int, cause: str) -> None:
+    with pytest.raises(ValueError, match=cause):
+        streams(workload, "/dev/sdx", size_bytes, 4, Ending(10))
+
+
+@pytest.mark.parametrize(
+    ("workload", "cause"),
+    [
+        (Workload("randread", "1000", 1), "whole sectors of 512 bytes"),
+        (Workload("randread", "4k", 1, offset="100"), "whole sectors of 512 bytes"),
+        (Workload("randread", "4k/50:6k/50", 1, name="mix"), "only multiples of the smallest size, 6144 is none"),
+    ],
+)
+def test_what_fio_could_not_do_is_refused(workload: Workload, cause: str) -> None:
+    with pytest.raises(ValueError, match=cause):
+        streams(workload, "/dev/sdx", 1 << 40, 1, Ending(10))
+
+
+@given(
+    rw=st.sampled_from(["write", "read+write"]),
+    block=st.sampled_from(["512", "4k", "128k", "1m"]),
+    sectors=st.integers(1, 10**6),
+    jobs=st.integers(1, 24),
+    offset=st.sampled_from(["0", "512"]),
+)
+def test_sequential_jobs_never_meet_nor_leave_the_target(
+    rw: str, block: str, sectors: int, jobs: int, offset: str
+) -> None:
+    workload = Workload(rw, block, 1, offset="0" if block == "512" else offset)
+    size_bytes = sectors * 512
+    try:
+        found = streams(workload, "/dev/sdx", size_bytes, jobs, Ending(10))
+    except ValueError:
+        assert size_bytes - workload.offset_bytes < jobs * len(rw.split("+")) * workload.largest_bytes
+        return
+    ranges = []
+    for _, options in found:
+        told = dict(option.removeprefix("--").split("=") for option in options)
+        share, start = int(told["size"]), int(told.get("offset", 0))
+        assert int(told["offset_increment"]) == share
+        assert share % workload.smallest_bytes == 0
+        ranges += [(start + number * share, start + (number + 1) * share) for number in range(jobs)]
+    assert ranges[0][0] == workload.offset_bytes
+    assert all(before[1] <= after[0] for before, after in pairwise(ranges))
+    assert ranges[-1][1] <= size_bytes
+
+
+# -- what fio makes of it
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        Workload("randrw", "4k", 4, 50, offset="512"),
+        Workload("randrw", "8k", 4, 50, offset="2k"),
+        Workload("randrw", "512", 4, 50),
+        Workload("write", "64k", 4, offset="512"),
+        Workload("write", "16k", 4),
+        Workload("randrw", "16k", 4, 50, random_percent=50, offset="512"),
+    ],
+    ids=str,
+)
+def test_every_transfer_is_a_block_at_the_offset_and_within_the_target(tmp_path: Path, workload: Workload) -> None:
+    target = real_fio.image(tmp_path, ODD_BYTES)
+    done = real_fio.transfers(measurement(workload, [target], 1, 20, volume_bytes=8 * MIB), tmp_path)
+    assert {each.way for each in done} == {"read", "write"} if workload.reads else {"write"}
+    assert {each.size for each in done} == {workload.smallest_bytes}
+    assert {(each.offset - workload.offset_bytes) % workload.smallest_bytes for each in done} == {0}
+    assert max(each.end for each in done) <= ODD_BYTES
+    # Nearly everything of the range was used: of 4 MiB the last MiB may be lost to rounded shares.
+    assert min(each.offset for each in done) < 0.1 * MIB
+    assert max(each.end for each in done) > 2.9 * MIB
+
+
+def test_real_fio_reads_and_writes_its_share_over_and_over(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, ODD_BYTES)
+    done = real_fio.transfers(measurement(Workload("rw", "256k", 1, 50), [target], 1, 1), tmp_path)
+    for way in ("read", "write"):
+        own = [each for each in done if each.way == way]
+        assert {each.offset for each in own} == {256 * KIB * number for number in range(16)}
+        jumps = {(before.end, after.offset) for before, after in pairwise(own) if after.offset != before.end}
+        assert jumps == {(4 * MIB, 0)}
+
+
+def test_random_percent_is_the_share_that_does_not_follow_the_one_before(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, ODD_BYTES)
+    workload = Workload("randrw", "4k", 4, 50, random_percent=70)
+    done = real_fio.transfers(measurement(workload, [target], 1, 20, volume_bytes=8 * MIB), tmp_path)
+    for way in ("read", "write"):
+        own = [each for each in done if each.way == way]
+        followers = sum(after.offset == before.end for before, after in pairwise(own))
+        assert followers / len(own) == pytest.approx(0.3, abs=0.06)
+
+
+def test_a_mix_has_the_same_shares_of_sizes_among_reads_and_writes(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, ODD_BYTES)
+    done = real_fio.transfers(measurement(FILESERVER, [target], 1, 20, volume_bytes=20 * MIB), tmp_path)
+    for way in ("read", "write"):
+        sizes = Counter(each.size for each in done if each.way == way)
+        for size, percent in FILESERVER.sizes:
+            assert 100 * sizes[size] / sizes.total() == pytest.approx(percent, abs=6)
+    assert {each.offset % 4096 for each in done} == {0}
+    assert max(each.end for each in done) <= ODD_BYTES
+
+
+def test_jobs_of_a_stream_write_their_own_shares(tmp_path: Path) -> None:
+    """Three shares of 1 MiB from byte 512, each written over and over: all of them, and nothing else."""
+    target = real_fio.image(tmp_path, 3 * MIB + 512 * KIB)
+    real_fio.run(measurement(Workload("write", "64k", 1, offset="512"), [target], 3, 1), tmp_path)
+    data = Path(target.path).read_bytes()
+    written = [at for at in range(0, len(data), 512) if data[at : at + 512] != bytes(512)]
+    assert written == list(range(512, 3 * MIB + 512, 512))
+
+
+def test_readers_keep_off_the_share_of_the_writers(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, 4 * MIB)
+    workload = Workload("read+write", "64k", 1)
+    real_fio.run(measurement(workload, [target], 1, 20, volume_bytes=6 * MIB), tmp_path)
+    data = Path(target.path).read_bytes()
+    assert data[: 2 * MIB] == bytes(2 * MIB)
+    assert bytes(512) not in [data[at : at + 512] for at in range(2 * MIB, 4 * MIB, 512)]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        Workload("randwrite", "4k", 8, threads=1),
+        Workload("randrw", "64k", 8, 70, threads=1),
+        Workload("randwrite", "16k", 8, random_percent=50, threads=1),
+        Workload("randread", FILESERVER.bs, 4, name="mix", threads=1),
+        Workload("write", "128k", 4, threads=1),
+    ],
+    ids=str,
+)
+def test_real_fio_keeps_off_what_lies_behind_a_part(tmp_path: Path, workload: Workload) -> None:
+    target = replace(real_fio.image(tmp_path, 4 * MIB), size_bytes=3 * MIB, is_part=True)
+    done = real_fio.transfers(measurement(workload, [target], 1, 1), tmp_path)
+    ends = [each.end for each in done]
+    assert 2 * MIB < max(ends) <= 3 * MIB
