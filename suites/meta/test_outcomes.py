@@ -63,7 +63,7 @@ def test_rig_that_breaks_inside_of_the_test():
 
 @pytest.mark.workload(READS)
 def test_what_is_not_promised(run, sla):
-    """Is skipped: the spec promises no spread for reads, so nothing can be judged."""
+    """Is skipped: the spec promises no spread for reads, so it is measured and not judged."""
     verdict = sla.judge("latency_spread_over_time", run)
     assert verdict
 

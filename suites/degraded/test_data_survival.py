@@ -1,0 +1,44 @@
+"""Nothing is lost when members fail, are replaced and are rebuilt under load.
+
+A pattern is written before the first member fails, and read back from the degraded array and from the rebuilt one;
+then md compares all data with all their copies or parity (a check), and nothing may differ.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import Workload
+
+#: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
+pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
+
+
+@pytest.mark.array("raid1", widths=range(2, 5), failed=1)
+def test_a_mirror_survives_the_loss_of_one_drive(rebuild):
+    intact = rebuild.intact
+    assert intact
+
+
+@pytest.mark.array("raid10", failed=1)
+def test_a_raid10_survives_the_loss_of_one_drive(rebuild):
+    intact = rebuild.intact
+    assert intact
+
+
+@pytest.mark.array("raid5", failed=1)
+def test_a_raid5_survives_the_loss_of_one_drive(rebuild):
+    intact = rebuild.intact
+    assert intact
+
+
+@pytest.mark.array("raid6", failed=1)
+def test_a_raid6_survives_the_loss_of_one_drive(rebuild):
+    intact = rebuild.intact
+    assert intact
+
+
+@pytest.mark.array("raid6", failed=2)
+def test_a_raid6_survives_the_loss_of_two_drives(rebuild):
+    intact = rebuild.intact
+    assert intact

@@ -1,0 +1,45 @@
+"""A drive that is replaced under load is written at the promised rate.
+
+The rate is what is written to each new member, from the moment it is added until md is done; reads of all other
+members go with it. md keeps it between sync_speed_min and sync_speed_max (of the kernel 1,000 and 200,000 KiB per
+second and member, unless the protocol sets others) and makes way for the load when it is above the lower one.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import Workload
+
+#: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
+pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
+
+
+@pytest.mark.array("raid1", widths=range(2, 5), failed=1)
+def test_rebuild_rate_of_a_mirror_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_rate", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid10", failed=1)
+def test_rebuild_rate_of_a_raid10_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_rate", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid5", failed=1)
+def test_rebuild_rate_of_a_raid5_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_rate", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid6", failed=1)
+def test_rebuild_rate_of_a_raid6_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_rate", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid6", failed=2)
+def test_rebuild_rate_of_a_raid6_with_two_drives_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_rate", rebuild)
+    assert verdict

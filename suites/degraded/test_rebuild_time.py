@@ -1,0 +1,44 @@
+"""An array is whole again within the promised time after members were replaced under load.
+
+As long as it takes, another failure may cost the data. It grows with the capacity of a drive, not of the array; two
+members of a RAID 6 are rebuilt at once.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import Workload
+
+#: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
+pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
+
+
+@pytest.mark.array("raid1", widths=range(2, 5), failed=1)
+def test_rebuild_time_of_a_mirror_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_time", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid10", failed=1)
+def test_rebuild_time_of_a_raid10_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_time", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid5", failed=1)
+def test_rebuild_time_of_a_raid5_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_time", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid6", failed=1)
+def test_rebuild_time_of_a_raid6_with_one_drive_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_time", rebuild)
+    assert verdict
+
+
+@pytest.mark.array("raid6", failed=2)
+def test_rebuild_time_of_a_raid6_with_two_drives_replaced(rebuild, sla):
+    verdict = sla.judge("rebuild_time", rebuild)
+    assert verdict

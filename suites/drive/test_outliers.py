@@ -1,0 +1,17 @@
+"""Drives of one model are alike: side by side, none is far slower than the median one. Who is, is named.
+
+An array is as fast as its slowest member; so this is what to test before one is built.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_no_drive_is_slower_than_the_others(run, sla):
+    verdict = sla.judge("member_spread", run)
+    assert verdict

@@ -1,0 +1,52 @@
+"""What more drives bring, and what they cost: the paper's curves over the number of drives.
+
+Growth is judged against what the level can do, so the paper's +58 % and +97 % of RAID 5 writes (from 3 to 6 and to 8
+drives) are a slope of about 1. The pair of mirrors is RAID 1 on md, and no width of a RAID 10: see test_mirrors.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import intel_s3500
+
+MIRRORS = pytest.mark.array("raid10", widths=(4, 6, 8))
+PARITY = pytest.mark.array("raid5", widths=range(3, 9))
+
+pytestmark = pytest.mark.workload(*intel_s3500.PUBLISHED)
+
+
+@MIRRORS
+def test_iops_of_mirrors_grow_with_every_pair(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+@MIRRORS
+def test_mean_latency_of_mirrors_does_not_grow_with_the_array(sweep, sla):
+    verdict = sla.judge("latency_growth_between_widths", sweep)
+    assert verdict
+
+
+@MIRRORS
+def test_maximum_latencies_of_mirrors_lie_close_together(sweep, sla):
+    verdict = sla.judge("latency_spread_between_widths", sweep)
+    assert verdict
+
+
+@PARITY
+def test_iops_of_parity_grow_with_every_drive(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+@PARITY
+def test_mean_latency_of_parity_does_not_grow_beyond_measure(sweep, sla):
+    verdict = sla.judge("latency_growth_between_widths", sweep)
+    assert verdict
+
+
+@PARITY
+def test_maximum_latencies_of_parity_lie_close_together(sweep, sla):
+    verdict = sla.judge("latency_spread_between_widths", sweep)
+    assert verdict

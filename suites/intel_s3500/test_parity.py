@@ -1,0 +1,42 @@
+"""Parity arrays of the paper: RAID 5 of 3 to 8 drives."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import intel_s3500
+
+pytestmark = [
+    pytest.mark.array(default="raid5x3,raid5x4,raid5x5,raid5x6,raid5x7,raid5x8"),
+    pytest.mark.published("intel-dc-s3500-800gb"),
+]
+
+
+@pytest.mark.workload(*intel_s3500.PUBLISHED)
+def test_steady_iops(run, sla):
+    verdict = sla.judge("steady_iops", run)
+    assert verdict
+
+
+@pytest.mark.workload(*intel_s3500.PUBLISHED)
+def test_mean_latency(run, sla):
+    verdict = sla.judge("mean_latency", run)
+    assert verdict
+
+
+@pytest.mark.series(intel_s3500.WRITES)
+def test_writes_gain_by_the_queue_depth(runs, sla):
+    verdict = sla.judge("qd_gain", runs)
+    assert verdict
+
+
+@pytest.mark.series(*intel_s3500.READS)
+def test_reads_and_mixes_gain_by_the_queue_depth(runs, sla):
+    verdict = sla.judge("qd_gain", runs)
+    assert verdict
+
+
+@pytest.mark.workload(*intel_s3500.SEQUENTIAL)
+def test_sequential_throughput(run, sla):
+    verdict = sla.judge("throughput", run)
+    assert verdict

@@ -1,0 +1,15 @@
+"""A RAID 0 has no redundancy, so all of its members' capacity is the user's.
+
+md keeps up to 0.8 % of very small members for itself, of all others far less.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.array("raid0")
+
+
+def test_capacity_is_that_of_the_data_drives(array):
+    smallest = min(drive.size_bytes for drive in array.members)
+    assert array.size_bytes == pytest.approx(array.geometry.data_drives * smallest, rel=0.01)

@@ -1,0 +1,15 @@
+"""Ninety-nine of a hundred I/Os are answered within the limit, at eight outstanding per drive."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = pytest.mark.array("raid0")
+
+
+@pytest.mark.workload(*(each for each in INTEL_RAID if each.qd_per_drive == 8))
+def test_p99_latency_at_qd8(run, sla):
+    verdict = sla.judge("p99_latency", run)
+    assert verdict

@@ -1,0 +1,19 @@
+"""Every drive that is added to a RAID 0 brings all of its IOPS: nothing is read or written twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid0"), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_iops_grow_by_the_share_of_each_added_drive(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+def test_no_width_falls_short_of_the_line(sweep, sla):
+    verdict = sla.judge("scaling_deviation", sweep)
+    assert verdict

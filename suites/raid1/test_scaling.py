@@ -1,0 +1,23 @@
+"""Every copy that is added to a mirror brings its share of reads, and costs no writes.
+
+Every copy is written, so the share of a write is the same at every width: by the law (md's RAID 1 of N is an N-way
+mirror) a perfect mirror of four writes as fast as one of two and reads twice as fast.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid1", widths=range(2, 5)), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_iops_grow_by_the_share_of_each_added_drive(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+def test_no_width_falls_short_of_the_line(sweep, sla):
+    verdict = sla.judge("scaling_deviation", sweep)
+    assert verdict

@@ -1,0 +1,18 @@
+"""An array does its share of what the data sheet promises of one drive.
+
+The law: X = N / (r/R + (1-r) N/W) IOPS, with N copies, read fraction r, and one drive's published read and
+write IOPS R and W: a write goes to every copy, a read to one. It bounds what a saturated array can do.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid1", widths=range(2, 5)), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_steady_state_iops_match_the_data_sheet(run, sla):
+    verdict = sla.judge("steady_iops", run)
+    assert verdict

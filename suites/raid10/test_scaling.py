@@ -1,0 +1,23 @@
+"""Every pair of drives that is added to a RAID 10 brings its share of IOPS.
+
+Intel's paper on the DC S3500 in RAID found 2, 3 and 4 times the IOPS of one mirror with 2, 3 and 4 of them, for reads
+and for writes (329903-001US; its "RAID 1" of four and more drives is a striped mirror).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid10"), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_iops_grow_by_the_share_of_each_added_drive(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+def test_no_width_falls_short_of_the_line(sweep, sla):
+    verdict = sla.judge("scaling_deviation", sweep)
+    assert verdict

@@ -1,0 +1,19 @@
+"""The slowest I/Os stay close together: from round to round, and between the smallest and the widest array."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid6"), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_maximum_latency_is_even_over_time(run, sla):
+    verdict = sla.judge("latency_spread_over_time", run)
+    assert verdict
+
+
+def test_maximum_latency_is_alike_in_the_smallest_and_the_widest_array(sweep, sla):
+    verdict = sla.judge("latency_spread_between_widths", sweep)
+    assert verdict

@@ -1,0 +1,23 @@
+"""Every drive that is added to a RAID 6 brings its share of IOPS.
+
+The share is the level's: random writes cost 4 member I/Os on four drives, 5 on five and 6 on six and more, so a perfect
+array of eight writes 4/3 times as fast as one of four, not twice (Linux md, raid5.c).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid6"), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_iops_grow_by_the_share_of_each_added_drive(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+def test_no_width_falls_short_of_the_line(sweep, sla):
+    verdict = sla.judge("scaling_deviation", sweep)
+    assert verdict

@@ -1,0 +1,19 @@
+"""An array does its share of what the data sheet promises of one drive.
+
+The law: X = N / (r/R + (1-r)(k_r/R + 3/W)) IOPS, with N drives, read fraction r, one drive's published read and
+write IOPS R and W, and k_r reads of members per small write (1 on four drives, 2 on five, 3 beyond; Linux
+drivers/md/raid5.c, handle_stripe_dirtying). It bounds what a saturated array can do.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import INTEL_RAID
+
+pytestmark = [pytest.mark.array("raid6"), pytest.mark.workload(*INTEL_RAID)]
+
+
+def test_steady_state_iops_match_the_data_sheet(run, sla):
+    verdict = sla.judge("steady_iops", run)
+    assert verdict

@@ -1,0 +1,17 @@
+"""A transfer across two pages: read, changed and written twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import stec
+
+pytestmark = [
+    pytest.mark.array(default="drive"),
+    pytest.mark.series(*stec.ALIGNMENTS),
+]
+
+
+def test_price_of_an_unaligned_transfer(runs, sla):
+    verdict = sla.judge("unaligned_penalty", runs)
+    assert verdict

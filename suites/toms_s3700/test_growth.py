@@ -1,0 +1,22 @@
+"""From 4 drives to 8 and 24: what the article found to double, and what it found wanting."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import toms_s3700
+
+pytestmark = [
+    pytest.mark.array("raid0", widths=toms_s3700.WIDTHS),
+    pytest.mark.workload(*toms_s3700.MATRIX),
+]
+
+
+def test_iops_grow_with_every_drive(sweep, sla):
+    verdict = sla.judge("scaling_slope", sweep)
+    assert verdict
+
+
+def test_no_array_falls_short_of_the_line(sweep, sla):
+    verdict = sla.judge("scaling_deviation", sweep)
+    assert verdict
