@@ -2,7 +2,7 @@
 
     python bench/lab_accuracy.py [raid0x4 raid5x8 ...]
 
-One VM, one array after the other, 4 KiB random reads and writes at depth 8 per drive; ratios of one run only.
+One VM, one array after the other, 4 KiB random reads, writes and 70 % reads at depth 8 per drive; ratios of one run only.
 """
 
 from __future__ import annotations
@@ -19,17 +19,25 @@ from pytest_ssdqual.rig import ssh
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.hold import HeldDrives
 from pytest_ssdqual.rig.machine import RigError
+from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.station import Station
 
 DEFAULT = (
-    *("raid0x2", "raid0x4", "raid0x8", "raid1x2", "raid10x4", "raid10x6", "raid10x8"),
-    *("raid5x3", "raid5x4", "raid5x5", "raid5x6", "raid5x7", "raid5x8", "raid6x4", "raid6x6", "raid6x8"),
+    *("drivex1", "drivex8", "raid0x2", "raid0x4", "raid0x8", "raid1x2", "raid1x3", "raid10x4", "raid10x6", "raid10x8"),
+    *("raid5x3", "raid5x4", "raid5x5", "raid5x6", "raid5x7", "raid5x8", "raid6x4", "raid6x5", "raid6x6", "raid6x8"),
+    *("raid1x2-1failed", "raid10x4-1failed", "raid5x4-1failed", "raid5x8-1failed", "raid6x6-1failed", "raid6x6-2failed"),
+)
+#: Reads, writes and the mixes of the Intel S3500 RAID paper.
+WORKLOADS = (
+    Workload("randread", "4k", 8),
+    Workload("randwrite", "4k", 8),
+    Workload("randrw", "4k", 8, read_percent=70),
 )
 IOPS = 300
 
 
-class Forgetful:
-    """A logbook that keeps nothing."""
+class NoLogbook:
+    """Keeps nothing."""
 
     def note(self, kind: str, **facts: object) -> None:
         pass
@@ -49,19 +57,19 @@ def main(names: list[str]) -> None:
         held = HeldDrives(channel, [topology.drive(name) for name in knames])
         stack.callback(held.release)
         quick = protocol.load("quick")
-        station = Station(channel, held, quick, Forgetful(), "", lambda what, seconds: None)
+        station = Station(Setup(channel, held, quick, NoLogbook(), "", lambda what, seconds: None))
         stack.callback(station.close)
-        print("array     workload           measured  law   measured/law")
+        print("array            workload           measured  law   measured/law")
         for geometry in geometries:
-            for workload in (Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)):
+            for workload in WORKLOADS:
                 law = expected_iops(geometry, workload.read_fraction, IOPS, IOPS)
                 try:
                     iops = station.measure(geometry, workload).iops
                 except RigError as error:
-                    print(f"{geometry!s:<9} {workload!s:<18} {error}", flush=True)
+                    print(f"{geometry!s:<16} {workload!s:<18} {error}", flush=True)
                     continue
                 print(
-                    f"{geometry!s:<9} {workload!s:<18} {iops:8.0f} {law:5.0f}  {100 * (iops / law - 1):+.1f} %",
+                    f"{geometry!s:<16} {workload!s:<18} {iops:8.0f} {law:5.0f}  {100 * (iops / law - 1):+.1f} %",
                     flush=True,
                 )
 

@@ -41,6 +41,10 @@ class Inner:
         shutil.copytree(SUITES / name, self.pytester.path / name, ignore=shutil.ignore_patterns("__pycache__"))
         return name
 
+    def suites(self) -> list[str]:
+        """Names of all shipped suites."""
+        return sorted(path.name for path in SUITES.iterdir() if any(path.glob("test_*.py")))
+
     def refused(self, *args: str) -> str:
         """What pytest says when it is asked wrongly; it must be a usage error that wrote no results."""
         result = self.run(*args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -68,6 +69,35 @@ class Lab(Protocol):
     @property
     def ssh_config(self) -> Path: ...
     def ssh(self, *argv: str) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LabHost:
+    """A running lab as a server that OpenSSH knows: ``ssh -F config lab``."""
+
+    vm: Vm
+    #: An OpenSSH configuration with the hosts ``lab`` (root), ``lab-tester`` (sudo) and ``lab-nosudo``.
+    ssh_config: Path
+
+    @classmethod
+    def of(cls, vm: Vm, ssh_config: Path) -> LabHost:
+        """Writes the configuration."""
+        ssh_config.write_text("".join(_host(vm, name, user) for name, user in HOSTS.items()))
+        return cls(vm, ssh_config)
+
+    def ssh(self, *argv: str) -> list[str]:
+        """An argv that runs a command there as root."""
+        return ["ssh", "-F", str(self.ssh_config), "lab", shlex.join(argv)]
+
+
+HOSTS = {"lab": "root", "lab-tester": "tester", "lab-nosudo": "nosudo"}
+
+
+def _host(vm: Vm, name: str, user: str) -> str:
+    reach = vm.ssh
+    lines = [f"HostName {reach.host}", f"Port {reach.port}", f"User {user}", f"IdentityFile {reach.identity}"]
+    lines += ["IdentitiesOnly yes", "StrictHostKeyChecking no", "UserKnownHostsFile /dev/null", "LogLevel ERROR"]
+    return f"Host {name}\n" + "".join(f"    {line}\n" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +271,13 @@ def drives(count: int) -> str:
 
 @dataclass(slots=True)
 class Start:
-    """``start(drives(3), "-k", "randread_4k_qd8")``: a run of the RAID 5 suite."""
+    """``start(drives(3), "-k", "randread_4k_qd8")``: a run of the suite."""
 
     place: Path
     #: Of every run.
     options: tuple[str, ...] = ()
+    suite: str = "suites/raid5"
+    protocol: Path = BRIEF
     _begun: list[Running] = field(default_factory=list)
 
     @property
@@ -259,7 +291,7 @@ class Start:
         root = root or self.root
         # Nothing is written into the checkout.
         argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--ssd-devices={devices}", *self.options]
-        argv += [f"--ssd-protocol={BRIEF}", f"--ssd-run-dir={root}", "suites/raid5", *arguments]
+        argv += [f"--ssd-protocol={self.protocol}", f"--ssd-run-dir={root}", self.suite, *arguments]
         self._begun.append(Running(argv, place, root))
         return self._begun[-1]
 

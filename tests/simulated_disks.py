@@ -33,6 +33,9 @@ class Device:
     read_only: bool = False
     rotational: bool = False
     transport: str | None = "sata"
+    logical_block: int = 512
+    #: What sysfs says of a SATA or SAS drive's own queue.
+    queue_depth: int | None = None
     #: How the relation to the upper devices is told: lsblk, holders, slaves, mdstat.
     told_by: str = "lsblk"
     uppers: list[Device] = field(default_factory=list)
@@ -85,7 +88,7 @@ class World:
             "uuid": device.uuid,
             "mountpoint": None,
             "pkname": None,
-            "log-sec": 512,
+            "log-sec": device.logical_block,
             "phy-sec": 4096,
             "rota": device.rotational,
             "tran": device.transport,
@@ -113,6 +116,8 @@ class World:
         name = device.kname.replace("/", "!")
         sysfs += [f"dev {name} {device.number}", f"size {name} {device.size // 512}"]
         sysfs.append(f"ro {name} {int(device.read_only)}")
+        if device.queue_depth is not None:
+            sysfs.append(f"depth {name} {device.queue_depth}")
         for upper in device.uppers:
             above = upper.kname.replace("/", "!")
             if upper.partition:

@@ -17,26 +17,38 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import simulated_fio
 from scripted import completed
 from simulated_disks import Device, World
+from simulated_media import Media
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.lab import media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
-from pytest_ssdqual.qual.geometry import Geometry, expected_iops
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measurement import Interval, Run
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import blockdev, condition, health, local, provenance, ssh
+from pytest_ssdqual.rig import (
+    assembly,
+    blockdev,
+    condition,
+    counters,
+    degraded,
+    health,
+    local,
+    md,
+    measuring,
+    provenance,
+    rebuilding,
+    ssh,
+)
+from pytest_ssdqual.rig.assembly import Fill
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, MachineLost, Observer, RigError
 from pytest_ssdqual.rig.md import Array
-from pytest_ssdqual.rig.station import Station
+from pytest_ssdqual.rig.measuring import Window
+from pytest_ssdqual.rig.setup import Setup
 
 SMART = (Path(__file__).parent / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
 LSBLK_BYTES = 480_103_981_056
-#: Share of the I/Os of a second, and their latency over the mean: the mean is 1, the p99 twice that.
-LATENCIES = ((0.49, 0.6), (0.49, 1.36), (0.02, 2.0))
-#: How a round differs from the mean; the signs of the five rounds of a window add up to zero.
-SIGNS = (1.0, -1.0, 0.0, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -51,12 +63,17 @@ class Scene:
     broken: str
     #: fio's run of this number never comes back, and neither does the machine.
     lost_at: int
+    #: At fio's run of this number somebody presses Ctrl-C.
+    interrupted_at: int
     #: By how much a round differs from the mean, as a share of it.
     noise: float
     #: Commands that are not installed.
     missing: tuple[str, ...]
     #: This option is one that its fio does not know.
     unknown_option: str
+    #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
+    block: int
+    queue: int
     #: Its drives report a critical warning as soon as something was measured.
     worn: bool
 
@@ -70,9 +87,12 @@ class Scene:
             slow={serial: float(share) for serial, share in slow},
             broken=given("SIMULATED_BROKEN", ""),
             lost_at=int(given("SIMULATED_LOST_AT", "0")),
+            interrupted_at=int(given("SIMULATED_INTERRUPTED_AT", "0")),
             noise=float(given("SIMULATED_NOISE", "0.01")),
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
+            block=int(given("SIMULATED_BLOCK", "512")),
+            queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
         )
 
@@ -104,6 +124,9 @@ class SimulatedMachine:
     scene: Scene
     observer: Observer | None = None
     arrays: dict[str, str] = field(default_factory=dict)
+    #: Of the last one.
+    geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
+    media: Media = field(default_factory=Media.of_environment)
     runs: int = 0
     gone: bool = False
 
@@ -125,6 +148,14 @@ class SimulatedMachine:
     def close(self) -> None:
         """Nothing is open."""
 
+    def begin_run(self) -> None:
+        """What happens when fio would start."""
+        if self.runs == self.scene.lost_at:
+            self.gone = True
+        self.require_alive()
+        if self.runs == self.scene.interrupted_at:
+            raise KeyboardInterrupt
+
     def require_alive(self) -> None:
         if self.gone:
             raise MachineLost(f"{self.name} is lost: no answer")
@@ -136,7 +167,8 @@ class SimulatedMachine:
             [
                 Device(
                     f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{number:04}",
-                    model=self.scene.model, transport="nvme",
+                    model=self.scene.model, transport="nvme", logical_block=self.scene.block,
+                    queue_depth=self.scene.queue or None,
                 )
                 for number in numbers
             ]
@@ -147,8 +179,12 @@ class SimulatedMachine:
             return completed(argv, self._script(argv))
         if argv[:2] == ("fio", "--parse-only") and self.scene.unknown_option:
             return completed(argv, status=1, stderr=f"fio: unrecognized option '--{self.scene.unknown_option}=1'")
+        if argv[0] == "blkdiscard":
+            self.media.purge(argv[-1])
         if argv[:2] == ("mdadm", "--create"):
-            self.arrays[argv[2]] = next(each for each in argv if each.startswith("--uuid=")).removeprefix("--uuid=")
+            said = dict(each.removeprefix("--").split("=", 1) for each in argv if each.startswith("--") and "=" in each)
+            self.arrays[argv[2]] = said["uuid"]
+            self.geometry = Geometry(Level(f"raid{said['level']}"), int(said["raid-devices"]))
         if argv[:2] == ("mdadm", "--stop"):
             self.arrays.pop(argv[2])
         if argv[:2] == ("test", "-e"):
@@ -163,7 +199,7 @@ class SimulatedMachine:
             "nproc": lambda: "2",
             "fio": lambda: "fio-3.33" if "--version" in argv else "",
             "cat": lambda: "2147483648\n" * (len(argv) - 1),
-            "blockdev": lambda: str(LSBLK_BYTES),
+            "blockdev": lambda: str(LSBLK_BYTES * self.geometry.data_drives),
             "ls": lambda: "\n".join(device.kname for device in self.world.disks),
             "nvme": lambda: json.dumps({"oacs": 2, "fna": 0}),
             "mdadm": lambda: f"MD_UUID={self.arrays.get(argv[-1], '')}",
@@ -187,8 +223,10 @@ class SimulatedMachine:
                 answer["nvme_smart_health_information_log"]["critical_warning"] = 1
             return f"{json.dumps(answer)}\n" * len(arguments)
         if script == condition.ZEROES:
-            return f"{condition.SPOT_BYTES}\n" * len(arguments[2:])
-        return ""
+            return self.media.zeroes(arguments[0], arguments[2:])
+        if script == counters.SCRIPT:
+            return self.media.counters(arguments)
+        return "2048\n" if script == md.OFFSETS else ""
 
     def _expanded(self, pattern: str) -> str:
         """Every pattern with a star is all drives; any other is one of them."""
@@ -196,71 +234,30 @@ class SimulatedMachine:
         return f"pattern {pattern}\0" + "".join(f"path /dev/{each}\0kname {each}\0disk \0" for each in found)
 
 
-def simulated_run(
-    station: Station, array: Array, workload: Workload, kind: str, *, ramp_s: float, window_s: float
-) -> Run:
-    """Instead of ``Station._run``: the law's figures; one interval a second, fewer for conditioning."""
-    machine = station.machine
-    if not isinstance(machine, SimulatedMachine):
-        raise TypeError("this is a real machine")
+def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
+    """Instead of ``measuring.run``: what ``simulated_fio`` says, unless something comes in between."""
+    machine = machine_of(setup)
     machine.runs += 1
-    if machine.runs == machine.scene.lost_at:
-        machine.gone = True
-    machine.require_alive()
-    rounds = station.protocol.steady.window if kind == "run" else max(1, round(window_s / station.protocol.round_s))
-    seconds = 1.0 if kind == "run" else max(1.0, window_s / 200)
-    mean_iops = law(array, workload, machine.scene)
-    times = [number * seconds for number in range(round((ramp_s + window_s) / seconds))]
-    return Run(
-        workload=workload,
-        geometry=array.geometry,
-        members=tuple(drive.identity for drive in array.members),
-        intervals=tuple(
-            interval(
-                at,
-                seconds,
-                workload,
-                array.geometry,
-                mean_iops * (1 + machine.scene.noise * SIGNS[int((at - ramp_s) / window_s * rounds) % len(SIGNS)]),
-            )
-            for at in times
-        ),
-        ramp_s=ramp_s,
-        window_s=window_s,
-        rounds=rounds,
-        raw=station.logbook.keep(f"{array.geometry}-{workload}-{kind}.json.gz", b"simulated"),
-    )
+    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.noise, machine.runs, machine.begin_run)
+    run = fio.run(setup, array, workload, kind, window)
+    machine.media.write((drive.kname for drive in array.members), run.bytes_written)
+    return run
 
 
-def law(array: Array, workload: Workload, scene: Scene) -> float:
-    """IOPS; the slowest member sets the pace of all."""
-    speed = 300 * min(scene.slow.get(drive.serial or "", 1.0) for drive in array.members)
-    return expected_iops(array.geometry, workload.read_fraction, speed, speed)
-
-
-def interval(start_s: float, seconds: float, workload: Workload, geometry: Geometry, iops: float) -> Interval:
-    reads = round(iops * seconds * workload.read_fraction)
-    writes = round(iops * seconds * (1 - workload.read_fraction))
-    mean_ns = geometry.width * workload.qd_per_drive / iops * 1e9
-    return Interval(
-        start_s, seconds, reads, writes, reads * workload.block_bytes, writes * workload.block_bytes,
-        histogram(reads, mean_ns), histogram(writes, mean_ns),
-    )  # fmt: skip
-
-
-def histogram(ios: int, mean_ns: float) -> LatencyHistogram:
-    counts = [round(ios * share) for share, _ in LATENCIES]
-    counts[0] += ios - sum(counts)
-    return LatencyHistogram.from_bins(
-        {round(mean_ns * factor): count for (_, factor), count in zip(LATENCIES, counts, strict=True)}
-    )
-
-
-def simulated_fill(station: Station, array: Array) -> None:
-    """Instead of ``Station._fill``; where a rig that is broken breaks."""
-    machine = station.machine
-    if isinstance(machine, SimulatedMachine) and str(array.geometry) == machine.scene.broken:
+def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
+    """Instead of ``assembly.fill_up``; where a rig that is broken breaks."""
+    machine = machine_of(setup)
+    if str(array.geometry) == machine.scene.broken:
         raise RigError(f"fio on {machine.name} was refused by {array.path}")
+    if fill.passes:
+        machine.media.write((drive.kname for drive in array.members), fill.passes * array.size_bytes)
+        setup.logbook.note("filled", geometry=str(array.geometry), passes=fill.passes, bs=fill.bs, raw="")
+
+
+def machine_of(setup: Setup) -> SimulatedMachine:
+    if not isinstance(setup.machine, SimulatedMachine):
+        raise TypeError("this is a real machine")
+    return setup.machine
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -284,5 +281,7 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(local, "connect", connect_local)
     patch.setattr(ssh, "connect", connect_ssh)
     patch.setattr(lab, "start", start)
-    patch.setattr(Station, "_run", simulated_run)
-    patch.setattr(Station, "_fill", simulated_fill)
+    patch.setattr(measuring, "run", simulated_run)
+    patch.setattr(assembly, "fill_up", simulated_fill)
+    patch.setattr(degraded, "fail", simulated_fio.fail)
+    patch.setattr(rebuilding, "rebuild", simulated_fio.rebuild(simulated_run))

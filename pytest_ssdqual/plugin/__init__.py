@@ -11,13 +11,45 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.plugin import options
-from pytest_ssdqual.plugin.fixtures import array, family, geometry, run, sla, station, steady, sweep, workload
+from pytest_ssdqual.plugin.fixtures import (
+    array,
+    family,
+    geometry,
+    loop,
+    loop_result,
+    rebuild,
+    run,
+    runs,
+    saturation,
+    series,
+    sla,
+    station,
+    steady,
+    sweep,
+    workload,
+)
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["array", "family", "geometry", "run", "sla", "station", "steady", "sweep", "workload"]
+__all__ = [
+    "array",
+    "family",
+    "geometry",
+    "loop",
+    "loop_result",
+    "rebuild",
+    "run",
+    "runs",
+    "saturation",
+    "series",
+    "sla",
+    "station",
+    "steady",
+    "sweep",
+    "workload",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,6 +71,14 @@ def pytest_configure(config: pytest.Config) -> None:
         conduct.configure(config)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    if not config.option.ssd_spec_schema:
+        return None
+    options.print_spec_schema()
+    return 0
+
+
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     # Asked before anything is configured, so it cannot wait for what ``distribute`` registers.
@@ -49,8 +89,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("array"):
         from pytest_ssdqual.plugin import marks
 
-        qualification = metafunc.config.stash.get(QUALIFICATION, None)
-        marks.parametrize(metafunc, len(qualification.bay.drives) if qualification else None)
+        run = metafunc.config.stash.get(QUALIFICATION, None)
+        marks.parametrize(metafunc, len(run.bay.drives) if run else None, run.settings.arrays if run else ())
 
 
 @pytest.hookimpl(trylast=True)

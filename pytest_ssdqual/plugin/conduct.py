@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ssdqual.plugin import distribute, marks
-from pytest_ssdqual.plugin import plan as plans
+from pytest_ssdqual.plugin import distribute, forecast, marks, needs, plan
 from pytest_ssdqual.plugin.progress import on_terminal
 from pytest_ssdqual.plugin.qualification import Qualification, begin, join
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.report import junit, terminal
 from pytest_ssdqual.report.evidence import Evidence, carried_by
 from pytest_ssdqual.report.journal import JournalError
-from pytest_ssdqual.report.plan_text import Plan, plan_lines
+from pytest_ssdqual.report.plan_text import plan_lines
 from pytest_ssdqual.report.progress import Progress
 from pytest_ssdqual.report.records import worsened_drives
 
@@ -31,9 +30,14 @@ def configure(config: pytest.Config) -> None:
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order our tests by the plan; without drives, skip them with what to type."""
-    if QUALIFICATION in config.stash:
-        plans.order(items)
+    """Order our tests by the plan, skip what these drives cannot do; without drives, skip all with what to type."""
+    run = config.stash.get(QUALIFICATION, None)
+    if run is not None:
+        for item in filter(marks.needs_drives, items):
+            if not item.get_closest_marker("skip") and (why := needs.objections(needs.of(item), run.bay.drives)):
+                item.add_marker(pytest.mark.skip(reason="; ".join(why)))
+        plan.order(items)
+        run.planned = plan.wanted(items, run.spec).measured
         return
     for item in filter(marks.needs_drives, items):
         item.add_marker(pytest.mark.skip(reason=marks.NO_DRIVES))
@@ -56,23 +60,23 @@ def header(config: pytest.Config) -> list[str]:
 
 
 def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Arrays, workloads, time and bytes of what was collected; the progress line counts down its total.
+    """Arrays, workloads, time and bytes of what is to be measured; the progress line counts down its total.
 
     With --collect-only nothing now: hundreds of lines of tests follow, and the plan is what was asked for.
     """
     run = config.stash[QUALIFICATION]
-    wanted = plans.measurements(items)
-    if not wanted:
+    wanted = plan.missing(plan.wanted(items, run.spec), run.memory)
+    if not wanted.geometries:
         return []
     drive_bytes = min(drive.size_bytes for drive in run.bay.drives)
-    plan: Plan = plans.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes)
+    found = forecast.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes)
     narrator = config.pluginmanager.get_plugin("ssdqual-narrator")
     if narrator:
-        narrator.progress.total_s = plan.seconds
+        narrator.progress.total_s = found.seconds
         if config.option.collectonly:
-            narrator.plan = plan_lines(plan)
+            narrator.plan = plan_lines(found)
             return []
-    return plan_lines(plan)
+    return plan_lines(found)
 
 
 class Narrator:
@@ -95,7 +99,9 @@ class Narrator:
         for each in carried_by(report):
             self._evidence.append(each)
             record = {"test": report.nodeid, **each.to_record()}
-            self._note(report, "verdict", record)
+            resumed = self._run.resumed
+            if news := resumed.verdicts.news(record) if resumed else record:
+                self._note(report, "verdict" if each.is_promised else "observation", news)
             self._config.hook.pytest_ssdqual_record(record=record)
         if report.outcome == "failed" and report.when != "call":
             crash = getattr(report.longrepr, "reprcrash", None)

@@ -1,11 +1,11 @@
-"""What a suite's tests ask for: ``station → array → steady → run`` or ``sweep``, and ``sla``. Wiring only.
+"""What a suite's tests ask for: ``station → array → steady → run`` and its kin, and ``sla``. Wiring only.
 
 Everything that can go wrong with the rig goes wrong in here, so that pytest itself reports it as an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +13,15 @@ import pytest
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 
 if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.arrays import Family
     from pytest_ssdqual.plugin.judge import Sla
-    from pytest_ssdqual.plugin.marks import Family
     from pytest_ssdqual.qual.geometry import Geometry
+    from pytest_ssdqual.qual.loop import Loop, LoopResult
+    from pytest_ssdqual.qual.matrix import Series
     from pytest_ssdqual.qual.measurement import Measured
+    from pytest_ssdqual.qual.rebuild import Rebuild
+    from pytest_ssdqual.qual.saturation import Saturation
     from pytest_ssdqual.qual.steady import SteadyState
-    from pytest_ssdqual.qual.verdict import Verdict
     from pytest_ssdqual.qual.workload import Workload
     from pytest_ssdqual.rig.md import Array
     from pytest_ssdqual.rig.station import Station
@@ -40,6 +43,18 @@ def family() -> Family:
 def workload() -> Workload:
     """What to measure; given by the mark ``workload``."""
     raise pytest.UsageError("the fixture workload needs the marks array(level) and workload(*workloads)")
+
+
+@pytest.fixture
+def series() -> Series:
+    """Workloads to compare with each other; given by the mark ``series``."""
+    raise pytest.UsageError("the fixture series needs the marks array(level) and series(*series)")
+
+
+@pytest.fixture
+def loop() -> Loop | None:
+    """Rounds of many workloads; given by the mark ``loop``, None without it."""
+    return None
 
 
 @pytest.fixture(scope="session")
@@ -68,35 +83,61 @@ def steady(station: Station, geometry: Geometry, workload: Workload) -> SteadySt
 
 
 @pytest.fixture
-def run(station: Station, geometry: Geometry, workload: Workload) -> Measured:
-    """The workload measured on the array, all repeats; measured once however many tests ask for it."""
-    return station.measure(geometry, workload)
+def run(station: Station, geometry: Geometry, workload: Workload, loop: Loop | None) -> Measured:
+    """The workload measured on the array, all repeats; measured once however many tests ask for it.
+
+    With the mark ``loop`` it is one cell of the loop.
+    """
+    from pytest_ssdqual.plugin import measure
+
+    return measure.one(station, geometry, workload, loop)
+
+
+@pytest.fixture
+def runs(station: Station, geometry: Geometry, series: Series, loop: Loop | None) -> tuple[Measured, ...]:
+    """All workloads of the series measured on the array, in the order of the series."""
+    from pytest_ssdqual.plugin import measure
+
+    return measure.several(station, geometry, series, loop)
 
 
 @pytest.fixture
 def sweep(station: Station, family: Family, workload: Workload) -> tuple[Measured, ...]:
     """The workload measured on every width of the level, narrowest first."""
-    return tuple(station.measure(geometry, workload) for geometry in family.geometries)
+    return station.sweep(family.geometries, workload)
+
+
+@pytest.fixture
+def saturation(station: Station, geometry: Geometry, workload: Workload) -> Saturation:
+    """Writes from the purged state on, until settled or until the protocol's volume or time is used up."""
+    return station.saturate(geometry, workload)
+
+
+@pytest.fixture
+def loop_result(station: Station, geometry: Geometry, loop: Loop | None) -> LoopResult:
+    """All rounds of the loop on the array, from its own purge and fill on."""
+    if loop is None:
+        raise pytest.UsageError("the fixture loop_result needs the marks array(level) and loop(*loops)")
+    return station.loop(geometry, loop)
+
+
+@pytest.fixture
+def rebuild(station: Station, geometry: Geometry, workload: Workload) -> Rebuild:
+    """A degraded array given its members back while the workload runs."""
+    return station.rebuild(geometry, workload)
 
 
 @pytest.fixture
 def sla(request: pytest.FixtureRequest) -> Sla:
     """Judges what was measured by the promises of the spec: ``verdict = sla.judge("p99_latency", run)``."""
+    from pytest_ssdqual.plugin import measure
     from pytest_ssdqual.plugin.judge import Sla
-    from pytest_ssdqual.report import evidence
 
     qualification = request.config.stash[QUALIFICATION]
-    kept = request.node.stash.setdefault(EVIDENCE, [])
-
-    def note(verdict: Verdict, sweep: Sequence[Measured]) -> None:
-        kept.append(
-            evidence.of_verdict(
-                verdict,
-                protocol=qualification.protocol.name,
-                acceptance=qualification.acceptance,
-                figures=evidence.figures_of(sweep[0]) if len(sweep) == 1 else (),
-                raw=[run.raw for each in sweep for run in each.runs],
-            )
-        )
-
-    return Sla(qualification.spec, qualification.settings.inconclusive, note)
+    return Sla(
+        qualification.spec,
+        qualification.settings.inconclusive,
+        measure.circumstances(request, qualification),
+        request.node.stash.setdefault(EVIDENCE, []).append,
+        lambda geometry, workload: measure.reference(request, geometry, workload),
+    )

@@ -1,4 +1,4 @@
-"""Marks → what each test needs, as values: which arrays under which workloads, with readable ids and skip reasons.
+"""Marks → what each test is about, as values: arrays, workloads, series and loops, with readable ids and skip reasons.
 
 Only tests that bear our own marks are touched; another suite in the same environment may well have fixtures
 called ``array`` or ``run``.
@@ -6,46 +6,60 @@ called ``array`` or ``run``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TypeVar
 
 import pytest
 
-from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.plugin import arrays
+from pytest_ssdqual.plugin.arrays import Family, Impossible, Request, Widths
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.loop import Loop
+from pytest_ssdqual.qual.matrix import Series
 from pytest_ssdqual.qual.workload import Workload
+
+T = TypeVar("T")
 
 NO_DRIVES = (
     "needs drives: add --ssd-devices='/dev/sd[b-i]' (all data on them will be DESTROYED), "
     "or --ssd-devices=lab:8 to rehearse with emulated ones"
 )
+ARRAY = "array(level, widths=None, failed=0)"
+#: What is measured on a degraded array that is then rebuilt is measured by other tests.
+NOT_WITH_REBUILD = ("run", "runs", "sweep", "saturation", "loop_result", "array", "steady")
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """All widths of one level that a sweep compares."""
-
-    level: Level
-    geometries: tuple[Geometry, ...]
-
-    def __str__(self) -> str:
-        return str(self.level)
-
-
-def parametrize(metafunc: pytest.Metafunc, drives: int | None) -> None:
+def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence[Request] = ()) -> None:
     """Expand the marks of one test function for ``drives`` drives; None: this run has none.
 
-    Fixtures called ``geometry``, ``family`` and ``workload`` get their values here; everything else follows.
+    Fixtures called ``geometry``, ``family``, ``workload``, ``series`` and ``loop`` get their values here; everything
+    else follows. ``instead`` are the arrays that the user wants methods to be run on.
     """
     mark = metafunc.definition.get_closest_marker("array")
     if mark is None or drives is None:
         return
-    level, widths = _arguments(mark, metafunc.definition.nodeid)
-    if "family" in metafunc.fixturenames:
-        metafunc.parametrize("family", [_family(level, widths, drives)], ids=str)
-    elif "geometry" in metafunc.fixturenames:
-        metafunc.parametrize("geometry", _geometries(level, widths, drives), ids=str)
-    if "workload" in metafunc.fixturenames:
-        metafunc.parametrize("workload", _workloads(metafunc), ids=str)
+    names, nodeid = metafunc.fixturenames, metafunc.definition.nodeid
+    asked = _asked(mark, nodeid, instead)
+    published(metafunc.definition)
+    if "rebuild" in names and (both := [each for each in NOT_WITH_REBUILD if each in names]):
+        raise pytest.UsageError(
+            f"{nodeid}: a test of a rebuild cannot ask for {both[0]} too; what ran meanwhile is rebuild.foreground"
+        )
+    if "family" in names:
+        _parametrize(metafunc, "family", [arrays.family(each, drives) for each in asked])
+    elif "geometry" in names:
+        found = [arrays.geometries(each, drives, rebuilding="rebuild" in names) for each in asked]
+        _parametrize(metafunc, "geometry", [each for part in found for each in part])
+    if "series" in names:
+        _parametrize(metafunc, "series", _values(metafunc.definition, "series", Series, "a series"))
+    loops = _given(metafunc.definition, "loop", Loop)
+    if "loop" in names and loops and "workload" in names:
+        cells = [(loop, cell) for loop in loops for cell in _cells(metafunc.definition, loop)]
+        metafunc.parametrize(("loop", "workload"), cells, ids=[f"{loop}-{cell}" for loop, cell in cells])
+    elif "loop" in names and loops:
+        _parametrize(metafunc, "loop", loops)
+    elif "workload" in names:
+        _parametrize(metafunc, "workload", _values(metafunc.definition, "workload", Workload, "a run"))
 
 
 def needs_drives(item: pytest.Item) -> bool:
@@ -53,62 +67,77 @@ def needs_drives(item: pytest.Item) -> bool:
     return item.get_closest_marker("array") is not None
 
 
-def _arguments(mark: pytest.Mark, nodeid: str) -> tuple[Level, tuple[int, ...] | None]:
-    unknown = sorted(set(mark.kwargs) - {"widths"})
+def published(item: pytest.Item) -> str | None:
+    """The shipped data sheet whose figures the test is to be read beside; None: that of the run.
+
+    ``pytest.UsageError`` if there is no such sheet.
+    """
+    mark = item.get_closest_marker("published")
+    if mark is None:
+        return None
+    from pytest_ssdqual.qual import spec
+
+    if len(mark.args) != 1 or mark.kwargs or mark.args[0] not in spec.shipped():
+        raise pytest.UsageError(
+            f"{item.nodeid}: the mark published(sheet) takes the name of a shipped data sheet "
+            f"({', '.join(spec.shipped())}), not {', '.join(map(repr, mark.args)) or 'nothing'}"
+        )
+    return str(mark.args[0])
+
+
+def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[Request]) -> Sequence[Widths | Request]:
+    unknown = sorted(set(mark.kwargs) - {"widths", "failed", "default"})
     if unknown:
-        raise pytest.UsageError(f"{nodeid}: the mark array(level, widths=None) has no {', '.join(unknown)}")
+        raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} has no {', '.join(unknown)}")
     try:
-        (name,) = mark.args
-        level = Level(name)
+        if "default" in mark.kwargs:
+            if mark.args or len(mark.kwargs) > 1:
+                raise ValueError("default is a whole list of arrays, nothing goes with it")  # noqa: TRY301
+            return instead or arrays.parse_list(mark.kwargs["default"])
+        (level,) = mark.args
         widths = mark.kwargs.get("widths")
-        return level, None if widths is None else tuple(Geometry(level, int(width)).width for width in widths)
-    except (TypeError, ValueError) as error:
-        raise pytest.UsageError(f"{nodeid}: the mark array(level, widths=None) makes no sense: {error}") from error
+        wanted = None if widths is None else tuple(int(width) for width in widths)
+        return (Widths(Level(level), wanted, int(mark.kwargs.get("failed", 0))),)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} makes no sense: {error}") from error
 
 
-def _possible(level: Level, drives: int) -> list[Geometry]:
-    facts = FACTS[level]
-    widest = drives if facts.step else min(facts.minimum, drives)
-    return [Geometry(level, width) for width in range(facts.minimum, widest + 1, facts.step or 1)]
-
-
-def _geometries(level: Level, widths: Sequence[int] | None, drives: int) -> list[object]:
-    """All that can be built; what cannot be is there too, skipped with its numbers."""
-    wanted = _possible(level, drives) if widths is None else [Geometry(level, width) for width in widths]
-    if not wanted:
-        return [_skipped(level, f"{level} needs at least {FACTS[level].minimum} drives, {drives} given")]
-    return [
-        geometry if geometry.width <= drives else _skipped(geometry, f"needs {geometry.width} drives, {drives} given")
-        for geometry in wanted
+def _parametrize(metafunc: pytest.Metafunc, name: str, values: Sequence[object]) -> None:
+    parameters = [
+        pytest.param(each, marks=pytest.mark.skip(reason=each.reason)) if isinstance(each, Impossible) else each
+        for each in values
     ]
+    metafunc.parametrize(name, parameters, ids=[str(each) for each in values])
 
 
-def _family(level: Level, widths: Sequence[int] | None, drives: int) -> object:
-    wanted = _possible(level, drives) if widths is None else [Geometry(level, width) for width in widths]
-    built = tuple(geometry for geometry in wanted if geometry.width <= drives)
-    if len(built) > 1:
-        return Family(level, built)
-    facts = FACTS[level]
-    return _skipped(level, f"needs two widths of {level} ({facts.minimum + facts.step} drives), {drives} given")
+def _given(item: pytest.Item, name: str, kind: type[T]) -> list[T]:
+    """The arguments of the nearest mark of this name, each once."""
+    for mark in item.iter_markers(name):  # the nearest comes first: a function's own replaces its module's
+        wrong = next((each for each in mark.args if not isinstance(each, kind)), None)
+        if wrong is not None:
+            raise pytest.UsageError(
+                f"{item.nodeid}: the mark {name} takes pytest_ssdqual.{kind.__name__}, not {wrong!r}"
+            )
+        if mark.args:
+            return list(dict.fromkeys(mark.args))
+    return []
 
 
-def _skipped(value: object, reason: str) -> object:
-    return pytest.param(value, marks=pytest.mark.skip(reason=reason))
-
-
-def _workloads(metafunc: pytest.Metafunc) -> Iterable[Workload]:
-    found: list[Workload] = []
-    # Marks accumulate from the module to the function; iter_markers starts with the nearest.
-    for mark in metafunc.definition.iter_markers("workload"):
-        for each in mark.args:
-            if not isinstance(each, Workload):
-                raise pytest.UsageError(
-                    f"{metafunc.definition.nodeid}: the mark workload takes pytest_ssdqual.Workload, not {each!r}"
-                )
-            if each not in found:
-                found.append(each)
-        if found:
-            break
+def _values(item: pytest.Item, name: str, kind: type[T], what: str) -> list[T]:
+    found = _given(item, name, kind)
     if not found:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: a test of a run needs the mark workload(*workloads)")
+        star = name if name == "series" else f"{name}s"
+        raise pytest.UsageError(f"{item.nodeid}: a test of {what} needs the mark {name}(*{star})")
     return found
+
+
+def _cells(item: pytest.Item, loop: Loop) -> Sequence[Workload]:
+    """Those of the loop that the mark ``workload`` names; all of them without it."""
+    wanted = _given(item, "workload", Workload)
+    foreign = [each for each in wanted if each not in loop.workloads]
+    if foreign:
+        raise pytest.UsageError(f"{item.nodeid}: {foreign[0]} is no workload of the loop {loop}")
+    return wanted or loop.workloads
+
+
+__all__ = ["NO_DRIVES", "Family", "Geometry", "needs_drives", "parametrize", "published"]

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.arrays import Request
 
 #: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
 #: (/dev/disk/by-path names contain colons).
@@ -16,11 +20,18 @@ DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
 LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
-    "array(level, widths=None): the test needs arrays of this RAID level (drive, raid0, raid1, raid5, raid6, raid10), "
-    "of every possible width up to the number of drives given, or of these widths",
+    "array(level, widths=None, failed=0): the test needs arrays of this RAID level (raid0, raid1, raid5, raid6, "
+    "raid10), of every possible width up to the number of drives given, or of these widths, with so many members "
+    "failed; drive: all drives side by side, each on its own; array(default=LIST): a method's arrays, e.g. "
+    "'drive,raid5x4,raid0', for which --ssd-arrays may name others",
     "workload(*workloads): the test is run once for each of these pytest_ssdqual.Workload",
+    "series(*series): the test is run once for each of these pytest_ssdqual.Series, measured as a whole (fixture runs)",
+    "loop(*loops): the test is about these pytest_ssdqual.Loop: fixture loop_result, or run for each of their cells",
+    "published(sheet): the shipped data sheet whose published figures are printed beside what is measured",
     "lab: the test boots the lab's virtual machine (deselect with -m 'not lab')",
 )
+#: Options that say nothing without drives.
+NEED_DEVICES = ("ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume")
 #: Drives of a lab whose number is not said.
 LAB_DRIVES = 8
 #: Without --ssd-protocol: what may decide about a product, and what a rehearsal can afford.
@@ -49,7 +60,11 @@ class Settings:
     spec: str | None
     protocol: str
     wipe: frozenset[str]
+    #: Instead of a method's own arrays; none: those.
+    arrays: tuple[Request, ...]
     run_root: Path
+    #: The run to be continued: a path, the name of a folder below ``run_root``, or ``last``.
+    resume: str | None
     ssh_config: str | None
     inconclusive: str
     junit_properties: bool
@@ -81,6 +96,19 @@ def declare(parser: pytest.Parser) -> None:
         f"default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
+        "--ssd-arrays",
+        metavar="LIST",
+        dest="ssd_arrays",
+        help="What the methods' suites are run on, e.g. 'drive,raid5x4,raid0': a level without a width is of all "
+        "drives, drive is all of them side by side; default: what each method was published for",
+    )
+    _declare_circumstances(group)
+    _declare_policies(parser)
+
+
+def _declare_circumstances(group: pytest.OptionGroup) -> None:
+    """What has to do with this machine and these drives only."""
+    group.addoption(
         "--ssd-wipe",
         action="append",
         default=[],
@@ -95,18 +123,31 @@ def declare(parser: pytest.Parser) -> None:
         help="Where run folders are kept; default: ssdqual-runs in the root directory",
     )
     group.addoption(
+        "--ssd-resume",
+        metavar="RUN",
+        dest="ssd_resume",
+        help="Continue a run that ended too early, in its own folder, and measure only what is missing there: "
+        "the folder, its name, or last; everything else as it was given then",
+    )
+    group.addoption(
         "--ssd-ssh-config",
         metavar="FILE",
         dest="ssd_ssh_config",
         help="OpenSSH configuration file to use instead of the user's own",
     )
-    _declare_policies(parser)
+    group.addoption(
+        "--ssd-spec-schema",
+        action="store_true",
+        dest="ssd_spec_schema",
+        help="Print the JSON Schema of spec files, for editors, and exit",
+    )
 
 
 def _declare_policies(parser: pytest.Parser) -> None:
     """What a site decides once, in its configuration file."""
     parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
     parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
+    parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
     parser.addini(
         "ssd_inconclusive",
@@ -126,7 +167,7 @@ def read(config: pytest.Config) -> Settings | None:
     """The settings, or None if this run has nothing to do with drives; ``pytest.UsageError`` if they make no sense."""
     given = config.getoption("ssd_devices")
     if not given:
-        for name in ("ssd_wipe", "ssd_spec", "ssd_protocol"):
+        for name in NEED_DEVICES:
             if config.getoption(name):
                 option = "--" + name.replace("_", "-")
                 raise pytest.UsageError(f"{option} needs --ssd-devices: say which drives it is about")
@@ -141,8 +182,10 @@ def read(config: pytest.Config) -> Settings | None:
         devices=devices,
         spec=config.getoption("ssd_spec") or config.getini("ssd_spec") or None,
         protocol=config.getoption("ssd_protocol") or config.getini("ssd_protocol") or default,
+        arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
         wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in text.split(",") if serial),
         run_root=config.rootpath / run_dir,
+        resume=config.getoption("ssd_resume"),
         ssh_config=config.getoption("ssd_ssh_config"),
         inconclusive=inconclusive,
         junit_properties=config.getini("ssd_junit_properties"),
@@ -180,6 +223,17 @@ def merge(given: list[Devices]) -> Devices:
     return Devices(given[0].lab, given[0].host, tuple(pattern for each in given for pattern in each.patterns))
 
 
+def _arrays(text: str) -> tuple[Request, ...]:
+    from pytest_ssdqual.plugin.arrays import parse_list
+
+    if not text:
+        return ()
+    try:
+        return parse_list(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-arrays={text}: {error}") from None
+
+
 def _lab_count(text: str | None) -> int:
     from pytest_ssdqual.lab.media import check_count
 
@@ -206,4 +260,13 @@ def active(config: pytest.Config) -> bool:
         asked.showfixtures,
         getattr(asked, "show_fixtures_per_test", False),
     )
-    return not any(idle) and (bool(asked.ssd_devices) or bool(asked.ssd_wipe or asked.ssd_spec or asked.ssd_protocol))
+    return not any(idle) and (bool(asked.ssd_devices) or any(getattr(asked, name) for name in NEED_DEVICES))
+
+
+def print_spec_schema() -> None:
+    """To standard output, for ``--ssd-spec-schema``."""
+    import json
+
+    from pytest_ssdqual.qual import spec
+
+    print(json.dumps(spec.json_schema(), indent=2, ensure_ascii=False))

@@ -1,111 +1,166 @@
-"""Collected tests → what will be built and measured, in which order, and what it will cost. Touches nothing."""
+"""Collected tests → what is built and measured, in which order. Touches nothing; ``forecast`` says what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeVar
 
 import pytest
 
-from pytest_ssdqual.plugin.marks import Family, needs_drives
-from pytest_ssdqual.qual.geometry import Geometry, costs
-from pytest_ssdqual.qual.protocol import Protocol
+from pytest_ssdqual.plugin import needs
+from pytest_ssdqual.plugin.marks import needs_drives
+from pytest_ssdqual.plugin.needs import Need
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.loop import Loop
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.plan_text import Plan, PlannedArray
+from pytest_ssdqual.rig.memory import Key, Memory
 
-#: Starting fio and looking at the array before and after, per measurement; purge, creation and stop, per array.
-OVERHEAD_S, BUILD_S = 2.0, 20.0
-#: What a fill is assumed to reach if the data sheet does not say: a slow SATA SSD, bytes per second and drive.
-FILL_BYTES_PER_S = 200e6
+T = TypeVar("T")
+
+
+class Stage(IntEnum):
+    """What is done with the drives of one array, in this order.
+
+    What has a purge of its own comes first, in any order. Then the array is built once more, for all the rest: it is
+    conditioned, loses its members one by one, and ends with a rebuild, after which it is of no more use.
+    """
+
+    FRESH = 0
+    LOOP = 1
+    MEASURED = 2
+    DEGRADED = 3
+    REBUILD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that is needed, each once, by array; in the order in which it will be measured."""
+
+    measured: dict[Geometry, list[Workload]] = field(default_factory=dict)
+    saturated: dict[Geometry, list[Workload]] = field(default_factory=dict)
+    loops: dict[Geometry, list[Loop]] = field(default_factory=dict)
+    #: By the rebuilding geometry.
+    rebuilt: dict[Geometry, list[Workload]] = field(default_factory=dict)
+
+    @property
+    def geometries(self) -> list[Geometry]:
+        return sorted({*self.measured, *self.saturated, *self.loops, *self.rebuilt})
 
 
 def order(items: list[pytest.Item]) -> None:
-    """Sort our items in place so that each array is built once and sweeps come last, when all is measured.
+    """Sort our items in place so that arrays are built and conditioned as rarely as possible.
 
-    Other tests keep their order, and come first: nobody waits days for a unit test.
+    Sweeps come last: by then all that they compare is measured. Other tests keep their order, and come first: nobody
+    waits days for a unit test.
     """
     items.sort(key=_key)
+
+
+def measured_first(workload: Workload) -> tuple[object, ...]:
+    """Random first; within a class pure writes first (Intel S3500 RAID paper, seeds A-P7), then deeper queues."""
+    return (
+        not workload.is_random,
+        workload.read_fraction,
+        workload.block_bytes,
+        workload.outstanding(1),
+        str(workload),
+    )
+
+
+def wanted(items: Iterable[pytest.Item], spec: Spec) -> Wanted:
+    """Every array that is needed and what to measure on it, with the workloads that promises of ``spec`` compare to."""
+    found = Wanted()
+    for item in items:
+        need = Need() if item.get_closest_marker("skip") else needs.of(item)
+        for geometry in need.geometries:
+            if need.saturated:
+                _add(found.saturated, geometry, need.saturated)
+            if need.loops:
+                _add(found.loops, geometry, need.loops)
+            if need.rebuilt:
+                _add(found.rebuilt, geometry, need.rebuilt)
+            if need.measured or not need.workloads:
+                _add(found.measured, geometry, need.measured)
+    for geometry, reference in list(_references(found, spec)):
+        _add(found.measured, geometry, [reference])
+    return Wanted(
+        {geometry: sorted(found.measured[geometry], key=measured_first) for geometry in sorted(found.measured)},
+        dict(sorted(found.saturated.items())),
+        dict(sorted(found.loops.items())),
+        dict(sorted(found.rebuilt.items())),
+    )
+
+
+def missing(wanted: Wanted, memory: Memory) -> Wanted:
+    """What an earlier session of the same run has not measured already."""
+
+    def unknown(kind: str, part: dict[Geometry, list[T]]) -> dict[Geometry, list[T]]:
+        left = {
+            geometry: [each for each in values if not memory.has(Key(kind, geometry, str(each)))]
+            for geometry, values in part.items()
+        }
+        # Where nothing was to be measured, the array itself is what is wanted.
+        return {geometry: values for geometry, values in left.items() if values or not part[geometry]}
+
+    return Wanted(
+        unknown("measured", wanted.measured),
+        unknown("saturation", wanted.saturated),
+        unknown("loop", wanted.loops),
+        unknown("rebuild", wanted.rebuilt),
+    )
+
+
+def _references(found: Wanted, spec: Spec) -> Iterator[tuple[Geometry, Workload]]:
+    """What single runs are compared with, and cells of a loop unless that is a cell, too."""
+    for geometry, workloads in found.measured.items():
+        for workload in workloads:
+            yield from ((geometry, each) for each in spec.references(geometry, workload))
+    for geometry, loops in found.loops.items():
+        for loop in loops:
+            for cell in loop.workloads:
+                outside = (each for each in spec.references(geometry, cell) if each not in loop.workloads)
+                yield from ((geometry, each) for each in outside)
+
+
+def _add(found: dict[Geometry, list[T]], geometry: Geometry, values: Iterable[T]) -> None:
+    known = found.setdefault(geometry, [])
+    known += [each for each in dict.fromkeys(values) if each not in known]
 
 
 def _key(item: pytest.Item) -> tuple[object, ...]:
     if not needs_drives(item):
         return (0,)
-    geometry, family, workload = _parameters(item)
-    if family is not None:
-        return (2, family.level, _workload_key(workload))
-    return (1, geometry.level if geometry else "", geometry.width if geometry else 0, _workload_key(workload))
+    need = needs.of(item)
+    if not need.geometries:
+        return (1, "", 0)
+    first = need.geometries[0]
+    if need.is_sweep:
+        return (2, first.level, first.missing, _block(need))
+    stage = _stage(need)
+    # Members are lost one by one; the first rebuild takes the array as the last loss left it.
+    lost = -first.missing if stage is Stage.REBUILD else first.missing
+    return (1, first.level, first.width, stage, lost, _block(need))
 
 
-def _workload_key(workload: Workload | None) -> tuple[object, ...]:
-    """Random first; within a class pure writes first (Intel S3500 RAID paper, seeds A-P7), then deeper queues."""
-    if workload is None:
-        return ()
-    return (not workload.is_random, workload.read_fraction, workload.block_bytes, workload.qd_per_drive)
+def _stage(need: Need) -> Stage:
+    """The last of those that a test needs."""
+    geometry = need.geometries[0]
+    if geometry.rebuilding:
+        return Stage.REBUILD
+    if need.measured or not (need.loops or need.saturated):
+        return Stage.DEGRADED if geometry.missing else Stage.MEASURED
+    return Stage.LOOP if need.loops else Stage.FRESH
 
 
-def _parameters(item: pytest.Item) -> tuple[Geometry | None, Family | None, Workload | None]:
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    found = (parameters.get("geometry"), parameters.get("family"), parameters.get("workload"))
-    geometry, family, workload = found
-    return (
-        geometry if isinstance(geometry, Geometry) else None,
-        family if isinstance(family, Family) else None,
-        workload if isinstance(workload, Workload) else None,
-    )
+def _block(need: Need) -> tuple[object, ...]:
+    """Within a stage: what has a purge of its own first, loops one after the other, classes one after the other.
 
-
-def measurements(items: Iterable[pytest.Item]) -> dict[Geometry, list[Workload]]:
-    """Every array that is needed, and the workloads to measure on it, each once."""
-    wanted: dict[Geometry, list[Workload]] = {}
-    for item in items:
-        if not needs_drives(item) or item.get_closest_marker("skip"):
-            continue
-        geometry, family, workload = _parameters(item)
-        for each in family.geometries if family else [geometry] if geometry else []:
-            workloads = wanted.setdefault(each, [])
-            if workload is not None and workload not in workloads:
-                workloads.append(workload)
-    return {geometry: sorted(wanted[geometry], key=_workload_key) for geometry in sorted(wanted)}
-
-
-def predict(
-    wanted: dict[Geometry, list[Workload]], protocol: Protocol, spec: Spec, drives: int, drive_bytes: int
-) -> Plan:
-    """Time and bytes, from the protocol and the data sheet; bytes are what the members take, parity included."""
-    return Plan(
-        tuple(_predict(geometry, each, protocol, spec, drive_bytes) for geometry, each in wanted.items()),
-        drives=drives,
-        protocol=protocol.name,
-        acceptance=protocol.acceptance,
-        endurance_bytes=spec.endurance_bytes,
-    )
-
-
-def _predict(
-    geometry: Geometry, workloads: Sequence[Workload], protocol: Protocol, spec: Spec, drive_bytes: int
-) -> PlannedArray:
-    fill_bytes = protocol.fill_passes * drive_bytes * geometry.width
-    fill_rate = spec.sequential_write_bytes_per_s or FILL_BYTES_PER_S
-    classes = {workload.is_random for workload in workloads}
-    condition_s = BUILD_S + protocol.fill_passes * drive_bytes / fill_rate + len(classes) * protocol.precondition_s
-    each_s = protocol.ramp_s + protocol.window_s
-    written = fill_bytes + sum(_written(geometry, workload, each_s * protocol.repeats, spec) for workload in workloads)
-    if True in classes:
-        first = next(workload for workload in workloads if workload.is_random)
-        conditioning = Workload("randwrite", first.bs, 8)
-        written += _written(geometry, conditioning, protocol.precondition_s, spec)
-    return PlannedArray(
-        geometry=str(geometry),
-        workloads=len(workloads),
-        condition_s=condition_s,
-        measure_s=len(workloads) * protocol.repeats * (each_s + OVERHEAD_S),
-        bytes_written=int(written),
-    )
-
-
-def _written(geometry: Geometry, workload: Workload, seconds: float, spec: Spec) -> float:
-    """Bytes the members take, if the array does what the data sheet says; 0 where that is not published."""
-    iops = spec.expected_iops(geometry, workload)
-    if iops is None or workload.read_fraction == 1:
-        return 0.0
-    return iops * (1 - workload.read_fraction) * workload.block_bytes * seconds * costs(geometry).writes
+    A series of both classes stands where the second begins: neither is then interrupted by it.
+    """
+    alone = tuple(map(str, need.saturated)) + tuple(map(str, need.loops))
+    several = need.measured or need.rebuilt or tuple(cell for loop in need.loops for cell in loop.workloads)
+    sequential = any(not each.is_random for each in several)
+    return (not alone, alone, sequential, min(map(measured_first, several), default=()))

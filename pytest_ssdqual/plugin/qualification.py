@@ -9,30 +9,37 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_ssdqual.plugin import resumption
 from pytest_ssdqual.plugin.bay import Bay, open_bay, planned_bay
 from pytest_ssdqual.plugin.options import Settings, read
+from pytest_ssdqual.plugin.resumption import Resumption
 from pytest_ssdqual.qual import document
 from pytest_ssdqual.qual import protocol as protocols
 from pytest_ssdqual.qual import spec as specs
+from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.protocol import Protocol
 from pytest_ssdqual.qual.spec import Spec
+from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.manifest import BayEntry, Document, DriveEntry, Manifest, keep_health
 from pytest_ssdqual.report.records import unfinished_arrays
+from pytest_ssdqual.report.resume import Past, Present
 from pytest_ssdqual.rig import health
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.hold import HeldDrives
 from pytest_ssdqual.rig.machine import MachineLost, RigError, utc_now
-from pytest_ssdqual.rig.station import Progress, Station
+from pytest_ssdqual.rig.memory import Forgetful, Memory
+from pytest_ssdqual.rig.setup import Progress, Setup
+from pytest_ssdqual.rig.station import Station
 
 #: The lab's drives cannot be told by their model (QEMU's NVMe drives all have the same), but we know what they are.
 LAB_SPEC = "ssdqual-sm300"
@@ -51,6 +58,20 @@ class Qualification:
     stack: ExitStack
     channel: Channel | None = None
     manifest: Manifest | None = None
+    #: What the collected tests need measured on each array; known once they are collected.
+    planned: Mapping[Geometry, Sequence[Workload]] = field(default_factory=dict)
+    #: The run that this one continues.
+    resumed: Resumption | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """What earlier sessions have measured."""
+        return self.resumed.memory if self.resumed else Forgetful()
+
+    @property
+    def present(self) -> Present:
+        """What measurements of this session depend on."""
+        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *_documents(self))
 
     @property
     def acceptance(self) -> bool:
@@ -59,7 +80,8 @@ class Qualification:
 
     def to_worker(self) -> dict[str, Any]:
         """What an xdist worker needs beyond its own command line; plain types."""
-        return {"bay": self.bay.to_json(), "spec": self.spec_source, "journal": str(self.journal and self.journal.path)}
+        journal = str(self.journal and self.journal.path)
+        return {"bay": self.bay.to_json(), "spec": self.spec_source, "journal": journal, "resumed": bool(self.resumed)}
 
     @property
     def spec_source(self) -> str:
@@ -79,7 +101,18 @@ class Qualification:
             stack.callback(_unless_lost, held.release)
             before = self._health(channel, "before")
             machine_id = self.bay.facts.get("machine_id", "")
-            station = Station(channel, held, self.protocol, self.journal, machine_id, progress)
+            station = Station(
+                Setup(
+                    machine=channel,
+                    held=held,
+                    protocol=self.protocol,
+                    logbook=self.journal,
+                    machine_id=machine_id,
+                    progress=progress,
+                ),
+                self.memory,
+                planned=self.planned,
+            )
             stack.callback(self._health_after, channel, before)
             stack.callback(_unless_lost, station.close)
             yield station
@@ -109,7 +142,7 @@ class Qualification:
         """
         with ExitStack() as last:
             if self.journal and self.manifest:
-                ended = replace(self.manifest, ended=utc_now(), exit_status=status)
+                ended = self.manifest.closed(utc_now(), status)
                 last.callback(self.journal.seal)
                 last.callback(self.stack.close)
                 last.callback(self.journal.write_manifest, ended.to_record())
@@ -128,23 +161,30 @@ def begin(config: pytest.Config) -> Qualification | None:
         return None
     protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
     chosen = _load(specs.load, settings.spec, "--ssd-spec") if settings.spec else None
+    resumed = resumption.asked_for(config, settings)
     stack = ExitStack()
     try:
-        ours, refuse = partial(_ours, settings.run_root), _refuser(config)
+        ours, refuse = partial(_ours, settings, resumed), _refuser(config)
+
+        def qualification(bay: Bay, journal: Journal | None = None, channel: Channel | None = None) -> Qualification:
+            bay = resumed.bay(bay) if resumed else bay
+            spec = chosen or _spec_for(settings, bay)
+            run = Qualification(settings, protocol, spec, bay, journal, stack, channel, resumed=resumed)
+            if resumed:
+                resumed.require_same(run.present)
+                run.bay = replace(bay, remarks=(*bay.remarks, *resumed.remarks(run.present)))
+            return run
+
         if config.option.collectonly:
-            bay, channel, journal = planned_bay(settings, stack, ours, refuse), None, None
-        else:
-            _end_in_order_on_sigterm(stack)
-            journal = Journal.create(settings.run_root, secrets.token_hex(4))
-            with _sealed_if_refused(journal):
-                observer = journal.transcribe(settings.devices.machine)
-                bay, channel = open_bay(settings, stack, ours, refuse, observer, journal.note)
-        run = Qualification(settings, protocol, chosen or _spec_for(settings, bay), bay, journal, stack, channel)
-        if channel is not None and journal is not None:
-            extra = [facts for facts in config.hook.pytest_ssdqual_facts(machine=channel) if facts]
-            run.manifest = _manifest(run, journal, {name: facts[name] for facts in extra for name in facts})
-            journal.write_manifest(run.manifest.to_record())
-            journal.note("run_started", machine=bay.machine, drives=[drive.identity for drive in bay.drives])
+            return qualification(planned_bay(settings, stack, ours, refuse))
+        _end_in_order_on_sigterm(stack)
+        new = partial(Journal.create, settings.run_root, secrets.token_hex(4))
+        journal = resumption.opened(config, resumed, new)
+        with _noted_if_refused(journal, resumed):
+            observer = journal.transcribe(settings.devices.machine)
+            bay, channel = open_bay(settings, stack, ours, refuse, observer, journal.note)
+            run = qualification(bay, journal, channel)
+        _note_begun(config, run, journal, channel)
     except RigError as error:
         stack.close()
         raise pytest.UsageError(str(error)) from error
@@ -155,14 +195,25 @@ def begin(config: pytest.Config) -> Qualification | None:
 
 
 @contextmanager
-def _sealed_if_refused(journal: Journal) -> Iterator[None]:
-    """A request that was refused leaves a whole run folder, too: what was asked of the machine, and the reasons."""
+def _noted_if_refused(journal: Journal, resumed: Resumption | None) -> Iterator[None]:
     try:
         yield
     except pytest.UsageError as error:
-        journal.note("run_refused", reasons=str(error))
-        journal.seal()
+        resumption.note_refusal(journal, resumed, str(error))
         raise
+
+
+def _note_begun(config: pytest.Config, run: Qualification, journal: Journal, channel: Channel) -> None:
+    """The manifest, and the first word of this session."""
+    if run.resumed:
+        run.manifest = run.resumed.continued(run.present)
+        journal.write_manifest(run.manifest.to_record())
+        run.resumed.note_begun(journal, run.present)
+        return
+    extra = [facts for facts in config.hook.pytest_ssdqual_facts(machine=channel) if facts]
+    run.manifest = _manifest(run, journal, {name: facts[name] for facts in extra for name in facts})
+    journal.write_manifest(run.manifest.to_record())
+    journal.note("run_started", machine=run.bay.machine, drives=[drive.identity for drive in run.bay.drives])
 
 
 def join(config: pytest.Config, told: Mapping[str, Any]) -> Qualification:
@@ -172,10 +223,16 @@ def join(config: pytest.Config, told: Mapping[str, Any]) -> Qualification:
         raise pytest.UsageError("the controller has drives, this worker was given none")
     bay = Bay.from_json(told["bay"])
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
-    journal = Journal.open(Path(told["journal"]), worker) if told["journal"] != "None" else None
-    return Qualification(
-        settings, protocols.load(settings.protocol), specs.load(told["spec"]), bay, journal, ExitStack()
-    )
+    protocol, spec = protocols.load(settings.protocol), specs.load(told["spec"])
+    if told["journal"] == "None":
+        return Qualification(settings, protocol, spec, bay, None, ExitStack())
+    folder = Path(told["journal"])
+    resumption.claim(config, folder, worker)
+    journal = Journal.open(folder, worker)
+    resumed = Resumption.of(Past.read(folder)) if told["resumed"] else None
+    if resumed:
+        resumed.tell(journal)
+    return Qualification(settings, protocol, spec, bay, journal, ExitStack(), resumed=resumed)
 
 
 def _load(load: Callable[[str], Any], name: str, option: str) -> Any:  # noqa: ANN401 (whatever the loader gives)
@@ -192,8 +249,9 @@ def _spec_for(settings: Settings, bay: Bay) -> Spec:
     return next(iter(found.values())) if len(found) == 1 else specs.default()
 
 
-def _ours(root: Path) -> frozenset[str]:
-    return frozenset(array.uuid for array in unfinished_arrays(root)) if root.is_dir() else frozenset()
+def _ours(settings: Settings, resumed: Resumption | None) -> frozenset[str]:
+    roots = {settings.run_root, resumed.past.folder.parent} if resumed else {settings.run_root}
+    return frozenset(array.uuid for root in roots if root.is_dir() for array in unfinished_arrays(root))
 
 
 def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
@@ -202,16 +260,23 @@ def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
 
 def _manifest(run: Qualification, journal: Journal, extra: Mapping[str, str]) -> Manifest:
     bay = run.bay
+    spec, protocol = _documents(run)
     return Manifest(
         run_id=journal.path.name,
         command_line=tuple(sys.argv),
         started=utc_now(),
-        spec=Document(run.spec.key, document.text(run.spec_source, specs.FOLDER)),
-        protocol=Document(run.protocol.name, document.text(run.settings.protocol, protocols.FOLDER)),
+        spec=spec,
+        protocol=protocol,
         acceptance=run.acceptance,
         bays=(BayEntry(bay.machine, {**bay.facts, **extra}, [DriveEntry(drive) for drive in bay.drives]),),
         remarks=bay.remarks,
     )
+
+
+def _documents(run: Qualification) -> tuple[Document, Document]:
+    """The spec and the protocol, as they are now."""
+    spec = Document(run.spec.key, document.text(run.spec_source, specs.FOLDER))
+    return spec, Document(run.protocol.name, document.text(run.settings.protocol, protocols.FOLDER))
 
 
 def _unless_lost(give_back: Callable[[], None]) -> None:

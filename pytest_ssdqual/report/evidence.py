@@ -7,34 +7,40 @@ is a ``DumpError``, and the whole run is lost with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.claim import Direction
+from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.report import part
+from pytest_ssdqual.report.part import Figure, Finding, Part
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.qual.measurement import Measured
-    from pytest_ssdqual.qual.steady import SteadyState
-    from pytest_ssdqual.qual.verdict import Verdict
+    from pytest_ssdqual.qual.claim import Claim
+    from pytest_ssdqual.qual.estimate import Estimate
+    from pytest_ssdqual.qual.verdict import Subject, Verdict
 
 #: Name of the attribute of a ``TestReport``. xdist hands on every attribute whose value is plain.
 ATTRIBUTE = "ssdqual"
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One more number worth keeping beside a verdict; the unit is in the name: ``mean_latency_ns``."""
+class About(StrEnum):
+    """What was measured for it; decides where it is shown."""
 
-    name: str
-    value: float | None
+    RUN = "run"
+    SWEEP = "sweep"
+    SERIES = "series"
+    LOOP = "loop"
+    SATURATION = "saturation"
+    REBUILD = "rebuild"
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A verdict and what it rests on. Numbers are in base units (``unit``)."""
+    """A verdict, or a figure of which nothing is promised, and what it rests on. Numbers are in base units."""
 
     #: By its name in specs, not as an enum: records of a newer version must stay readable.
     claim: str
@@ -46,12 +52,13 @@ class Evidence:
     high: float | None
     n: int
     unit: Unit
-    limit: float
+    #: None if nothing is promised.
+    limit: float | None
     direction: Direction
     #: Where the limit comes from.
     source: str
-    outcome: Outcome
-    margin_percent: float
+    outcome: Finding
+    margin_percent: float | None
     sentence: str
     protocol: str
     #: Whether the protocol may decide about a product.
@@ -59,6 +66,17 @@ class Evidence:
     figures: tuple[Figure, ...] = ()
     #: Names of raw files in the run folder.
     raw: tuple[str, ...] = ()
+    about: About = About.RUN
+    #: Name of the series or of the loop that it is about.
+    group: str = ""
+    published: Published | None = None
+    #: Of drives side by side: each of them; the value is that of the one called ``worst``.
+    members: tuple[Part, ...] = ()
+    worst: str = ""
+    #: Of a series: each workload.
+    points: tuple[Part, ...] = ()
+    #: Sentences that belong to its group as a whole, such as how a loop became steady.
+    remarks: tuple[str, ...] = ()
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON data; ``from_record`` reads it back."""
@@ -67,7 +85,7 @@ class Evidence:
             "geometries": list(self.geometries),
             "workloads": list(self.workloads),
             "estimate": {
-                "value": _finite(self.value),
+                "value": part.finite(self.value),
                 "low": self.low,
                 "high": self.high,
                 "n": self.n,
@@ -80,13 +98,24 @@ class Evidence:
                 "source": self.source,
             },
             "outcome": self.outcome.value,
-            "margin_percent": _finite(self.margin_percent),
+            "margin_percent": part.finite(self.margin_percent),
             "sentence": self.sentence,
             "protocol": self.protocol,
             "acceptance": self.acceptance,
-            "figures": {figure.name: _finite(figure.value) for figure in self.figures},
+            "figures": part.figures_record(self.figures),
             "raw": list(self.raw),
+            "about": self.about.value,
+            "group": self.group,
+            "published": self.published and part.published_record(self.published),
+            "members": [part.part_record(each) for each in self.members],
+            "worst": self.worst,
+            "points": [part.part_record(each) for each in self.points],
+            "remarks": list(self.remarks),
         }
+
+    @property
+    def is_promised(self) -> bool:
+        return self.limit is not None
 
     @property
     def measured(self) -> str:
@@ -101,8 +130,15 @@ class Evidence:
 
     @property
     def bound(self) -> str:
-        """``≤ 500 µs``."""
+        """``≤ 500 µs``; nothing if nothing is promised."""
+        if self.limit is None:
+            return ""
         return f"{'≤' if self.direction is Direction.AT_MOST else '≥'} {format_value(self.limit, self.unit)}"
+
+    @property
+    def times_published(self) -> float | None:
+        """Ours over what is published."""
+        return self.value / self.published.value if self.published and self.published.value else None
 
 
 def of_verdict(
@@ -114,7 +150,7 @@ def of_verdict(
     raw: Iterable[str] = (),
 ) -> Evidence:
     """What is kept of a verdict."""
-    low, high = (_finite(end) for end in (verdict.estimate.low, verdict.estimate.high))
+    low, high = (part.finite(end) for end in (verdict.estimate.low, verdict.estimate.high))
     return Evidence(
         claim=verdict.claim.value,
         geometries=tuple(map(str, verdict.subject.geometries)),
@@ -127,7 +163,7 @@ def of_verdict(
         limit=verdict.limit.bound,
         direction=verdict.limit.direction,
         source=verdict.limit.source,
-        outcome=verdict.outcome,
+        outcome=Finding(verdict.outcome.value),
         margin_percent=verdict.margin_percent,
         sentence=repr(verdict),
         protocol=protocol,
@@ -137,29 +173,60 @@ def of_verdict(
     )
 
 
+def of_observation(claim: Claim, subject: Subject, estimate: Estimate, *, protocol: str, acceptance: bool) -> Evidence:
+    """What is kept of a figure that nothing is promised of."""
+    return Evidence(
+        claim=claim.value,
+        geometries=tuple(map(str, subject.geometries)),
+        workloads=tuple(map(str, subject.workloads)),
+        value=estimate.value,
+        low=part.finite(estimate.low),
+        high=part.finite(estimate.high),
+        n=estimate.n,
+        unit=estimate.unit,
+        limit=None,
+        direction=claim.direction,
+        source="",
+        outcome=Finding.OBSERVED,
+        margin_percent=None,
+        sentence=f"{claim.label} of {subject}: {estimate}",
+        protocol=protocol,
+        acceptance=acceptance,
+    )
+
+
 def from_record(record: Mapping[str, object]) -> Evidence:
     """The inverse of ``to_record``; keys it does not know are ignored. ``ValueError`` if one is missing or wrong."""
     try:
-        estimate, limit = _mapping(record["estimate"]), _mapping(record["limit"])
+        estimate, limit = part.mapping(record["estimate"]), part.mapping(record["limit"])
+        outcome, unit = Finding(str(record["outcome"])), Unit(str(estimate["unit"]))
+        promised = outcome is not Finding.OBSERVED
         return Evidence(
             claim=str(record["claim"]),
-            geometries=_texts(record["geometries"]),
-            workloads=_texts(record["workloads"]),
-            value=_unbounded(estimate["value"]),
-            low=_number(estimate["low"]),
-            high=_number(estimate["high"]),
-            n=int(_unbounded(estimate["n"])),
-            unit=Unit(str(estimate["unit"])),
-            limit=_unbounded(limit["bound"]),
+            geometries=part.texts(record["geometries"]),
+            workloads=part.texts(record["workloads"]),
+            value=part.unbounded(estimate["value"]),
+            low=part.number(estimate["low"]),
+            high=part.number(estimate["high"]),
+            n=int(part.unbounded(estimate["n"])),
+            unit=unit,
+            limit=part.unbounded(limit["bound"]) if promised else None,
             direction=Direction(str(limit["direction"])),
             source=str(limit["source"]),
-            outcome=Outcome(str(record["outcome"])),
-            margin_percent=_unbounded(record["margin_percent"]),
+            outcome=outcome,
+            margin_percent=part.unbounded(record["margin_percent"]) if promised else None,
             sentence=str(record["sentence"]),
             protocol=str(record["protocol"]),
             acceptance=record["acceptance"] is True,
-            figures=tuple(Figure(name, _number(value)) for name, value in _mapping(record["figures"]).items()),
-            raw=_texts(record["raw"]),
+            figures=part.figures_of_record(record["figures"]),
+            raw=part.texts(record["raw"]),
+            about=About(str(record["about"])),
+            group=str(record["group"]),
+            published=None if record["published"] is None else part.published_of_record(record["published"]),
+            members=tuple(map(part.part_of_record, part.listed(record["members"]))),
+            worst=str(record["worst"]),
+            points=tuple(map(part.part_of_record, part.listed(record["points"]))),
+            remarks=part.texts(record["remarks"]),
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"this is no evidence of ours: {error!r}") from error
@@ -173,60 +240,3 @@ def attach(report: object, evidence: Iterable[Evidence]) -> None:
 def carried_by(report: object) -> tuple[Evidence, ...]:
     """What ``attach`` put there, here or in another process; empty for any other report."""
     return tuple(from_record(record) for record in getattr(report, ATTRIBUTE, ()))
-
-
-def figures_of(measured: Measured) -> tuple[Figure, ...]:
-    """What makes a measurement believable, and what people ask for next to any claim about it."""
-    latency = measured.latency
-    mean_ns = latency.mean_ns if latency else None
-    asked = measured.geometry.width * measured.workload.qd_per_drive
-    outstanding = measured.iops * mean_ns / 1e9 if mean_ns is not None else None
-    busy = [run.cpu_busy for run in measured.runs if run.cpu_busy is not None]
-    return (
-        Figure("iops", measured.iops),
-        Figure("ios", sum(run.ios for run in measured.runs)),
-        Figure("counted_s", sum(run.seconds for run in measured.runs)),
-        Figure("mean_latency_ns", mean_ns),
-        Figure("max_latency_ns", latency.max_ns if latency else None),
-        # Little's law: IOPS × mean latency, of the queue depth asked for.
-        Figure("littles_law_percent", None if outstanding is None else 100 * outstanding / asked),
-        Figure("cpu_busy_percent", 100 * max(busy) if busy else None),
-    )
-
-
-def figures_of_steady(state: SteadyState) -> tuple[Figure, ...]:
-    """How steady a window was, in percent of its average, as the rule's limits are given."""
-    per_cent = 100 / state.average if state.average else math.nan
-    return (
-        Figure("steady_rounds", len(state.values)),
-        Figure("steady_range_percent", state.range_measured * per_cent),
-        Figure("steady_slope_percent", state.slope_excursion * per_cent),
-    )
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has neither infinity nor NaN."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _number(value: object) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise TypeError(f"{value!r} is not a number")
-    return value
-
-
-def _unbounded(value: object) -> float:
-    number = _number(value)
-    return math.inf if number is None else number
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r} is not a mapping")
-    return value
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError(f"{value!r} is not a list")
-    return tuple(map(str, value))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pytest_ssdqual.qual.claim import Claim
-from pytest_ssdqual.qual.units import Unit, parse_size
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.evidence import Evidence
+from pytest_ssdqual.report.naming import label, order_of, parse_geometry, span
+from pytest_ssdqual.report.part import Finding
 
 #: Of pytest's TerminalWriter.
-COLOUR = {Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow", Outcome.PASS: "green"}
+COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "green"}
 #: Instead of the figure, which such a claim has in a row of its own.
-MARK = {Outcome.FAIL: "FAIL", Outcome.INCONCLUSIVE: "?"}
+MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
 INDENT = "  "
 
 
@@ -41,8 +40,9 @@ class Row:
 
     @property
     def least(self) -> str:
-        """The smallest margin."""
-        return percent(min(self.cells.values(), key=lambda each: each.margin_percent))
+        """The smallest margin; nothing if nothing is promised."""
+        margins = [each for each in self.cells.values() if each.margin_percent is not None]
+        return percent(min(margins, key=margin)) if margins else ""
 
     @property
     def colour(self) -> tuple[str, ...]:
@@ -57,6 +57,8 @@ class Grid:
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
+    #: What a cell shows.
+    show: Callable[[Evidence], str] = field(default=lambda each: shown(each))
 
     @property
     def limit(self) -> str:
@@ -73,22 +75,22 @@ class Grid:
 def grids(evidence: Iterable[Evidence]) -> Iterator[Grid]:
     """One for each claim about several widths of a level; claims about a level that have only one column share one.
 
-    In the order given. What has no claim that passed has no grid either.
+    In the order given. What has only claims that did not pass has no grid: each of them is told in full.
     """
     wide: dict[tuple[str, str, bool], list[Evidence]] = defaultdict(list)
     for each in evidence:
         wide[each.claim, _level(each), len(each.geometries) > 1].append(each)
     narrow: dict[tuple[str, str], list[Evidence]] = defaultdict(list)
     for (claim, level, _), group in wide.items():
-        columns = tuple(dict.fromkeys(map(_width, group)))
+        columns = tuple(dict.fromkeys(_width(each) for each in sorted(group, key=_widths)))
         if len(columns) == 1:
             narrow[level, columns[0]] += group
-        elif _any_passed(group):
-            yield Grid(f"{label(claim)} · {level}", columns, tuple(_rows(group, _width)))
-    for (level, width), group in narrow.items():
-        if _any_passed(group):
+        elif any_shown(group):
+            yield Grid(f"{label(claim)} · {level}", columns, tuple(rows(group, _width)))
+    for (_, _), group in narrow.items():
+        if any_shown(group):
             claims = tuple(dict.fromkeys(map(_headed, group)))
-            yield Grid(level if level == "drive" else f"{level}{width}", claims, tuple(_rows(group, _headed)))
+            yield Grid(span(group[0].geometries), claims, tuple(rows(group, _headed)))
 
 
 def draw(grid: Grid, width: int) -> Iterator[Line]:
@@ -96,9 +98,10 @@ def draw(grid: Grid, width: int) -> Iterator[Line]:
     limits = () if grid.limit else tuple(map(grid.limit_of, grid.columns))
     title = f"{grid.title} · {grid.limit}" if grid.limit else grid.title
     first = len(INDENT) + max(len(row.label) for row in grid.rows)
-    texts = [_cell(each) for row in grid.rows for each in row.cells.values()]
+    texts = [grid.show(each) for row in grid.rows for each in row.cells.values()]
     cell = 1 + max(map(len, [*texts, *limits, *(line for column in grid.columns for line in column.split("\n"))]))
-    margin = 2 + max(len("margin"), *(len(row.least) for row in grid.rows))
+    least = max(len(row.least) for row in grid.rows)
+    margin = 2 + max(len("margin"), least) if least else 0
     own = 0 if grid.limit or any(limits) else max(len(row.limit) for row in grid.rows)
     limit = max(own, len("limit")) + 1 if own and first + cell + own + 1 + margin <= width else 0
     room = width - first - margin - limit
@@ -110,14 +113,14 @@ def draw(grid: Grid, width: int) -> Iterator[Line]:
     for start in range(0, len(grid.columns), per_band):
         band = grid.columns[start : start + per_band]
         is_last = start + per_band >= len(grid.columns)
-        ends = [("limit".rjust(limit) if limit else "", "margin".rjust(margin))] if is_last else [("", "")]
-        yield from _head(title, band, first, cell, "".join(ends[0]))
+        ends = ("limit".rjust(limit) if limit else "") + ("margin".rjust(margin) if margin else "") if is_last else ""
+        yield from _head(title, band, first, cell, ends)
         if any(limits):
             bounds = "".join(grid.limit_of(column).rjust(cell) for column in band)
-            yield Line(f"{INDENT}limit".ljust(first) + bounds)
+            yield Line((f"{INDENT}limit".ljust(first) + bounds).rstrip())
         for row in grid.rows:
             text = INDENT + row.label
-            text = text.ljust(first) + "".join(_cell(row.cells.get(column)).rjust(cell) for column in band)
+            text = text.ljust(first) + "".join(_cell(grid, row, column).rjust(cell) for column in band)
             if is_last:
                 text += (row.limit.rjust(limit) if limit else "") + row.least.rjust(margin)
             yield Line(text.rstrip(), row.colour)
@@ -138,48 +141,33 @@ def _head(title: str, columns: Sequence[str], first: int, cell: int, ends: str) 
         yield Line(text, ("bold",))
 
 
-def _rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> Iterator[Row]:
+def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> Iterator[Row]:
     """Claims made twice, of two machines or against two limits, come in rows below each other."""
-    rows: dict[tuple[str, int], Row] = {}
+    found: dict[tuple[str, int], Row] = {}
     seen: Counter[tuple[str, str]] = Counter()
     for each in evidence:
         name, column = span(each.workloads), column_of(each)
-        rows.setdefault((name, seen[name, column]), Row(name, {})).cells[column] = each
+        found.setdefault((name, seen[name, column]), Row(name, {})).cells[column] = each
         seen[name, column] += 1
-    order = {each.workloads: _workload_order(each) for each in evidence}
+    order = {each.workloads: order_of(each) for each in evidence}
     names = {span(workloads): key for workloads, key in order.items()}
-    return (rows[key] for key in sorted(rows, key=lambda key: (names[key[0]], key[1])))
-
-
-def sorting(evidence: Evidence) -> tuple[object, ...]:
-    """Claims as the enum has them, then levels, workloads, widths."""
-    known = [claim.value for claim in Claim]
-    rank = known.index(evidence.claim) if evidence.claim in known else len(known)
-    geometries = tuple(map(_parse_geometry, evidence.geometries))
-    return rank, evidence.claim, geometries[0][0], _workload_order(evidence), geometries
-
-
-def span(names: Sequence[str]) -> str:
-    """The first and the last: ``raid5x3…x8``, ``randread_4k_qd1…qd32``."""
-    first, last = names[0], names[-1]
-    if first == last:
-        return first
-    shared = re.match(r"(raid\d+)x\d+|(.*_)qd\d+", first)
-    prefix = (shared[1] or shared[2]) if shared else ""
-    return f"{first}…{last.removeprefix(prefix)}"
+    return (found[key] for key in sorted(found, key=lambda key: (names[key[0]], key[1])))
 
 
 def percent(evidence: Evidence) -> str:
     """The margin; beyond a hundredfold the number itself says nothing any more."""
-    margin = evidence.margin_percent
-    if abs(margin) > 9999:
-        return f">{math.copysign(9999, margin):+,.0f} %"
-    text = f"{margin:+,.0f} %" if abs(margin) >= 99.95 else f"{margin:+.1f} %"
+    found = margin(evidence)
+    if evidence.margin_percent is None:
+        return ""
+    if abs(found) > 9999:
+        return f">{math.copysign(9999, found):+,.0f} %"
+    text = f"{found:+,.0f} %" if abs(found) >= 99.95 else f"{found:+.1f} %"
     return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text
 
 
-def label(claim: str) -> str:
-    return claim.replace("_", " ").replace("iops", "IOPS")
+def margin(evidence: Evidence) -> float:
+    """For comparing; beyond all others where nothing is promised."""
+    return math.inf if evidence.margin_percent is None else evidence.margin_percent
 
 
 def _headed(evidence: Evidence) -> str:
@@ -189,8 +177,8 @@ def _headed(evidence: Evidence) -> str:
     return "\n".join(filter(None, (" ".join(words[:cut]), " ".join(words[cut:]))))
 
 
-def _any_passed(evidence: Iterable[Evidence]) -> bool:
-    return any(each.outcome is Outcome.PASS for each in evidence)
+def any_shown(evidence: Iterable[Evidence]) -> bool:
+    return any(each.outcome not in MARK for each in evidence)
 
 
 def _shared(texts: Iterable[str]) -> str:
@@ -198,20 +186,28 @@ def _shared(texts: Iterable[str]) -> str:
     return different.pop() if len(different) == 1 else ""
 
 
-def _cell(evidence: Evidence | None) -> str:
-    if evidence is None:
-        return ""
-    if evidence.outcome in MARK:
-        return MARK[evidence.outcome]
-    return _thousands(evidence.value) if evidence.unit is Unit.IOPS else evidence.measured
+def _cell(grid: Grid, row: Row, column: str) -> str:
+    return grid.show(row.cells[column]) if column in row.cells else ""
+
+
+def shown(evidence: Evidence) -> str:
+    """In a cell: the figure, or that it is told elsewhere."""
+    return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
+
+
+def figure(value: float, unit: Unit) -> str:
+    """Short enough for a cell."""
+    return thousands(value) if unit is Unit.IOPS else format_value(value, unit)
 
 
 def _bound(evidence: Evidence) -> str:
     """Short enough for a cell; ``grid.limit`` is exact."""
-    return f"{evidence.bound[0]} {_thousands(evidence.limit)}" if evidence.unit is Unit.IOPS else evidence.bound
+    if evidence.limit is None or evidence.unit is not Unit.IOPS:
+        return evidence.bound
+    return f"{evidence.bound[0]} {thousands(evidence.limit)}"
 
 
-def _thousands(value: float) -> str:
+def thousands(value: float) -> str:
     """``812``, ``41.3k``, ``1.23M``."""
     for name, factor in (("M", 1e6), ("k", 1e3)):
         if abs(value) >= factor * 0.9995:  # 999.6k would be printed as 1000k
@@ -220,20 +216,14 @@ def _thousands(value: float) -> str:
 
 
 def _level(evidence: Evidence) -> str:
-    return " ".join(dict.fromkeys(_parse_geometry(each)[0] for each in evidence.geometries))
+    """``raid5``, ``raid5-1failed``."""
+    return " ".join(dict.fromkeys("".join(parse_geometry(each)[:2]) for each in evidence.geometries))
 
 
 def _width(evidence: Evidence) -> str:
     """``x4``, ``x3…x8``."""
-    return span(tuple(f"x{_parse_geometry(each)[1]}" for each in evidence.geometries))
+    return span([f"x{width}" for width in _widths(evidence)])
 
 
-def _parse_geometry(name: str) -> tuple[str, int]:
-    level, _, width = name.rpartition("x")
-    return (level, int(width)) if level and width.isdecimal() else (name, 0)
-
-
-def _workload_order(evidence: Evidence) -> tuple[tuple[str, int, int, str], ...]:
-    """Pattern, transfer size, depth; what is spelled otherwise comes by its name."""
-    matches = [(re.fullmatch(r"([a-z]+\d*)_(\d+[kmgt]?)_qd(\d+)", name), name) for name in evidence.workloads]
-    return tuple((m[1], parse_size(m[2]), int(m[3]), name) if m else (name, 0, 0, name) for m, name in matches)
+def _widths(evidence: Evidence) -> list[int]:
+    return [parse_geometry(each)[2] for each in evidence.geometries]

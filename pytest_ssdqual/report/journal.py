@@ -65,10 +65,18 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, writer: str = "main") -> Journal:
-        """A pen for a folder that another process created; ``JournalError`` if there is none."""
+        """A pen for a folder that another process created, now or long ago; ``JournalError`` if there is none."""
         if not (path / RECORDS).is_file():
             raise JournalError(f"{path} is not a run folder: it has no {RECORDS}")
-        return cls(path, writer)
+        return cls(path, writer, itertools.count(1 + _last_number(path / TRANSCRIPT, writer)))
+
+    def unseal(self) -> None:
+        """Take the seal off a folder that is written again: it would not be true any more. Harmless without one."""
+        try:
+            (self.path / SUMS).unlink(missing_ok=True)
+            _sync(self.path)
+        except OSError as error:
+            _refuse(self.path, error)
 
     def note(self, kind: str, **facts: object) -> None:
         """Append one event to the record; it is on disk when this returns, or ``JournalError`` was raised."""
@@ -177,6 +185,16 @@ def _append(path: Path, record: Mapping[str, object], *, durable: bool) -> None:
             os.close(descriptor)
     except OSError as error:
         _refuse(path, error)
+
+
+def _last_number(transcript: Path, writer: str) -> int:
+    """Of the commands that this writer has transcribed; an earlier session of the run may have had the same name."""
+    head = rb'^\{"schema":\d+,"number":(\d+),"writer":"' + re.escape(writer).encode() + rb'",'
+    try:
+        found = re.findall(head, transcript.read_bytes(), flags=re.MULTILINE)
+    except OSError as error:
+        _refuse(transcript, error)
+    return max(map(int, found), default=0)
 
 
 def _claim(folder: Path, name: str) -> Path:

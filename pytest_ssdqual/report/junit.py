@@ -22,6 +22,8 @@ _SUFFIX = {
     Unit.BYTES_PER_SECOND: "bytes_per_s",
     Unit.RATIO: "ratio",
     Unit.PERCENT: "percent",
+    Unit.SECONDS: "s",
+    Unit.COUNT: "count",
 }
 
 
@@ -81,11 +83,37 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
     for name, number in numbers:
         if number is not None and math.isfinite(number):
             yield name, _plain(number)
-    yield "limit_source", evidence.source
+    if evidence.is_promised:
+        yield "limit_source", evidence.source
+    yield from _published(evidence, suffix)
+    yield from _members(evidence)
+    if evidence.group:
+        yield evidence.about.value, evidence.group
     yield "protocol", evidence.protocol
     yield "acceptance", str(evidence.acceptance).lower()
     if evidence.raw:
         yield "raw", " ".join(evidence.raw)
+
+
+def _published(evidence: Evidence, suffix: str) -> Iterable[tuple[str, str]]:
+    published, times = evidence.published, evidence.times_published
+    if published is None:
+        return
+    yield f"published_{suffix}", _plain(published.value)
+    if times is not None:
+        yield "over_published_ratio", _plain(times)
+    yield "published_approximately", str(published.approximate).lower()
+    yield "published_source", published.source
+
+
+def _members(evidence: Evidence) -> Iterable[tuple[str, str]]:
+    """Of drives side by side, in one order: serial numbers, and the figure of each in base units."""
+    if not evidence.members:
+        return
+    yield "drive", evidence.worst
+    yield "drives", " ".join(each.name for each in evidence.members)
+    values = [next((figure.value for figure in each.figures), None) for each in evidence.members]
+    yield "drives_values", " ".join("-" if value is None else _plain(value) for value in values)
 
 
 def _plain(number: float) -> str:
@@ -98,14 +126,17 @@ def _plain(number: float) -> str:
 
 def _paragraph(evidence: Evidence) -> str:
     figures = ", ".join(f"{each.name} {_plain(each.value)}" for each in evidence.figures if each.value is not None)
+    published, times = evidence.published, evidence.times_published
     rows = (
         ("measured", f"{evidence.measured} ({evidence.interval}), n = {evidence.n:,}"),
-        ("limit", f"{evidence.bound} ({evidence.source})"),
-        ("margin", f"{evidence.margin_percent:+.1f} %"),
+        ("limit", f"{evidence.bound} ({evidence.source})" if evidence.is_promised else ""),
+        ("margin", "" if evidence.margin_percent is None else f"{evidence.margin_percent:+.1f} %"),
+        ("published", f"{published} ({published.source}), ours is {times:.2f} of it" if published and times else ""),
         ("array", " ".join(evidence.geometries)),
+        ("drive", evidence.worst),
         ("workload", " ".join(evidence.workloads)),
         ("protocol", evidence.protocol + ("" if evidence.acceptance else " (not for acceptance)")),
         ("figures", figures),
         ("raw data", " ".join(evidence.raw)),
     )
-    return "\n".join([evidence.sentence, *(f"  {name:<9}{text}" for name, text in rows if text)])
+    return "\n".join([evidence.sentence, *(f"  {name:<10}{text}" for name, text in rows if text)])

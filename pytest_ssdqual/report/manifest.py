@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.rig.health import DriveHealth
@@ -49,10 +50,47 @@ class BayEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """One process that worked on a run: the one that began it, or one that resumed it."""
+
+    command_line: tuple[str, ...]
+    #: UTC, ISO 8601.
+    started: str
+    #: None while it goes on, and for ever if it was killed.
+    ended: str | None = None
+    exit_status: int | None = None
+    versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
+    #: In what the machine differed from the first session, in words.
+    differences: tuple[str, ...] = ()
+
+    def to_record(self) -> dict[str, object]:
+        """Plain JSON data."""
+        return {
+            **asdict(self),
+            "command_line": list(self.command_line),
+            "versions": dict(self.versions),
+            "differences": list(self.differences),
+        }
+
+    @classmethod
+    def from_record(cls, plain: Mapping[str, Any]) -> Session:
+        """The inverse of ``to_record``; ``KeyError`` or ``TypeError`` if it is not one."""
+        return cls(
+            tuple(map(str, plain["command_line"])),
+            str(plain["started"]),
+            plain["ended"],
+            plain["exit_status"],
+            dict(plain["versions"]),
+            tuple(map(str, plain["differences"])),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
-    """The whole of it; written when a run starts and again, with its end, when it ends."""
+    """The whole of it; written when a session starts and again, with its end, when it ends."""
 
     run_id: str
+    #: Of the first session, as everything else here that has no other owner.
     command_line: tuple[str, ...]
     #: UTC, ISO 8601.
     started: str
@@ -66,16 +104,33 @@ class Manifest:
     ended: str | None = None
     exit_status: int | None = None
     versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
+    #: The sessions that resumed it.
+    resumed: tuple[Session, ...] = ()
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """Oldest first."""
+        first = Session(self.command_line, self.started, self.ended, self.exit_status, self.versions)
+        return first, *self.resumed
+
+    def closed(self, ended: str, exit_status: int) -> Manifest:
+        """The same when its last session has ended."""
+        if not self.resumed:
+            return replace(self, ended=ended, exit_status=exit_status)
+        *before, last = self.resumed
+        return replace(self, resumed=(*before, replace(last, ended=ended, exit_status=exit_status)))
 
     def to_record(self) -> dict[str, object]:
-        """Plain JSON data."""
+        """Plain JSON data; ``from_record`` reads it back."""
+        last = self.sessions[-1]
         return {
             "schema": SCHEMA,
             "run_id": self.run_id,
             "command_line": list(self.command_line),
             "started": self.started,
-            "ended": self.ended,
-            "exit_status": self.exit_status,
+            "ended": last.ended,
+            "exit_status": last.exit_status,
+            "sessions": [session.to_record() for session in self.sessions],
             "versions": dict(self.versions),
             "acceptance": self.acceptance,
             "spec": self.spec and _document(self.spec),
@@ -86,6 +141,28 @@ class Manifest:
                 for bay in self.bays
             ],
         }
+
+    @classmethod
+    def from_record(cls, plain: Mapping[str, Any]) -> Manifest:
+        """The inverse of ``to_record``; a drive's raw answers are not in it. ``ValueError`` if it is none of ours."""
+        try:
+            first, *resumed = map(Session.from_record, plain["sessions"])
+            return cls(
+                run_id=str(plain["run_id"]),
+                command_line=first.command_line,
+                started=first.started,
+                spec=plain["spec"] and _read_document(plain["spec"]),
+                protocol=_read_document(plain["protocol"]),
+                acceptance=plain["acceptance"] is True,
+                bays=tuple(map(_read_bay, plain["bays"])),
+                remarks=tuple(map(str, plain["remarks"])),
+                ended=first.ended,
+                exit_status=first.exit_status,
+                versions=first.versions,
+                resumed=tuple(resumed),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is no manifest of ours: {error!r}") from error
 
 
 def installed_versions() -> dict[str, str]:
@@ -122,3 +199,17 @@ def _drive(entry: DriveEntry) -> dict[str, object]:
         "health_before": entry.before and health_record(entry.before),
         "health_after": entry.after and health_record(entry.after),
     }
+
+
+def _read_document(plain: Mapping[str, Any]) -> Document:
+    return Document(str(plain["name"]), str(plain["text"]))
+
+
+def _read_bay(plain: Mapping[str, Any]) -> BayEntry:
+    return BayEntry(str(plain["machine"]), dict(plain["facts"]), tuple(map(_read_drive, plain["drives"])))
+
+
+def _read_drive(plain: Mapping[str, Any]) -> DriveEntry:
+    ours = ("identity", "health_before", "health_after")
+    before, after = (found and DriveHealth(**found, raw_json="") for found in map(plain.__getitem__, ours[1:]))
+    return DriveEntry(Drive.from_json({name: plain[name] for name in plain if name not in ours}), before, after)

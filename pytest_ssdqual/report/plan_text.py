@@ -10,8 +10,9 @@ from pytest_ssdqual.qual.units import format_capacity, format_duration
 
 @dataclass(frozen=True, slots=True)
 class PlannedArray:
-    """One array that will be built, and what will be done on it."""
+    """One array, and what will be done on it; a row for each way of building it."""
 
+    #: With what is done on it, if that is not just measuring: ``raid5x4 saturation``.
     geometry: str
     #: Number of workloads that will be measured on it.
     workloads: int
@@ -19,6 +20,9 @@ class PlannedArray:
     measure_s: float
     #: To all members together, by us; parity and copies included.
     bytes_written: int
+    #: What a loop may take beyond that until it is steady.
+    more_s: float = 0.0
+    more_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -35,6 +39,8 @@ class Plan:
     acceptance: bool
     #: Bytes that one drive may be written over its life, where its data sheet says so.
     endurance_bytes: int | None = None
+    #: Of the loops; 0: there are none.
+    most_rounds: int = 0
 
     @property
     def seconds(self) -> float:
@@ -87,6 +93,13 @@ def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
 
 def _remarks(plan: Plan) -> Iterator[str]:
     yield "times are estimates: conditioning goes on until the array is steady"
+    more_s = sum(array.more_s for array in plan.arrays)
+    if more_s:
+        more = format_capacity(sum(array.more_bytes for array in plan.arrays))
+        yield (
+            f"loops go on until they are steady, {plan.most_rounds} rounds at most: "
+            f"that is up to {_duration(more_s)} and {more} more"
+        )
     if plan.endurance_bytes and plan.drives:
         per_drive = plan.bytes_written / plan.drives
         share = 100 * per_drive / plan.endurance_bytes

@@ -1,18 +1,24 @@
 """The table at the end of a run, as lines of text; pure.
 
 A RAID 5 run makes hundreds of claims, and nearly all of them are kept. So what failed or stayed undecided has a row
-of its own, first and in full; the rest is in grids, with the smallest margin at the end of each row.
+of its own, first and in full; the rest is in grids, with the smallest margin at the end of each row. Figures of which
+nothing is promised are in the grids too, and whatever is published stands beside ours in tables of its own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Outcome
-from pytest_ssdqual.report.evidence import Evidence
-from pytest_ssdqual.report.grid import COLOUR, INDENT, MARK, Line, draw, grids, label, percent, sorting, span
+from pytest_ssdqual.report.beside import beside
+from pytest_ssdqual.report.curves import saturations, series
+from pytest_ssdqual.report.evidence import About, Evidence
+from pytest_ssdqual.report.grid import COLOUR, INDENT, MARK, Line, draw, grids, margin, percent
+from pytest_ssdqual.report.loops import loops
+from pytest_ssdqual.report.members import members
+from pytest_ssdqual.report.naming import label, sorting, span
+from pytest_ssdqual.report.part import Finding
 
 HEAD = ("", "", "measured", "95 % interval", "limit", "margin")
 INTERVAL = HEAD.index("95 % interval")
@@ -21,22 +27,36 @@ INTERVAL = HEAD.index("95 % interval")
 def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[Line]:
     """All claims of a run within ``width`` columns; nothing if there are none.
 
-    With a verbosity above 0 what passed is written in full too, below 0 not at all.
+    With a verbosity above 0 what passed or was observed is written in full too, below 0 not at all.
     """
     if not evidence:
         return []
     ordered = sorted(evidence, key=sorting)
     lines: list[Line] = []
-    for outcome in (*MARK, Outcome.PASS) if verbosity > 0 else MARK:
+    for outcome in (*MARK, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else MARK:
         lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
     if verbosity == 0:
-        for grid in grids(ordered):
+        alike = distinct(each for each in ordered if each.about is not About.LOOP)
+        for grid in (*members(alike), *grids(each for each in alike if not each.members)):
             lines += [*draw(grid, width), Line("")]
+    if verbosity >= 0:
+        lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
+        lines += beside(ordered, width)
+    if verbosity == 0:
         lines.append(Line("every limit and interval: -v, or the run folder"))
     return [*lines, *_summary(ordered)]
 
 
-def _in_full(evidence: Sequence[Evidence], outcome: Outcome, of: int, width: int) -> Iterator[Line]:
+def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Without what two suites have found alike, as they share measurements."""
+    found = {
+        (each.claim, each.geometries, each.workloads, each.value, each.low, each.high, each.limit, each.n): each
+        for each in evidence
+    }
+    return list(found.values())
+
+
+def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int) -> Iterator[Line]:
     """A row for each, in columns; the interval goes below its row where the line would be too long."""
     if not evidence:
         return
@@ -50,14 +70,14 @@ def _in_full(evidence: Sequence[Evidence], outcome: Outcome, of: int, width: int
         return INDENT + gap.join(row[i].ljust(widths[i]) if i < 2 else row[i].rjust(widths[i]) for i in show)
 
     title, heading = f"{outcome.upper()}: {len(evidence)} of {of}", join(HEAD)
-    yield Line(title + heading[len(title) :], (COLOUR[outcome], "bold"))
+    yield Line(title + heading[len(title) :], (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
     colour = (COLOUR[outcome],) if outcome in MARK else ()
     claim = ""
     for each, row in zip(evidence, rows, strict=True):
         if each.claim != claim:
             claim = each.claim
             yield Line(label(claim), ("bold",))
-        yield Line(join(row), colour)
+        yield Line(join(row).rstrip(), colour)
         if INTERVAL not in show:
             yield Line(f"{INDENT}{'':<{widths[0]}}{gap}{HEAD[INTERVAL]} {row[INTERVAL]}", colour)
     yield Line("")
@@ -67,17 +87,21 @@ def _columns(each: Evidence) -> tuple[str, ...]:
     numbers = (each.measured, each.interval, each.bound)
     if each.unit is Unit.IOPS:  # said by the claim, and these are the longest numbers
         numbers = (each.measured[:-5], each.interval[:-5], each.bound[:-5])
-    return (span(each.geometries), span(each.workloads), *numbers, percent(each))
+    return (each.worst or span(each.geometries), span(each.workloads), *numbers, percent(each))
 
 
 def _summary(evidence: Sequence[Evidence]) -> Iterator[Line]:
-    counts = Counter(each.outcome for each in evidence)
-    found = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (Outcome.PASS, *MARK) if counts[outcome])
-    worst = next((outcome for outcome in MARK if counts[outcome]), Outcome.PASS)
-    yield Line(f"{len(evidence)} claim{'s' if len(evidence) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
-    passed = [each for each in evidence if each.outcome is Outcome.PASS]
+    promised = [each for each in evidence if each.is_promised]
+    counts = Counter(each.outcome for each in promised)
+    found = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (Finding.PASS, *MARK) if counts[outcome])
+    worst = next((outcome for outcome in MARK if counts[outcome]), Finding.PASS)
+    if promised:
+        yield Line(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
+    if observed := len(evidence) - len(promised):
+        yield Line(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
+    passed = [each for each in promised if each.outcome is Finding.PASS]
     if passed:
-        least = min(passed, key=lambda each: each.margin_percent)
+        least = min(passed, key=margin)
         yield Line(f"least margin of what passed: {percent(least)}, {label(least.claim)}")
         yield Line(f"{INDENT}of {span(least.geometries)} {span(least.workloads)}")
     rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})

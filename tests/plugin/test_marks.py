@@ -20,7 +20,7 @@ MODULE = """
 """
 
 
-def module(mark: str, workloads: str = "READS", fixtures: str = "geometry, workload") -> str:
+def module(mark: str, workloads: str = "READS", fixtures: str = "geometry, workload, station") -> str:
     return MODULE.format(mark=mark, workloads=workloads, fixtures=fixtures)
 
 
@@ -32,7 +32,11 @@ def module(mark: str, workloads: str = "READS", fixtures: str = "geometry, workl
         ('"raid6"', 4, ["raid6x4"]),
         ('"raid1"', 3, ["raid1x2", "raid1x3"]),
         ('"raid0"', 2, ["raid0x2"]),
-        ('"drive"', 9, ["drivex1"]),
+        ('"drive"', 9, ["drivex9"]),
+        ('"drive", widths=[1]', 9, ["drivex1"]),
+        ('"raid5", failed=1', 4, ["raid5x3-1failed", "raid5x4-1failed"]),
+        ('"raid1", failed=2', 4, ["raid1x3-2failed", "raid1x4-2failed"]),
+        ('default="drive,raid5x4,raid0"', 6, ["drivex6", "raid0x6", "raid5x4"]),
         ('"raid5", widths=range(3, 9, 2)', 9, ["raid5x3", "raid5x5", "raid5x7"]),
     ],
 )
@@ -72,8 +76,13 @@ def test_a_workload_has_one_name_however_it_is_written(inner: Inner) -> None:
 @pytest.mark.parametrize(
     ("mark", "workloads", "sentence"),
     [
-        ('"raid4"', "READS", "::test_it: the mark array(level, widths=None) makes no sense: 'raid4' is not*"),
-        ("", "READS", "::test_it: the mark array(level, widths=None) makes no sense: *"),
+        ('"raid4"', "READS", "::test_it: the mark array(level, widths=None, failed=0) makes no sense: 'raid4' is not*"),
+        ("", "READS", "::test_it: the mark array(level, widths=None, failed=0) makes no sense: *"),
+        ('"raid0", failed=1', "READS", "::test_it: * makes no sense: raid0 may lose 0 of its members, not 1"),
+        ('"raid1", widths=[2], failed=2', "READS", "::test_it: * makes no sense: raid1 of 2 may lose 1 of*"),
+        ('default="raid7"', "READS", "::test_it: * makes no sense: 'raid7' is not an array; write one of drive*"),
+        ('default=""', "READS", "::test_it: * makes no sense: names no array; write e.g. drive,raid5x4,raid0"),
+        ('"raid5", default="raid5"', "READS", "::test_it: * makes no sense: default is a whole list*"),
         ('"raid5", width=4', "READS", "::test_it: * has no width"),
         ('"raid5", widths=["many"]', "READS", "::test_it: * makes no sense: *many*"),
         ('"raid10", widths=[5]', "READS", "::test_it: * makes no sense: raid10 needs an even number of drives*not 5"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,12 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
-    "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE",
+    "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
 )  # fmt: skip
-INI = ("ssd_spec (string)", "ssd_protocol (string)", "ssd_run_dir (string)", "ssd_inconclusive (", "ssd_junit_")
+INI = (
+    "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
+    "ssd_junit_",
+)  # fmt: skip
 
 
 def test_help_lists_everything(inner: Inner) -> None:
@@ -29,7 +33,14 @@ def test_help_lists_everything(inner: Inner) -> None:
 
 def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:
     inner.run("--markers").stdout.fnmatch_lines_random(
-        ["@pytest.mark.array(level, widths=None): *", "@pytest.mark.workload([*]workloads): *", "@pytest.mark.lab: *"]
+        [
+            "@pytest.mark.array(level, widths=None, failed=0): *",
+            "@pytest.mark.workload([*]workloads): *",
+            "@pytest.mark.series([*]series): *",
+            "@pytest.mark.loop([*]loops): *",
+            "@pytest.mark.published(sheet): *",
+            "@pytest.mark.lab: *",
+        ]
     )
 
 
@@ -132,3 +143,16 @@ def test_ini_values_are_the_defaults_of_options(inner: Inner, promises: str) -> 
     result.stdout.fnmatch_lines(["ssdqual: the plan for 4 drives, protocol intel"])
     inner.run("--ssd-devices=/dev/nvme*", *ini, "-k", "scaling and randread")
     assert (inner.pytester.path / "kept").is_dir()
+
+
+@pytest.mark.parametrize("devices", [(), ("--ssd-devices=/dev/nothing-like-this",)], ids=["idle", "drives"])
+def test_the_schema_of_specs_is_printed_and_nothing_else_is_done(
+    pytester: pytest.Pytester, devices: tuple[str, ...]
+) -> None:
+    pytester.makepyfile("def test_it(): assert False")
+    result = pytester.runpytest_subprocess("--ssd-spec-schema", *devices)
+    assert result.ret == pytest.ExitCode.OK
+    schema = json.loads(result.stdout.str())
+    assert schema["title"] == "pytest-ssdqual spec"
+    assert {"product", "figure", "promise"} <= set(schema["properties"])
+    assert not (pytester.path / "ssdqual-runs").exists()

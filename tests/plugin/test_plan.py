@@ -3,21 +3,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin import plan
-from pytest_ssdqual.qual import protocol, spec
-from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.plugin.plan import Wanted
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.loop import Loop, Tracked
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig.memory import Forgetful, Key
 
 if TYPE_CHECKING:
     from inner_session import Inner
-
-READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-GEOMETRIES = st.sampled_from([level for level in Level if level is not Level.DRIVE]).flatmap(
-    lambda level: st.integers(0, 5).map(lambda more: Geometry(level, FACTS[level].minimum + more * FACTS[level].step))
-)
 
 
 def ids(result: pytest.RunResult) -> list[str]:
@@ -38,12 +33,15 @@ def test_each_array_once_writes_first_sweeps_last(inner: Inner, promises: str) -
     ]
 
 
-def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner) -> None:
-    inner.run("--ssd-devices=lab:5", inner.suite("raid5"))
+@pytest.mark.parametrize("selected", ["test", "scaling", "p99 or line"], ids=["all", "sweeps", "some"])
+def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner, selected: str) -> None:
+    inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", selected)
     assert [record["geometry"] for record in inner.records("array_created")] == ["raid5x3", "raid5x4", "raid5x5"]
+    assert [record["geometry"] for record in inner.records("conditioned")] == ["raid5x3", "raid5x4", "raid5x5"]
     measured = [(record["geometry"], record["workload"]) for record in inner.records("measured")]
     assert len(measured) == len(set(measured)) == 3 * 16
-    assert next(workload for geometry, workload in measured if geometry == "raid5x3") == "randwrite_4k_qd1"
+    first = next(workload for geometry, workload in measured if geometry == "raid5x3")
+    assert first == ("randwrite_4k_qd8" if "p99" in selected else "randwrite_4k_qd1")
 
 
 @pytest.mark.parametrize("args", [("-q",), (), ("-v",), ("-q", "-n", "2"), ("-p", "no:cacheprovider")])
@@ -73,32 +71,16 @@ def test_a_plan_without_arrays_is_no_plan(inner: Inner) -> None:
     assert "ssdqual: the plan" not in inner.run("--ssd-devices=lab:4", "--collect-only").stdout.str()
 
 
-def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
-    intel, sheet = protocol.load("intel"), spec.load("intel-dc-s3500-480gb")
-    wanted = {Geometry(Level.RAID5, 4): [WRITES, READS]}
-    found = plan.predict(wanted, intel, sheet, 4, 480_000_000_000)
-    (array,) = found.arrays
-    rate = sheet.sequential_write_bytes_per_s or plan.FILL_BYTES_PER_S
-    assert array.condition_s == plan.BUILD_S + 480e9 / rate + 7200
-    assert array.measure_s == 2 * 2 * (720 + plan.OVERHEAD_S)
-    assert array.bytes_written >= 4 * 480e9  # a fill writes all members, parity too
-    assert found.endurance_bytes == sheet.endurance_bytes
+def test_what_is_known_already_is_not_planned_again() -> None:
+    reads, writes = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    loop = Loop("rounds", (writes,), (Tracked(writes, "steady_iops"),), fill_bs="1m")
+    small, wide = Geometry(Level.RAID5, 3), Geometry(Level.RAID5, 4)
+    wanted = Wanted({small: [writes, reads], wide: []}, {small: [writes]}, {small: [loop]}, {small: [reads]})
 
+    class Known(Forgetful):
+        def has(self, key: Key) -> bool:
+            return key in (Key("measured", small, str(reads)), Key("loop", small, "rounds"))
 
-@given(GEOMETRIES, st.integers(1, 10**13))
-def test_a_fill_wears_every_member_once(geometry: Geometry, drive_bytes: int) -> None:
-    bare = spec.default()
-    (array,) = plan.predict({geometry: [READS]}, protocol.load("quick"), bare, geometry.width, drive_bytes).arrays
-    assert array.bytes_written == drive_bytes * geometry.width
-
-
-@given(GEOMETRIES)
-def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
-    sheet, quick = spec.load("ssdqual-sm300"), protocol.load("quick")
-    reads = plan.predict({geometry: [READS]}, quick, sheet, geometry.width, 1).arrays[0].bytes_written
-    both = plan.predict({geometry: [READS, WRITES]}, quick, sheet, geometry.width, 1).arrays[0].bytes_written
-    iops = sheet.expected_iops(geometry, WRITES)
-    assert iops
-    copies = {Level.RAID0: 1, Level.RAID1: geometry.width, Level.RAID5: 2, Level.RAID6: 3, Level.RAID10: 2}
-    seconds = quick.repeats * (quick.ramp_s + quick.window_s)
-    assert both - reads == pytest.approx(iops * 4096 * seconds * copies[geometry.level], abs=2)
+    assert plan.missing(wanted, Known()) == Wanted({small: [writes], wide: []}, {small: [writes]}, {}, {small: [reads]})
+    assert plan.missing(wanted, Forgetful()) == wanted
+    assert plan.missing(Wanted({small: [reads]}), Known()).geometries == []

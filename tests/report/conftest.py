@@ -11,7 +11,8 @@ from pytest_ssdqual.qual.estimate import Estimate
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.verdict import Subject, judge
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.evidence import Evidence, Figure, of_verdict
+from pytest_ssdqual.report.evidence import Evidence, of_verdict
+from pytest_ssdqual.report.part import Figure
 
 Claimed = Callable[..., Evidence]
 

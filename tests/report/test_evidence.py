@@ -10,29 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.claim import Claim, Direction
+from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measurement import Interval, Measured, Run
-from pytest_ssdqual.qual.protocol import SteadyRule
-from pytest_ssdqual.qual.steady import judge
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.verdict import Subject
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.evidence import (
-    Evidence,
-    Figure,
-    attach,
-    carried_by,
-    figures_of,
-    figures_of_steady,
-    from_record,
-)
+from pytest_ssdqual.report.evidence import About, Evidence, attach, carried_by, from_record, of_observation
+from pytest_ssdqual.report.part import Figure, Finding, Part
 
 Claimed = Callable[..., Evidence]
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(max_size=20)
-evidences = st.builds(
+figures = st.dictionaries(texts, st.none() | numbers, max_size=3).map(
+    lambda each: tuple(Figure(name, value) for name, value in each.items())
+)
+stated = st.builds(Published, numbers, st.sampled_from(Unit), texts, st.booleans())
+parts = st.lists(
+    st.builds(Part, texts, figures, st.none() | st.sampled_from(Finding), st.lists(stated, max_size=2).map(tuple)),
+    max_size=2,
+).map(tuple)
+promised = st.builds(
     Evidence,
     claim=texts,
     geometries=st.tuples(texts),
@@ -45,15 +44,23 @@ evidences = st.builds(
     limit=numbers,
     direction=st.sampled_from(Direction),
     source=texts,
-    outcome=st.sampled_from(Outcome),
+    outcome=st.sampled_from([each for each in Finding if each is not Finding.OBSERVED]),
     margin_percent=numbers,
     sentence=texts,
     protocol=texts,
     acceptance=st.booleans(),
-    figures=st.dictionaries(texts, st.none() | numbers, max_size=3).map(
-        lambda each: tuple(Figure(name, value) for name, value in each.items())
-    ),
+    figures=figures,
     raw=st.tuples(texts),
+    about=st.sampled_from(About),
+    group=texts,
+    published=st.none() | stated,
+    members=parts,
+    worst=texts,
+    points=parts,
+    remarks=st.tuples(texts),
+)
+evidences = promised | promised.map(
+    lambda each: replace(each, limit=None, margin_percent=None, outcome=Finding.OBSERVED)
 )
 
 
@@ -62,7 +69,10 @@ def test_survives_json(evidence: Evidence) -> None:
     assert from_record(json.loads(json.dumps(evidence.to_record(), allow_nan=False))) == evidence
 
 
-@given(evidences, st.sampled_from(["claim", "estimate", "limit", "figures", "raw", "outcome", "acceptance"]))
+KEYS = ("claim", "estimate", "limit", "figures", "raw", "outcome", "acceptance", "about", "members", "published")
+
+
+@given(evidences, st.sampled_from(KEYS))
 def test_a_record_without_a_part_is_refused(evidence: Evidence, key: str) -> None:
     record = evidence.to_record()
     del record[key]
@@ -99,7 +109,7 @@ def test_an_infinite_margin_comes_back_as_one(claimed: Claimed) -> None:
 def test_what_is_kept_of_a_verdict(claimed: Claimed) -> None:
     evidence = claimed(low=805_000, high=818_000)
     assert (evidence.measured, evidence.interval, evidence.bound) == ("812 µs", "805…818 µs", "≤ 500 µs")
-    assert (evidence.outcome, round(evidence.margin_percent, 1)) == (Outcome.FAIL, -62.4)
+    assert (evidence.outcome, round(evidence.margin_percent or 0, 1)) == (Finding.FAIL, -62.4)
     assert (evidence.geometries, evidence.workloads) == (("raid5x4",), ("randread_4k_qd8",))
     assert evidence.sentence.endswith("limit 500 µs: FAIL by 62.4 %")
     assert claimed(Claim.STEADY_IOPS, value=9412, bound=9000).bound == "≥ 9,000 IOPS"
@@ -150,31 +160,24 @@ def test_xdist_hands_it_on(pytester: pytest.Pytester, claimed: Claimed, workers:
     result.stdout.fnmatch_lines_random([f"*CARRIED *test_{name}* {evidence.sentence} *" for name in "ab"])
 
 
-def _measured(cpu_busy: float | None, latency_ns: int, ios: int) -> Measured:
-    histogram, empty = LatencyHistogram(((latency_ns, ios),)) if ios else LatencyHistogram(()), LatencyHistogram(())
-    interval = Interval(0, 1, ios, 0, ios * 4096, 0, histogram, empty)
-    run = Run(Workload("randread", "4k", 2), Geometry.parse("raid5x4"), ("A",), (interval,), 0, 1, 1, "x", cpu_busy)
-    return Measured((run, run))
+OBSERVED = of_observation(
+    Claim.STEADY_IOPS,
+    Subject((Geometry.parse("raid0x4"),), (Workload("randread", "4k", 8),)),
+    Estimate(53_011, 52_800, 53_200, 10, Unit.IOPS),
+    protocol="snia",
+    acceptance=True,
+)
 
 
-def test_figures_of_a_measurement() -> None:
-    figures = {each.name: each.value for each in figures_of(_measured(0.25, 1_000_000, 8000))}
-    assert figures["iops"] == 8000
-    assert figures["ios"] == 16000
-    assert figures["counted_s"] == 2
-    assert figures["cpu_busy_percent"] == 25
-    assert figures["mean_latency_ns"] == pytest.approx(1_000_000, rel=0.01)
-    # 8,000 IOPS × 1 ms are 8 outstanding, and 2 × 4 drives were asked for.
-    assert figures["littles_law_percent"] == pytest.approx(100, rel=0.01)
+def test_what_is_kept_of_a_figure_that_nothing_is_promised_of() -> None:
+    assert (OBSERVED.outcome, OBSERVED.is_promised, OBSERVED.margin_percent) == (Finding.OBSERVED, False, None)
+    assert (OBSERVED.measured, OBSERVED.bound) == ("53,011 IOPS", "")
+    assert OBSERVED.sentence == "steady IOPS of raid0x4 randread_4k_qd8: 53,011 IOPS (52,800…53,200 IOPS)"
+    assert from_record(json.loads(json.dumps(OBSERVED.to_record()))) == OBSERVED
 
 
-def test_figures_of_nothing() -> None:
-    figures = {each.name: each.value for each in figures_of(_measured(None, 1, 0))}
-    assert figures["mean_latency_ns"] is figures["littles_law_percent"] is figures["cpu_busy_percent"] is None
-
-
-def test_figures_of_a_steady_state_are_percentages() -> None:
-    figures = {each.name: each.value for each in figures_of_steady(judge([90, 100, 100, 100, 110], SteadyRule()))}
-    assert figures["steady_rounds"] == 5
-    assert figures["steady_range_percent"] == pytest.approx(20)
-    assert figures["steady_slope_percent"] == pytest.approx(16)
+def test_ours_over_what_is_published() -> None:
+    assert OBSERVED.times_published is None
+    beside = replace(OBSERVED, published=Published(50_000, Unit.IOPS, "a paper", approximate=True))
+    assert beside.times_published == pytest.approx(1.06, abs=0.001)
+    assert replace(beside, published=Published(0, Unit.IOPS, "a paper")).times_published is None

@@ -9,6 +9,7 @@ import math
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.report.journal import INLINE_BYTES, Journal, JournalError
 from pytest_ssdqual.report.records import read_records
 from pytest_ssdqual.rig.machine import Completed, RigError
-from pytest_ssdqual.rig.station import Logbook
+from pytest_ssdqual.rig.setup import Logbook
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -304,3 +305,25 @@ def test_sums_cover_every_file(journal: Journal) -> None:
     (journal.path / "fio/run.json.gz").write_bytes(b"date")
     changed = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=journal.path, capture_output=True)
     assert b"fio/run.json.gz: FAILED" in changed.stdout
+
+
+def test_a_later_session_counts_on(journal: Journal) -> None:
+    """Numbers tell that a line is missing, so they must not begin anew."""
+    for _ in range(3):
+        journal.transcribe("lab")(completed())
+    Journal.open(journal.path, "gw0").transcribe("lab")(completed())
+    Journal.open(journal.path).transcribe("lab")(completed())
+    assert [(each["writer"], each["number"]) for each in transcript(journal)] == [
+        ("main", 1), ("main", 2), ("main", 3), ("gw0", 1), ("main", 4),
+    ]  # fmt: skip
+
+
+def test_a_seal_can_be_taken_off(journal: Journal) -> None:
+    journal.unseal()
+    journal.seal()
+    assert (journal.path / "SHA256SUMS").exists()
+    journal.unseal()
+    assert not (journal.path / "SHA256SUMS").exists()
+    shutil.rmtree(journal.path)
+    with pytest.raises(JournalError):
+        journal.unseal()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from junitparser import Element, Error, Failure, Properties, Property, xunit2
 
 from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.figure import Published
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report import junit
-from pytest_ssdqual.report.evidence import Evidence, Figure
+from pytest_ssdqual.report.evidence import About, Evidence
+from pytest_ssdqual.report.part import Figure, Finding, Part
 
 Claimed = Callable[..., Evidence]
 SCHEMA = Path(__file__).parents[1] / "data/junit/jenkins-xunit.xsd"
@@ -79,16 +83,54 @@ def test_the_section_says_where_the_numbers_come_from(claimed: Claimed) -> None:
     evidence = claimed(low=805_000, high=818_000, figures=(Figure("mean_latency_ns", 311_000), Figure("x", None)))
     assert junit.section([replace(evidence, acceptance=False)]) == (
         "p99 latency of raid5x4 randread_4k_qd8: 812 µs (805…818 µs), limit 500 µs: FAIL by 62.4 %\n"
-        "  measured 812 µs (805…818 µs), n = 5\n"
-        "  limit    ≤ 500 µs (acme.toml promise[3])\n"
-        "  margin   -62.4 %\n"
-        "  array    raid5x4\n"
-        "  workload randread_4k_qd8\n"
-        "  protocol snia (not for acceptance)\n"
-        "  figures  mean_latency_ns 311000\n"
-        "  raw data fio/raid5x4-randread_4k_qd8-run.json.gz"
+        "  measured  812 µs (805…818 µs), n = 5\n"
+        "  limit     ≤ 500 µs (acme.toml promise[3])\n"
+        "  margin    -62.4 %\n"
+        "  array     raid5x4\n"
+        "  workload  randread_4k_qd8\n"
+        "  protocol  snia (not for acceptance)\n"
+        "  figures   mean_latency_ns 311000\n"
+        "  raw data  fio/raid5x4-randread_4k_qd8-run.json.gz"
     )
     assert junit.section([evidence, evidence]).count("\n\n") == 1
+
+
+def observed(evidence: Evidence) -> Evidence:
+    return replace(evidence, outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
+
+
+def test_a_figure_that_nothing_is_promised_of_has_no_limit(claimed: Claimed) -> None:
+    found = dict(junit.properties([observed(claimed())]))
+    assert found["ssd.outcome"] == "observed"
+    assert found["ssd.p99_latency_ns"] == "812000"
+    assert not {"ssd.limit_ns", "ssd.limit_source", "ssd.margin_percent"} & set(found)
+    assert not re.search("limit |margin ", junit.section([observed(claimed())]).split("\n", 1)[1])
+
+
+def test_what_is_published_is_there_with_its_source(claimed: Claimed) -> None:
+    published = Published(400_000, Unit.NANOSECONDS, "a paper", approximate=True)
+    evidence = replace(claimed(), published=published)
+    found = dict(junit.properties([evidence]))
+    assert found["ssd.published_ns"] == "400000"
+    assert found["ssd.over_published_ratio"] == "2.03"
+    assert (found["ssd.published_approximately"], found["ssd.published_source"]) == ("true", "a paper")
+    assert "  published about 400 µs (a paper), ours is 2.03 of it" in junit.section([evidence])
+
+
+def test_drives_side_by_side_are_in_one_order(claimed: Claimed) -> None:
+    members = (Part("S1", (Figure("value", 402_000),)), Part("S2", (Figure("value", 812_000.5),)), Part("S3"))
+    evidence = replace(claimed(), members=members, worst="S2", about=About.LOOP, group="snia-latency")
+    found = dict(junit.properties([evidence]))
+    assert (found["ssd.drive"], found["ssd.drives"]) == ("S2", "S1 S2 S3")
+    assert found["ssd.drives_values"] == "402000 812000.5 -"
+    assert found["ssd.loop"] == "snia-latency"
+    assert "  drive     S2" in junit.section([evidence])
+
+
+@pytest.mark.parametrize("claim", Claim)
+def test_every_claim_has_a_property_with_its_unit(claimed: Claimed, claim: Claim) -> None:
+    found = dict(junit.properties([claimed(claim, value=1.5, bound=2)]))
+    assert any(name.startswith(f"ssd.{claim}") and value == "1.5" for name, value in found.items())
 
 
 CONFTEST = """
@@ -161,7 +203,7 @@ def test_dashboards_find_the_properties(written: Path) -> None:
         assert named(case)["ssd.p99_latency_ns"] == "812000"
     (failure,) = cases["test_fail"].result
     assert isinstance(failure, Failure)
-    assert "limit    ≤ 500 µs (acme.toml promise[3])" in failure.text
+    assert "limit     ≤ 500 µs (acme.toml promise[3])" in failure.text
     assert isinstance(cases["test_error"].result[0], Error)
 
 

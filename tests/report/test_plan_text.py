@@ -39,3 +39,14 @@ def test_nothing_to_do_destroys_nothing() -> None:
 def test_totals() -> None:
     plan = Plan((THREE, FOUR), 8, "intel", acceptance=True)
     assert (plan.seconds, plan.bytes_written) == (33_360, 11_760_000_000_000)
+
+
+def test_what_a_loop_may_take_beyond_the_least() -> None:
+    loop = PlannedArray("drivex4 snia-iops", 56, 4800, 16_800, 3_840_000_000_000, more_s=67_200, more_bytes=9 * 10**11)
+    lines = plan_lines(Plan((loop, THREE), 4, "snia", acceptance=True, most_rounds=25))
+    assert lines[1:4] == [
+        "  array              workloads  conditioning  measuring  in all  written",
+        "  drivex4 snia-iops         56        80 min     4.67 h     6 h  3.84 TB",
+        "  raid5x3                   16        60 min     3.47 h  4.47 h  5.04 TB",
+    ]
+    assert lines[6] == "  loops go on until they are steady, 25 rounds at most: that is up to 18.7 h and 900 GB more"

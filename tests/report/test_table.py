@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.claim import Claim
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.figure import Published
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.evidence import Evidence
+from pytest_ssdqual.report.evidence import About, Evidence
 from pytest_ssdqual.report.grid import Line
+from pytest_ssdqual.report.part import Figure, Finding, Part
 from pytest_ssdqual.report.table import table
 
 Claimed = Callable[..., Evidence]
@@ -127,7 +129,7 @@ def test_single_drives_have_their_claims_side_by_side(claimed: Claimed) -> None:
     assert (
         text(table(each)[:4])
         == """\
-drive                      steady             p99  latency spread
+drivex1                    steady             p99  latency spread
                              IOPS         latency       over time  margin
   limit                   ≥ 9.00k        ≤ 500 µs        ≤ 2.00 ×
   randread_4k_qd8           9.41k          402 µs          1.20 ×  +4.6 %"""
@@ -183,7 +185,7 @@ def test_no_line_is_too_long_and_no_failure_is_missing(
     assert max((len(line.text) for line in lines), default=0) <= width
     coloured = [line.text for line in lines if line.markup in (("red",), ("yellow",))]
     full = [row for row in coloured if row.startswith(("  raid", "  drive"))]
-    not_passed = [each for each in evidence if each.outcome is not Outcome.PASS]
+    not_passed = [each for each in evidence if each.outcome is not Finding.PASS]
     assert len(full) == len(not_passed)
 
 
@@ -206,3 +208,73 @@ def test_several_hundred_claims_stay_readable(claimed: Claimed) -> None:
     assert len(evidence) == 288
     # A title, the widths, the workloads and a blank for each claim; then the sum.
     assert len(lines) == 3 * (2 + 16 + 1) + 4
+
+
+def observed(evidence: Evidence) -> Evidence:
+    return replace(evidence, outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
+
+
+def test_what_is_only_observed_is_in_the_grids_without_limit_and_margin(claimed: Claimed) -> None:
+    three = claimed(Claim.STEADY_IOPS, "raid5x3", value=900, bound=800)
+    four, five = (observed(claimed(Claim.STEADY_IOPS, f"raid5x{n}", value=300 * n, bound=1)) for n in (4, 5))
+    assert (
+        text(table([three, five, four])[:4])
+        == """\
+steady IOPS · raid5     x3     x4     x5   margin
+  limit            ≥ 800
+  randread_4k_qd8    900  1.20k  1.50k  +12.5 %
+"""
+    )
+    lines = [line.text for line in table([three, four, five])]
+    assert "1 claim: 1 pass" in lines
+    assert "2 figures observed, of which nothing is promised" in lines
+
+
+def test_nothing_but_observations_has_neither_margins_nor_claims(claimed: Claimed) -> None:
+    shown = text(table([observed(claimed(Claim.STEADY_IOPS, f"raid5x{n}", value=300 * n, bound=1)) for n in (3, 4)]))
+    assert "margin" not in shown
+    assert "limit" not in shown.split("every limit")[0]
+    assert "claim" not in shown
+    assert "2 figures observed, of which nothing is promised" in shown
+    verbose = text(table([observed(claimed())], 80, 1))
+    assert "OBSERVED: 1 of 1" in verbose
+    assert [line.split() for line in verbose.splitlines() if line.startswith("  raid5x4")] == [
+        ["raid5x4", "randread_4k_qd8", "812", "µs", "812…812", "µs"]
+    ]
+
+
+def test_what_two_suites_found_alike_is_shown_once_and_counted_twice(claimed: Claimed) -> None:
+    both = [claimed(arrays=array, value=402_000) for array in ("raid5x3", "raid5x4") for _ in range(2)]
+    lines = table(both)
+    assert len([line for line in lines if line.text.startswith("  randread")]) == 1
+    assert "4 claims: 4 pass" in text(lines)
+
+
+def test_widths_come_in_their_order_whatever_was_measured_on_them(claimed: Claimed) -> None:
+    first = claimed(Claim.STEADY_IOPS, "raid0x24", READ, value=9, bound=1)
+    more = [claimed(Claim.STEADY_IOPS, f"raid0x{n}", MIXED, value=9, bound=1) for n in (8, 4)]
+    assert table([first, *more])[1].text.split() == ["x4", "x8", "x24", "margin"]
+
+
+def test_degraded_arrays_have_grids_of_their_own(claimed: Claimed) -> None:
+    states = ("", "-1failed", "-2failed")
+    found = [claimed(Claim.STEADY_IOPS, f"raid6x{n}{state}", value=9, bound=1) for state in states for n in (4, 5)]
+    titles = [line.text.split("  ")[0] for line in table(found) if "·" in line.text]
+    assert titles == [f"steady IOPS · raid6{state} · ≥ 1 IOPS" for state in states]
+
+
+def test_every_kind_of_table_is_there(claimed: Claimed) -> None:
+    side = replace(
+        claimed(Claim.STEADY_IOPS, "drivex2", value=300, bound=240), worst="S2",
+        members=tuple(Part(f"S{n}", (Figure("value", 300),), Finding.PASS) for n in (1, 2)),
+        published=Published(290, Unit.IOPS, "sheet"),
+    )  # fmt: skip
+    cell = replace(side, about=About.LOOP, group="snia-iops", workloads=("randwrite_4k_t4xqd32",))
+    points = tuple(Part(f"randread_4k_qd{n}", (Figure("outstanding", n), Figure("iops", 300))) for n in (1, 2))
+    curve = replace(claimed(Claim.QD_GAIN, value=1, bound=1), about=About.SERIES, group="depths", points=points)
+    fresh = replace(claimed(Claim.FRESH_IOPS, value=9, bound=1), about=About.SATURATION)
+    titles = [line.text for line in table([side, cell, curve, fresh], 80) if line.markup == ("bold",)]
+    for start in ("steady IOPS · drivex2", "steady IOPS · snia-iops", "depths · raid5x4", "from the purged", "raid5x4"):
+        assert any(title.startswith(start) for title in titles), start
+    assert any("ours/published" in title for title in titles)
+    assert not [title for title in titles if title.startswith("steady IOPS · drivex2") and "t4xqd32" in title]

@@ -1,0 +1,203 @@
+"""What was measured and judged → the evidence that is kept of it: figures, drives, curves, and what is published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ssdqual.qual import judgement
+from pytest_ssdqual.qual.claim import Claim, Direction, Scope
+from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.figure import Published
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.loop import LoopResult
+from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.rebuild import Rebuild
+from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.spec import Spec
+from pytest_ssdqual.qual.steady import SteadyState
+from pytest_ssdqual.qual.verdict import Subject, Verdict
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report import evidence, figures
+from pytest_ssdqual.report.evidence import About, Evidence
+from pytest_ssdqual.report.part import Figure, Finding, Part
+
+#: What a claim can be judged by.
+Judged = Measured | Sequence[Measured] | Saturation | Rebuild
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a figure is about, and where in a spec its promise is looked up."""
+
+    subject: Subject
+    geometry: Geometry
+    workload: Workload
+
+    @classmethod
+    def of(cls, judged: Judged) -> Place:
+        """Of a sweep its widest array, of a series its first workload, of a rebuild the load that ran meanwhile."""
+        if isinstance(judged, Measured | Saturation):
+            return cls(Subject((judged.geometry,), (judged.workload,)), judged.geometry, judged.workload)
+        if isinstance(judged, Rebuild):
+            workload = judged.foreground.workload
+            return cls(Subject((judged.geometry,), (workload,)), judged.geometry, workload)
+        geometries = tuple(dict.fromkeys(each.geometry for each in judged))
+        workloads = tuple(dict.fromkeys(each.workload for each in judged))
+        return cls(Subject(geometries, workloads), max(geometries), workloads[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The circumstances of one test, which all of its evidence shares."""
+
+    protocol: str
+    acceptance: bool
+    #: Whose published figures ours are read beside.
+    beside: Spec
+    #: Name of the test's series or loop.
+    group: str = ""
+    #: The loop whose cells the test is about.
+    loop: Callable[[], LoopResult] | None = None
+
+    def of_verdicts(self, judged: Judged, verdicts: Sequence[Verdict], told: Verdict) -> Evidence:
+        """Of one verdict, or of those on drives side by side of which ``told`` is the one to be told."""
+        found = evidence.of_verdict(told, protocol=self.protocol, acceptance=self.acceptance)
+        alone = [
+            Part(each.subject.drive, _value(each.estimate), Finding(each.outcome.value))
+            for each in verdicts
+            if each.subject.drive
+        ]
+        return self._whole(found, judged, alone, told.subject.drive, in_percent=told.reference is not None)
+
+    def of_estimates(self, claim: Claim, judged: Judged, found: Sequence[tuple[Subject, Estimate]]) -> Evidence:
+        """Of a figure that nothing is promised of; of drives side by side that of the worst."""
+        subject, told = worst(claim, found)
+        seen = evidence.of_observation(claim, subject, told, protocol=self.protocol, acceptance=self.acceptance)
+        alone = [Part(each.drive, _value(one), Finding.OBSERVED) for each, one in found if each.drive]
+        return self._whole(seen, judged, alone, subject.drive)
+
+    def _whole(
+        self, found: Evidence, judged: Judged, members: Sequence[Part], drive: str, *, in_percent: bool = False
+    ) -> Evidence:
+        place, claim = Place.of(judged), Claim(found.claim)
+        if claim.scope is Scope.MEMBERS and isinstance(judged, Measured):
+            members, drive = _alike(judged), judgement.slowest_member(judged)
+        loop = self.loop() if self.loop else None
+        return replace(
+            found,
+            about=_about(claim, judged) if loop is None else About.LOOP,
+            group=self.group,
+            published=None if in_percent else self.published(claim, place.geometry, place.workload),
+            members=tuple(members) if len(members) > 1 else (),
+            worst=drive if len(members) > 1 else "",
+            points=self._points(judged) if claim.scope is Scope.SERIES else (),
+            figures=_figures(judged, drive),
+            raw=tuple(_raw(judged)),
+            remarks=tuple(determination(loop)) if loop else (),
+        )
+
+    def published(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
+        """What the sheet says of exactly this."""
+        return self.beside.published(claim, geometry, workload)
+
+    def _points(self, judged: Judged) -> tuple[Part, ...]:
+        """Each workload of a series, with what is published of it. Of drives side by side per drive, as it is there."""
+        if not isinstance(judged, Sequence):
+            return ()
+        return tuple(
+            Part(
+                str(each.workload),
+                figures.of_point(each),
+                published=tuple(
+                    stated
+                    for claim in (Claim.STEADY_IOPS, Claim.MEAN_LATENCY)
+                    if (stated := self.published(claim, each.geometry, each.workload))
+                ),
+            )
+            for each in judged
+        )
+
+
+def estimates(claim: Claim, judged: Judged) -> list[tuple[Subject, Estimate]]:
+    """The figure, or that of each drive side by side where it is one drive's."""
+    whole = Place.of(judged).subject
+    if not isinstance(judged, Measured | Saturation) or claim.scope is Scope.MEMBERS:
+        return [(whole, judgement.estimate(claim, judged))]
+    return [(_alone(whole, each), judgement.estimate(claim, each)) for each in judged.of_members()]
+
+
+def worst(claim: Claim, found: Sequence[tuple[Subject, Estimate]]) -> tuple[Subject, Estimate]:
+    """The one farthest on the bad side, where a limit would be."""
+    extreme = min if claim.direction is Direction.AT_LEAST else max
+    return extreme(found, key=lambda each: each[1].value)
+
+
+def determination(result: LoopResult) -> Iterable[str]:
+    """How a loop became steady: a sentence for each thing tracked; of drives side by side that of the least steady."""
+    numbers = [index + 1 for index in result.window]
+    rounds = f"rounds {numbers[0]} to {numbers[-1]} of {len(result.rounds)}"
+    drives: dict[tuple[str, str], list[tuple[str, SteadyState]]] = {}
+    for entry, state in zip(result.determination(), result.steady, strict=True):
+        tracked = str(entry["claim"]), str(entry["workload"])
+        drives.setdefault(tracked, []).append((str(entry["member"]), state))
+    for (name, workload), states in drives.items():
+        drive, state = max(states, key=lambda each: (not each[1].reached, _unsteadiness(each[1])))
+        which = f" of drive {drive}, the least steady of {len(states)}" if len(states) > 1 else ""
+        claim = Claim(name)
+        yield f"{claim.label} of {workload}{which}: {state.describe(claim.unit)}, {rounds}"
+
+
+def _unsteadiness(state: SteadyState) -> float:
+    return state.range_measured / state.average if state.average else math.inf
+
+
+def _alone(whole: Subject, judged: Measured | Saturation) -> Subject:
+    members = (judged.runs[0] if isinstance(judged, Measured) else judged.run).members
+    side_by_side = judged.geometry.is_side_by_side and len(members) == 1
+    return replace(whole, drive=members[0]) if side_by_side else whole
+
+
+def _value(estimate: Estimate) -> tuple[Figure, ...]:
+    return (Figure("value", estimate.value),)
+
+
+def _alike(measured: Measured) -> list[Part]:
+    """What a claim about the drives' likeness is made of: the IOPS of each."""
+    return [Part(each.runs[0].members[0], (Figure("iops", each.iops),)) for each in measured.of_members()]
+
+
+def _about(claim: Claim, judged: Judged) -> About:
+    if isinstance(judged, Measured):
+        return About.RUN
+    if isinstance(judged, Saturation):
+        return About.SATURATION
+    if isinstance(judged, Rebuild):
+        return About.REBUILD
+    return About.SERIES if claim.scope is Scope.SERIES else About.SWEEP
+
+
+def _figures(judged: Judged, drive: str) -> tuple[Figure, ...]:
+    """Of drives side by side those of the one that is told."""
+    if isinstance(judged, Measured):
+        return figures.of_measured(next((each for each in judged.of_members() if _serial(each) == drive), judged))
+    if isinstance(judged, Saturation):
+        alone = (each for each in judged.of_members() if each.run.members == (drive,))
+        return figures.of_saturation(next(alone, judged))
+    if isinstance(judged, Rebuild):
+        return figures.of_rebuild(judged)
+    return ()
+
+
+def _serial(measured: Measured) -> str:
+    members = measured.runs[0].members
+    return members[0] if len(members) == 1 else ""
+
+
+def _raw(judged: Judged) -> Iterable[str]:
+    if isinstance(judged, Saturation):
+        return (judged.run.raw,)
+    several = (judged.foreground,) if isinstance(judged, Rebuild) else judged
+    runs = several.runs if isinstance(several, Measured) else [run for each in several for run in each.runs]
+    return dict.fromkeys(run.raw for run in runs)

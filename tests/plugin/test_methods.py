@@ -1,0 +1,325 @@
+"""Series, loops, saturations, rebuilds and drives side by side, from the marks to the record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from inner_session import Inner
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Loop, Series, Tracked, Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    STREAM = Workload("read", "128k", 8)
+    DEPTHS = Series("depths", tuple(READS.at(depth) for depth in (1, 2, 4)))
+    LOOP = Loop("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m")
+    pytestmark = pytest.mark.array(default="raid0x2")
+
+    def judged(claim, subject, sla):
+        verdict = sla.judge(claim, subject)
+        assert verdict
+
+    @pytest.mark.workload(STREAM, READS)
+    def test_alone(run, sla):
+        judged("steady_iops", run, sla)
+
+    @pytest.mark.series(DEPTHS)
+    def test_series(runs, sla):
+        assert [run.workload.qd_per_drive for run in runs] == [1, 2, 4]
+        judged("qd_gain", runs, sla)
+
+    @pytest.mark.loop(LOOP)
+    def test_cell(run, sla):
+        judged("steady_iops", run, sla)
+
+    @pytest.mark.loop(LOOP)
+    def test_loop(loop_result):
+        assert loop_result
+
+    @pytest.mark.workload(WRITES)
+    def test_saturation(saturation, sla):
+        judged("cliff_after", saturation, sla)
+
+    @pytest.mark.array("raid5", widths=[3], failed=1)
+    @pytest.mark.workload(READS)
+    def test_degraded(run, sla):
+        judged("steady_iops", run, sla)
+
+    @pytest.mark.array("raid5", widths=[3], failed=1)
+    @pytest.mark.workload(READS)
+    def test_rebuild(rebuild, sla):
+        judged("rebuild_time", rebuild, sla)
+"""
+SPEC = """
+    [product]
+    name = "ACME 9"
+    models = []
+    [[figure]]
+    rw = "randread"
+    bs = "4k"
+    queue_depths = [8]
+    iops = 200
+    source = "a paper"
+    [[promise]]
+    claim = "steady_iops"
+    workload = "randread_*"
+    min_percent_of_spec = 80
+    [[promise]]
+    claim = "steady_iops"
+    workload = "randwrite_*"
+    relative_to = "randread_4k_qd8"
+    at_least = "50 %"
+    [[promise]]
+    claim = "qd_gain"
+    workload = "*"
+    at_least = 100
+    [[promise]]
+    claim = "rebuild_time"
+    at_most = "5 min"
+"""
+
+
+@pytest.fixture
+def acme(inner: Inner) -> str:
+    inner.pytester.makepyfile(test_methods=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    return "--ssd-spec=acme.toml"
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line.split("::")[1] for line in result.outlines if "::" in line]
+
+
+def test_what_has_a_purge_of_its_own_comes_first_and_a_rebuild_last(inner: Inner, acme: str) -> None:
+    result = inner.run("--ssd-devices=lab:3", acme, "--collect-only", "-q")
+    assert ids(result) == [
+        "test_saturation[raid0x2-randwrite_4k_qd8]",
+        "test_cell[raid0x2-rounds-randread_4k_qd8]",
+        "test_cell[raid0x2-rounds-randwrite_4k_qd8]",
+        "test_loop[raid0x2-rounds]",
+        "test_series[raid0x2-depths]",
+        "test_alone[raid0x2-randread_4k_qd8]",
+        "test_alone[raid0x2-read_128k_qd8]",
+        "test_degraded[raid5x3-1failed-randread_4k_qd8]",
+        "test_rebuild[raid5x3-1rebuilding-randread_4k_qd8]",
+    ]
+    result.stdout.fnmatch_lines(
+        [
+            "  raid0x2 saturation * 1 *",
+            "  raid0x2 rounds * 2 *",
+            "  raid0x2 * 5 *",
+            "  raid5x3-1failed * 1 *",
+            "  raid5x3-1rebuilding * 1 * - *",
+            "  loops go on until they are steady, 25 rounds at most: that is up to * more",
+        ]
+    )
+
+
+def test_each_is_measured_once_on_as_few_arrays_as_possible(inner: Inner, acme: str) -> None:
+    inner.run("--ssd-devices=lab:3", acme)
+    assert [record["geometry"] for record in inner.records("array_created")] == ["raid0x2"] * 3 + ["raid5x3"]
+    assert [(record["geometry"], record["random"]) for record in inner.records("conditioned")] == [
+        ("raid0x2", True), ("raid0x2", False), ("raid5x3", True),
+    ]  # fmt: skip
+    kinds = ("saturation", "loop", "measured", "rebuild")
+    done = [(each["kind"], each["geometry"], each.get("workload", "")) for each in inner.records(*kinds)]
+    assert len(done) == len(set(done)) == 1 + 1 + 5 + 1 + 1
+
+
+def test_outcomes_and_what_is_kept_of_them(inner: Inner, acme: str) -> None:
+    inner.run("--ssd-devices=lab:3", acme)
+    cases = inner.cases()
+    assert {name: case.outcome for name, case in cases.items()} == {
+        "test_saturation[raid0x2-randwrite_4k_qd8]": "skipped",
+        "test_cell[raid0x2-rounds-randread_4k_qd8]": "passed",
+        "test_cell[raid0x2-rounds-randwrite_4k_qd8]": "passed",
+        "test_loop[raid0x2-rounds]": "passed",
+        "test_series[raid0x2-depths]": "failure",
+        "test_alone[raid0x2-randread_4k_qd8]": "passed",
+        "test_alone[raid0x2-read_128k_qd8]": "skipped",
+        "test_degraded[raid5x3-1failed-randread_4k_qd8]": "skipped",  # promised of healthy arrays only
+        "test_rebuild[raid5x3-1rebuilding-randread_4k_qd8]": "passed",
+    }
+    series = cases["test_series[raid0x2-depths]"]
+    assert "queue of raid0x2 randread_4k_qd1…randread_4k_qd4: 1.00 × (" in series.message
+    assert series.properties["ssd.series"] == "depths"
+    assert cases["test_cell[raid0x2-rounds-randread_4k_qd8]"].properties["ssd.loop"] == "rounds"
+    relative = cases["test_cell[raid0x2-rounds-randwrite_4k_qd8]"].properties
+    assert (relative["ssd.steady_iops_percent"], relative["ssd.limit_percent"]) == ("100", "50")
+    assert relative["ssd.limit_source"] == "acme.toml promise[1]: at least 50 % of randread_4k_qd8"
+
+
+def test_a_figure_that_nothing_is_promised_of_is_noted_and_skipped(inner: Inner, acme: str) -> None:
+    result = inner.run("--ssd-devices=lab:3", acme, "-k", "saturation or read_128k")
+    result.assert_outcomes(skipped=2)
+    for case in inner.cases().values():
+        assert case.message.startswith("measured ")
+        assert "; ACME 9 p" in case.message  # promises or publishes nothing
+        assert case.properties["ssd.outcome"] == "observed"
+        assert not any("limit" in name or "margin" in name for name in case.properties)
+    assert [record["claim"] for record in inner.records("observation")] == ["cliff_after", "steady_iops"]
+    assert inner.records("verdict") == []
+    result.stdout.fnmatch_lines(["2 figures observed, of which nothing is promised"])
+    assert "claims" not in result.stdout.str().split("storage qualification")[1]
+
+
+def test_a_reference_outside_of_a_loop_is_measured_and_planned(inner: Inner, acme: str) -> None:
+    suite = """
+        import pytest
+        from pytest_ssdqual import Workload
+
+        @pytest.mark.array("drive", widths=[1])
+        @pytest.mark.workload(Workload("randwrite", "4k", 8))
+        def test_it(run, sla):
+            verdict = sla.judge("steady_iops", run)
+            assert verdict
+    """
+    inner.pytester.makepyfile(test_relative=suite)
+    result = inner.run("--ssd-devices=lab:1", acme, "test_relative.py")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["  drivex1 * 2 *"])
+    assert {record["workload"] for record in inner.records("measured")} == {"randread_4k_qd8", "randwrite_4k_qd8"}
+
+
+def test_a_slow_drive_is_named_among_those_side_by_side(
+    inner: Inner, acme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0003=0.4")
+    result = inner.run("--ssd-devices=lab:4", acme, "--ssd-arrays=drive", "-k", "alone and randread")
+    (case,) = inner.cases().values()
+    sentence = "steady IOPS of drive SSDQ0003 (drivex4) randread_4k_qd8: 120 IOPS"
+    assert (case.outcome, case.message[: len(sentence)]) == ("failure", sentence)
+    assert case.properties["ssd.drive"] == "SSDQ0003"
+    assert case.properties["ssd.drives"] == "SSDQ0001 SSDQ0002 SSDQ0003 SSDQ0004"
+    assert case.properties["ssd.drives_values"] == "300 300 120 300"
+    result.stdout.fnmatch_lines(
+        [
+            "steady IOPS · drivex4 · ≥ 160 IOPS",
+            " * …0001 * …0002 * …0003 * …0004 * margin",
+            "  randread_4k_qd8 * 300 * 300 * 120! * 300 * -25.0 %",
+        ]
+    )
+    (record,) = inner.records("verdict")
+    assert record["worst"] == "SSDQ0003"
+
+
+def test_published_figures_stand_beside_ours(inner: Inner, acme: str) -> None:
+    result = inner.run("--ssd-devices=lab:1", acme, "--ssd-arrays=drive", "-k", "alone and randread")
+    result.stdout.fnmatch_lines(
+        [
+            "steady IOPS * measured * published * ours/published",
+            "  drivex1 randread_4k_qd8 * 300 IOPS * 200 IOPS * 1.50 ×",
+        ]
+    )
+    (case,) = inner.cases().values()
+    assert case.properties["ssd.published_iops"] == "200"
+    assert case.properties["ssd.over_published_ratio"] == "1.5"
+    assert case.properties["ssd.published_source"] == "a paper"
+    (record,) = inner.records("verdict")
+    assert record["published"] == {"value": 200, "unit": "IOPS", "source": "a paper", "approximate": False}
+
+
+def test_the_sheet_that_a_suite_names_comes_before_that_of_the_drives(inner: Inner, acme: str) -> None:
+    inner.pytester.makepyfile(
+        """
+        import pytest
+        from pytest_ssdqual import Workload
+
+        @pytest.mark.published("ssdqual-sm300")
+        @pytest.mark.array("drive")
+        @pytest.mark.workload(Workload("randread", "4k", 8))
+        def test_it(run, sla):
+            verdict = sla.judge("steady_iops", run)
+            assert verdict
+        """
+    )
+    inner.run("--ssd-devices=lab:1", acme, "-k", "test_it")
+    (case,) = inner.cases().values()
+    assert (case.outcome, case.properties["ssd.published_iops"]) == ("passed", "300")
+
+
+def test_a_loop_that_does_not_settle_judges_no_drive(inner: Inner, acme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_NOISE", "0.4")
+    inner.run("--ssd-devices=lab:2", acme, "-k", "cell or loop")
+    cases = inner.cases()
+    assert {case.outcome for name, case in cases.items() if name.startswith("test_cell")} == {"error"}
+    assert (
+        "rounds on raid0x2: no steady state in 25 rounds" in cases["test_cell[raid0x2-rounds-randread_4k_qd8]"].message
+    )
+    assert cases["test_loop[raid0x2-rounds]"].outcome == "failure"
+
+
+ODD = """
+    import pytest
+    from pytest_ssdqual import Loop, Series, Tracked, Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    LOOP = Loop("rounds", (READS,), (Tracked(READS, "steady_iops"),), fill_bs="1m")
+
+    @pytest.mark.array("raid5", failed=1)
+    {marks}
+    def test_it({fixtures}): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("marks", "fixtures", "sentence"),
+    [
+        ("@pytest.mark.series(READS)", "runs", "the mark series takes pytest_ssdqual.Series, not Workload("),
+        ("", "runs", "a test of a series needs the mark series(*series)"),
+        ("@pytest.mark.loop('rounds')", "run", "the mark loop takes pytest_ssdqual.Loop, not 'rounds'"),
+        (
+            "@pytest.mark.loop(LOOP)\n    @pytest.mark.workload(WRITES)",
+            "run",
+            "randwrite_4k_qd8 is no workload of the loop rounds",
+        ),
+        ("@pytest.mark.workload(READS)", "rebuild, run", "a test of a rebuild cannot ask for run too"),
+        ("@pytest.mark.workload(READS)\n    @pytest.mark.published('acme')", "run", "the mark published(sheet) takes"),
+        ("@pytest.mark.workload(READS)\n    @pytest.mark.published()", "run", "data sheet (default, *), not nothing"),
+    ],
+)
+def test_marks_that_make_no_sense_are_one_sentence(inner: Inner, marks: str, fixtures: str, sentence: str) -> None:
+    inner.pytester.makepyfile(ODD.format(marks=marks, fixtures=fixtures))
+    result = inner.run("--ssd-devices=lab:4")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"*::test_it: *{sentence.replace('[', '[[]')}*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_a_loop_without_its_mark_says_which(inner: Inner) -> None:
+    inner.pytester.makepyfile("import pytest\n@pytest.mark.array('raid0')\ndef test_it(loop_result): pass")
+    inner.run("--ssd-devices=lab:2").assert_outcomes(errors=1)
+    (case,) = inner.cases().values()
+    assert "the fixture loop_result needs the marks array(level) and loop(*loops)" in case.message
+
+
+def test_methods_run_on_what_the_user_names(inner: Inner, acme: str) -> None:
+    args = "--ssd-devices=lab:4", acme, "--collect-only", "-q", "-k", "test_loop or degraded"
+    named = inner.run(*args, "--ssd-arrays=drive,raid5x3-1failed,raid10")
+    assert ids(named) == [
+        "test_loop[drivex4-rounds]",
+        "test_loop[raid10x4-rounds]",
+        "test_loop[raid5x3-1failed-rounds]",
+        "test_degraded[raid5x3-1failed-randread_4k_qd8]",  # of a level, and no method
+    ]
+    assert ids(inner.run(*args, "-o", "ssd_arrays=raid1"))[0] == "test_loop[raid1x4-rounds]"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_arrays_that_make_no_sense_are_a_usage_error(inner: Inner, acme: str, workers: tuple[str, ...]) -> None:
+    said = inner.refused("--ssd-devices=lab:4", acme, "--ssd-arrays=drive,raid7", *workers)
+    assert said.startswith("--ssd-arrays=drive,raid7: 'raid7' is not an array; write one of drive, raid0,")
+    assert inner.refused("--ssd-devices=lab:4", acme, "--ssd-arrays=,").endswith("write e.g. drive,raid5x4,raid0")
+    assert "--ssd-arrays needs --ssd-devices" in inner.refused("--ssd-arrays=drive")
+
+
+def test_arrays_that_the_drives_cannot_form_are_skipped_with_their_numbers(inner: Inner, acme: str) -> None:
+    inner.run("--ssd-devices=lab:3", acme, "--ssd-arrays=raid10,raid0x8", "-k", "test_loop")
+    assert {name: case.message for name, case in inner.cases().items()} == {
+        "test_loop[raid10-rounds]": "raid10 needs at least 4 drives, 3 given",
+        "test_loop[raid0x8-rounds]": "needs 8 drives, 3 given",
+    }

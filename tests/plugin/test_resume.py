@@ -1,0 +1,438 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ssdqual.report.exclusive import Claim
+from pytest_ssdqual.report.journal import Journal
+
+if TYPE_CHECKING:
+    from inner_session import Inner
+
+#: One of every kind of measurement, and tests that need several of them.
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Loop, Tracked, Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    LOOP = Loop("pair", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="128k")
+    raid5 = pytest.mark.array("raid5", widths=(3, 4))
+    small = pytest.mark.array("raid5", widths=(3,), failed=1)
+    both = pytest.mark.workload(READS, WRITES)
+
+    @raid5
+    @both
+    def test_iops(run, sla):
+        assert sla.judge("steady_iops", run)
+
+    @raid5
+    @both
+    def test_p99(run, sla):
+        assert sla.judge("p99_latency", run)
+
+    @raid5
+    @both
+    def test_scaling(sweep, sla):
+        assert sla.judge("scaling_slope", sweep)
+
+    @pytest.mark.array("drive", widths=(1,))
+    @pytest.mark.workload(WRITES)
+    def test_settled(saturation, sla):
+        assert sla.judge("settled_iops", saturation)
+
+    @pytest.mark.array("drive")
+    @pytest.mark.loop(LOOP)
+    def test_loop(run, sla):
+        assert sla.judge("steady_iops", run)
+
+    @small
+    @pytest.mark.workload(READS)
+    def test_degraded(run, sla):
+        assert sla.judge("steady_iops", run)
+
+    @small
+    @pytest.mark.workload(READS)
+    def test_rebuilt(rebuild, sla):
+        assert sla.judge("rebuild_time", rebuild)
+"""
+SPEC = """
+    [product]
+    name = "ACME 9"
+    models = []
+    [[promise]]
+    claim = "steady_iops"
+    workload = "randread_*"
+    at_least = "250 IOPS"
+    [[promise]]
+    claim = "steady_iops"
+    at_least = "100 IOPS"
+    [[promise]]
+    claim = "p99_latency"
+    at_most = "60 ms"
+    [[promise]]
+    claim = "scaling_slope"
+    at_least = 0.85
+"""
+MEASUREMENTS = ("measured", "saturation", "loop", "rebuild")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The only run folder."""
+
+    path: Path
+
+    def records(self, *kinds: str) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in (self.path / "records.jsonl").read_text().splitlines()]
+        return [line for line in lines if line["kind"] in kinds or not kinds]
+
+    def manifest(self) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
+        return read
+
+    @property
+    def measured(self) -> Counter[tuple[str, ...]]:
+        """What was measured, and how often."""
+        return Counter(
+            (each["kind"], each["geometry"], each.get("loop") or each["workload"])
+            for each in self.records(*MEASUREMENTS)
+        )
+
+    @property
+    def judged(self) -> Counter[tuple[str, ...]]:
+        return Counter(
+            (each["kind"], each["test"], each["claim"], each["outcome"])
+            for each in self.records("verdict", "observation")
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A suite that can be run, lost and resumed."""
+
+    inner: Inner
+
+    @property
+    def root(self) -> Path:
+        return self.inner.pytester.path / "ssdqual-runs"
+
+    def __call__(self, *args: str, devices: str = "/dev/nvme*") -> pytest.RunResult:
+        return self.inner.run(f"--ssd-devices={devices}", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *args)
+
+    def interrupted(self, monkeypatch: pytest.MonkeyPatch, at: int) -> Folder:
+        """With Ctrl-C at fio's process of this number; and what drives have been through is kept from then on."""
+        monkeypatch.setenv("SIMULATED_MEDIA", "media.json")
+        monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", str(at))
+        args = ("--ssd-devices=/dev/nvme*", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *PART)
+        result = self.inner.pytester.runpytest_subprocess("-p", "simulated_rig", *args)
+        assert result.ret == pytest.ExitCode.INTERRUPTED, result.outlines
+        monkeypatch.delenv("SIMULATED_INTERRUPTED_AT")
+        return self.folder()
+
+    def folder(self) -> Folder:
+        (path,) = self.root.iterdir()
+        return Folder(path)
+
+    def refused(self, *args: str) -> str:
+        """What is said when it cannot be resumed."""
+        result = self("--ssd-resume=last", *args)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR, result.outlines
+        return "\n".join(line for line in result.errlines if line).removeprefix("ERROR: --ssd-resume: ")
+
+
+@pytest.fixture
+def run(inner: Inner) -> Run:
+    inner.pytester.makepyfile(test_all=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    return Run(inner)
+
+
+#: The quickest part of it: two workloads on two arrays.
+PART = ("-k", "iops")
+
+
+def lose(run: Run, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -> Folder:
+    """Run until the machine is lost at fio's process of this number."""
+    monkeypatch.setenv("SIMULATED_LOST_AT", str(at))
+    result = run(*args)
+    assert result.ret == pytest.ExitCode.INTERRUPTED, result.outlines
+    monkeypatch.delenv("SIMULATED_LOST_AT")
+    return run.folder()
+
+
+def test_a_run_may_be_lost_at_any_moment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And has in the end measured and judged what one would that was not, and nothing twice."""
+    first = run()
+    whole, cases = run.folder(), run.inner.outcomes()
+    measured, judged = whole.measured, whole.judged
+    assert {kind for kind, _, _ in measured} == set(MEASUREMENTS)
+    assert set(measured.values()) == {1}
+    processes = len(whole.records("ran"))
+    shutil.rmtree(run.root)
+    assert processes == 19
+    for number in range(1, processes + 1):
+        lose(run, monkeypatch, number)
+        result = run("--ssd-resume=last")
+        folder = run.folder()
+        assert result.ret == first.ret, result.outlines
+        assert run.inner.outcomes() == cases
+        assert (folder.measured, folder.judged) == (measured, judged), f"lost at {number}"
+        assert len(folder.manifest()["sessions"]) == 2
+        shutil.rmtree(run.root)
+
+
+def test_what_was_measured_by_all_sessions_is_one_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lose(run, monkeypatch, 3, *PART)
+    lose(run, monkeypatch, 3, "--ssd-resume=last", *PART)
+    result = run("--ssd-resume=last", *PART)
+    result.stdout.fnmatch_lines([f"ssdqual: resuming {folder.path.name}: 2 measurements recalled"])
+    assert set(folder.measured.values()) == {1}
+    manifest = folder.manifest()
+    sessions = manifest["sessions"]
+    assert [each["exit_status"] for each in sessions] == [2, 2, 0]
+    assert [bool(each["ended"]) for each in sessions] == [True, True, True]
+    assert (manifest["exit_status"], manifest["started"]) == (0, sessions[0]["started"])
+    assert [each["kind"] for each in folder.records("run_started", "run_resumed", "run_ended")] == [
+        "run_started", "run_ended", "run_resumed", "run_ended", "run_resumed", "run_ended",
+    ]  # fmt: skip
+    numbers = [json.loads(line)["number"] for line in (folder.path / "transcript.jsonl").read_text().splitlines()]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))  # those of threads may change places
+    sums = (folder.path / "SHA256SUMS").read_text().splitlines()
+    names = {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*") if path.is_file()}
+    assert {line.split("  ")[1] for line in sums} == {each for each in names if not each.startswith(".")} - {
+        "SHA256SUMS"
+    }
+
+
+def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(run: Run) -> None:
+    run()
+    before = run.folder().records()
+    cases = {name: (each.message, each.properties) for name, each in run.inner.cases().items()}
+    run("--ssd-resume=last")
+    assert {name: (each.message, each.properties) for name, each in run.inner.cases().items()} == cases
+    new = [each["kind"] for each in run.folder().records()[len(before) :]]
+    assert set(new) == {"run_resumed", "run_ended", "health"}
+
+
+def test_with_xdist_the_worker_recalls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose(run, monkeypatch, 5, *PART, "-n", "1")
+    result = run("--ssd-resume=last", *PART, "-n", "1")
+    result.assert_outcomes(passed=4)
+    folder = run.folder()
+    assert set(folder.measured.values()) == {1}
+    assert {each["writer"] for each in folder.records("measured")} == {"gw0"}
+
+
+def test_the_plan_is_of_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lose(run, monkeypatch, 5, *PART)
+    before = folder.records()
+    result = run("--ssd-resume=last", *PART, "--collect-only")
+    text = result.stdout.str()
+    assert f"ssdqual: resuming {folder.path.name}: 2 measurements recalled" in text
+    assert "raid5x4" in text.split("the plan for")[1]
+    assert "raid5x3" not in text.split("the plan for")[1]
+    assert run.folder().records() == before
+    assert (folder.path / "SHA256SUMS").exists()
+
+
+# -- what is damaged, and what failed
+
+
+def test_what_is_damaged_is_measured_again_and_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lose(run, monkeypatch, 5, *PART)
+    name = "fio/raid5x3-randread_4k_qd8-run.json.gz"
+    (folder.path / name).write_bytes(b"")
+    result = run("--ssd-resume=last", *PART)
+    said = f"raid5x3 randread_4k_qd8 is measured again: {name} is not the file that was written (its SHA-256 differs)"
+    result.stdout.fnmatch_lines([f"ssdqual: {said}"])
+    (resumed,) = folder.records("run_resumed")
+    assert (resumed["recalled"], resumed["damaged"]) == (1, [said])
+    assert folder.measured["measured", "raid5x3", "randread_4k_qd8"] == 2
+    result.assert_outcomes(passed=4)
+
+
+def test_a_failure_is_not_recalled_but_tried_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_BROKEN", "raid5x4")
+    run(*PART)
+    monkeypatch.delenv("SIMULATED_BROKEN")
+    result = run("--ssd-resume=last", *PART)
+    result.assert_outcomes(passed=4)
+    assert len(run.folder().records("error")) == 2
+
+
+def test_a_verdict_that_changes_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured again need not come out the same."""
+    run(*PART)
+    folder = run.folder()
+    (folder.path / "fio/raid5x3-randread_4k_qd8-run.json.gz").unlink()
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0001=0.25")
+    result = run("--ssd-resume=last", *PART)
+    result.assert_outcomes(passed=3, failed=1)
+    *_, last = folder.records("verdict")
+    assert len(folder.records("verdict")) == 5
+    assert (last["outcome"], last["test"]) == ("fail", "test_all.py::test_iops[raid5x3-randread_4k_qd8]")
+    (superseded,) = [each for each in folder.records("verdict")[:-1] if each["test"] == last["test"]]
+    assert (superseded["outcome"], superseded["time"]) == ("pass", last["supersedes"])
+
+
+# -- conditioning that is kept
+
+
+def test_conditioning_is_kept_after_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its confirmation is run: one window instead of a purge, a fill and all of it."""
+    folder = run.interrupted(monkeypatch, 3)
+    before = folder.records()
+    run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
+    after = folder.records()[len(before) :]
+    (kept,) = folder.records("conditioning_kept")
+    (confirmed,) = folder.records("conditioning_confirmed")
+    assert (kept["geometry"], confirmed["confirmed"]) == ("raid5x3", True)
+    assert [each["geometry"] for each in after if each["kind"] == "purging"] == ["raid5x4"]
+    assert [each["geometry"] for each in after if each["kind"] == "conditioned"] == ["raid5x4"]
+    assert set(folder.measured.values()) == {1}
+
+
+@pytest.mark.parametrize("change", ["written", "purged"])
+def test_conditioning_is_not_kept_on_drives_that_changed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    folder = run.interrupted(monkeypatch, 3)
+    media = run.inner.pytester.path / "media.json"
+    state = json.loads(media.read_text())
+    if change == "written":
+        state["written"]["nvme1n1"] += 200
+    else:
+        state["filled"].remove("nvme1n1")
+    media.write_text(json.dumps(state))
+    run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
+    (not_kept,) = folder.records("conditioning_not_kept")
+    assert len(not_kept["reasons"]) == 1
+    assert not_kept["reasons"][0].startswith("SSDQ0002 ")
+    assert [each["geometry"] for each in folder.records("purging")] == ["raid5x3", "raid5x3", "raid5x4"]
+
+
+def test_conditioning_is_not_kept_if_another_array_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = run.interrupted(monkeypatch, 6)  # on raid5x4
+    (folder.path / "fio/raid5x3-randread_4k_qd8-run.json.gz").unlink()
+    run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
+    assert not folder.records("conditioning_kept", "conditioning_not_kept")
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("SIMULATED_DRIVES", "5", "the drives differ: /dev/nvme4n1 (QEMU NVMe Ctrl, serial SSDQ0005) only now, none"),
+        ("SIMULATED_MODEL", "ACME", "the model of /dev/nvme0n1 (ACME, serial SSDQ0001) is ACME now and was QEMU NVMe"),
+    ],
+)
+def test_other_drives_are_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str
+) -> None:
+    folder = lose(run, monkeypatch, 2, *PART)
+    monkeypatch.setenv(name, value)
+    said = run.refused(*PART)
+    assert said.startswith(f"{folder.path.name} cannot be resumed: {sentence}")
+    (noted,) = folder.records("resume_refused")
+    assert noted["reasons"] == f"--ssd-resume: {said}"
+    assert (folder.path / "SHA256SUMS").exists()  # it was sealed before
+    monkeypatch.delenv(name)
+    run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
+
+
+def test_another_spec_or_protocol_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lose(run, monkeypatch, 2, *PART)
+    name = folder.path.name
+    assert run.refused("--ssd-protocol=intel") == f"{name} cannot be resumed: the protocol is intel now and was quick"
+    spec = run.inner.pytester.path / "acme.toml"
+    spec.write_text(SPEC.replace("0.85", "0.9"))
+    assert run.refused() == (
+        f'{name} cannot be resumed: line 17 of the spec acme is "at_least = 0.9" now and was "at_least = 0.85"'
+    )
+    assert run.refused("--collect-only").startswith(f"{name} cannot be resumed: line 17 ")
+    assert len(folder.records("resume_refused")) == 2
+
+
+def test_a_run_that_lives_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lose(run, monkeypatch, 2, *PART)
+    before = folder.records()
+    for writer in ("main", "gw0"):
+        claim = Claim(folder.path, writer)
+        said = run.refused(*PART)
+        assert said.startswith(f"{folder.path} is still written by ")
+        claim.release()
+    assert folder.records() == before
+    run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
+
+
+def test_a_run_holds_its_folder_while_it_lives(run: Run) -> None:
+    run.inner.pytester.makepyfile(
+        test_inside="""
+        import pytest
+        from pathlib import Path
+        from pytest_ssdqual.report.exclusive import Claim, StillWritten
+
+        def test_it():
+            (folder,) = Path("ssdqual-runs").iterdir()
+            with pytest.raises(StillWritten):
+                Claim(folder.absolute(), "main")
+        """
+    )
+    run("test_inside.py").assert_outcomes(passed=1)
+    Claim(run.folder().path, "main").release()
+
+
+def test_a_folder_that_is_written_again_is_not_sealed(run: Run) -> None:
+    run.inner.pytester.makepyfile(
+        test_inside="""
+        from pathlib import Path
+
+        def test_it():
+            (folder,) = Path("ssdqual-runs").iterdir()
+            assert not (folder / "SHA256SUMS").exists()
+        """
+    )
+    for resume in ((), ("--ssd-resume=last",)):
+        run("test_inside.py", *resume).assert_outcomes(passed=1)
+        assert (run.folder().path / "SHA256SUMS").exists()
+
+
+def test_drives_may_have_changed_places(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lose(run, monkeypatch, 2, *PART)
+    reverse = ",".join(f"/dev/nvme{number}n1" for number in (3, 2, 1, 0))
+    run("--ssd-resume=last", *PART, devices=reverse).assert_outcomes(passed=4)
+    members = {tuple(each["members"]) for each in folder.records("array_created") if each["geometry"] == "raid5x3"}
+    assert members == {("SSDQ0001", "SSDQ0002", "SSDQ0003")}
+
+
+def test_what_there_is_not_cannot_be_resumed(run: Run) -> None:
+    assert run.refused() == f"there is no run in {run.root} that could be resumed"
+    refused = Journal.create(run.root, "aaaaaaaa")
+    refused.note("run_refused", reasons="/dev/nvme0n1 is mounted")
+    refused.seal()
+    assert run.refused() == f"there is no run in {run.root} that could be resumed"
+    result = run(f"--ssd-resume={refused.path.name}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--ssd-resume: {refused.path} has nothing to resume: its request was refused"])
+
+
+def test_a_run_is_named_by_its_path_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lose(run, monkeypatch, 2, *PART)
+    elsewhere = run.inner.pytester.path / "elsewhere"
+    elsewhere.mkdir()
+    moved = Path(shutil.move(folder.path, elsewhere))
+    run("--ssd-resume=elsewhere/" + moved.name, *PART).assert_outcomes(passed=4)
+    assert set(Folder(moved).measured.values()) == {1}
+    assert list(run.root.iterdir()) == []
+
+
+def test_resuming_needs_drives(inner: Inner) -> None:
+    assert inner.refused("--ssd-resume=last") == "--ssd-resume needs --ssd-devices: say which drives it is about"

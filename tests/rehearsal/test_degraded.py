@@ -1,0 +1,156 @@
+"""An array that loses a drive and gets it back under load, three times: well, with damaged data, and too slowly.
+
+What real md does to its members is counted there and held against the law; what is told of the data is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from bare_drives import MIB, Bench, bench
+from rehearsed import SERIALS, Lab, Server
+
+from pytest_ssdqual.qual.geometry import Geometry, costs, expected_iops, read_cost
+from pytest_ssdqual.qual.measurement import Run
+from pytest_ssdqual.qual.protocol import Protocol, RebuildRule
+from pytest_ssdqual.qual.rebuild import Rebuild
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig import assembly, degraded, measuring, rebuilding
+from pytest_ssdqual.rig.assembly import FRESH
+from pytest_ssdqual.rig.hold import HeldDrives
+from pytest_ssdqual.rig.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.setup import Setup
+
+pytestmark = pytest.mark.lab
+
+WHOLE, DEGRADED = Geometry.parse("raid5x4"), Geometry.parse("raid5x4-1failed")
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+LOAD = Workload("randrw", "4k", 1, read_percent=70)
+#: Of each drive.
+IOPS = 600
+#: A rebuild of 256 MiB lasts long enough to see what becomes of a load.
+SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=20_000_000)
+PROTOCOL = Protocol(
+    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
+    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, rebuild=SLOW_ENOUGH,
+)  # fmt: skip
+
+
+@dataclass
+class Book:
+    """What a run folder would hold."""
+
+    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes.append((kind, facts))
+
+    def keep(self, name: str, data: bytes) -> str:
+        return name
+
+
+@dataclass
+class Story:
+    """What was seen, in its order."""
+
+    #: Of reads and writes on the degraded array, with the I/Os of all members together meanwhile: reads, writes.
+    runs: dict[Workload, tuple[Run, tuple[int, int]]] = field(default_factory=dict)
+    well: Rebuild | None = None
+    damaged: Rebuild | None = None
+    too_slow: str = ""
+    #: What was left on the machine when the array was stopped, whose last member was still being rebuilt.
+    left: list[str] = field(default_factory=list)
+
+
+def member_ios(here: Bench) -> tuple[int, int]:
+    """Reads and writes that all drives have completed."""
+    lines = here.machine.run(["cat", *(f"/sys/block/{drive.kname}/stat" for drive in here.drives)]).text.splitlines()
+    return sum(int(line.split()[0]) for line in lines), sum(int(line.split()[4]) for line in lines)
+
+
+def measured(here: Bench, setup: Setup, array: Array, workload: Workload) -> tuple[Run, tuple[int, int]]:
+    before = member_ios(here)
+    run = measuring.run(setup, array, workload, "run", measuring.Window(PROTOCOL.ramp_s, PROTOCOL.window_s, 5))
+    after = member_ios(here)
+    return run, (after[0] - before[0], after[1] - before[1])
+
+
+def damage(here: Bench, array: Array) -> None:
+    """Overwrite the last MiB of what the array uses of its first member, behind its back: the pattern is there."""
+    files = [f"/sys/block/{array.kname}/md/{name}" for name in ("rd0/offset", "component_size")]
+    sectors, kibibytes = map(int, here.machine.run(["cat", *files]).text.split())
+    end_bytes = sectors * 512 + kibibytes * 1024
+    here.write(array.members[0].path, "64k", 16, at=end_bytes // 65536 - 16)
+
+
+def again(setup: Setup, array: Array) -> Array:
+    """The array that was rebuilt, degraded anew."""
+    return degraded.fail(setup, replace(array, geometry=WHOLE), 1)
+
+
+@pytest.fixture(scope="module")
+def story(lab: Lab) -> Iterator[Story]:
+    with bench(lab) as here:
+        held, found = HeldDrives(here.machine, here.drives), Story()
+        setup = Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
+        array = assembly.build(setup, WHOLE, FRESH)
+        try:
+            for serial in SERIALS:
+                lab.vm.set_iops(serial, IOPS)
+            array = degraded.fail(setup, array, 1)
+            found.runs = {each: measured(here, setup, array, each) for each in (READ, WRITE)}
+            found.well = rebuilding.rebuild(setup, array, LOAD)
+            array = again(setup, array)
+            damage(here, array)
+            found.damaged = rebuilding.rebuild(setup, array, LOAD)
+            array = again(setup, array)
+            impatient = RebuildRule(limit_s=2.0, max_bytes_per_s=MIB)
+            with pytest.raises(InvalidMeasurement) as told:
+                rebuilding.rebuild(replace(setup, protocol=replace(PROTOCOL, rebuild=impatient)), array, LOAD)
+            found.too_slow = str(told.value)
+        finally:
+            assembly.stop(setup, array)
+            held.release()
+        found.left = Server(lab).left()
+        yield found
+
+
+@pytest.mark.parametrize("workload", [READ, WRITE], ids=str)
+def test_md_does_to_its_members_what_the_law_says(story: Story, workload: Workload) -> None:
+    run, (reads, writes) = story.runs[workload]
+    ios = sum(interval.ios for interval in run.intervals)
+    # Stripes that md still has in memory cost nothing: some of a drive of 256 MiB are.
+    assert reads / ios == pytest.approx(read_cost(DEGRADED) if workload.reads else costs(DEGRADED).reads, rel=0.12)
+    assert writes / ios == pytest.approx(0 if workload.reads else costs(DEGRADED).writes, rel=0.05, abs=0.01)
+
+
+@pytest.mark.parametrize("workload", [READ, WRITE], ids=str)
+def test_a_degraded_array_is_as_fast_as_the_law_says(story: Story, workload: Workload) -> None:
+    run, _ = story.runs[workload]
+    assert run.iops == pytest.approx(expected_iops(DEGRADED, workload.read_fraction, IOPS, IOPS), rel=0.15)
+
+
+def test_a_rebuild_under_load_loses_nothing(story: Story) -> None:
+    assert story.well is not None
+    assert story.well.intact
+    assert 240 * MIB < story.well.bytes_per_member < 256 * MIB
+    assert story.well.foreground.latency.total >= 500
+    assert story.well.foreground.runs[0].seconds < story.well.seconds
+
+
+def test_damage_behind_mds_back_is_told(story: Story) -> None:
+    assert story.damaged is not None
+    assert not story.damaged.intact
+    assert "while degraded the block at byte" in story.damaged.damage
+    assert "after the rebuild the block at byte" in story.damaged.damage
+    assert "of /dev/md100 does not hold what was written" in story.damaged.damage
+
+
+def test_a_rebuild_that_takes_too_long_is_given_up_and_its_array_can_be_stopped(story: Story) -> None:
+    assert story.too_slow.startswith("the rebuild of raid5x4 was not over after ")
+    assert "% were done" in story.too_slow
+    assert story.left == []

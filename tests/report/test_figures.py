@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import strategies
+
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measurement import Interval, Measured, Run
+from pytest_ssdqual.qual.protocol import SteadyRule
+from pytest_ssdqual.qual.rebuild import Rebuild
+from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.steady import judge
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.figures import of_measured, of_point, of_rebuild, of_saturation, of_steady
+
+
+def _measured(cpu_busy: float | None, latency_ns: int, ios: int) -> Measured:
+    histogram, empty = LatencyHistogram(((latency_ns, ios),)) if ios else LatencyHistogram(()), LatencyHistogram(())
+    interval = Interval(0, 1, ios, 0, ios * 4096, 0, histogram, empty)
+    run = Run(Workload("randread", "4k", 2), Geometry.parse("raid5x4"), ("A",), (interval,), 0, 1, 1, "x", cpu_busy)
+    return Measured((run, run))
+
+
+def test_figures_of_a_measurement() -> None:
+    figures = {each.name: each.value for each in of_measured(_measured(0.25, 1_000_000, 8000))}
+    assert figures["iops"] == 8000
+    assert figures["ios"] == 16000
+    assert figures["counted_s"] == 2
+    assert figures["cpu_busy_percent"] == 25
+    assert figures["mean_latency_ns"] == pytest.approx(1_000_000, rel=0.01)
+    # 8,000 IOPS × 1 ms are 8 outstanding, and 2 × 4 drives were asked for.
+    assert figures["littles_law_percent"] == pytest.approx(100, rel=0.01)
+
+
+def test_figures_of_nothing() -> None:
+    figures = {each.name: each.value for each in of_measured(_measured(None, 1, 0))}
+    assert figures["mean_latency_ns"] is figures["littles_law_percent"] is figures["cpu_busy_percent"] is None
+
+
+def test_figures_of_a_steady_state_are_percentages() -> None:
+    figures = {each.name: each.value for each in of_steady(judge([90, 100, 100, 100, 110], SteadyRule()))}
+    assert figures["steady_rounds"] == 5
+    assert figures["steady_range_percent"] == pytest.approx(20)
+    assert figures["steady_slope_percent"] == pytest.approx(16)
+
+
+def test_a_point_of_drives_side_by_side_is_that_of_one() -> None:
+    ios = 8000
+    histogram, empty = LatencyHistogram(((1_000_000, ios),)), LatencyHistogram(())
+    interval = Interval(0, 1, ios, 0, ios * 4096, 0, histogram, empty)
+    run = Run(Workload("randread", "4k", 2), Geometry.parse("drivex4"), tuple("ABCD"), (interval,), 0, 1, 1, "x")
+    figures = {each.name: each.value for each in of_point(Measured((run,)))}
+    assert figures == {"outstanding": 2, "iops": 2000, "mean_latency_ns": pytest.approx(1_000_000, rel=0.01)}
+    array = Measured((replace(run, geometry=Geometry.parse("raid0x4")),))
+    assert {each.name: each.value for each in of_point(array)}["outstanding"] == 8
+
+
+def test_figures_of_a_curve_from_fresh_to_settled() -> None:
+    run = strategies.run([6000] * 10 + [3000] * 30, workload=Workload("randwrite", "4k", 8), rounds=40)
+    whole = replace(run, window_s=40.0)
+    figures = {each.name: each.value for each in of_saturation(Saturation(whole, 60_000 * 4096))}
+    assert figures["fresh_iops"] == pytest.approx(6000)
+    assert figures["settled_iops"] == pytest.approx(3000)
+    assert figures["cliff_capacities"] == figures["settled_capacities"] == pytest.approx(1.0)
+    assert figures["capacities"] == pytest.approx(2.5)
+    assert (figures["cliff_s"], figures["seconds"]) == (10, 40)
+
+
+def test_what_a_curve_does_not_show_is_none() -> None:
+    run = strategies.run([3000], workload=Workload("randwrite", "4k", 8), rounds=1)
+    figures = {each.name: each.value for each in of_saturation(Saturation(run, 10**12))}
+    assert figures["fresh_iops"] is figures["cliff_s"] is figures["settled_iops"] is None
+
+
+def test_figures_of_a_rebuild() -> None:
+    run = strategies.run([1000] * 5, geometry="raid5x3-1rebuilding")
+    rebuild = Rebuild(Geometry.parse("raid5x3-1rebuilding"), 100.0, 200 * 10**6, Measured((run,)), mismatches=3)
+    figures = {each.name: each.value for each in of_rebuild(rebuild)}
+    assert (figures["rebuild_s"], figures["rebuild_bytes_per_s"], figures["mismatches"]) == (100, 2_000_000, 3)
+    assert figures["foreground_iops"] == pytest.approx(1000)

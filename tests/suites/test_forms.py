@@ -1,0 +1,43 @@
+"""Every method on one drive, on drives side by side and on an array with parity, whatever it was published for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: Of each method, what is much of the same.
+METHODS = {
+    "intel_910": "not t1xqd2",
+    "intel_s3500": "not block_sizes and not growth",
+    "snia": "not snia-iops",
+    "stec": "not _16k and not _32k",
+    "toms_s3500": "not _8k and not _16k",
+    "toms_s3700": "not growth and not fileserver",
+}
+FORMS = ("drivex1", "drivex3", "raid5x3")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_runs_on_every_form(method: str, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "SIMULATED_"))}
+    environment |= {"PYTHONPATH": str(ROOT / "tests"), "SIMULATED_DRIVES": "3"}
+    argv = [sys.executable, "-m", "pytest", "-p", "simulated_rig", "-p", "no:cacheprovider", "-q", "--tb=line"]
+    argv += ["--ssd-devices=lab:3", f"--ssd-arrays={','.join(FORMS)}", f"--ssd-run-dir={tmp_path / 'runs'}"]
+    argv += [f"--junitxml={tmp_path / 'junit.xml'}", "-k", METHODS[method], f"suites/{method}"]
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    cases = list(ET.parse(tmp_path / "junit.xml").getroot().iter("testcase"))  # noqa: S314 (our own)
+    errors = [case.get("name") for case in cases if case.find("error") is not None]
+    assert not errors, done.stdout[-3000:]
+    on = Counter(form for case in cases for form in FORMS if f"[{form}-" in str(case.get("name")))
+    assert len(set(on.values())) == 1
+    assert min(on[form] for form in FORMS) > 1
+    skipped = [str(case.find("skipped").get("message")) for case in cases if case.find("skipped") is not None]  # type: ignore[union-attr]
+    by_form = [why for why in skipped if "needs several drives side by side" in why]
+    assert len(by_form) == (2 * 6 if method == "stec" else 0)
