@@ -2,7 +2,8 @@
 
     python bench/lab_accuracy.py [raid0x4 raid5x8 ...]
 
-One VM, one array after the other, 4 KiB random reads, writes and 70 % reads at depth 8 per drive; ratios of one run only.
+One VM, one array after the other, 4 KiB random reads, writes and 70 % reads at depth 8 per drive; ratios
+of one run only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from pytest_ssdqual.rig.station import Station
 DEFAULT = (
     *("drivex1", "drivex8", "raid0x2", "raid0x4", "raid0x8", "raid1x2", "raid1x3", "raid10x4", "raid10x6", "raid10x8"),
     *("raid5x3", "raid5x4", "raid5x5", "raid5x6", "raid5x7", "raid5x8", "raid6x4", "raid6x5", "raid6x6", "raid6x8"),
-    *("raid1x2-1failed", "raid10x4-1failed", "raid5x4-1failed", "raid5x8-1failed", "raid6x6-1failed", "raid6x6-2failed"),
+    *("raid1x2-1failed", "raid10x4-1failed", "raid5x4-1failed", "raid5x8-1failed"),
+    *("raid6x6-1failed", "raid6x6-2failed"),
 )
 #: Reads, writes and the mixes of the Intel S3500 RAID paper.
 WORKLOADS = (

@@ -93,17 +93,18 @@ def _built_for(stages: Sequence[tuple[Geometry, list[Workload]]], prices: Prices
     behind is of no more use.
     """
     found: dict[Geometry, Cost] = {}
-    missing, conditioned = 1, set[bool]()  # nothing stands: not even what a healthy array could begin with
+    missing: int | None = None  # of what stands, if anything does
+    random: bool | None = None  # the class that it is conditioned for
     for geometry, workloads in stages:
         for workload in workloads or (None,):
-            ready = missing <= geometry.missing and (workload is None or workload.is_random in conditioned)
-            if not ready and (missing or workload is None):
+            steady = workload is None or workload.is_random == random
+            if missing is None or missing > geometry.missing or (missing and not steady):
                 found[geometry] = found.get(geometry, Cost()) + prices.build(geometry.healthy)
-                missing, conditioned = 0, set()
-            if workload is not None and workload.is_random not in conditioned:
+                random, steady = None, workload is None
+            if workload is not None and not steady:
                 found[geometry] = found.get(geometry, Cost()) + prices.precondition(geometry.healthy, workload)
-                conditioned.add(workload.is_random)
-            missing = geometry.width if geometry.rebuilding else geometry.missing
+                random = workload.is_random
+            missing = None if geometry.rebuilding else geometry.missing
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeVar
@@ -25,14 +26,14 @@ class Stage(IntEnum):
     """What is done with the drives of one array, in this order.
 
     What has a purge of its own comes first, in any order. Then the array is built once more, for all the rest: it is
-    conditioned, loses its members one by one, and ends with a rebuild, after which it is of no more use.
+    conditioned for one class of workloads and for the other, loses its members one by one, and ends with a rebuild,
+    after which it is of no more use.
     """
 
     FRESH = 0
     LOOP = 1
     MEASURED = 2
-    DEGRADED = 3
-    REBUILD = 4
+    REBUILD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,10 @@ def order(items: list[pytest.Item]) -> None:
     Sweeps come last: by then all that they compare is measured. Other tests keep their order, and come first: nobody
     waits days for a unit test.
     """
-    items.sort(key=_key)
+    needed = [needs.of(item) for item in items]
+    last = _random_last((geometry, need.measured or need.rebuilt) for need in needed for geometry in need.geometries)
+    keys = {item: _key(item, need, last) for item, need in zip(items, needed, strict=True)}
+    items.sort(key=keys.__getitem__)
 
 
 def measured_first(workload: Workload) -> tuple[object, ...]:
@@ -86,8 +90,12 @@ def wanted(items: Iterable[pytest.Item], spec: Spec) -> Wanted:
                 _add(found.measured, geometry, need.measured)
     for geometry, reference in list(_references(found, spec)):
         _add(found.measured, geometry, [reference])
+    last = _random_last((*found.measured.items(), *found.rebuilt.items()))
+    measured = {each: sorted(found.measured[each], key=measured_first) for each in sorted(found.measured)}
+    for geometry in last & set(measured):
+        measured[geometry].sort(key=lambda workload: workload.is_random)
     return Wanted(
-        {geometry: sorted(found.measured[geometry], key=measured_first) for geometry in sorted(found.measured)},
+        measured,
         dict(sorted(found.saturated.items())),
         dict(sorted(found.loops.items())),
         dict(sorted(found.rebuilt.items())),
@@ -130,37 +138,43 @@ def _add(found: dict[Geometry, list[T]], geometry: Geometry, values: Iterable[T]
     known += [each for each in dict.fromkeys(values) if each not in known]
 
 
-def _key(item: pytest.Item) -> tuple[object, ...]:
+def _random_last(lost: Iterable[tuple[Geometry, Iterable[Workload]]]) -> set[Geometry]:
+    """The arrays that are to lose members in the state that random writes leave.
+
+    There, random workloads come after sequential ones; the array would have to be conditioned for them again otherwise.
+    """
+    return {each.healthy for each, workloads in lost if each.missing and any(one.is_random for one in workloads)}
+
+
+def _key(item: pytest.Item, need: Need, random_last: AbstractSet[Geometry]) -> tuple[object, ...]:
     if not needs_drives(item):
         return (0,)
-    need = needs.of(item)
     if not need.geometries:
         return (1, "", 0)
     first = need.geometries[0]
     if need.is_sweep:
-        return (2, first.level, first.missing, _block(need))
+        return (2, first.level, first.missing, _block(need, turned=False))
     stage = _stage(need)
     # Members are lost one by one; the first rebuild takes the array as the last loss left it.
     lost = -first.missing if stage is Stage.REBUILD else first.missing
-    return (1, first.level, first.width, stage, lost, _block(need))
+    return (1, first.level, first.width, stage, lost, _block(need, turned=first in random_last))
 
 
 def _stage(need: Need) -> Stage:
     """The last of those that a test needs."""
-    geometry = need.geometries[0]
-    if geometry.rebuilding:
+    if need.rebuilt:
         return Stage.REBUILD
     if need.measured or not (need.loops or need.saturated):
-        return Stage.DEGRADED if geometry.missing else Stage.MEASURED
+        return Stage.MEASURED
     return Stage.LOOP if need.loops else Stage.FRESH
 
 
-def _block(need: Need) -> tuple[object, ...]:
-    """Within a stage: what has a purge of its own first, loops one after the other, classes one after the other.
+def _block(need: Need, *, turned: bool) -> tuple[object, ...]:
+    """Within a stage: one loop after the other, one class after the other; ``turned``: the sequential one first.
 
-    A series of both classes stands where the second begins: neither is then interrupted by it.
+    A series of both classes stands where the sequential one begins: neither is then interrupted by it.
     """
     alone = tuple(map(str, need.saturated)) + tuple(map(str, need.loops))
     several = need.measured or need.rebuilt or tuple(cell for loop in need.loops for cell in loop.workloads)
     sequential = any(not each.is_random for each in several)
-    return (not alone, alone, sequential, min(map(measured_first, several), default=()))
+    return (alone, sequential != turned, min(map(measured_first, several), default=()))

@@ -17,6 +17,8 @@ COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "gr
 #: Instead of the figure, which such a claim has in a row of its own.
 MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
 INDENT = "  "
+#: Share of all their workloads that claims must have in common to be shown in one grid.
+SHARED_ROWS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,29 @@ def grids(evidence: Iterable[Evidence]) -> Iterator[Grid]:
             narrow[level, columns[0]] += group
         elif any_shown(group):
             yield Grid(f"{label(claim)} · {level}", columns, tuple(rows(group, _width)))
-    for (_, _), group in narrow.items():
-        if any_shown(group):
-            claims = tuple(dict.fromkeys(map(_headed, group)))
-            yield Grid(span(group[0].geometries), claims, tuple(rows(group, _headed)))
+    for everything in narrow.values():
+        for group in _alike(everything):
+            if any_shown(group):
+                claims = tuple(dict.fromkeys(map(_headed, group)))
+                yield Grid(span(group[0].geometries), claims, tuple(rows(group, _headed)))
+
+
+def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
+    """Claims about mostly the same workloads together: a grid of strangers would be mostly empty."""
+    by_claim: dict[str, list[Evidence]] = defaultdict(list)
+    for each in evidence:
+        by_claim[each.claim].append(each)
+    found: list[list[Evidence]] = []
+    for group in by_claim.values():
+        workloads = {each.workloads for each in group}
+        for other in found:
+            there = {each.workloads for each in other}
+            if len(there & workloads) >= SHARED_ROWS * len(there | workloads):
+                other += group
+                break
+        else:
+            found.append(list(group))
+    return found
 
 
 def draw(grid: Grid, width: int) -> Iterator[Line]:

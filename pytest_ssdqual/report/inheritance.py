@@ -8,7 +8,7 @@ something that was done to the array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_ssdqual.qual.geometry import Geometry
@@ -30,7 +30,7 @@ class _Traces:
 
     created: Mapping[str, Any]
     filled: bool = False
-    conditioned: dict[bool, Conditioned] = field(default_factory=dict)
+    conditioned: Conditioned | None = None
     counters: Mapping[str, Written] | None = None
     #: A fio process that writes has begun, and there is no word of its end.
     writing: bool = False
@@ -73,6 +73,8 @@ def _follow(traces: _Traces, record: Record) -> None:
 def _measuring(traces: _Traces, facts: Mapping[str, Any]) -> None:
     if facts["fio"] not in REPEATABLE or facts["geometry"] != str(traces.geometry):
         traces.spent = True
+    if facts["fio"] == "precondition":
+        traces.conditioned = None  # from its first write on: the writes of one class undo the state of the other
     traces.writing = bool(facts["writes"])
 
 
@@ -85,21 +87,25 @@ def _filled(traces: _Traces, facts: Mapping[str, Any]) -> None:
 
 
 def _conditioned(traces: _Traces, facts: Mapping[str, Any]) -> None:
+    enough = facts["steady"]["reached"] and facts["bytes_written"] >= facts["least_bytes"]
+    traces.conditioned = _conditioning(facts) if enough else None
+
+
+def _conditioning(facts: Mapping[str, Any]) -> Conditioned:
     steady = facts["steady"]
-    if steady["reached"] and facts["bytes_written"] >= facts["least_bytes"]:
-        state = SteadyState(**{**steady, "values": tuple(steady["values"])})
-        traces.conditioned[bool(facts["random"])] = Conditioned(Workload.parse(facts["workload"]), state)
+    state = SteadyState(**{**steady, "values": tuple(steady["values"])})
+    return Conditioned(Workload.parse(facts["workload"]), state)
 
 
 def _conditioning_kept(traces: _Traces, facts: Mapping[str, Any]) -> None:
     traces.filled = True
-    for each in facts["classes"]:
-        _conditioned(traces, {**each, "bytes_written": 0, "least_bytes": 0})
+    kept = facts["conditioned"]
+    traces.conditioned = _conditioning(kept) if kept else None
 
 
 def _confirmed(traces: _Traces, facts: Mapping[str, Any]) -> None:
     if not facts["confirmed"]:
-        traces.conditioned.pop(bool(facts["random"]), None)
+        traces.conditioned = None
 
 
 def _counters(traces: _Traces, facts: Mapping[str, Any]) -> None:

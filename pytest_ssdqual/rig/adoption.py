@@ -87,7 +87,6 @@ def confirm(setup: Setup, array: Array, kept: Conditioned) -> SteadyState | None
         "conditioning_confirmed",
         geometry=str(array.geometry),
         workload=str(kept.writes),
-        random=kept.writes.is_random,
         confirmed=confirmed,
         settled_iops=kept.state.average,
         steady=asdict(now),
@@ -145,15 +144,13 @@ def _stand_again(setup: Setup, left: Inheritance, members: Sequence[Drive], now:
 
 
 def _note_kept(setup: Setup, array: Array, left: Inheritance, now: dict[str, Written]) -> None:
+    kept = left.conditioned
     setup.logbook.note(
         "conditioning_kept",
         geometry=str(array.geometry),
         uuid=array.uuid,
         kept_of=left.uuid,
-        classes=[
-            {"random": random, "workload": str(kept.writes), "steady": asdict(kept.state)}
-            for random, kept in left.conditioned.items()
-        ],
+        conditioned=kept and {"workload": str(kept.writes), "steady": asdict(kept.state)},
         before={name: each.to_record() for name, each in left.counters.items()},
         now={name: each.to_record() for name, each in now.items()},
         sent_bytes={name: counters.written_since(left.counters[name], now[name]) for name in left.members},

@@ -57,7 +57,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
     return Run(
         workload=workload,
         geometry=array.geometry,
-        members=tuple(drive.identity for drive in array.members),
+        members=tuple(drive.serial or drive.identity for drive in array.members),
         intervals=result.intervals,
         ramp_s=window.ramp_s,
         window_s=window.window_s if window.volume_bytes is None else min(window.window_s, result.seconds),

@@ -25,7 +25,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Conditioned:
-    """A class of workloads that was conditioned: by which writes, and how they settled."""
+    """What an array is conditioned for, random or sequential workloads: by which writes, and how they settled."""
 
     writes: Workload
     state: SteadyState
@@ -50,8 +50,8 @@ class Inheritance:
     data_offset_bytes: int
     #: How the members came to agree.
     consistency: str
-    #: By class: True random, False sequential.
-    conditioned: Mapping[bool, Conditioned]
+    #: None if it was only filled.
+    conditioned: Conditioned | None
     #: What each member, by its identity, had been sent when that session last looked.
     counters: Mapping[str, Written]
     #: Stopped by a later session, not by the one that used it: then only in the same boot of the machine can nothing

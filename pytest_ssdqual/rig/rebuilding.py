@@ -175,7 +175,7 @@ def _counted(
     run = Run(
         workload=workload,
         geometry=array.geometry,
-        members=tuple(drive.identity for drive in array.members),
+        members=tuple(drive.serial or drive.identity for drive in array.members),
         intervals=result.intervals,
         ramp_s=window.ramp_s,
         window_s=window.window_s,
@@ -187,7 +187,8 @@ def _counted(
 
 
 def _require_believable(run: Run, intact: Intact) -> None:
-    if objections := validity.objections(run):
+    # Whether what a rebuild leaves of the load is enough to be judged is for the claim to say.
+    if objections := validity.objections(run, fewest=validity.FEWEST_IOS_A_ROUND):
         raise InvalidMeasurement(f"{run.workload} on {run.geometry} is not valid: {'; '.join(objections)} ({intact!r})")
 
 

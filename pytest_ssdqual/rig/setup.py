@@ -1,4 +1,4 @@
-"""The measuring set-up: a machine, the drives it may destroy, how to treat them, and where everything is written down."""
+"""The measuring set-up: a machine, the drives it may destroy, how to treat them, and where it is all written down."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ class Standing:
 
     array: Array
     fill: Fill
-    #: By class: True random, False sequential.
+    #: The class it is in the steady state of: True random, False sequential.
     conditioned: dict[bool, SteadyState | None] = field(default_factory=dict)
-    #: Classes that an earlier session conditioned; to be confirmed before anything is measured.
-    inherited: dict[bool, Conditioned] = field(default_factory=dict)
+    #: What an earlier session conditioned it for; to be confirmed before anything is measured.
+    inherited: Conditioned | None = None
     #: Something was done to it that no further measurement may build on.
     spent: bool = False
 
@@ -66,7 +66,7 @@ class Station:
         return self._stand(geometry, Fill.of(self.setup.protocol)).array
 
     def steady(self, geometry: Geometry, workload: Workload) -> SteadyState | None:
-        """Condition the array for this class of workload (random or sequential), once per array.
+        """Condition the array for this class of workload (random or sequential), unless it was the last one.
 
         None if the protocol has no such step. ``InvalidMeasurement`` if it does not settle in time; that is not
         tried again for the next workload, or hours would be spent on each.
@@ -77,9 +77,10 @@ class Station:
             standing = self._stand(geometry.healthy, Fill.of(self.setup.protocol))
         if workload.is_random not in standing.conditioned:
             condition = partial(self._condition, standing, workload)
-            standing.conditioned[workload.is_random] = self._unless_failed(
-                (geometry.healthy, workload.is_random), condition
-            )
+            # The writes of one class undo the state that the other one needs.
+            standing.conditioned.clear()
+            state = self._unless_failed((geometry.healthy, workload.is_random), condition)
+            standing.conditioned[workload.is_random] = state
         return standing.conditioned[workload.is_random]
 
     def measure(self, geometry: Geometry, workload: Workload) -> Measured:
@@ -191,11 +192,12 @@ class Station:
         if left is None or (left.geometry, Fill(left.passes, left.fill_bs)) != (geometry, fill):
             return None
         array = adoption.take_over(self.setup, left)
-        return Standing(array, fill, inherited=dict(left.conditioned)) if array else None
+        return Standing(array, fill, inherited=left.conditioned) if array else None
 
     def _condition(self, standing: Standing, workload: Workload) -> SteadyState | None:
-        inherited = standing.inherited.pop(workload.is_random, None)
-        state = adoption.confirm(self.setup, standing.array, inherited) if inherited else None
+        inherited, standing.inherited = standing.inherited, None
+        is_its = inherited is not None and inherited.writes.is_random == workload.is_random
+        state = adoption.confirm(self.setup, standing.array, inherited) if inherited and is_its else None
         state = state or measuring.precondition(self.setup, standing.array, workload)
         adoption.count(self.setup, standing.array, "conditioned")
         return state

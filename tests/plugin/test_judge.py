@@ -120,7 +120,8 @@ def test_the_likeness_of_drives_is_judged_once_and_its_slowest_named(bench: Benc
 
 
 def test_a_relation_measures_what_it_compares_with(bench: Bench) -> None:
-    bench.promises = promise("steady_iops", 'at_least = "40 %"', relative_to=str(READS))
+    figure = '[[figure]]\nworkload = "randwrite_4k_qd8"\narray = "raid5x4"\niops = 400\nsource = "a paper"\n'
+    bench.promises = figure + promise("steady_iops", 'at_least = "40 %"', relative_to=str(READS))
     bench.reference = array(*[1000] * 5)
     noted = bench.judge("steady_iops", array(*[300] * 5, workload=WRITES))
     assert bench.references == [(Geometry.parse("raid5x4"), READS)]

@@ -71,6 +71,72 @@ def test_a_plan_without_arrays_is_no_plan(inner: Inner) -> None:
     assert "ssdqual: the plan" not in inner.run("--ssd-devices=lab:4", "--collect-only").stdout.str()
 
 
+MIXED = """
+    import pytest
+    from pytest_ssdqual import Series, Workload
+
+    READS, STREAM = Workload("randread", "4k", 8), Workload("read", "128k", 8)
+    WRITES = Workload("randwrite", "4k", 8)
+    pytestmark = pytest.mark.array("raid0", widths=[2])
+
+    @pytest.mark.workload(STREAM, READS)
+    def test_alone(run): pass
+
+    @pytest.mark.series(Series("both", (STREAM.at(1), WRITES.at(1))))
+    def test_both_classes(runs): pass
+
+    @pytest.mark.workload(WRITES)
+    def test_fresh_and_settled(run, saturation): pass
+"""
+
+
+def test_no_class_of_workloads_is_interrupted_by_the_other(inner: Inner) -> None:
+    inner.pytester.makepyfile(MIXED)
+    inner.run("--ssd-devices=lab:2", "-k", "alone or both").assert_outcomes(passed=3)
+    assert [record["workload"] for record in inner.records("measured")] == [
+        "randread_4k_qd8", "randwrite_4k_qd1", "read_128k_qd1", "read_128k_qd8",
+    ]  # fmt: skip
+
+
+LOSING = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS, STREAM = Workload("randread", "4k", 8), Workload("read", "128k", 8)
+
+    @pytest.mark.array("raid5", widths=[3, 4])
+    @pytest.mark.workload(READS, STREAM)
+    def test_whole(run): pass
+
+    @pytest.mark.array("raid5", widths=[3], failed=1)
+    @pytest.mark.workload(READS)
+    def test_degraded(run): pass
+"""
+
+
+def test_an_array_loses_its_members_in_the_state_that_is_measured_next(inner: Inner) -> None:
+    inner.pytester.makepyfile(LOSING)
+    result = inner.run("--ssd-devices=lab:4", "--collect-only", "-q")
+    assert [name.split("[")[1] for name in ids(result)] == [
+        "raid5x3-read_128k_qd8]",
+        "raid5x3-randread_4k_qd8]",
+        "raid5x3-1failed-randread_4k_qd8]",
+        "raid5x4-randread_4k_qd8]",
+        "raid5x4-read_128k_qd8]",
+    ]
+    inner.run("--ssd-devices=lab:4")
+    assert [(record["geometry"], record["random"]) for record in inner.records("conditioned")] == [
+        ("raid5x3", False), ("raid5x3", True), ("raid5x4", True), ("raid5x4", False),
+    ]  # fmt: skip
+
+
+def test_what_needs_a_purge_and_a_settled_array_does_not_take_that_from_the_others(inner: Inner) -> None:
+    inner.pytester.makepyfile(MIXED)
+    result = inner.run("--ssd-devices=lab:2", "-k", "alone or fresh")
+    assert len(inner.records("array_created")) == 2
+    result.stdout.fnmatch_lines(["  raid0x2 saturation * 1 *", "  raid0x2 * 3 *"])
+
+
 def test_what_is_known_already_is_not_planned_again() -> None:
     reads, writes = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
     loop = Loop("rounds", (writes,), (Tracked(writes, "steady_iops"),), fill_bs="1m")

@@ -88,7 +88,7 @@ def test_what_was_killed_while_it_read_is_left_in_order() -> None:
         size_bytes=1 << 29,
         data_offset_bytes=1 << 20,
         consistency="zeroed",
-        conditioned={True: Conditioned(WRITES, SETTLED)},
+        conditioned=Conditioned(WRITES, SETTLED),
         counters=dict.fromkeys(MEMBERS, written_by(1000)),
         abandoned=True,
     )
@@ -144,13 +144,21 @@ def test_a_class_that_did_not_settle_is_not_conditioned() -> None:
     for poor in (conditioned(state=UNSETTLED), conditioned(written=9)):
         left = inheritance([*created(), filled(), poor, stopped(), counted("closed")])
         assert left is not None
-        assert left.conditioned == {}
+        assert left.conditioned is None
 
 
-def test_classes_are_kept_apart() -> None:
-    left = inheritance([*WHOLE, conditioned(STREAM), stopped(), counted("closed")])
-    assert left is not None
-    assert left.conditioned == {True: Conditioned(WRITES, SETTLED), False: Conditioned(STREAM, SETTLED)}
+def test_writes_of_one_class_undo_the_state_of_the_other() -> None:
+    ended = [stopped(), counted("closed")]
+    begun = [*WHOLE, measuring("precondition", writes=True)]
+    for records, kept in (
+        (begun, None),
+        ([*begun, ran()], None),
+        ([*begun, ran(), conditioned(STREAM, UNSETTLED)], None),
+        ([*begun, ran(), conditioned(STREAM)], Conditioned(STREAM, SETTLED)),
+    ):
+        left = inheritance([*records, *ended])
+        assert left is not None
+        assert left.conditioned == kept
 
 
 @given(st.integers(3, len(WHOLE)), st.sampled_from(["degrading", "rebuild", "loop_round", "something_new"]))
@@ -185,22 +193,24 @@ def test_the_next_array_takes_the_place_of_the_last(count: int) -> None:
     done = [*created(uuid="another"), filled(), counted(uuid="another"), stopped(uuid="another")]
     left = inheritance([*CLOSED, *done])
     assert left is not None
-    assert (left.uuid, left.conditioned) == ("another", {})
+    assert (left.uuid, left.conditioned) == ("another", None)
 
 
 def test_what_was_taken_over_can_be_taken_over_again() -> None:
     again = created(uuid="another", kept_of=UUID)[1:]
-    classes = [{"random": True, "workload": str(WRITES), "steady": asdict(SETTLED)}]
-    kept = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, classes=classes)
+    state = {"workload": str(WRITES), "steady": asdict(SETTLED)}
+    kept = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, conditioned=state)
     ended = [counted("built", 2000, "another"), stopped(uuid="another"), counted("closed", 2008, "another")]
     left = inheritance([*CLOSED, *again, kept, *ended])
     assert left is not None
-    assert left.conditioned == {True: Conditioned(WRITES, SETTLED)}
+    assert left.conditioned == Conditioned(WRITES, SETTLED)
     assert (left.uuid, left.counters["S1"].sectors) == ("another", 2008)
-    refuted = record("conditioning_confirmed", geometry="raid5x3", random=True, confirmed=False)
-    left = inheritance([*CLOSED, *again, kept, refuted, *ended])
-    assert left is not None
-    assert left.conditioned == {}
+    refuted = record("conditioning_confirmed", geometry="raid5x3", confirmed=False)
+    only_filled = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, conditioned=None)
+    for records in ([kept, refuted], [only_filled]):
+        left = inheritance([*CLOSED, *again, *records, *ended])
+        assert left is not None
+        assert left.conditioned is None
 
 
 def test_drives_side_by_side_need_not_be_stopped() -> None:

@@ -46,7 +46,7 @@ def counted(sectors: int = 5000, boot: str = "boot", appearance: int = 7) -> dic
 
 LEFT = Inheritance(
     geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=512 << 20,
-    data_offset_bytes=1 << 20, consistency="zeroed", conditioned={True: Conditioned(WRITES, SETTLED)},
+    data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITES, SETTLED),
     counters=counted(), abandoned=True,
 )  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_what_is_as_it_was_stands_again(rig: Rig) -> None:
     )
     assert (kept["kept_of"], kept["uuid"]) == ("old", array.uuid)
     assert kept["sent_bytes"] == {"S0": 0, "S1": 0, "S2": 0}
-    assert [(each["random"], each["workload"]) for each in kept["classes"]] == [(True, str(WRITES))]
+    assert kept["conditioned"]["workload"] == str(WRITES)
 
 
 def test_drives_side_by_side_need_no_mdadm(rig: Rig) -> None:
@@ -281,8 +281,8 @@ def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
 
     monkeypatch.setattr(measuring, "run", run)
     array = Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
-    found = adoption.confirm(rig.setup, array, LEFT.conditioned[True])
+    found = adoption.confirm(rig.setup, array, Conditioned(WRITES, SETTLED))
     assert asked == [(WRITES, "confirm", Window(1, 5, 5))]
     assert bool(found) == confirmed
     noted = rig.noted("conditioning_confirmed")
-    assert (noted["confirmed"], noted["random"], noted["settled_iops"]) == (confirmed, True, 1000)
+    assert (noted["confirmed"], noted["workload"], noted["settled_iops"]) == (confirmed, str(WRITES), 1000)

@@ -34,7 +34,7 @@ PROTOCOL = Protocol(
 )  # fmt: skip
 LEFT = Inheritance(
     geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=1 << 29,
-    data_offset_bytes=1 << 20, consistency="zeroed", conditioned={True: Conditioned(WRITE, SETTLED)}, counters={},
+    data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITE, SETTLED), counters={},
 )  # fmt: skip
 
 
@@ -199,6 +199,15 @@ def test_what_was_left_is_taken_over_and_confirmed(rig: Rig) -> None:
     assert done(rig) == [
         "take over raid5x3", f"confirm {WRITE}", f"measure {READ}", f"measure {WRITE}",
         f"condition for {STREAM}", f"measure {STREAM}",
+    ]  # fmt: skip
+
+
+def test_what_was_conditioned_for_the_other_class_is_conditioned_anew(rig: Rig) -> None:
+    here = Station(rig.setup(), Recalled(left=LEFT))
+    here.measure(RAID5X3, STREAM)
+    here.measure(RAID5X3, READ)
+    assert done(rig) == [
+        "take over raid5x3", f"condition for {STREAM}", f"measure {STREAM}", f"condition for {READ}", f"measure {READ}",
     ]  # fmt: skip
 
 

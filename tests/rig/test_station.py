@@ -230,6 +230,15 @@ def test_each_class_of_workload_is_conditioned_once_per_array(rig: Rig) -> None:
     assert count(rig, f"fio {WRITE}") == 3
 
 
+def test_the_writes_of_one_class_undo_the_state_of_the_other(rig: Rig) -> None:
+    here = station(rig)
+    here.measure(RAID5X3, READ)
+    here.measure(RAID5X3, STREAM)
+    here.measure(Geometry.parse("raid5x3-1failed"), READ)
+    assert [facts["random"] for kind, facts in rig.notes if kind == "conditioned"] == [True, False, True]
+    assert count(rig, "create") == 1  # with all its members still there
+
+
 def test_conditioning_goes_on_until_it_is_steady(rig: Rig) -> None:
     rig.series = [FALLING, FALLING, STEADY]
     settled = station(rig).steady(RAID5X3, READ)
