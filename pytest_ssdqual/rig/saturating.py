@@ -52,4 +52,4 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
 def in_samples(run: Run, sample_s: float) -> Run:
     """The run with one round per whole sample; a process that ended at its volume leaves part of one, which is cut."""
     samples = max(1, int(run.window_s / sample_s))
-    return replace(run, window_s=run.window_s, rounds=samples)
+    return replace(run, window_s=min(run.window_s, samples * sample_s), rounds=samples)
