@@ -17,7 +17,8 @@ from pytest_ssdqual.lab.media import UnknownDrive
 from pytest_ssdqual.lab.vm import Reach
 
 if TYPE_CHECKING:
-    from conftest import LabHost
+    from rehearsed import LabHost
+
     from pytest_ssdqual.lab.vm import Vm
 
 pytestmark = pytest.mark.lab

@@ -1,4 +1,4 @@
-"""An array that loses a drive and gets it back under load, three times: well, with damaged data, and too slowly.
+"""An array that loses a drive and gets it back under load: well, with damaged data, and stopped in the middle.
 
 What real md does to its members is counted there and held against the law; what is told of the data is true.
 """
@@ -18,10 +18,9 @@ from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.protocol import Protocol, RebuildRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import assembly, degraded, measuring, rebuilding
+from pytest_ssdqual.rig import assembly, degraded, md, measuring, membership, rebuilding
 from pytest_ssdqual.rig.assembly import FRESH
 from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
 
@@ -33,7 +32,7 @@ LOAD = Workload("randrw", "4k", 1, read_percent=70)
 #: Of each drive.
 IOPS = 600
 #: A rebuild of 256 MiB lasts long enough to see what becomes of a load.
-SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=20_000_000)
+SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=25_000_000)
 PROTOCOL = Protocol(
     name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
     precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, rebuild=SLOW_ENOUGH,
@@ -61,8 +60,8 @@ class Story:
     runs: dict[Workload, tuple[Run, tuple[int, int]]] = field(default_factory=dict)
     well: Rebuild | None = None
     damaged: Rebuild | None = None
-    too_slow: str = ""
-    #: What was left on the machine when the array was stopped, whose last member was still being rebuilt.
+    #: What md did when the array was stopped, and what was left on the machine then.
+    stopped_in: str = ""
     left: list[str] = field(default_factory=list)
 
 
@@ -74,7 +73,7 @@ def member_ios(here: Bench) -> tuple[int, int]:
 
 def measured(here: Bench, setup: Setup, array: Array, workload: Workload) -> tuple[Run, tuple[int, int]]:
     before = member_ios(here)
-    run = measuring.run(setup, array, workload, "run", measuring.Window(PROTOCOL.ramp_s, PROTOCOL.window_s, 5))
+    run = measuring.run(setup, array, workload, "run", measuring.Window(PROTOCOL.ramp_s, 3.0, 3))
     after = member_ios(here)
     return run, (after[0] - before[0], after[1] - before[1])
 
@@ -108,10 +107,9 @@ def story(lab: Lab) -> Iterator[Story]:
             damage(here, array)
             found.damaged = rebuilding.rebuild(setup, array, LOAD)
             array = again(setup, array)
-            impatient = RebuildRule(limit_s=2.0, max_bytes_per_s=MIB)
-            with pytest.raises(InvalidMeasurement) as told:
-                rebuilding.rebuild(replace(setup, protocol=replace(PROTOCOL, rebuild=impatient)), array, LOAD)
-            found.too_slow = str(told.value)
+            membership.forget(here.machine, array, membership.missing(array))
+            membership.give_back(here.machine, array, membership.missing(array))
+            found.stopped_in = md.state(here.machine, array.kname).sync_action
         finally:
             assembly.stop(setup, array)
             held.release()
@@ -150,7 +148,6 @@ def test_damage_behind_mds_back_is_told(story: Story) -> None:
     assert "of /dev/md100 does not hold what was written" in story.damaged.damage
 
 
-def test_a_rebuild_that_takes_too_long_is_given_up_and_its_array_can_be_stopped(story: Story) -> None:
-    assert story.too_slow.startswith("the rebuild of raid5x4 was not over after ")
-    assert "% were done" in story.too_slow
+def test_an_array_that_is_rebuilt_can_be_stopped(story: Story) -> None:
+    assert story.stopped_in == "recover"
     assert story.left == []

@@ -19,7 +19,7 @@ from pytest_ssdqual.rig.machine import DriveRefused
 from pytest_ssdqual.rig.topology import Drive
 
 if TYPE_CHECKING:
-    from conftest import LabHost
+    from rehearsed import LabHost
 
 pytestmark = pytest.mark.lab
 

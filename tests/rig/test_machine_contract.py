@@ -16,8 +16,7 @@ from pytest_ssdqual.rig.machine import CommandFailed, Completed, DeadlineExceede
 
 if TYPE_CHECKING:
     from loopback_sshd import Sshd
-
-    from conftest import LabHost
+    from rehearsed import LabHost
 
 ODD = (
     "", " ", "a b", "two\nlines", "tab\t", "'", '"', "\\", "\\n", "$HOME", "$(id)", "`id`", "*", "?[a-z]", "~", "-n",
