@@ -37,13 +37,6 @@ class PassedOver(Exception):
     """A drive does not have this way of being purged, or refused it; the text is the reason, in half a sentence."""
 
 
-def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, str]:
-    """Only the methods of ``purge.purge``, for callers that keep nothing else."""
-    from pytest_ssdqual.rig import purge as ladder
-
-    return {name: str(done["method"]) for name, done in ladder.purge(machine, drives, best=best).items()}
-
-
 def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
     """Make all drives read as zeroes, if they can do so without a full write; whether they now do.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rehearsed import SERIALS, Server, Start
 
-from pytest_ssdqual.rig import condition, safety, ssh
+from pytest_ssdqual.rig import purge, safety, ssh
 from pytest_ssdqual.rig.blockdev import expand, survey
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.hold import HeldDrives
@@ -219,7 +219,7 @@ def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: 
         with pytest.raises(DriveRefused, match="is mounted at /mnt/late"):
             HeldDrives(rack.machine, [drive])
         with pytest.raises(DriveRefused, match="could not open it exclusively"):
-            condition.purge(rack.machine, [drive], best=True)
+            purge.purge(rack.machine, [drive], best=True)
         rack.machine.run(["test", "-d", "/mnt/late/lost+found"])
     finally:
         rack.machine.run(["umount", "/mnt/late"])

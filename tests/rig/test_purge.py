@@ -5,7 +5,7 @@ import json
 import pytest
 from scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig import ata, condition, nvme, purge
+from pytest_ssdqual.rig import ata, nvme, purge
 from pytest_ssdqual.rig.condition import PassedOver
 from pytest_ssdqual.rig.machine import Completed, DriveRefused, Machine, RigError
 from pytest_ssdqual.rig.purge import DISCARD, LADDER, NONE, Purged, Rung, purge_one
@@ -157,7 +157,7 @@ def test_a_sata_drive_of_a_machine_without_hdparm() -> None:
 
 
 @pytest.mark.parametrize("best", [True, False])
-def test_condition_still_tells_the_methods(best: bool) -> None:
+def test_only_the_best_means_ask_the_controller(best: bool) -> None:
     here = machine().on("nvme", "id-ctrl", answer=failing("no"))
-    assert condition.purge(here, [drive()], best=best) == {"S0": DISCARD}
+    assert purge.purge(here, [drive()], best=best)["S0"]["method"] == DISCARD
     assert (("nvme", "id-ctrl", "/dev/nvme0n1", "--output-format=json") in here.asked) is best
