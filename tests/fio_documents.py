@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measurement import Interval
@@ -12,14 +12,27 @@ from pytest_ssdqual.qual.measurement import Interval
 EPOCH_MS = 1_795_262_515_000
 
 
+def documents(*parts: Sequence[Interval]) -> list[bytes]:
+    """Cumulative, one at the end of each interval; ``parts`` have the same times, in whole milliseconds."""
+    so_far: list[list[tuple[LatencyHistogram, int]]] = [[(LatencyHistogram(), 0)] * 2 for _ in parts]
+    found = []
+    for intervals in zip(*parts, strict=True):
+        for number, each in enumerate(intervals):
+            done = (each.read_latency, each.read_bytes), (each.write_latency, each.write_bytes)
+            so_far[number] = [
+                (latency + more, transferred + more_bytes)
+                for (latency, transferred), (more, more_bytes) in zip(so_far[number], done, strict=True)
+            ]
+        end_ms = round(intervals[0].end_s * 1000)
+        jobs = [_job("" if len(parts) == 1 else f"drive-{n}", each, end_ms) for n, each in enumerate(so_far)]
+        status = {"fio version": "fio-3.33", "timestamp_ms": EPOCH_MS + end_ms, "jobs": jobs}
+        found.append(f"{json.dumps(status, indent=1)}\n".encode())
+    return found
+
+
 def output(*parts: Sequence[Interval]) -> bytes:
-    """Cumulative documents, one at the end of each interval; ``parts`` have the same times, in whole milliseconds."""
-    documents = []
-    for count in range(1, len(parts[0]) + 1):
-        end_ms = round(parts[0][count - 1].end_s * 1000)
-        jobs = [_job("" if len(parts) == 1 else f"drive-{n}", part[:count], end_ms) for n, part in enumerate(parts)]
-        documents.append({"fio version": "fio-3.33", "timestamp_ms": EPOCH_MS + end_ms, "jobs": jobs})
-    return "".join(json.dumps(each, indent=1) + "\n" for each in documents).encode()
+    """The file that fio leaves: see ``documents``."""
+    return b"".join(documents(*parts))
 
 
 def packed(*parts: Sequence[Interval]) -> bytes:
@@ -27,14 +40,12 @@ def packed(*parts: Sequence[Interval]) -> bytes:
     return gzip.compress(output(*parts), mtime=0)
 
 
-def _job(name: str, intervals: Sequence[Interval], end_ms: int) -> dict[str, object]:
-    reads = _direction(end_ms, (each.read_latency for each in intervals), sum(each.read_bytes for each in intervals))
-    writes = _direction(end_ms, (each.write_latency for each in intervals), sum(each.write_bytes for each in intervals))
+def _job(name: str, done: Sequence[tuple[LatencyHistogram, int]], end_ms: int) -> dict[str, object]:
+    reads, writes = (_direction(end_ms, latency, transferred) for latency, transferred in done)
     return {"jobname": name, "error": 0, "usr_cpu": 2.5, "sys_cpu": 10.0, "read": reads, "write": writes}
 
 
-def _direction(end_ms: int, latencies: Iterable[LatencyHistogram], transferred: int) -> dict[str, object]:
-    latency = LatencyHistogram.merged(latencies)
+def _direction(end_ms: int, latency: LatencyHistogram, transferred: int) -> dict[str, object]:
     said: dict[str, object] = {"N": latency.total, "mean": latency.mean_ns if latency else 0.0}
     said["max"] = latency.max_ns if latency else 0
     if latency:

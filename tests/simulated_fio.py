@@ -6,23 +6,28 @@ drive is twice as fast, until it was written once. No time passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import gzip
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import fio_documents
 from scripted import completed
+from strategies import fio_bucket
 
 from pytest_ssdqual.qual.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measurement import Interval, Measured, Run
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import measuring
+from pytest_ssdqual.rig import measuring, surroundings
 from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.measuring import Window
 from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.rig.surroundings import When
 
 IOPS = 300
 #: Share of the I/Os of a second, and their latency over the mean: the mean is 1, the p99 twice that.
@@ -46,19 +51,25 @@ class Fio:
     noise: float
     #: Of the run that is now made.
     number: int = 0
-    #: Called when fio would start.
+    #: Called when fio would start, and when it has ended.
     begin: Callable[[], None] = lambda: None
+    ran: Callable[[Array, Sequence[Sequence[Interval]]], None] = lambda array, parts: None
 
     def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
         """Instead of ``measuring.run``: what fio would have written, read as ever."""
 
         def work() -> Finished:
             self.begin()
-            return Finished(completed(["fio"]), fio_documents.packed(*self._parts(array, workload, window)))
+            curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
+            parts = self.parts(array, workload, curve)
+            self.ran(array, parts)
+            return Finished(completed(["fio"]), fio_documents.packed(*parts))
 
+        before = surroundings.look(setup.machine, array, When.BEFORE)
         raw, finished = measuring.noted(setup, array, workload, kind, work)
+        after = surroundings.look(setup.machine, array, When.AFTER)
         read = output.parse(finished.output)
-        return Run(
+        run = Run(
             workload=workload,
             geometry=array.geometry,
             members=tuple(drive.identity for drive in array.members),
@@ -67,18 +78,22 @@ class Fio:
             window_s=window.window_s,
             rounds=window.rounds,
             raw=raw,
+            seen=surroundings.seen(array, before, after, read),
             parts=read.parts if array.geometry.is_side_by_side else (),
         )
+        surroundings.note(setup, run, kind)
+        return run
 
-    def _parts(self, array: Array, workload: Workload, window: Window) -> list[tuple[Interval, ...]]:
-        """What each target did."""
+    def parts(
+        self, array: Array, workload: Workload, curve: Sequence[tuple[float, float, float]]
+    ) -> list[tuple[Interval, ...]]:
+        """What each target did; ``curve`` has time, length and share of the mean rate of each interval."""
         speeds = [self.slow.get(drive.serial or "", 1.0) for drive in array.members]
         geometry = array.geometry
         alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
         rates = [law(each, workload) * speed for each, speed in zip(alone, speeds, strict=False)]
         if not geometry.is_side_by_side:  # the slowest member sets the pace of all
             rates = [rates[0] / speeds[0] * min(speeds)]
-        curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
         return [
             tuple(
                 interval(at, seconds, workload, workload.outstanding(each.width), rate * share)
@@ -88,7 +103,7 @@ class Fio:
         ]
 
     def _even(self, window: Window) -> list[tuple[float, float, float]]:
-        """Time, length and share of the mean rate of each interval; a round differs a little from the next."""
+        """A curve in which a round differs a little from the next."""
         whole = window.ramp_s + window.window_s
         seconds = max(1.0, min(whole / 200, LONGEST_S if window.rounds < 6 else whole / 200))
         times = [number * seconds for number in range(round(whole / seconds))]
@@ -117,6 +132,95 @@ class Fio:
         ]
 
 
+@dataclass
+class UnderWay:
+    """A fio process that is looked at while it runs; time passes when somebody waits, and only then.
+
+    Its reports scatter independently by ``noise``. It dies after ``dies_s``, if that comes before its end.
+    """
+
+    documents: list[bytes]
+    report_s: int
+    dies_s: float = math.inf
+    last_words: str = "fio: pid=77, got signal=9"
+    #: Called whenever somebody waits.
+    wait_on: Callable[[], None] = lambda: None
+    #: What each document adds, of each target; and what is called with those that were written.
+    intervals: Sequence[Sequence[Interval]] = ()
+    ran: Callable[[Sequence[Sequence[Interval]]], None] = lambda parts: None
+    now_s: float = 0.0
+    parts: list[bytes] = field(default_factory=list)
+    given: int = 0
+    ended: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        fio: Fio,
+        array: Array,
+        workload: Workload,
+        seconds: float,
+        report_s: int,
+        swing: tuple[float, float] | None = None,
+    ) -> UnderWay:
+        """As ``fio`` does it; the scatter depends on array and workload alone. ``swing``: period and share."""
+        draw = random.Random(f"{array.geometry} {workload}")  # noqa: S311
+        shares = [1 + draw.gauss(0, fio.noise) for _ in range(round(seconds / report_s))]
+        if swing:
+            turns = (2 * math.pi * number * report_s / swing[0] for number in range(len(shares)))
+            shares = [share + swing[1] * math.sin(turn) for share, turn in zip(shares, turns, strict=True)]
+        curve = [(number * report_s, float(report_s), share) for number, share in enumerate(shares)]
+        parts = [[in_buckets(each) for each in part] for part in fio.parts(array, workload, curve)]
+        return cls(fio_documents.documents(*parts), report_s, intervals=parts)
+
+    @property
+    def lasts_s(self) -> float:
+        return min(len(self.documents) * self.report_s, self.dies_s)
+
+    def is_alive(self) -> bool:
+        return not self.ended and self.now_s < self.lasts_s
+
+    def rest(self, seconds: float) -> bool:
+        self.wait_on()
+        self.now_s += seconds
+        return self.is_alive()
+
+    def read_new(self) -> bytes:
+        """Up to now, and the beginning of the document that comes next."""
+        begun = self.documents[self._count][:400] if self.is_alive() else b""
+        data = (b"".join(self.documents[: self._count]) + begun)[self.given :]
+        self.given += len(data)
+        self.parts.append(gzip.compress(data, mtime=0))
+        return data
+
+    def wait(self, seconds: float) -> Finished:
+        died = self.dies_s < len(self.documents) * self.report_s
+        self.now_s = max(self.now_s, self.lasts_s)
+        return self._finished(self.last_words if died else "")
+
+    def end(self) -> Finished:
+        """It writes one more document; how late that is makes no difference."""
+        return self._finished("fio: terminating on signal 2" if self.is_alive() else "")
+
+    @property
+    def _count(self) -> int:
+        return min(int(min(self.now_s, self.lasts_s) / self.report_s), len(self.documents))
+
+    def _finished(self, said: str) -> Finished:
+        count = self._count + self.is_alive()
+        data = b"".join(self.documents[:count])
+        self.ran([part[:count] for part in self.intervals])
+        self.ended = True
+        packed = gzip.compress(data[self.given :], mtime=0)
+        return Finished(completed(["fio"], stderr=said), b"".join([*self.parts, packed]), packed)
+
+    def __enter__(self) -> UnderWay:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.ended = True
+
+
 def law(geometry: Geometry, workload: Workload) -> float:
     """I/Os per second; fewer if less is outstanding than there are members."""
     failed = Geometry(geometry.level, geometry.width, geometry.missing)
@@ -142,6 +246,15 @@ def histogram(ios: int, mean_ns: float) -> LatencyHistogram:
     return LatencyHistogram.from_bins(
         {round(mean_ns * factor): count for (_, factor), count in zip(LATENCIES, counts, strict=True) if count}
     )
+
+
+def in_buckets(done: Interval) -> Interval:
+    """With latencies as fio counts them: of hours of scatter there would be thousands of bins otherwise."""
+    reads, writes = (
+        LatencyHistogram.merged(LatencyHistogram.from_bins({fio_bucket(ns): count}) for ns, count in each.bins)
+        for each in (done.read_latency, done.write_latency)
+    )
+    return replace(done, read_latency=reads, write_latency=writes)
 
 
 def fail(setup: Setup, array: Array, missing: int) -> Array:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,9 @@ import pytest
 import simulated_fio
 from scripted import completed
 from simulated_disks import Device, World
+from simulated_fio import UnderWay
 from simulated_media import Media
+from simulated_surroundings import Surroundings
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.lab import media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
@@ -39,9 +42,12 @@ from pytest_ssdqual.rig import (
     measuring,
     provenance,
     rebuilding,
+    sequential,
     ssh,
+    surroundings,
 )
 from pytest_ssdqual.rig.assembly import Fill
+from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, MachineLost, Observer, RigError
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.measuring import Window
@@ -67,6 +73,10 @@ class Scene:
     interrupted_at: int
     #: By how much a round differs from the mean, as a share of it.
     noise: float
+    #: The same of each report of a process that is looked at while it runs.
+    scatter: float
+    #: fio's processes that are looked at while they run die after so many seconds; 0: they do not.
+    dies_s: float
     #: Commands that are not installed.
     missing: tuple[str, ...]
     #: This option is one that its fio does not know.
@@ -76,6 +86,8 @@ class Scene:
     queue: int
     #: Its drives report a critical warning as soon as something was measured.
     worn: bool
+    #: What goes wrong around each run, see ``simulated_surroundings``.
+    trouble: tuple[str, ...]
 
     @classmethod
     def of_environment(cls) -> Scene:
@@ -89,11 +101,14 @@ class Scene:
             lost_at=int(given("SIMULATED_LOST_AT", "0")),
             interrupted_at=int(given("SIMULATED_INTERRUPTED_AT", "0")),
             noise=float(given("SIMULATED_NOISE", "0.01")),
+            scatter=float(given("SIMULATED_SCATTER", "0.01")),
+            dies_s=float(given("SIMULATED_DIES", "0")),
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
+            trouble=tuple(given("SIMULATED_TROUBLE", "").split()),
         )
 
 
@@ -127,8 +142,13 @@ class SimulatedMachine:
     #: Of the last one.
     geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
     media: Media = field(default_factory=Media.of_environment)
+    surroundings: Surroundings = field(init=False)
     runs: int = 0
     gone: bool = False
+
+    def __post_init__(self) -> None:
+        serials = {device.kname: device.serial or "" for device in self.world.disks}
+        self.surroundings = Surroundings(self.scene.trouble, serials)
 
     def run(
         self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
@@ -226,6 +246,8 @@ class SimulatedMachine:
             return self.media.zeroes(arguments[0], arguments[2:])
         if script == counters.SCRIPT:
             return self.media.counters(arguments)
+        if script == surroundings.SCRIPT:
+            return self.surroundings.text(argv)
         return "2048\n" if script == md.OFFSETS else ""
 
     def _expanded(self, pattern: str) -> str:
@@ -238,10 +260,27 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
     """Instead of ``measuring.run``: what ``simulated_fio`` says, unless something comes in between."""
     machine = machine_of(setup)
     machine.runs += 1
-    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.noise, machine.runs, machine.begin_run)
+    fio = simulated_fio.Fio(
+        machine.scene.slow, machine.scene.noise, machine.runs, machine.begin_run, machine.surroundings.ran
+    )
     run = fio.run(setup, array, workload, kind, window)
     machine.media.write((drive.kname for drive in array.members), run.bytes_written)
     return run
+
+
+def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) -> UnderWay:
+    """Instead of ``sequential.start``."""
+    machine = machine_of(setup)
+    machine.runs += 1
+    machine.begin_run()
+    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.scatter, machine.runs)
+    seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
+    running = UnderWay.of(fio, array, workload, seconds, rule.report_s if rule else 1)
+    running.dies_s = machine.scene.dies_s or running.dies_s
+    running.ran = partial(machine.surroundings.ran, array)
+    if workload.writes:
+        machine.media.write((drive.kname for drive in array.members), round(seconds))
+    return running
 
 
 def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
@@ -282,6 +321,7 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(ssh, "connect", connect_ssh)
     patch.setattr(lab, "start", start)
     patch.setattr(measuring, "run", simulated_run)
+    patch.setattr(sequential, "start", simulated_start)
     patch.setattr(assembly, "fill_up", simulated_fill)
     patch.setattr(degraded, "fail", simulated_fio.fail)
     patch.setattr(rebuilding, "rebuild", simulated_fio.rebuild(simulated_run))

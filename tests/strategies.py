@@ -11,6 +11,7 @@ from pytest_ssdqual.qual.estimate import Estimate
 from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measurement import Interval, Run
+from pytest_ssdqual.qual.seen import Cpu, Device, Heat, Link, Seen, SeenArray, SeenDrive, Traffic
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
 
@@ -134,8 +135,22 @@ def run(
         window_s=window_s,
         rounds=rounds or 5,
         raw="fio.json",
-        cpu_busy=cpu_busy,
+        seen=None if cpu_busy is None else seen(cpu_busy=cpu_busy),
     )
+
+
+def seen(drives: Sequence[SeenDrive] = (), array: SeenArray | None = None, *, cpu_busy: float = 0.3) -> Seen:
+    """Around a process of ten seconds; nothing is out of order."""
+    cpu = Cpu(count=4, busy=cpu_busy, busiest=cpu_busy, busiest_in_kernel=cpu_busy, throttled=0.0)
+    return Seen(
+        seconds=11.0, fio_s=10.0, clock_jump_s=0.002, clock_resolution_s=0.02, cpu=cpu, jobs_busy=0.2,
+        drives=tuple(drives), array=array,
+    )  # fmt: skip
+
+
+def seen_drive(name: str, counted: Traffic | None, asked: Traffic | None) -> SeenDrive:
+    """A cool drive on all of its lanes."""
+    return SeenDrive(name, Device(counted, asked), Heat(41.0, 70.0, False, 0, 0), Link("PCIe", 16.0, 4, 16.0, 4))
 
 
 def side_by_side(iops: Sequence[Sequence[int]], *, workload: Workload | None = None, rounds: int = 5) -> Run:

@@ -18,7 +18,7 @@ class SuiteTest:
     module: str
     name: str
     fixtures: tuple[str, ...]
-    #: First arguments of ``sla.judge``, and what it was given.
+    #: First arguments of ``sla.judge`` and ``lot.judge``, and what it was given.
     judged: tuple[tuple[str, str], ...]
     statements: int
 
@@ -47,7 +47,7 @@ def _of_module(path: Path) -> Iterator[SuiteTest]:
 
 def _judged(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
     for call in ast.walk(node):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "sla.judge":
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("sla.judge", "lot.judge"):
             claim, subject = call.args
             yield ast.literal_eval(claim), ast.unparse(subject)
 

@@ -20,6 +20,8 @@ class Scope(StrEnum):
     RUN = "run"
     #: The same workload on several drives side by side.
     MEMBERS = "members"
+    #: The same on a sample of a lot, by the plan of the spec's table ``lot``; no promise has such a claim.
+    LOT = "lot"
     #: The same workload on several widths of a level.
     SWEEP = "sweep"
     #: Several workloads on one array.
@@ -51,6 +53,9 @@ class Claim(StrEnum):
     LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time"
     WORST_SECOND = "worst_second"
     MEMBER_SPREAD = "member_spread"
+    LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members"
+    CONFORMING_DRIVES = "conforming_drives"
+    QUALITY_INDEX = "quality_index"
     LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths"
     LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths"
     SCALING_SLOPE = "scaling_slope"
@@ -90,6 +95,8 @@ class Claim(StrEnum):
 _LABELS = {
     Claim.WORST_SECOND: "worst second over the mean",
     Claim.MEMBER_SPREAD: "slowest drive over the median drive",
+    Claim.QUALITY_INDEX: "quality index of a lot",
+    Claim.CONFORMING_DRIVES: "conforming drives of a lot's sample",
     Claim.BATHTUB_DEPTH: "worst mix over the line between pure reads and pure writes",
     Claim.UNALIGNED_PENALTY: "aligned over unaligned IOPS",
     Claim.QD_KNEE: "I/Os outstanding where IOPS stop growing",
@@ -119,6 +126,9 @@ _SHAPES = {
     Claim.LATENCY_SPREAD_OVER_TIME: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
     Claim.WORST_SECOND: (Unit.RATIO, Direction.AT_LEAST, Scope.RUN),
     Claim.MEMBER_SPREAD: (Unit.RATIO, Direction.AT_LEAST, Scope.MEMBERS),
+    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: (Unit.RATIO, Direction.AT_MOST, Scope.MEMBERS),
+    Claim.CONFORMING_DRIVES: (Unit.COUNT, Direction.AT_LEAST, Scope.LOT),
+    Claim.QUALITY_INDEX: (Unit.COUNT, Direction.AT_LEAST, Scope.LOT),
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST, Scope.SWEEP),
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST, Scope.SWEEP),
     Claim.SCALING_SLOPE: (Unit.RATIO, Direction.AT_LEAST, Scope.SWEEP),

@@ -36,7 +36,8 @@ def find(values: Sequence[float], least: float) -> Fall | None:
     if len(values) < SHORTEST_BEFORE + SHORTEST_AFTER or max(values) <= 0:
         return None
     # Nothing at all is far down, but a finite way.
-    logs = [math.log(max(each, max(values) / 1e4)) for each in values]
+    least_seen = max(values) / 1e4
+    logs = [math.log(max(each, least_seen)) for each in values]
     heads, tails = _levels(logs), _levels(logs[::-1])[::-1]
     cuts = [
         (heads[index - 1][1] + tails[index][1], index)

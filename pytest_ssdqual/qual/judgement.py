@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 
-from pytest_ssdqual.qual import scaling, series, spread
+from pytest_ssdqual.qual import latency, rates, scaling, series, spread
+from pytest_ssdqual.qual.basis import Basis
 from pytest_ssdqual.qual.claim import Claim, Scope
-from pytest_ssdqual.qual.estimate import (
-    Estimate,
-    max_latency,
-    mean_latency,
-    mean_of_rounds,
-    quantile_of_rounds,
-    ratio,
-)
+from pytest_ssdqual.qual.estimate import CONFIDENCE, USUAL, Estimate, Sureness, ratio
+from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.rates import iops
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.units import Unit
@@ -25,28 +20,27 @@ from pytest_ssdqual.qual.workload import Workload
 Evidence = Measured | Sequence[Measured] | Saturation | Rebuild
 
 
-def iops(measured: Measured) -> Estimate:
-    """Steady-state IOPS: mean over the rounds of all repeats, with Student's interval of that mean."""
-    return mean_of_rounds(measured.round_iops(), Unit.IOPS)
-
-
-def estimate(claim: Claim | str, subject: Evidence) -> Estimate:
+def estimate(claim: Claim | str, subject: Evidence, confidence: float = CONFIDENCE, share: float = 1.0) -> Estimate:
     """The figure that ``claim`` is about, with its interval, in the claim's unit.
 
-    Raises ``TooFew`` (a ValueError) when there is too little evidence for it; TypeError when ``subject`` is not what
-    the claim is judged on, and ValueError when it is but does not fit (no pure reads for the bathtub, two levels in
-    a sweep): each a sentence. ValueError for a claim that does not exist.
+    ``confidence`` is what is stated of the interval, two-sided; at a look of a sequential measurement the interval is
+    as wide as it has to be there. ``share`` of the error rate may be spent on it. Raises ``TooFew`` (a ValueError)
+    when there is too little evidence for it; TypeError when ``subject`` is not what the claim is judged on, and
+    ValueError when it is but does not fit (no pure reads for the bathtub, two levels in a sweep): each a sentence.
+    ValueError for a claim that does not exist.
     """
-    claim = Claim(claim)
+    claim, sure = Claim(claim), Sureness(confidence, share)
     if claim.scope in (Scope.RUN, Scope.MEMBERS) and isinstance(subject, Measured):
-        return OF_MEMBERS[claim](subject) if claim.scope is Scope.MEMBERS else OF_RUN[claim](subject)
+        return OF_MEMBERS[claim](subject, sure) if claim.scope is Scope.MEMBERS else OF_RUN[claim](subject, sure)
     if claim.scope is Scope.SATURATION and isinstance(subject, Saturation):
-        return OF_SATURATION[claim](subject)
+        return OF_SATURATION[claim](subject, sure)
     if claim.scope is Scope.REBUILD and isinstance(subject, Rebuild):
         return OF_REBUILD[claim](subject)
     if claim.scope in (Scope.SWEEP, Scope.SERIES) and isinstance(subject, Sequence) and not isinstance(subject, str):
         if subject and all(isinstance(each, Measured) for each in subject):
-            return OF_SWEEP[claim](subject) if claim.scope is Scope.SWEEP else found_in(claim, subject).estimate
+            if claim.scope is Scope.SWEEP:
+                return OF_SWEEP[claim](subject, sure)
+            return found_in(claim, subject, sure).estimate
         raise TypeError(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on {subject!r}")
     raise TypeError(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(subject).__name__}")
 
@@ -54,6 +48,7 @@ def estimate(claim: Claim | str, subject: Evidence) -> Estimate:
 _NEEDED = {
     Scope.RUN: "what was measured of one workload on one array or drive",
     Scope.MEMBERS: "what was measured of one workload on several drives side by side",
+    Scope.LOT: "a sample of a lot",
     Scope.SWEEP: "what was measured of one workload on several widths of a level",
     Scope.SERIES: "what was measured of several workloads on one array or drive",
     Scope.SATURATION: "a saturation: writes from the purged state until settled",
@@ -61,47 +56,41 @@ _NEEDED = {
 }
 
 
-def _read_iops(measured: Measured) -> Estimate:
-    _require(measured, measured.workload.reads, "reads")
-    return mean_of_rounds(measured.round_rates(attrgetter("read_ios")), Unit.IOPS)
+def _mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+    return latency.mean_latency(measured.round_latency(), Basis.of(measured, sure))
 
 
-def _write_iops(measured: Measured) -> Estimate:
-    _require(measured, measured.workload.writes, "writes")
-    return mean_of_rounds(measured.round_rates(attrgetter("write_ios")), Unit.IOPS)
+def _read_mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+    rates.require(measured, measured.workload.reads, "reads")
+    rounds = measured.round_latency(lambda each: (each.read_latency,))
+    return latency.mean_latency(rounds, Basis.of(measured, sure))
 
 
-def _throughput(measured: Measured) -> Estimate:
-    rates = measured.round_rates(lambda each: each.read_bytes + each.write_bytes)
-    return mean_of_rounds(rates, Unit.BYTES_PER_SECOND)
+def _write_mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+    rates.require(measured, measured.workload.writes, "writes")
+    rounds = measured.round_latency(lambda each: (each.write_latency,))
+    return latency.mean_latency(rounds, Basis.of(measured, sure))
 
 
-def _read_mean_latency(measured: Measured) -> Estimate:
-    _require(measured, measured.workload.reads, "reads")
-    return mean_latency(measured.round_latency(lambda each: (each.read_latency,)))
+def _max_latency(measured: Measured, sure: Sureness) -> Estimate:
+    return latency.max_latency(measured.round_latency(), Basis.of(measured, sure))
 
 
-def _write_mean_latency(measured: Measured) -> Estimate:
-    _require(measured, measured.workload.writes, "writes")
-    return mean_latency(measured.round_latency(lambda each: (each.write_latency,)))
+def _quantile(q: float) -> Callable[[Measured, Sureness], Estimate]:
+    return lambda measured, sure: latency.quantile_of_rounds(measured.round_latency(), q, Basis.of(measured, sure))
 
 
-def _require(measured: Measured, has_them: bool, direction: str) -> None:
-    if not has_them:
-        raise ValueError(f"{measured.workload} has no {direction} to be judged")
-
-
-def _quantile(q: float) -> Callable[[Measured], Estimate]:
-    return lambda measured: quantile_of_rounds(measured.round_latency(), q)
+def _slowest(measured: Measured, sure: Sureness) -> spread.Slowest:
+    return spread.Slowest.of(measured, Basis.of(measured, sure))
 
 
 #: Claims about one array under one workload.
-OF_RUN: Mapping[Claim, Callable[[Measured], Estimate]] = {
+OF_RUN: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
     Claim.STEADY_IOPS: iops,
-    Claim.READ_IOPS: _read_iops,
-    Claim.WRITE_IOPS: _write_iops,
-    Claim.THROUGHPUT: _throughput,
-    Claim.MEAN_LATENCY: lambda measured: mean_latency(measured.round_latency()),
+    Claim.READ_IOPS: rates.read_iops,
+    Claim.WRITE_IOPS: rates.write_iops,
+    Claim.THROUGHPUT: rates.throughput,
+    Claim.MEAN_LATENCY: _mean_latency,
     Claim.READ_MEAN_LATENCY: _read_mean_latency,
     Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
     Claim.P50_LATENCY: _quantile(0.5),
@@ -111,34 +100,58 @@ OF_RUN: Mapping[Claim, Callable[[Measured], Estimate]] = {
     Claim.P99_9_LATENCY: _quantile(0.999),
     Claim.P99_99_LATENCY: _quantile(0.9999),
     Claim.P99_999_LATENCY: _quantile(0.99999),
-    Claim.MAX_LATENCY: lambda measured: max_latency(measured.round_latency()),
-    Claim.LATENCY_SPREAD_OVER_TIME: lambda measured: spread.over_time(measured.round_latency()),
-    Claim.WORST_SECOND: lambda measured: spread.worst_second(measured.runs),
+    Claim.MAX_LATENCY: _max_latency,
+    Claim.LATENCY_SPREAD_OVER_TIME: lambda measured, sure: spread.over_time(_slowest(measured, sure)),
+    Claim.WORST_SECOND: lambda measured, sure: spread.worst_second(measured.runs, Basis.of(measured, sure)),
 }
 
 
-def _member_spread(measured: Measured) -> Estimate:
-    return spread.between_members([iops(each) for each in _side_by_side(measured)])
+def _member_spread(measured: Measured, sure: Sureness) -> Estimate:
+    members = _side_by_side(Claim.MEMBER_SPREAD, measured)
+    together = [iops(each, sure.among(len(members))) for each in members]
+    return spread.between_members([iops(each, sure) for each in members], together)
 
 
-def slowest_member(measured: Measured) -> str:
-    """Serial number of the drive with the fewest IOPS, of several side by side; ValueError if they are not."""
-    return min(_side_by_side(measured), key=lambda each: each.iops).runs[0].members[0]
+def _spread_between_members(measured: Measured, sure: Sureness) -> Estimate:
+    members = _side_by_side(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, measured)
+    return spread.between_drives([_slowest(each, sure) for each in members])
 
 
-def _side_by_side(measured: Measured) -> tuple[Measured, ...]:
+def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
+    """Of several drives side by side, by serial number, what a claim about their likeness is made of: the IOPS of
+    each, or the geometric mean of its rounds' slowest I/Os, nanoseconds. ValueError if they are not side by side.
+    """
+    claim = Claim(claim)
+    members = {each.runs[0].members[0]: each for each in _side_by_side(claim, measured)}
+    if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
+        return {serial: _slowest(each, USUAL).typical_ns for serial, each in members.items()}
+    return {serial: iops(each).value for serial, each in members.items()}
+
+
+def slowest_member(measured: Measured, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
+    """Serial number of the drive with the fewest IOPS, or the slowest I/Os if the claim is about these, of several
+    side by side; ValueError if they are not.
+    """
+    of_each = alike(claim, measured)
+    extreme = max if claim == Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
+    return extreme(of_each, key=of_each.__getitem__)
+
+
+def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
     members = measured.of_members()
     if len(members) < 2:
-        label = Claim.MEMBER_SPREAD.label
-        raise ValueError(f"{label} is judged on several drives side by side, not on {measured.geometry}")
+        raise ValueError(f"{claim.label} is judged on several drives side by side, not on {measured.geometry}")
     return members
 
 
 #: Claims about drives side by side.
-OF_MEMBERS: Mapping[Claim, Callable[[Measured], Estimate]] = {Claim.MEMBER_SPREAD: _member_spread}
+OF_MEMBERS: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
+    Claim.MEMBER_SPREAD: _member_spread,
+    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
+}
 
 
-def of_scaling(sweep: Sequence[Measured]) -> scaling.Scaling:
+def of_scaling(sweep: Sequence[Measured], sure: Sureness = USUAL) -> scaling.Scaling:
     """How IOPS grow over the widths of a sweep; see ``scaling.fit``.
 
     ValueError also for sequential writes with parity: whole stripes cost less than the small writes that the law of
@@ -148,7 +161,13 @@ def of_scaling(sweep: Sequence[Measured]) -> scaling.Scaling:
     workload, geometry = ordered[0].workload, ordered[0].geometry
     if geometry.has_parity and workload.writes and not workload.is_random:
         raise ValueError(f"no law says how {workload} grows with the drives of a {geometry.level}: it writes stripes")
-    return scaling.fit({each.geometry: iops(each) for each in ordered}, workload.read_fraction)
+    repeats = {each.geometry: [run.iops for run in each.runs] for each in ordered}
+
+    def of_each(sure: Sureness) -> dict[Geometry, Estimate]:
+        alone = {each.geometry: iops(each, sure) for each in ordered}
+        return scaling.with_repeats(alone, repeats, max(Basis.of(each, sure).level for each in ordered))
+
+    return scaling.fit(of_each(sure), workload.read_fraction, of_each(sure.among(len(ordered) - 1)))
 
 
 def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
@@ -162,21 +181,20 @@ def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
     return ordered
 
 
-def _spread_between_widths(sweep: Sequence[Measured]) -> Estimate:
+def _spread_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
     ordered = _ordered(sweep)
-    return spread.between(ordered[0].round_latency(), ordered[-1].round_latency())
+    return spread.between(_slowest(ordered[0], sure), _slowest(ordered[-1], sure))
 
 
-def _growth_between_widths(sweep: Sequence[Measured]) -> Estimate:
+def _growth_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
     ordered = _ordered(sweep)
-    narrowest, widest = (mean_latency(each.round_latency()) for each in (ordered[0], ordered[-1]))
-    return ratio(widest, narrowest, Unit.RATIO)
+    return ratio(_mean_latency(ordered[-1], sure), _mean_latency(ordered[0], sure), Unit.RATIO)
 
 
 #: Claims about all widths of a level under one workload.
-OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured]], Estimate]] = {
-    Claim.SCALING_SLOPE: lambda sweep: of_scaling(sweep).slope,
-    Claim.SCALING_DEVIATION: lambda sweep: of_scaling(sweep).deviation,
+OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured], Sureness], Estimate]] = {
+    Claim.SCALING_SLOPE: lambda sweep, sure: of_scaling(sweep, sure).slope,
+    Claim.SCALING_DEVIATION: lambda sweep, sure: of_scaling(sweep, sure).deviation,
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
 }
@@ -191,14 +209,14 @@ OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], series.Fo
 }
 
 
-def found_in(claim: Claim | str, measured: Sequence[Measured]) -> series.Found:
+def found_in(claim: Claim | str, measured: Sequence[Measured], sure: Sureness = USUAL) -> series.Found:
     """The figure of a claim about a series, and the workloads it was found at (the worst mix, the knee, …).
 
     ValueError unless these are different workloads on one array. The depth of a queue is that of one target: of drives
     side by side it is a drive's, though the IOPS are those of all.
     """
     geometries = {each.geometry for each in measured}
-    curve = {each.workload: iops(each) for each in measured}
+    curve = {each.workload: iops(each, sure) for each in measured}
     if len(geometries) != 1 or len(curve) < len(measured):
         found = ", ".join(f"{each.geometry} {each.workload}" for each in measured) or "none"
         raise ValueError(f"a series is different workloads on one array, not {found}")
@@ -207,11 +225,11 @@ def found_in(claim: Claim | str, measured: Sequence[Measured]) -> series.Found:
 
 
 #: Claims about writes from the purged state.
-OF_SATURATION: Mapping[Claim, Callable[[Saturation], Estimate]] = {
-    Claim.FRESH_IOPS: lambda found: found.fresh,
-    Claim.SETTLED_IOPS: lambda found: found.settle().iops,
-    Claim.FRESH_TO_STEADY: lambda found: ratio(found.fresh, found.settle().iops, Unit.RATIO),
-    Claim.CLIFF_AFTER: lambda found: found.cliff_after(),
+OF_SATURATION: Mapping[Claim, Callable[[Saturation, Sureness], Estimate]] = {
+    Claim.FRESH_IOPS: lambda found, sure: found.fresh_iops(sure),
+    Claim.SETTLED_IOPS: lambda found, sure: found.settle(sure).iops,
+    Claim.FRESH_TO_STEADY: lambda found, sure: ratio(found.fresh_iops(sure), found.settle(sure).iops, Unit.RATIO),
+    Claim.CLIFF_AFTER: lambda found, sure: found.cliff_after(),
 }
 
 #: Claims about a rebuild under load.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.look import Look
+from pytest_ssdqual.qual.seen import Seen
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload import Workload
 
@@ -86,10 +88,12 @@ class Run:
     rounds: int
     #: Name of the raw output in the run folder.
     raw: str
-    #: Share of the machine's CPU time in use during the window, 0…1, where known.
-    cpu_busy: float | None = None
+    #: What the machine and its drives told before and after it; None if nobody asked them.
+    seen: Seen | None = None
     #: Of drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
     parts: tuple[tuple[Interval, ...], ...] = ()
+    #: Of a sequential measurement: its rounds are then blocks of one settled stretch, not independent rounds.
+    look: Look | None = None
 
     def __repr__(self) -> str:
         if not self.latency:
@@ -108,6 +112,11 @@ class Run:
         whole = [interval for interval in self.intervals if interval.end_s > first]
         last = whole[0].start_s + self.window_s - JITTER_S if whole else 0.0
         return tuple(interval for interval in whole if interval.start_s < last)
+
+    @property
+    def cpu_busy(self) -> float | None:
+        """Share of the machine's CPU time in use around the process, 0…1, where known."""
+        return self.seen.cpu.busy if self.seen and self.seen.cpu else None
 
     @property
     def seconds(self) -> float:
@@ -212,9 +221,12 @@ class Run:
             return (self,)
         alone = Geometry(self.geometry.level, 1)
         return tuple(
-            replace(self, geometry=alone, members=(member,), intervals=part, parts=())
-            for member, part in zip(self.members, self.parts, strict=True)
-        )
+            replace(
+                self, geometry=alone, members=(member,), intervals=part, parts=(),
+                seen=self.seen and self.seen.of_drive(index),
+            )
+            for index, (member, part) in enumerate(zip(self.members, self.parts, strict=True))
+        )  # fmt: skip
 
     def summary(self) -> dict[str, object]:
         """The figures of the window as plain data, base units, for the record of a run."""
@@ -236,7 +248,9 @@ class Run:
             "round_iops": list(self.round_iops()),
             "round_max_latency_ns": [each.max_ns if each else None for each in self.round_latency()],
             "cpu_busy": self.cpu_busy,
+            "seen": self.seen and self.seen.to_record(),
             "raw": self.raw,
+            **({"look": asdict(self.look)} if self.look else {}),
         }
 
     def _round_of(self, interval: Interval, begin_s: float) -> int:
@@ -271,6 +285,11 @@ class Measured:
     @property
     def geometry(self) -> Geometry:
         return self.runs[0].geometry
+
+    @property
+    def look(self) -> Look | None:
+        """Of a sequential measurement; None of one of fixed length."""
+        return self.runs[0].look
 
     @property
     def iops(self) -> float:

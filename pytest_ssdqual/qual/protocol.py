@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import document
 
+if TYPE_CHECKING:
+    from pytest_ssdqual.qual.protocol_schema import CommonDocument
+
 FOLDER = "protocols"
+#: How often a sequential measurement is tried: once more than needed, should the rig do wrong.
+SEQUENTIAL_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,42 @@ class RebuildRule:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictRule:
+    """How sure a verdict has to be."""
+
+    #: Two-sided, of the interval that a promise is judged by.
+    confidence: float = 0.95
+    #: An interval that lies within this of the limit, on both sides of it, is as good as on the limit: nobody needs
+    #: to know which side, and no more time is spent on it.
+    indifference_percent: float = 1.0
+    #: What is done about many claims being judged in one run: ``none`` or ``bonferroni`` (of failures only).
+    family: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialRule:
+    """Measure until the verdict is certain: looks at ``first_s``, then each ``growth`` times later, up to ``limit_s``.
+
+    Times count from the end of the ramp.
+    """
+
+    first_s: float = 420.0
+    growth: float = 1.1
+    limit_s: float = 5 * 3600.0
+    #: How often fio reports.
+    report_s: int = 5
+    #: Half width of the interval of IOPS, in percent, at which a figure that no limit decides is known well enough.
+    precision_percent: float = 1.0
+    #: The slowest that a drive is expected to do anything: within 1.6 times as long every rhythm of garbage collection
+    #: has shown itself, transients with up to twice this time constant are looked for, and before it is over, figures
+    #: far from their limit may still be those of a plateau.
+    slowest_s: float = 1800.0
+    #: Work that a drive may lose in one pause for garbage collection that a short stretch has not shown yet, in
+    #: seconds of its full speed.
+    pause_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class Protocol:
     """One way of conditioning and measuring. Times are seconds, passes are whole user areas."""
 
@@ -80,7 +122,8 @@ class Protocol:
     precondition_limit_s: float
     #: Head of every measurement that is run but not counted.
     ramp_s: float
-    #: What is counted, cut into ``steady.window`` rounds of equal length.
+    #: What is counted, cut into ``steady.window`` rounds of equal length. Of a sequential protocol its first look;
+    #: there only conditioning is judged by it.
     window_s: float
     #: How often each workload is measured; the repeats are judged together.
     repeats: int
@@ -96,6 +139,9 @@ class Protocol:
     loop: LoopRule = field(default_factory=LoopRule)
     saturation: SaturationRule = field(default_factory=SaturationRule)
     rebuild: RebuildRule = field(default_factory=RebuildRule)
+    verdict: VerdictRule = field(default_factory=VerdictRule)
+    #: None: every measurement takes the same time, ``window_s``.
+    sequential: SequentialRule | None = None
 
     @property
     def round_s(self) -> float:
@@ -110,9 +156,25 @@ class ProtocolError(document.DocumentError):
 def load(path_or_name: str | Path) -> Protocol:
     """Read a protocol: the path of a TOML file, or the name of a shipped one. ``ProtocolError`` with every error."""
     name, content = document.read(path_or_name, FOLDER, ProtocolError)
-    from pytest_ssdqual.qual.protocol_schema import ProtocolDocument
+    from pytest_ssdqual.qual.protocol_schema import ProtocolDocument, SequentialDocument
 
-    read = document.checked(ProtocolDocument, name, content, ProtocolError)
+    if "sequential" in content:
+        read = document.checked(SequentialDocument, name, content, ProtocolError)
+        rule, ramp_s = read.sequential, read.measure.ramp
+        looks = SequentialRule(
+            rule.first, rule.growth, rule.limit, int(rule.report), rule.precision, rule.slowest, rule.pause
+        )
+        return _protocol(name, read, (ramp_s, rule.first, 1, SEQUENTIAL_ATTEMPTS), looks)
+    fixed = document.checked(ProtocolDocument, name, content, ProtocolError)
+    times = fixed.measure
+    return _protocol(name, fixed, (times.ramp, times.window, times.repeats, times.attempts), None)
+
+
+def _protocol(
+    name: str, read: CommonDocument, measure: tuple[float, float, int, int], sequential: SequentialRule | None
+) -> Protocol:
+    ramp_s, window_s, repeats, attempts = measure
+    verdict = read.verdict
     return Protocol(
         name=name.removesuffix(".toml"),
         acceptance=read.acceptance,
@@ -121,16 +183,18 @@ def load(path_or_name: str | Path) -> Protocol:
         precondition_s=read.precondition.step,
         precondition_limit_s=read.precondition.limit,
         precondition_capacities=read.precondition.capacities,
-        ramp_s=read.measure.ramp,
-        window_s=read.measure.window,
-        repeats=read.measure.repeats,
-        attempts=read.measure.attempts,
+        ramp_s=ramp_s,
+        window_s=window_s,
+        repeats=repeats,
+        attempts=attempts,
         purge=read.purge,
         steady=SteadyRule(read.steady.window, read.steady.range_percent, read.steady.slope_percent),
         array=ArraySettings(**read.array.model_dump()),
         loop=LoopRule(read.loop.cell, read.loop.max_rounds),
         saturation=SaturationRule(read.saturation.capacities, read.saturation.limit, read.saturation.sample),
         rebuild=RebuildRule(read.rebuild.limit, read.rebuild.min_rate, read.rebuild.max_rate),
+        verdict=VerdictRule(verdict.confidence / 100, verdict.indifference, verdict.family),
+        sequential=sequential,
     )
 
 

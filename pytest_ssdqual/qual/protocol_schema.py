@@ -6,8 +6,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pytest_ssdqual.qual.schema import BlockSize, Percent, Seconds, Strict, Throughput
+from pytest_ssdqual.qual.protocol import SequentialRule
+from pytest_ssdqual.qual.schema import BlockSize, Percent, Percentage, Seconds, Strict, Throughput
 from pytest_ssdqual.qual.units import parse_size
+
+_LOOKS = SequentialRule()
+#: Below this many reports at the first look an interval would be a guess.
+FEWEST_REPORTS = 10
 
 
 class FillTable(Strict):
@@ -32,6 +37,52 @@ class MeasureTable(Strict):
     window: Annotated[Seconds, Field(gt=0)]
     repeats: Annotated[int, Field(ge=1, le=1000)]
     attempts: Annotated[int, Field(ge=1, le=1000)]
+
+
+class RampTable(Strict):
+    """Of a protocol with the table ``sequential``."""
+
+    ramp: Annotated[Seconds, Field(ge=0)]
+    window: None = None
+    repeats: None = None
+    attempts: None = None
+
+    @field_validator("window", "repeats", "attempts", mode="before")
+    @classmethod
+    def _left_out(cls, given: object) -> None:
+        raise ValueError(
+            "is of measurements of a fixed length; the table sequential measures until a verdict is certain, leave it "
+            "out"
+        )
+
+
+class VerdictTable(Strict):
+    confidence: Annotated[Percentage, Field(ge=50, lt=100)] = 95.0
+    indifference: Annotated[Percentage, Field(le=50)] = 1.0
+    family: Literal["none", "bonferroni"] = "none"
+
+
+class SequentialTable(Strict):
+    first: Annotated[Seconds, Field(gt=0)] = _LOOKS.first_s
+    growth: Annotated[float, Field(ge=1.05, le=10)] = _LOOKS.growth
+    limit: Annotated[Seconds, Field(gt=0)] = _LOOKS.limit_s
+    report: Annotated[Seconds, Field(ge=1)] = float(_LOOKS.report_s)
+    precision: Annotated[Percentage, Field(le=50)] = _LOOKS.precision_percent
+    slowest: Annotated[Seconds, Field(gt=0)] = _LOOKS.slowest_s
+    pause: Annotated[Seconds, Field(ge=0)] = _LOOKS.pause_s
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.limit < self.first:
+            raise ValueError(f"the limit ({self.limit:g} s) is before the first look ({self.first:g} s)")
+        if self.report != int(self.report):
+            raise ValueError(f"fio reports after whole seconds, not every {self.report:g} s")
+        if self.first < FEWEST_REPORTS * self.report:
+            raise ValueError(
+                f"the first look ({self.first:g} s) would see fewer than {FEWEST_REPORTS} reports, one comes every "
+                f"{self.report:g} s"
+            )
+        return self
 
 
 class SteadyTable(Strict):
@@ -86,24 +137,47 @@ class RebuildTable(Strict):
         return self
 
 
-class ProtocolDocument(Strict):
+class CommonDocument(Strict):
+    """What a protocol says however long it measures."""
+
     acceptance: bool
     purge: Literal["format", "discard"] = "format"
     fill: FillTable
     precondition: PreconditionTable
-    measure: MeasureTable
+    verdict: VerdictTable = VerdictTable()
     steady: SteadyTable = SteadyTable()
     array: ArrayTable = ArrayTable()
     loop: LoopTable = LoopTable()
     saturation: SaturationTable = SaturationTable()
     rebuild: RebuildTable = RebuildTable()
 
-    @model_validator(mode="after")
-    def _rounds_of_a_second(self) -> Self:
+    def _require_rounds(self, what: str, window_s: float) -> None:
         # fio reports once a second; shorter rounds would be a share of one report.
-        if self.measure.window / self.steady.window < 1:
+        if window_s / self.steady.window < 1:
             raise ValueError(
-                f"measure.window ({self.measure.window:g} s) is cut into {self.steady.window} rounds "
+                f"{what} ({window_s:g} s) is cut into {self.steady.window} rounds "
                 "(steady.window); each must last at least 1 s"
             )
+
+
+class ProtocolDocument(CommonDocument):
+    """Every measurement takes the same time."""
+
+    measure: MeasureTable
+
+    @model_validator(mode="after")
+    def _rounds_of_a_second(self) -> Self:
+        self._require_rounds("measure.window", self.measure.window)
+        return self
+
+
+class SequentialDocument(CommonDocument):
+    """A measurement takes until its verdict is certain."""
+
+    measure: RampTable
+    sequential: SequentialTable
+
+    @model_validator(mode="after")
+    def _rounds_of_a_second(self) -> Self:
+        self._require_rounds("sequential.first", self.sequential.first)
         return self

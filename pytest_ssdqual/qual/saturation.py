@@ -10,7 +10,7 @@ from statistics import fmean, median
 
 from pytest_ssdqual.qual import steady
 from pytest_ssdqual.qual.cliff import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, find
-from pytest_ssdqual.qual.estimate import Estimate, TooFew, mean_of_rounds
+from pytest_ssdqual.qual.estimate import USUAL, Estimate, Sureness, TooFew, mean_of_rounds
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import JITTER_S, Interval, Run
 from pytest_ssdqual.qual.protocol import SteadyRule
@@ -142,13 +142,17 @@ class Saturation:
 
     @property
     def fresh(self) -> Estimate:
+        """``fresh_iops`` with the usual confidence."""
+        return self.fresh_iops()
+
+    def fresh_iops(self, sure: Sureness = USUAL) -> Estimate:
         """IOPS before the cliff; where there is none, of the first points, one window of the steady-state rule.
 
         ``TooFew`` below two points.
         """
         points = self.points
         fresh = points[: _cut(points, self.rule) or self.rule.window]
-        return mean_of_rounds(_batches([each.iops for each in fresh]), Unit.IOPS)
+        return mean_of_rounds(_batches([each.iops for each in fresh]), Unit.IOPS, sure)
 
     @property
     def settled(self) -> Settled | None:
@@ -157,7 +161,7 @@ class Saturation:
             return self.settle()
         return None
 
-    def settle(self) -> Settled:
+    def settle(self, sure: Sureness = USUAL) -> Settled:
         """Find the steady state after the cliff; ``TooFew`` with the reason if there is none.
 
         The steady-state rule is applied to every window after the cliff (a fresh drive passes it, too). The last
@@ -185,7 +189,7 @@ class Saturation:
             )
         other = [end for end in passing if _moved([found[end].average], state)]
         first = next(end for end in passing if not other or end > other[-1]) - window
-        settled = mean_of_rounds(_batches(iops[first : passing[-1]]), Unit.IOPS)
+        settled = mean_of_rounds(_batches(iops[first : passing[-1]]), Unit.IOPS, sure)
         before = points[first - 1] if first else Point(0.0, 0.0, 0.0)
         return Settled(before.seconds, before.bytes_written / self.capacity_bytes, settled)
 

@@ -93,12 +93,16 @@ def _named(text: str) -> str:
 _CAPACITY = text_like(SIZE, "480 GB", "1.92 TB")
 _DURATION = text_like(TIME, "10 s", "12 min", "2 h")
 _THROUGHPUT = text_like(RATE, "450 MB/s")
+_PERCENTAGE = text_like(rf"{NUMBER}%\s*$", "95 %")
 
 Size = Annotated[int, BeforeValidator(quoted(parse_size), json_schema_input_type=_CAPACITY)]
 BlockSize = Annotated[str, Field(examples=["4k", "128k"]), AfterValidator(_one_spelling)]
 Seconds = Annotated[float, BeforeValidator(quoted(parse_duration), json_schema_input_type=_DURATION)]
 Throughput = Annotated[int, BeforeValidator(quoted(parse_throughput), json_schema_input_type=_THROUGHPUT)]
 Name = Annotated[str, AfterValidator(_named)]
+Percentage = Annotated[
+    float, BeforeValidator(quoted(lambda text: parse_bound(text, Unit.PERCENT)), json_schema_input_type=_PERCENTAGE)
+]
 Depth = Annotated[int, Field(ge=1, le=65536)]
 Percent = Annotated[float, Field(gt=0, le=1000)]
 

@@ -83,7 +83,8 @@ def knee(iops: Mapping[Workload, Estimate], width: int, share: float = KNEE_SHAR
         likely = index if growth.value >= needed else likely
         possible = index if growth.high >= needed else possible
     high = math.inf if possible == len(points) - 1 else float(points[possible][0])
-    estimate = Estimate(points[likely][0], points[sure][0], high, min(each.n for each in iops.values()), Unit.COUNT)
+    n, confidence = min(each.n for each in iops.values()), _confidence(iops.values())
+    estimate = Estimate(points[likely][0], points[sure][0], high, n, Unit.COUNT, confidence=confidence)
     return Found(estimate, (points[likely][1],))
 
 
@@ -112,7 +113,9 @@ def _worst(
     value = extreme(each.value for _, each in found)
     at, worst = next(pair for pair in found if pair[1].value == value)
     low, high = extreme(each.low for _, each in found), extreme(each.high for _, each in found)
-    return Found(Estimate(value, low, high, min(each.n for _, each in found), worst.unit), at)
+    estimates = [each for _, each in found]
+    n, confidence = min(each.n for each in estimates), _confidence(estimates)
+    return Found(Estimate(value, low, high, n, worst.unit, confidence=confidence), at)
 
 
 def _between(ends: Mapping[float, Estimate], read_share: float) -> Estimate:
@@ -127,7 +130,12 @@ def _between(ends: Mapping[float, Estimate], read_share: float) -> Estimate:
         line(writes.high, reads.high),
         min(writes.n, reads.n),
         Unit.IOPS,
+        confidence=_confidence(ends.values()),
     )
+
+
+def _confidence(estimates: Iterable[Estimate]) -> float:
+    return min(each.confidence for each in estimates)
 
 
 def _by_depth(iops: Mapping[Workload, Estimate], width: int) -> list[tuple[int, Workload, Estimate]]:

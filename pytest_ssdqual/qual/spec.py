@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.claim import Claim, Limit, Scope
 from pytest_ssdqual.qual.figure import ONE_DRIVE, Figure, Published
 from pytest_ssdqual.qual.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.promise import Promise, Relation
+from pytest_ssdqual.qual.sampling_plan import Plan
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
 
@@ -66,6 +67,8 @@ class Spec:
     endurance_bytes: int | None
     figures: tuple[Figure, ...]
     promises: tuple[Promise, ...]
+    #: By which a sample of drives decides about the lot that it was drawn from; None if nothing was agreed.
+    lot: Plan | None = None
 
     def fits(self, model: str) -> bool:
         """Whether this is the data sheet of a drive that calls itself ``model``."""
@@ -226,6 +229,7 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         endurance_bytes=content.endurance.tbw if content.endurance else None,
         figures=figures,
         promises=tuple(_promises(name, content.promise)),
+        lot=content.lot.plan() if content.lot else None,
     )
 
 

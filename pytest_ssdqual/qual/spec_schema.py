@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 from pytest_ssdqual.qual.claim import Claim, Direction, Scope
 from pytest_ssdqual.qual.figure_schema import QUANTITIES, FigureTable
 from pytest_ssdqual.qual.geometry import FACTS, Level
+from pytest_ssdqual.qual.lot_schema import LotTable
 from pytest_ssdqual.qual.schema import Name, Percent, Size, Strict, Throughput, read_bound
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
@@ -79,6 +80,13 @@ class PromiseTable(Strict):
     max_percent_of_spec: Annotated[
         Percent | None, Field(description="Upper limit in per cent of the published figure")
     ] = None
+
+    @field_validator("claim", mode="after")
+    @classmethod
+    def _of_drives(cls, given: Claim) -> Claim:
+        if given.scope is Scope.LOT:
+            raise ValueError(f"{given} is decided by the plan in the table lot, not by a promise")
+        return given
 
     @field_validator("state", mode="after")
     @classmethod
@@ -152,6 +160,7 @@ class SpecDocument(Strict):
     product: ProductTable
     figure: Annotated[list[FigureTable], Field(description="What is published")] = Field(default_factory=list)
     endurance: EnduranceTable | None = None
+    lot: Annotated[LotTable | None, Field(description="What a sample of drives decides about")] = None
     promise: Annotated[list[PromiseTable], Field(description="What is promised; the first that matches decides")] = (
         Field(default_factory=list)
     )

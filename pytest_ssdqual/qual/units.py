@@ -30,6 +30,7 @@ _NS = {
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
 }
+_TIMES = ("ns", "µs", "ms", "s")
 
 
 class Unit(StrEnum):
@@ -136,34 +137,47 @@ def format_duration(seconds: float) -> str:
 
 def format_latency(latency_ns: float) -> str:
     """``812 µs``, ``1.42 ms``, ``2.1 s``; three digits."""
-    return _scaled(latency_ns, 1000, ("ns", "µs", "ms", "s"))
+    return _scaled(latency_ns, 1000, _TIMES)
 
 
-def format_value(value: float, unit: Unit) -> str:
-    """A number as people read it: ``9,412 IOPS``, ``1.42 ms``, ``98.7 %``, ``1.35 ×``, ``450 MB/s``, ``2 h 5 min``."""
+def format_value(value: float, unit: Unit, more: int = 0) -> str:
+    """A number as people read it: ``9,412 IOPS``, ``1.42 ms``, ``98.7 %``, ``1.35 ×``, ``450 MB/s``, ``2 h 5 min``.
+
+    With ``more`` digits than three, except for times in minutes and hours.
+    """
     if unit is Unit.NANOSECONDS:
-        return format_latency(value)
+        return _scaled(value, 1000, _TIMES, more)
     if unit is Unit.BYTES_PER_SECOND:
-        return _scaled(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
+        return _scaled(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"), more)
     if unit is Unit.PERCENT:
-        return f"{value:.1f} %" if math.isfinite(value) else "∞ %"
+        return f"{value:.{1 + more}f} %" if math.isfinite(value) else "∞ %"
     if unit is Unit.RATIO:
-        return f"{value:.3g} ×" if abs(value) >= 10 else f"{value:.2f} ×"
+        return f"{value:.{3 + more}g} ×" if abs(value) >= 10 else f"{value:.{2 + more}f} ×"
     if unit is Unit.SECONDS:
         return format_duration(value) if math.isfinite(value) else "∞ s"
     if unit is Unit.COUNT:
-        return _digits(value)
-    return f"{_digits(value)} IOPS"
+        return _digits(value, more)
+    return f"{_digits(value, more)} IOPS"
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:
-    """An interval with its unit once where both ends share it: ``810…818 µs``, ``0.98…1.2 ms``."""
+    """An interval with its unit once where both ends share it: ``810…818 µs``, ``980 µs…1.2 ms``, ``812 µs…∞``.
+
+    Ends that differ look different, if two more digits are enough for that.
+    """
+    if not math.isfinite(low):
+        return f"-∞…{format_value(high, unit) if math.isfinite(high) else '∞'}"
+    if not math.isfinite(high):
+        return f"{format_value(low, unit)}…∞"
     first, last = format_value(low, unit), format_value(high, unit)
-    number, _, name = first.rpartition(" ")
-    return f"{number}…{last}" if last.endswith(f" {name}") else f"{first}…{last}"
+    for more in (1, 2):
+        if first == last and low != high:
+            first, last = format_value(low, unit, more), format_value(high, unit, more)
+    number, space, name = first.rpartition(" ")
+    return f"{number}…{last}" if space and last.endswith(f" {name}") else f"{first}…{last}"
 
 
-def _scaled(value: float, base: int, names: tuple[str, ...]) -> str:
+def _scaled(value: float, base: int, names: tuple[str, ...], more: int = 0) -> str:
     if not math.isfinite(value):
         return f"∞ {names[-1]}"
     step = 0
@@ -171,14 +185,13 @@ def _scaled(value: float, base: int, names: tuple[str, ...]) -> str:
     while abs(value) >= base - 0.5 and step < len(names) - 1:
         value /= base
         step += 1
-    return f"{_digits(value)} {names[step]}"
+    return f"{_digits(value, more)} {names[step]}"
 
 
-def _digits(value: float) -> str:
-    """Three significant digits, all digits of a larger whole, and no trailing zeros after a point."""
+def _digits(value: float, more: int = 0) -> str:
+    """Three significant digits (and ``more``), all digits of a larger whole, and no trailing zeros after a point."""
     if not math.isfinite(value):
         return "∞"
-    if abs(value) >= 99.95:
-        return f"{value:,.0f}"
-    text = f"{value:.{2 if abs(value) < 9.995 else 1}f}"
+    after = more + (0 if abs(value) >= 99.95 else 2 if abs(value) < 9.995 else 1)
+    text = f"{value:,.{after}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
-from pytest_ssdqual.qual import judgement
-from pytest_ssdqual.qual.claim import Claim, Direction, Limit
-from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual import bend, exceedance, judgement
+from pytest_ssdqual.qual.basis import Basis
+from pytest_ssdqual.qual.claim import Claim, Direction, Limit, Scope
+from pytest_ssdqual.qual.estimate import CONFIDENCE, Estimate, Sureness, format_confidence
+from pytest_ssdqual.qual.exceedance import Exceedance
+from pytest_ssdqual.qual.family import ALONE, Family, p_value
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.saturation import Saturation
-from pytest_ssdqual.qual.units import Unit, format_range, format_value
+from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.workload import Workload
 
 
@@ -55,16 +59,25 @@ class Verdict:
     outcome: Outcome
     #: Of a relation: the workload whose figure is the 100 % of estimate and limit.
     reference: Workload | None = None
+    #: An interval within this of the limit is as good as on it; of the protocol.
+    indifference_percent: float = 0.0
+    #: Of a maximum latency: how often I/Os were slower than the limit, and what that proves.
+    slower: Exceedance | None = None
+    #: What brought it about, where that is known; one remark without a full stop.
+    because: str = ""
+    #: Of a failure: the least one-minus-confidence at which it would still be one, two-sided; None of a reading.
+    p_value: float | None = None
+    #: Why a failure is not told as one, among the claims that are judged together; part of a sentence.
+    held_back: str = ""
 
     def __bool__(self) -> bool:
         return self.outcome is Outcome.PASS
 
     def __repr__(self) -> str:
-        estimate, unit = self.estimate, self.limit.unit
-        found = f"{format_value(estimate.value, unit)} ({format_range(estimate.low, estimate.high, unit)})"
         of = f" of {self.reference}" if self.reference else ""
-        limit = format_value(self.limit.bound, unit)
-        return f"{self.claim.label} of {self.subject}: {found}{of}, limit {limit}: {self._ending()}"
+        limit = format_value(self.limit.bound, self.limit.unit)
+        ending = "; ".join(map(str, filter(None, (self._ending(), self.slower, self.because))))
+        return f"{self.claim.label} of {self.subject}: {self.estimate}{of}, limit {limit}: {ending}"
 
     @property
     def margin_percent(self) -> float:
@@ -73,6 +86,17 @@ class Verdict:
         if self.limit.direction is Direction.AT_MOST:
             distance = -distance
         return 100 * distance / self.limit.bound
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether measuring for longer is pointless: it is decided, or told well enough, or a fact about this run."""
+        return self.outcome is not Outcome.INCONCLUSIVE or self.estimate.is_reading or self.is_on_limit
+
+    @property
+    def is_on_limit(self) -> bool:
+        """Whether the whole interval is within the indifference margin on either side of the limit."""
+        margin = self.limit.bound * self.indifference_percent / 100
+        return self.limit.bound - margin <= self.estimate.low and self.estimate.high <= self.limit.bound + margin
 
     @property
     def times_longer(self) -> float | None:
@@ -87,8 +111,15 @@ class Verdict:
         return (abs(towards - self.estimate.value) / distance) ** 2 if distance else None
 
     def to_record(self) -> dict[str, object]:
-        """Plain data in base units, for JSON; ``drive`` and ``reference`` only where there is one."""
-        only = {"drive": self.subject.drive, "reference": str(self.reference or "")}
+        """Plain data in base units, for JSON; ``drive``, ``reference``, ``slower``, ``because`` where there is one."""
+        only = {
+            "drive": self.subject.drive,
+            "reference": str(self.reference or ""),
+            "slower": self.slower and self.slower.to_record(),
+            "because": self.because,
+            "p_value": self.p_value,
+            "held_back": self.held_back,
+        }
         return {
             "claim": self.claim.value,
             "geometries": [str(each) for each in self.subject.geometries],
@@ -97,6 +128,8 @@ class Verdict:
             "limit": self.limit.to_record(),
             "outcome": self.outcome.value,
             "margin_percent": self.margin_percent,
+            "indifference_percent": self.indifference_percent,
+            "is_settled": self.is_settled,
             "sentence": repr(self),
             **{name: value for name, value in only.items() if value},
         }
@@ -109,13 +142,20 @@ class Verdict:
         if self.estimate.is_reading:
             end = self.estimate.high if self.limit.bound > self.estimate.value else self.estimate.low
             return f"INCONCLUSIVE, {'closer than' if math.isfinite(end) else 'beyond what'} could be measured"
+        if self.held_back:
+            return f"INCONCLUSIVE, {self.held_back}"
+        if self.is_on_limit:
+            margin = f"{self.indifference_percent:g} %"
+            return f"INCONCLUSIVE, surely within {margin} of the limit: closer than the protocol wants to know"
         longer = self.times_longer
         if longer is None or longer > 1000:
             return "INCONCLUSIVE, on the limit itself"
         return f"INCONCLUSIVE, about {max(longer, 1.1):.2g} times the measuring time would decide"
 
 
-def judge(claim: Claim | str, subject: Subject, estimate: Estimate, limit: Limit) -> Verdict:
+def judge(
+    claim: Claim | str, subject: Subject, estimate: Estimate, limit: Limit, indifference_percent: float = 0.0
+) -> Verdict:
     """Pass when the whole interval is on the good side, fail when all of it is on the bad, else inconclusive.
 
     The limit itself is good. ValueError when estimate and limit are not in the claim's unit.
@@ -123,11 +163,17 @@ def judge(claim: Claim | str, subject: Subject, estimate: Estimate, limit: Limit
     claim = Claim(claim)
     if not claim.unit is estimate.unit is limit.unit:
         raise ValueError(f"{claim} is in {claim.unit}, the estimate in {estimate.unit}, the limit in {limit.unit}")
-    return Verdict(claim, subject, estimate, limit, _outcome(estimate, limit))
+    outcome = _outcome(estimate, limit)
+    return Verdict(claim, subject, estimate, limit, outcome, indifference_percent=indifference_percent)
 
 
 def judge_relation(
-    claim: Claim | str, subject: Subject, reference: Workload, estimate: Estimate, limit: Limit
+    claim: Claim | str,
+    subject: Subject,
+    reference: Workload,
+    estimate: Estimate,
+    limit: Limit,
+    indifference_percent: float = 0.0,
 ) -> Verdict:
     """As ``judge``, of a figure in per cent of the same figure of the workload ``reference`` on the same array.
 
@@ -135,21 +181,84 @@ def judge_relation(
     """
     if not Unit.PERCENT is estimate.unit is limit.unit:
         raise ValueError(f"a relation is in {Unit.PERCENT}, the estimate in {estimate.unit}, the limit in {limit.unit}")
-    return Verdict(Claim(claim), subject, estimate, limit, _outcome(estimate, limit), reference)
+    outcome = _outcome(estimate, limit)
+    return Verdict(Claim(claim), subject, estimate, limit, outcome, reference, indifference_percent)
 
 
-def judge_members(claim: Claim | str, measured: Measured | Saturation, limit: Limit) -> tuple[Verdict, ...]:
+def judge_members(
+    claim: Claim | str,
+    measured: Measured | Saturation,
+    limit: Limit,
+    confidence: float = CONFIDENCE,
+    indifference_percent: float = 0.0,
+    family: Family = ALONE,
+) -> tuple[Verdict, ...]:
     """One verdict for each drive side by side, in the order of the members, or the only one on an array.
 
-    Raises what ``judgement.estimate`` raises.
+    A claim about their likeness has one verdict about all of them. ``confidence`` is that of ``judgement.estimate``,
+    and so is what is raised; for ``family`` see ``in_family``.
     """
+    claim = Claim(claim)
     whole = Subject((measured.geometry,), (measured.workload,))
     verdicts = []
-    for each in measured.of_members():
+    for each in (measured,) if claim.scope is Scope.MEMBERS else measured.of_members():
         serials = (each.runs[0] if isinstance(each, Measured) else each.run).members
         about = replace(whole, drive=serials[0]) if each.geometry.is_side_by_side and len(serials) == 1 else whole
-        verdicts.append(judge(claim, about, judgement.estimate(claim, each), limit))
+        again = partial(judgement.estimate, claim, each, confidence)
+        told = in_family(judge(claim, about, again(), limit, indifference_percent), again, family)
+        if claim is Claim.MAX_LATENCY and isinstance(each, Measured):
+            told = replace(told, slower=slower_than(limit, each, Sureness(confidence)))
+        verdicts.append(told)
     return tuple(verdicts)
+
+
+def judge_sweep(
+    claim: Claim | str,
+    sweep: Sequence[Measured],
+    limit: Limit,
+    confidence: float = CONFIDENCE,
+    indifference_percent: float = 0.0,
+    family: Family = ALONE,
+) -> Verdict:
+    """The verdict on several widths of a level; of their scaling, unless it is good, with the width where it bends.
+
+    Raises what ``judgement.estimate`` raises; for ``family`` see ``in_family``.
+    """
+    claim, ordered = Claim(claim), sorted(sweep, key=lambda each: each.geometry)
+    subject = Subject(tuple(each.geometry for each in ordered), tuple({each.workload: None for each in ordered}))
+    again = partial(judgement.estimate, claim, ordered, confidence)
+    told = in_family(judge(claim, subject, again(), limit, indifference_percent), again, family)
+    least = {Claim.SCALING_SLOPE: limit.bound, Claim.SCALING_DEVIATION: 1 - limit.bound / 100}.get(claim)
+    if told or least is None:
+        return told
+    scaling = judgement.of_scaling(ordered, Sureness(confidence))
+    return replace(told, because=bend.told(ordered, scaling, least))
+
+
+def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: Family) -> Verdict:
+    """A failure with its p-value; held back, as inconclusive, unless it stands up to all claims judged with it.
+
+    ``again`` gives the estimate if only this share of the error rate may be spent on its interval. What passed is left
+    alone, see ``qual.family``; so is a reading, which makes no statistical error.
+    """
+    if verdict.outcome is not Outcome.FAIL or verdict.estimate.is_reading:
+        return verdict
+
+    def is_broken(share: float) -> bool:
+        return _outcome(again(share), verdict.limit) is Outcome.FAIL
+
+    confidence = verdict.estimate.confidence
+    found = replace(verdict, p_value=p_value(is_broken, confidence))
+    if not family.is_corrected or is_broken(family.share):
+        return found
+    over = f"the family-wise {format_confidence(confidence)} over {family.claims:,} claims"
+    return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"fails alone, but not at {over}")
+
+
+def slower_than(limit: Limit, measured: Measured, sure: Sureness) -> Exceedance:
+    """How often I/Os of one measurement were slower than a limit on latency."""
+    seconds = sum(run.seconds for run in measured.runs)
+    return exceedance.slower_than(limit.bound, measured.round_latency(), seconds, Basis.of(measured, sure))
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

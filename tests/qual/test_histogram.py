@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,3 +97,18 @@ def test_an_empty_histogram_has_no_figures() -> None:
 def test_impossible_quantiles_are_refused(q: float) -> None:
     with pytest.raises(ValueError, match="a quantile is"):
         histogram({1000: 10}).quantile(q)
+
+
+@given(st.lists(st.lists(latencies_ns, max_size=20), max_size=6), st.floats(0.01, 1))
+def test_merged_histograms_are_that_of_all_ios_together(rounds: list[list[int]], q: float) -> None:
+    def counted(latencies: list[int]) -> LatencyHistogram:
+        return LatencyHistogram.merged(histogram({each: 1}) for each in latencies)
+
+    pooled = sorted(each for latencies in rounds for each in latencies)
+    merged = LatencyHistogram.merged(map(counted, rounds))
+    assert merged == counted(pooled)
+    if pooled:
+        bucket = merged.quantile(q)
+        quantile = pooled[max(0, math.ceil(q * len(pooled) * (1 - 1e-12)) - 1)]
+        assert bucket.low_ns <= quantile
+        assert quantile < bucket.high_ns or bucket.is_last

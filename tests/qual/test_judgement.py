@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -7,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import histogram, interval, run, side_by_side
 
+from pytest_ssdqual.qual import judgement, spread
 from pytest_ssdqual.qual.claim import Claim, Scope
 from pytest_ssdqual.qual.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.judgement import (
-    OF_RUN,
     OF_SWEEP,
     Evidence,
     estimate,
@@ -20,7 +21,8 @@ from pytest_ssdqual.qual.judgement import (
     of_scaling,
     slowest_member,
 )
-from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.look import Look
+from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.workload import Workload
@@ -43,6 +45,7 @@ def holds(estimate: Estimate, value: float) -> bool:
 
 
 MIX = Workload("randrw", "4k", 8, 50)
+SPREAD = Claim.LATENCY_SPREAD_BETWEEN_WIDTHS
 REBUILD = Rebuild(
     Geometry.parse("raid5x4-1rebuilding"), 100.0, 10**10, measured([1_000] * 5, "raid5x4-1rebuilding"), mismatches=0
 )
@@ -90,7 +93,7 @@ def fitting(claim: Claim) -> Evidence:
     return by_claim.get(claim, DEPTHS) if claim.scope is Scope.SERIES else EVIDENCE[claim.scope][0]
 
 
-@pytest.mark.parametrize("claim", Claim)
+@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
 def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
     found = estimate(claim, fitting(claim))
     assert found.unit is claim.unit
@@ -104,13 +107,14 @@ def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
         assert claim in (
             Claim.LATENCY_SPREAD_OVER_TIME,
             Claim.LATENCY_SPREAD_BETWEEN_WIDTHS,
+            Claim.LATENCY_SPREAD_BETWEEN_MEMBERS,
             Claim.LATENCY_GROWTH_BETWEEN_WIDTHS,
             Claim.SCALING_SLOPE,
             Claim.SCALING_DEVIATION,
         )
 
 
-@pytest.mark.parametrize("claim", Claim)
+@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
 def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
     like = {Scope.RUN: Scope.MEMBERS, Scope.MEMBERS: Scope.RUN, Scope.SWEEP: Scope.SERIES, Scope.SERIES: Scope.SWEEP}
     for scope, evidence in EVIDENCE.items():
@@ -197,6 +201,85 @@ def test_the_slowest_drive_is_named() -> None:
         slowest_member(measured([1_000] * 5))
 
 
+def test_the_drive_with_the_slowest_ios_is_named_for_a_claim_about_them() -> None:
+    # Alike in IOPS, but drive S1 has a stall in every round.
+    alike = side_by_side([[1_000] * 5] * 3)
+    stalls = tuple(
+        replace(each, read_latency=each.read_latency + histogram({80 * 10**6: 1})) for each in alike.parts[1]
+    )
+    drives = Measured((replace(alike, parts=(alike.parts[0], stalls, alike.parts[2])),))
+    claim = Claim.LATENCY_SPREAD_BETWEEN_MEMBERS
+    assert slowest_member(drives, claim) == "S1"
+    assert estimate(claim, drives).value == pytest.approx(10, rel=0.02)
+    assert judgement.alike(claim, drives) == pytest.approx({"S0": 8e6, "S1": 80e6, "S2": 8e6}, rel=0.01)
+    assert judgement.alike(Claim.MEMBER_SPREAD, drives) == {"S0": 1_000, "S1": 1_000, "S2": 1_000}
+    with pytest.raises(ValueError, match="latency spread between members is judged on several drives side by side"):
+        estimate(claim, lawful("raid5x3"))
+
+
+@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
+def test_what_is_stated_is_carried_and_a_surer_interval_is_never_narrower(claim: Claim) -> None:
+    plain, sure, among = (estimate(claim, fitting(claim), *given) for given in ((), (0.99,), (0.95, 0.2)))
+    assert (plain.confidence, among.confidence) == (0.95, 0.95)
+    assert plain.is_reading or sure.confidence == 0.99
+    assert plain.value == sure.value == among.value
+    for wider in (sure, among):
+        assert wider.low <= plain.low <= plain.high <= wider.high
+
+
+@pytest.mark.parametrize(
+    "claim", [claim for claim in Claim if claim.scope in (Scope.RUN, Scope.MEMBERS, Scope.SWEEP, Scope.SERIES)]
+)
+def test_every_claim_has_its_figure_at_a_look_too(claim: Claim) -> None:
+    source = random.Random(claim.value)  # noqa: S311
+
+    def looked(measured: Measured) -> Measured:
+        (found,) = measured.runs
+        seconds = [[round(rate * source.gauss(1, 0.02)) for _ in range(400)] for rate in rates(found)]
+        longer = (
+            side_by_side(seconds, workload=found.workload, rounds=40)
+            if found.parts
+            else run(seconds[0], geometry=str(found.geometry), workload=found.workload, rounds=40)
+        )
+        return Measured((replace(longer, look=Look(1, 14, 0.99, 0.0)),))
+
+    def rates(found: Run) -> list[float]:
+        return [each.iops for each in found.of_members()]
+
+    fixed = fitting(claim)
+    assert not isinstance(fixed, Saturation | Rebuild)
+    at_look = looked(fixed) if isinstance(fixed, Measured) else [looked(each) for each in fixed]
+    expected, found = estimate(claim, fixed), estimate(claim, at_look)
+    assert found.confidence == 0.95
+    assert found.value == pytest.approx(expected.value, rel=0.1, abs=1)
+    assert found.low <= found.value <= found.high
+
+
+def test_what_may_be_any_of_several_is_surer_than_each_alone() -> None:
+    sweep = [lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)]
+    points = of_scaling(sweep).points
+    assert all(point.ceiling > point.efficiency.high * 1.001 for point in points[1:])
+    rates = [[990, 1_010, 1_000, 1_005, 995], [600, 610, 605, 615, 600], [1_010, 990, 1_000, 1_000, 1_000]]
+    drives = Measured((side_by_side(rates),))
+    of_each = [iops(each) for each in drives.of_members()]
+    assert estimate("member_spread", drives).high > spread.between_members(of_each).high * 1.001
+
+
+def test_repeats_that_disagree_make_scaling_less_sure() -> None:
+    def sweep(apart: int) -> list[Measured]:
+        return [
+            Measured(tuple(run([rate + sign * apart] * 5, geometry=geometry) for sign in (-1, 1)))
+            for geometry, rate in (("raid0x2", 20_000), ("raid0x4", 40_000))
+        ]
+
+    even, apart = (of_scaling(sweep(each)) for each in (0, 400))
+    assert apart.slope.low < even.slope.low
+    # Repeats 2 and 1 % apart from their mean, two degrees of freedom: 6.8 %; pooled, ten rounds seem to know better.
+    wide = apart.points[0].iops
+    assert wide.high / wide.value == pytest.approx(1.07, abs=0.01)
+    assert iops(sweep(400)[0]).high / 20_000 < 1.02
+
+
 def test_the_place_of_a_series_figure_is_told() -> None:
     assert [str(each) for each in found_in("bathtub_depth", MIXES).at] == ["randrw50_4k_qd8"]
     assert [each.qd_per_drive for each in found_in("qd_gain", DEPTHS).at] == [1, 8]
@@ -245,28 +328,28 @@ def test_repeats_make_the_figure_narrower() -> None:
 
 def test_the_p99_is_a_latency_of_the_run() -> None:
     even = measured([1000] * 5)
-    p99 = OF_RUN[Claim.P99_LATENCY](even)
+    p99 = estimate(Claim.P99_LATENCY, even)
     assert p99.value == pytest.approx(even.latency.max_ns, rel=0.01)  # all I/Os of this run are equally slow
     # One drive at a depth of 8 and 1000 IOPS: 8 ms, by Little's law.
     assert p99.value == pytest.approx(8e6, rel=0.01)
 
 
 def test_the_spread_over_time_is_one_where_nothing_changes() -> None:
-    assert OF_RUN[Claim.LATENCY_SPREAD_OVER_TIME](measured([1000] * 5)).value == 1
-    stalled = OF_RUN[Claim.LATENCY_SPREAD_OVER_TIME](measured([1000, 1000, 250, 1000, 1000]))
+    assert estimate(Claim.LATENCY_SPREAD_OVER_TIME, measured([1000] * 5)).value == 1
+    stalled = estimate(Claim.LATENCY_SPREAD_OVER_TIME, measured([1000, 1000, 250, 1000, 1000]))
     assert stalled.value == pytest.approx(4, rel=0.02)
 
 
 def test_an_array_that_keeps_the_law_scales_linearly() -> None:
     sweep = [lawful(f"raid5x{width}") for width in (3, 4, 6, 8)]
-    assert holds(OF_SWEEP[Claim.SCALING_SLOPE](sweep), 1.0)
-    assert abs(OF_SWEEP[Claim.SCALING_DEVIATION](sweep).value) < 1
+    assert holds(estimate(Claim.SCALING_SLOPE, sweep), 1.0)
+    assert abs(estimate(Claim.SCALING_DEVIATION, sweep).value) < 1
 
 
 def test_a_wide_array_that_falls_behind_is_found() -> None:
     sweep = [lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)]
-    assert OF_SWEEP[Claim.SCALING_SLOPE](sweep).high < 0.9
-    assert OF_SWEEP[Claim.SCALING_DEVIATION](sweep).value > 5
+    assert estimate(Claim.SCALING_SLOPE, sweep).high < 0.9
+    assert estimate(Claim.SCALING_DEVIATION, sweep).value > 5
     assert str(of_scaling(sweep).worst) == "raid5x8"
 
 
@@ -274,19 +357,19 @@ def test_a_wide_array_that_falls_behind_is_found() -> None:
 def test_the_order_of_a_sweep_does_not_matter(widths: list[int]) -> None:
     sweep = [lawful(f"raid5x{width}", share=1 - width / 50) for width in widths]
     ordered = sorted(sweep, key=lambda each: each.geometry)
-    for figure in OF_SWEEP.values():
-        assert figure(sweep) == figure(ordered)
+    for claim in OF_SWEEP:
+        assert estimate(claim, sweep) == estimate(claim, ordered)
 
 
 def test_the_spread_between_widths_compares_the_narrowest_and_the_widest() -> None:
     # At the same depth per drive, an array that does its share has the same latency whatever its width.
-    even = OF_SWEEP[Claim.LATENCY_SPREAD_BETWEEN_WIDTHS]([lawful("raid0x2"), lawful("raid0x4"), lawful("raid0x8")])
+    even = estimate(SPREAD, [lawful("raid0x2"), lawful("raid0x4"), lawful("raid0x8")])
     assert even.value == pytest.approx(1, abs=0.03)
-    slow = OF_SWEEP[Claim.LATENCY_SPREAD_BETWEEN_WIDTHS]([lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")])
+    slow = estimate(SPREAD, [lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")])
     assert slow.value == pytest.approx(2, rel=0.05)
 
 
 def test_a_run_without_io_has_no_latency_to_judge() -> None:
     for claim in (Claim.P99_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME):
         with pytest.raises(TooFew):
-            OF_RUN[claim](measured([0] * 5))
+            estimate(claim, measured([0] * 5))

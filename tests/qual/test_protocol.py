@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual import protocol
-from pytest_ssdqual.qual.protocol import ArraySettings, ProtocolError, SteadyRule
+from pytest_ssdqual.qual.protocol import ArraySettings, ProtocolError, SequentialRule, SteadyRule, VerdictRule
 
 GOOD = """
 acceptance = true
@@ -95,7 +95,7 @@ def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_shipped() -> None:
-    assert protocol.shipped() == ("intel", "quick", "snia", "stec")
+    assert protocol.shipped() == ("intel", "quick", "sequential", "snia", "stec")
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
     assert (quick.ramp_s, quick.window_s, quick.round_s, quick.repeats) == (1, 5, 1, 1)
@@ -131,3 +131,64 @@ def test_nonsense_in_the_newer_tables_is_named_with_its_place(tmp_path: Path, ta
     with pytest.raises(ProtocolError) as caught:
         load(tmp_path, GOOD + table)
     assert any(sentence in error for error in caught.value.errors), caught.value.errors
+
+
+SEQUENTIAL = GOOD.split("[measure]")[0] + '[measure]\nramp = "5 s"\n[sequential]\n'
+
+
+def test_a_verdict_is_as_sure_as_asked_for(tmp_path: Path) -> None:
+    assert load(tmp_path, GOOD).verdict == VerdictRule(0.95, 1.0, "none")
+    table = '[verdict]\nconfidence = "99 %"\nindifference = "2.5 %"\nfamily = "bonferroni"\n'
+    ours = load(tmp_path, GOOD + table)
+    assert ours.verdict == VerdictRule(0.99, 2.5, "bonferroni")
+    assert ours.sequential is None
+
+
+def test_a_sequential_protocol_has_looks_instead_of_a_window(tmp_path: Path) -> None:
+    assert load(tmp_path, SEQUENTIAL).sequential == SequentialRule()
+    lab = 'first = "20 s"\ngrowth = 1.5\nlimit = "60 s"\nreport = "1 s"\nprecision = "2 %"\n'
+    lab += 'slowest = "5 s"\npause = "0 s"\n'
+    ours = load(tmp_path, SEQUENTIAL + lab)
+    assert ours.sequential == SequentialRule(20, 1.5, 60, 1, 2, 5, 0)
+    assert (ours.ramp_s, ours.window_s, ours.round_s, ours.repeats) == (5, 20, 4, 1)
+
+
+@pytest.mark.parametrize("given", ['window = "5 min"', "repeats = 1", "attempts = 2"])
+def test_a_fixed_length_and_looks_exclude_each_other(tmp_path: Path, given: str) -> None:
+    name = given.split()[0]
+    with pytest.raises(ProtocolError, match=rf"measure\.{name}: is of measurements of a fixed length; .* leave it out"):
+        load(tmp_path, SEQUENTIAL.replace('ramp = "5 s"', f'ramp = "5 s"\n{given}'))
+    line = next(line for line in GOOD.splitlines() if line.startswith(name))
+    with pytest.raises(ProtocolError, match=rf"measure\.{name}: is missing"):
+        load(tmp_path, GOOD.replace(line, ""))
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ('first = "10 min"\nlimit = "5 min"', "sequential: the limit (300 s) is before the first look (600 s)"),
+        ('report = "1.5 s"', "sequential: fio reports after whole seconds, not every 1.5 s"),
+        ('report = "500 ms"', "sequential.report: should be greater than or equal to 1"),
+        ('first = "40 s"', "sequential: the first look (40 s) would see fewer than 10 reports, one comes every 5 s"),
+        ('slowest = "0 s"', "sequential.slowest: should be greater than 0"),
+        ("growth = 1", "sequential.growth: should be greater than or equal to 1.05"),
+        ("precision = 1", "sequential.precision: 1 needs a unit, as text in quotes"),
+        ('precision = "1"', 'sequential.precision: "1" is not a percentage above zero; write e.g. "5 %"'),
+        ('first = "10 s"\nreport = "1 s"\n[steady]\nwindow = 11', "sequential.first (10 s) is cut into 11 rounds"),
+        ('[verdict]\nconfidence = "100 %"', "verdict.confidence: should be less than 100"),
+        ('[verdict]\nconfidence = "5 %"', "verdict.confidence: should be greater than or equal to 50"),
+        ('[verdict]\nfamily = "holm"', "verdict.family: "),
+    ],
+)
+def test_looks_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        load(tmp_path, SEQUENTIAL + table)
+    assert any(sentence in error for error in caught.value.errors), caught.value.errors
+
+
+def test_the_sequential_protocol_writes_before_it_trusts_a_plateau() -> None:
+    ours = protocol.load("sequential")
+    assert ours.acceptance
+    assert ours.sequential == SequentialRule()
+    assert (ours.fill_passes, ours.precondition_capacities) == (2, 3)
+    assert ours.verdict.family == "bonferroni"

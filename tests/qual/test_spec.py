@@ -6,7 +6,7 @@ import pytest
 from sheet import PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual import spec
-from pytest_ssdqual.qual.claim import Claim, Direction
+from pytest_ssdqual.qual.claim import Claim, Direction, Scope
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.spec import SpecError
 from pytest_ssdqual.qual.units import Unit
@@ -129,7 +129,9 @@ def test_a_percentage_of_the_defaults_is_of_the_products_own_figures(tmp_path: P
 
 def test_where_no_number_holds_for_every_ssd_nothing_is_promised_by_default() -> None:
     silent = set(Claim) - {each.claim for each in spec.default().promises}
-    assert silent == {Claim.QD_KNEE, Claim.QD_DEPENDENCE}
+    # About lots nothing can be promised: they have a plan.
+    of_lots = {claim for claim in Claim if claim.scope is Scope.LOT}
+    assert silent == {Claim.QD_KNEE, Claim.QD_DEPENDENCE, *of_lots}
     with pytest.raises(ValueError, match="not a valid Claim"):
         spec.default().limit("speed", RAID0, READ)
 

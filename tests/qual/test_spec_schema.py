@@ -30,6 +30,7 @@ def test_the_schema_accepts_what_is_shipped(schema: dict[str, Any], name: str) -
     assert problems(content, schema) == []
 
 
+_TABLES = ("ProductTable", "FigureTable", "EnduranceTable", "LotTable", "PromiseTable")
 GOOD = {
     "units": PRODUCT + '[endurance]\ntbw = "3,500 TB"\n',
     "sizes": PRODUCT + figure(rw="read", bs=["128KiB", "1m"], queue_depths=[1], throughput="450 MiB/s"),
@@ -38,6 +39,8 @@ GOOD = {
     "ratio as text": PRODUCT + promise(claim="qd_gain", at_least="1.5 x"),
     "ratio": PRODUCT + promise(claim="qd_gain", at_least=1.5),
     "rate": PRODUCT + promise(claim="rebuild_rate", at_least="450MB/s"),
+    "lot": PRODUCT + '[lot]\nsize = 500\naql = "1.0 %"\ninspection = "S-4"\nby = "variables"\n',
+    "lot of unknown size": PRODUCT + "[lot]\nsample = 13\naccept = 0\n",
     "relative": PRODUCT + promise(claim="throughput", relative_to="read_4k_qd1", at_least="45 %"),
 }
 BAD = {
@@ -63,6 +66,11 @@ BAD = {
     "unknown state": PRODUCT + promise(claim="qd_gain", state="tired", at_least=1),
     "no limit": PRODUCT + promise(claim="qd_gain"),
     "two limits": PRODUCT + promise(claim="steady_iops", at_least="5 IOPS", min_percent_of_spec=90),
+    "lot of one": PRODUCT + '[lot]\nsize = 1\nltpd = "10 %"\n',
+    "lot without a plan": PRODUCT + "[lot]\nsize = 500\n",
+    "lot by taste": PRODUCT + '[lot]\nsize = 500\naql = "1 %"\nby = "taste"\n',
+    "bare aql": PRODUCT + "[lot]\nsize = 500\naql = 1.0\n",
+    "level four": PRODUCT + '[lot]\nsize = 500\naql = "1 %"\ninspection = "IV"\n',
     "limit is a truth": PRODUCT + promise(claim="qd_gain", at_least=True),
     "percent of a figure and of a workload": PRODUCT
     + promise(claim="throughput", relative_to="read_4k_qd1", min_percent_of_spec=90),
@@ -86,7 +94,7 @@ def test_the_schema_says_what_it_is_and_describes_every_key(schema: dict[str, An
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["title"] == "pytest-ssdqual spec"
     assert schema["$defs"]["Claim"]["enum"] == [claim.value for claim in Claim]
-    tables = {name: schema["$defs"][name] for name in ("ProductTable", "FigureTable", "EnduranceTable", "PromiseTable")}
+    tables = {name: schema["$defs"][name] for name in _TABLES}
     for name, table in tables.items():
         assert table["additionalProperties"] is False
         for key, about in table["properties"].items():

@@ -136,4 +136,20 @@ def test_values_as_people_read_them(value: float, unit: Unit, text: str) -> None
 def test_an_interval_names_a_shared_unit_once() -> None:
     assert format_range(810e3, 818e3, Unit.NANOSECONDS) == "810…818 µs"
     assert format_range(980e3, 1.2e6, Unit.NANOSECONDS) == "980 µs…1.2 ms"
+    assert format_range(3, 5, Unit.COUNT) == "3…5"
+
+
+def test_an_interval_without_an_end_says_so() -> None:
+    assert format_range(812e3, math.inf, Unit.NANOSECONDS) == "812 µs…∞"
+    assert format_range(-math.inf, 3.0, Unit.PERCENT) == "-∞…3.0 %"
+    assert format_range(-math.inf, math.inf, Unit.PERCENT) == "-∞…∞"
+
+
+def test_ends_that_differ_look_different() -> None:
+    assert format_range(9.4121e6, 9.4142e6, Unit.NANOSECONDS) == "9.412…9.414 ms"
+    assert format_range(0.9981, 1.0021, Unit.RATIO) == "0.998…1.002 ×"
+    assert format_range(9_412.1, 9_412.3, Unit.IOPS) == "9,412.1…9,412.3 IOPS"
+    # As far as two more digits go.
+    assert format_range(1.0, 1.0000001, Unit.RATIO) == "1.0000…1.0000 ×"
+    assert format_range(500, 500, Unit.IOPS) == "500…500 IOPS"
     assert format_capacity(480 * 10**9) == "480 GB"

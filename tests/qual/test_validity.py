@@ -5,11 +5,23 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import geometries, histogram, interval, run, side_by_side, unusual_workloads, workloads
+from strategies import (
+    geometries,
+    histogram,
+    interval,
+    run,
+    seen,
+    seen_drive,
+    side_by_side,
+    unusual_workloads,
+    workloads,
+)
 
+from pytest_ssdqual.qual.check import Check
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Run
-from pytest_ssdqual.qual.validity import objections
+from pytest_ssdqual.qual.seen import Heat
+from pytest_ssdqual.qual.validity import checks, objections, of_surroundings, said, worst
 from pytest_ssdqual.qual.workload import Workload
 
 
@@ -106,7 +118,47 @@ def test_a_busy_host() -> None:
     (said,) = objections(run([1_000] * 5, cpu_busy=0.97))
     assert "97% busy" in said
     # Once, however many drives it has.
-    assert len(objections(replace(side_by_side([[1_000] * 5] * 3), cpu_busy=0.97))) == 1
+    assert len(objections(replace(side_by_side([[1_000] * 5] * 3), seen=seen(cpu_busy=0.97)))) == 1
+
+
+def test_every_check_has_its_figure_and_what_would_be_believable() -> None:
+    found = {check.name: check for check in checks(run([1_000] * 5, cpu_busy=0.3))}
+    figures = {name: check.figure for name, check in found.items()}
+    assert figures | {
+        "ios": 5_000, "counted_s": 5, "longest_silence_s": 1, "reads_percent": 100, "bytes_per_io": 4096,
+        "latencies_missing": 0, "cpu_busy_percent": 30,
+    } == figures  # fmt: skip
+    assert figures["littles_law_percent"] == pytest.approx(100, abs=1)
+    assert figures["max_latency_s"] == pytest.approx(0.008, rel=0.01)
+    assert all(check.believable for check in found.values())
+    assert all(check.holds for check in found.values())
+
+
+def test_checks_of_drives_side_by_side_bear_their_names() -> None:
+    found = checks(side_by_side([[1_000] * 5, [50] * 5]))
+    assert {(check.drive, check.holds) for check in found if check.name == "ios"} == {("S0", True), ("S1", False)}
+
+
+def test_the_worst_is_what_does_not_hold_then_what_is_not_known_then_the_worst_figure() -> None:
+    holding, better = Check("temperature_c", 60.0, "", drive="A"), Check("temperature_c", 40.0, "", drive="B")
+    silent, failing = Check("temperature_c", None, ""), Check("temperature_c", 30.0, "", ("no",))
+    assert worst([better, holding, better])["temperature_c"] is holding
+    assert worst([better, silent, holding])["temperature_c"] is silent
+    assert worst([silent, failing, holding])["temperature_c"] is failing
+    full, half = (Check("link_percent", share, "", low_is_bad=True) for share in (100.0, 50.0))
+    assert worst([half, full])["link_percent"] is half
+    assert set(worst([full, silent])) == {"link_percent", "temperature_c"}
+
+
+def test_what_went_on_around_it_is_part_of_it() -> None:
+    calm = seen([seen_drive("S0", None, None)])
+    warm = replace(calm.drives[0], heat=Heat(80.0, 70.0, True, 0, 0))
+    of = replace(run([1_000] * 5), seen=replace(calm, drives=(warm,), clock_jump_s=-3600.0))
+    assert objections(of) == (
+        "drive S0 was too warm: 80 °C, its warning threshold is 70 °C",
+        "the machine's clock was set back by 60 min",
+    )
+    assert said(of_surroundings(of)) == objections(of)
 
 
 def test_latencies_beyond_fios_range() -> None:

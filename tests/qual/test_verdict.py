@@ -2,19 +2,30 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import estimates, geometries, run, side_by_side, workloads
+from strategies import estimates, geometries, histogram, interval, run, side_by_side, workloads
 
 from pytest_ssdqual.qual.claim import Claim, Direction, Limit
 from pytest_ssdqual.qual.estimate import Estimate, TooFew, ratio
 from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.look import Look
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Outcome, Subject, Verdict, judge, judge_members, judge_relation, worst
+from pytest_ssdqual.qual.verdict import (
+    Outcome,
+    Subject,
+    Verdict,
+    judge,
+    judge_members,
+    judge_relation,
+    judge_sweep,
+    worst,
+)
 from pytest_ssdqual.qual.workload import Workload
 
 SUBJECT = Subject((Geometry.parse("raid5x4"),), (Workload("randread", "4k", 8),))
@@ -35,7 +46,7 @@ def test_the_sentence_of_a_failure() -> None:
     assert verdict.outcome is Outcome.FAIL
     assert not verdict
     assert repr(verdict) == (
-        "p99 latency of raid5x4 randread_4k_qd8: 812 µs (810…818 µs), limit 500 µs: FAIL by 62.4 %"
+        "p99 latency of raid5x4 randread_4k_qd8: 812 µs (95 % CI 810…818 µs), limit 500 µs: FAIL by 62.4 %"
     )
 
 
@@ -43,7 +54,7 @@ def test_the_sentence_of_a_pass() -> None:
     verdict = iops(9_412, 9_390, 9_440, 9_000)
     assert verdict
     assert repr(verdict) == (
-        "steady IOPS of raid5x4 randread_4k_qd8: 9,412 IOPS (9,390…9,440 IOPS), limit 9,000 IOPS: PASS by 4.6 %"
+        "steady IOPS of raid5x4 randread_4k_qd8: 9,412 IOPS (95 % CI 9,390…9,440 IOPS), limit 9,000 IOPS: PASS by 4.6 %"
     )
 
 
@@ -54,6 +65,56 @@ def test_what_cannot_be_told_is_neither() -> None:
     assert verdict.times_longer == pytest.approx(4)
     assert repr(verdict).endswith("INCONCLUSIVE, about 4 times the measuring time would decide")
     assert repr(iops(100, 90, 110, 100)).endswith("INCONCLUSIVE, on the limit itself")
+
+
+def test_nobody_needs_to_know_on_which_side_of_the_limit_it_is() -> None:
+    bound = Limit(Direction.AT_LEAST, 1_000, Unit.IOPS, "test")
+
+    def near(low: float, high: float, percent: float = 1.0) -> Verdict:
+        return judge("steady_iops", SUBJECT, Estimate(1_000, low, high, 40, Unit.IOPS), bound, percent)
+
+    within = near(991, 1_009)
+    assert (within.outcome, within.is_settled, bool(within)) == (Outcome.INCONCLUSIVE, True, False)
+    assert repr(within).endswith("INCONCLUSIVE, surely within 1 % of the limit: closer than the protocol wants to know")
+    for wider in (near(989, 1_009), near(991, 1_011), near(991, 1_009, 0.5), near(991, 1_009, 0.0)):
+        assert not wider.is_settled
+        assert repr(wider).endswith("INCONCLUSIVE, on the limit itself")
+    # The margin decides nothing: what is surely kept or broken is told as ever.
+    assert near(1_000, 1_009)
+    assert near(1_000, 1_000)
+    assert within.to_record()["indifference_percent"] == 1.0
+
+
+def test_what_is_decided_or_read_needs_no_more_time() -> None:
+    assert latency(812_000, 810_000, 818_000, 500_000).is_settled
+    assert iops(9_412, 9_390, 9_440, 9_000).is_settled
+    assert not iops(100, 90, 110, 95).is_settled
+    limit = Limit(Direction.AT_MOST, 100.5, Unit.NANOSECONDS, "test")
+    assert judge("max_latency", SUBJECT, Estimate(100, 99, 101, 9, Unit.NANOSECONDS, is_reading=True), limit).is_settled
+
+
+@given(estimates(), st.floats(1e-3, 1e12), st.floats(1.0, 1e6), st.floats(0, 50))
+def test_a_harder_limit_is_never_kept_where_an_easier_one_is_not(
+    estimate: Estimate, bound: float, factor: float, percent: float
+) -> None:
+    order = [Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS]
+
+    def outcomes(direction: Direction) -> list[int]:
+        limits = (Limit(direction, each, Unit.IOPS, "test") for each in (bound, bound * factor))
+        return [order.index(judge("steady_iops", SUBJECT, estimate, limit, percent).outcome) for limit in limits]
+
+    at_least, at_most = outcomes(Direction.AT_LEAST), outcomes(Direction.AT_MOST)
+    assert at_least[0] >= at_least[1]
+    assert at_most[0] <= at_most[1]
+
+
+@given(estimates(), st.floats(1e-3, 1e12), st.floats(1, 10), st.floats(0, 1))
+def test_a_wider_interval_decides_nothing_that_a_narrower_one_left_open(
+    estimate: Estimate, bound: float, up: float, down: float
+) -> None:
+    wider = iops(estimate.value, estimate.low * down, estimate.high * up, bound)
+    verdict = iops(estimate.value, estimate.low, estimate.high, bound)
+    assert wider.outcome in (verdict.outcome, Outcome.INCONCLUSIVE)
 
 
 def test_the_limit_itself_is_good() -> None:
@@ -99,7 +160,7 @@ def test_the_sentence_stays_one_short_line(
 ) -> None:
     limit = Limit(Direction.AT_LEAST, bound, Unit.IOPS, "x" * 500)
     verdict = judge("steady_iops", Subject(tuple(arrays), tuple(loads)), estimate, limit)
-    assert len(repr(verdict)) < 230
+    assert len(repr(verdict)) < 250
     assert "\n" not in repr(verdict)
     assert json.loads(json.dumps(verdict.to_record(), allow_nan=False))["outcome"] == verdict.outcome
 
@@ -158,7 +219,8 @@ def test_each_drive_has_its_verdict_and_its_name_in_the_sentence() -> None:
     verdicts = of_members(1_000, 600, 1_010)
     assert [each.outcome for each in verdicts] == [Outcome.PASS, Outcome.FAIL, Outcome.PASS]
     assert repr(verdicts[1]) == (
-        "steady IOPS of drive S1 (drivex3) randread_4k_qd8: 600 IOPS (599…601 IOPS), limit 900 IOPS: FAIL by 33.3 %"
+        "steady IOPS of drive S1 (drivex3) randread_4k_qd8: 600 IOPS (95 % CI 599…601 IOPS), limit 900 IOPS: "
+        "FAIL by 33.3 %"
     )
     record = verdicts[1].to_record()
     assert (record["drive"], record["geometries"]) == ("S1", ["drivex3"])
@@ -185,6 +247,26 @@ def test_saturations_of_drives_side_by_side_are_judged_one_by_one() -> None:
         judge_members("settled_iops", Saturation(together, 2 * 10**10), limit)
 
 
+def test_the_likeness_of_drives_is_one_verdict_about_all() -> None:
+    (found,) = of_members_alike(1_000, 600, 1_010)
+    assert (found.outcome, found.subject.drive) == (Outcome.FAIL, "")
+    assert repr(found).startswith("slowest drive over the median drive of drivex3 randread_4k_qd8: 0.60 × (95 % CI ")
+
+
+def of_members_alike(*iops: int) -> tuple[Verdict, ...]:
+    measured = Measured((side_by_side([[rate - 1, rate + 1, rate, rate + 1, rate - 1] for rate in iops]),))
+    return judge_members("member_spread", measured, Limit(Direction.AT_LEAST, 0.8, Unit.RATIO, "test"))
+
+
+def test_a_protocols_confidence_reaches_every_interval() -> None:
+    measured = Measured((side_by_side([[998, 1_002, 1_000, 1_002, 998], [1_000] * 5]),))
+    limit = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
+    plain, sure = (judge_members("steady_iops", measured, limit, confidence, 2.0)[0] for confidence in (0.95, 0.99))
+    assert sure.estimate.low < plain.estimate.low
+    assert "(99 % CI " in repr(sure)
+    assert sure.indifference_percent == 2.0
+
+
 def test_the_worst_verdict_is_the_one_to_be_told() -> None:
     failed, worse, kept, barely, undecided = (
         iops(80, 79, 81, 100), iops(50, 49, 51, 100), iops(200, 199, 201, 100), iops(110, 109, 111, 100),
@@ -204,6 +286,97 @@ def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]])
     assert (worst(verdicts).outcome is Outcome.FAIL) is any(each.outcome is Outcome.FAIL for each in verdicts)
 
 
+# What a maximum proves
+
+
+def slowest(limit_ms: float, *latency_ms: int, look: Look | None = None) -> Verdict:
+    """Of a minute with a thousand I/Os a second, each as slow as given by its round."""
+    intervals = tuple(
+        replace(
+            interval(second, reads=1_000),
+            read_latency=histogram({latency_ms[second * len(latency_ms) // 60] * 10**6: 1_000}),
+        )
+        for second in range(60)
+    )
+    measured = replace(run([1_000] * 60, rounds=len(latency_ms)), intervals=intervals, look=look)
+    (found,) = judge_members(
+        "max_latency", Measured((measured,)), Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test")
+    )
+    return found
+
+
+def test_a_maximum_that_is_kept_says_how_often_it_may_be_broken() -> None:
+    kept = slowest(50, 38, 20, 20, 20, 20)
+    assert repr(kept) == (
+        "max latency of drive S0 (drivex1) randread_4k_qd8: 38 ms (37.7…38.3 ms as read), limit 50 ms: PASS by 24.0 %; "
+        "none slower in 60 s, so fewer than 180 times an hour (95 %)"
+    )
+    record = kept.to_record()
+    assert record["slower"] == {
+        "limit_ns": 50e6, "ios": 0, "possible_ios": 0, "rounds_hit": 0, "rounds": 5, "seconds": 60.0,
+        "low_per_hour": 0.0, "high_per_hour": pytest.approx(179.7, abs=0.1), "confidence": 0.95,
+    }  # fmt: skip
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_a_maximum_that_is_broken_says_how_often() -> None:
+    broken = slowest(30, 38, 20, 20, 20, 20)
+    assert broken.outcome is Outcome.FAIL
+    assert repr(broken).endswith(
+        "FAIL by 26.7 %; 12,000 slower in 60 s, in 1 of 5 rounds: 1.52…378 times an hour (95 %)"
+    )
+    assert repr(slowest(10, 38, 20, 20, 20, 20)).endswith("in 5 of 5 rounds: more than 239 times an hour (95 %)")
+
+
+def test_the_look_of_a_maximum_is_as_sure_as_the_others() -> None:
+    look = slowest(50, *[20] * 40, look=Look(1, 10, 0.995, 0.0))
+    assert "none slower in 60 s, so fewer than 318 times an hour (95 %)" in repr(look)
+
+
+# Sweeps
+
+
+def of_widths(shares: dict[int, float], bound: float, claim: str = "scaling_deviation") -> Verdict:
+    """RAID 0 arrays of drives of 10,000 IOPS that do less than they could."""
+    direction, unit = (
+        (Direction.AT_MOST, Unit.PERCENT) if claim == "scaling_deviation" else (Direction.AT_LEAST, Unit.RATIO)
+    )
+    sweep = [
+        Measured(
+            (
+                run(
+                    [round(10_000 * width * share * each) for each in (0.99, 1.0, 1.01, 1.0, 1.0)],
+                    geometry=f"raid0x{width}",
+                ),
+            )
+        )
+        for width, share in shares.items()
+    ]
+    return judge_sweep(claim, sweep, Limit(direction, bound, unit, "test"))
+
+
+def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
+    bent = of_widths({8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}, 10)
+    assert bent.outcome is Outcome.FAIL
+    assert repr(bent).startswith("scaling deviation of raid0x2…raid0x8 randread_4k_qd8: 20.0 % (95 % CI ")
+    assert repr(bent).endswith("; the bend begins at raid0x7, the first with drive S6")
+    assert bent.to_record()["because"] == "the bend begins at raid0x7, the first with drive S6"
+    slope = of_widths({8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}, 0.9, "scaling_slope")
+    assert (slope.outcome, slope.because) == (Outcome.FAIL, bent.because)
+
+
+def test_a_sweep_that_keeps_up_says_nothing_of_the_kind() -> None:
+    good = of_widths({2: 1.0, 6: 1.0, 7: 0.98}, 10)
+    assert (bool(good), good.because) == (True, "")
+    assert "because" not in good.to_record()
+
+
+def test_of_other_claims_about_widths_nothing_bends() -> None:
+    sweep = [Measured((run([1_000 * width] * 5, geometry=f"raid0x{width}"),)) for width in (2, 4)]
+    found = judge_sweep("latency_growth_between_widths", sweep, Limit(Direction.AT_MOST, 0.5, Unit.RATIO, "test"))
+    assert (found.outcome, found.because) == (Outcome.FAIL, "")
+
+
 # Relations
 
 
@@ -218,7 +391,8 @@ def test_the_sentence_of_a_relation() -> None:
     verdict = relation(38, 40)
     assert verdict.outcome is Outcome.FAIL
     assert repr(verdict) == (
-        "steady IOPS of raid5x4 randwrite_4k_qd8: 38.0 % (37.0…39.0 %) of randread_4k_qd8, limit 40.0 %: FAIL by 5.0 %"
+        "steady IOPS of raid5x4 randwrite_4k_qd8: 38.0 % (95 % CI 37.0…39.0 %) of randread_4k_qd8, limit 40.0 %: "
+        "FAIL by 5.0 %"
     )
     record = verdict.to_record()
     assert (record["reference"], record["claim"]) == ("randread_4k_qd8", "steady_iops")

@@ -1,0 +1,240 @@
+"""A flash drive small enough to understand: pages, blocks, a page map and garbage collection.
+
+Pages are programmed in order and only into erased blocks; what is written again leaves an invalid page behind. When
+one erased block is left, a block is collected: its valid pages are copied into that one, it is erased, and the host
+writes into what is free there. That alone makes write amplification, the fresh plateau, the write cliff and the
+settled state. Wear, read disturb, power loss and parallel queues are left out; dies work as one that is as fast as all.
+What it comes to in the long run is known: ``amplification.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+
+#: Streams of pages; one and the same unless they are separated.
+_HOST, _COPIES = 0, -1
+
+
+class Collection(StrEnum):
+    """Which block is collected."""
+
+    #: The one with the fewest valid pages.
+    GREEDY = "greedy"
+    #: The one that was filled first; also called LRU or cyclic cleaning.
+    FIFO = "fifo"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much flash there is, and how much of it the host sees."""
+
+    blocks: int = 1024
+    pages_per_block: int = 64
+    #: Share of the user capacity that the drive has beyond it: 0.07 for 256 GiB of flash sold as 256 GB.
+    over_provisioning: float = 0.28
+    collection: Collection = Collection.GREEDY
+    #: Of this many blocks, those filled first, the greedy choice is made (Hu et al. 2009); None: of all.
+    window: int | None = None
+    #: Whether copied pages go into blocks of their own, so that what is old does not lie among what is new.
+    separates: bool = False
+
+    def __post_init__(self) -> None:
+        if self.spare_pages <= self.pages_per_block:
+            raise ValueError("flash needs at least one spare block besides the one that garbage is collected into")
+
+    @property
+    def user_pages(self) -> int:
+        """Of 4 KiB, say; the over-provisioning is in relation to these. One block is only there to collect into."""
+        return int((self.blocks - 1) * self.pages_per_block / (1 + self.over_provisioning))
+
+    @property
+    def spare_pages(self) -> int:
+        return (self.blocks - 1) * self.pages_per_block - self.user_pages
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What the operations of the flash take, of all dies together: with 32 dies a 32nd of what a data sheet says."""
+
+    program_ns: float = 20_000
+    read_ns: float = 2_000
+    erase_ns: float = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the flash did between two collections, or a sum of it."""
+
+    host_pages: int
+    copied_pages: int
+    erased_blocks: int
+
+    def duration_ns(self, timing: Timing) -> float:
+        programmed = self.host_pages + self.copied_pages
+        return (
+            programmed * timing.program_ns + self.copied_pages * timing.read_ns + self.erased_blocks * timing.erase_ns
+        )
+
+    @property
+    def write_amplification(self) -> float:
+        """Pages programmed to pages written by the host; NaN if it wrote none."""
+        return (self.host_pages + self.copied_pages) / self.host_pages if self.host_pages else math.nan
+
+
+def total(works: Iterable[Work]) -> Work:
+    host_pages = copied_pages = erased_blocks = 0
+    for work in works:
+        host_pages += work.host_pages
+        copied_pages += work.copied_pages
+        erased_blocks += work.erased_blocks
+    return Work(host_pages, copied_pages, erased_blocks)
+
+
+class Flash:
+    """One drive, purged at first; logical pages are numbered from 0 to ``shape.user_pages`` - 1."""
+
+    def __init__(self, shape: Shape) -> None:
+        import numpy as np
+
+        self.shape = shape
+        self.total = Work(0, 0, 0)
+        #: Where each logical page is; -1: nowhere.
+        self._place = np.full(shape.user_pages, -1, dtype=np.int64)
+        #: What each flash page holds; only to be believed where ``_place`` points back.
+        self._holds = np.zeros(shape.blocks * shape.pages_per_block, dtype=np.int64)
+        self._valid = np.zeros(shape.blocks, dtype=np.int64)
+        #: When each block was filled, by a count of blocks; the largest number for those that are not full.
+        self._filled = np.full(shape.blocks, np.iinfo(np.int64).max, dtype=np.int64)
+        self._erased = list(range(shape.blocks))
+        #: The open block and how much of it is used, of the host's pages and (last) of copied ones.
+        self._open = [self._erased.pop() for _ in range(1 + shape.separates)]
+        self._used = [0 for _ in self._open]
+        self._fills = 0
+
+    @property
+    def valid_pages(self) -> int:
+        """Flash pages that hold what the host last wrote."""
+        return int(self._valid.sum())
+
+    def stored(self) -> set[int]:
+        """Logical pages that can be read back from where the map says they are."""
+        import numpy as np
+
+        pages = np.flatnonzero(self._place >= 0)
+        return set(pages[self._holds[self._place[pages]] == pages].tolist())
+
+    def write(self, pages: Integers) -> list[Work]:
+        """Write logical pages in this order; what was done for each block that this filled, and for the rest."""
+        at, works = 0, []
+        while at < pages.size:
+            copied = erased = 0
+            # One erased block is always left, to collect into.
+            while self._room(_HOST) == 0 and len(self._erased) < 2:
+                copied, erased = copied + self._collect(), erased + 1
+            part = pages[at : at + (self._room(_HOST) or self.shape.pages_per_block)]
+            self._forget(part)
+            self._program(_HOST, part)
+            at += part.size
+            works.append(Work(int(part.size), copied, erased))
+        self.total = total([self.total, *works])
+        return works
+
+    def trim(self, pages: Integers) -> None:
+        """The host does not need these any more; what they hold is invalid at once, and nothing is copied."""
+        self._forget(pages)
+        self._place[pages] = -1
+
+    def _room(self, stream: int) -> int:
+        return self.shape.pages_per_block - self._used[stream]
+
+    def _collect(self) -> int:
+        """Copy what is valid in one block, and erase it; how many pages that were."""
+        import numpy as np
+
+        victim = self._victim()
+        places = np.arange(victim * self.shape.pages_per_block, (victim + 1) * self.shape.pages_per_block)
+        valid = self._holds[places][self._place[self._holds[places]] == places]
+        self._valid[victim] = 0
+        self._filled[victim] = np.iinfo(np.int64).max
+        at = 0
+        while at < valid.size:
+            part = valid[at : at + (self._room(_COPIES) or self.shape.pages_per_block)]
+            self._program(_COPIES, part)
+            at += part.size
+        self._erased.append(victim)
+        return int(valid.size)
+
+    def _victim(self) -> int:
+        import numpy as np
+
+        if self.shape.collection is Collection.FIFO:
+            return int(self._filled.argmin())
+        full = self._filled < np.iinfo(np.int64).max
+        if self.shape.window is not None:
+            full &= self._filled <= np.partition(self._filled, self.shape.window - 1)[self.shape.window - 1]
+        return int(np.where(full, self._valid, self.shape.pages_per_block + 1).argmin())
+
+    def _forget(self, pages: Integers) -> None:
+        """Invalidate where these logical pages are now."""
+        import numpy as np
+
+        places = self._place[np.unique(pages)]
+        self._valid -= np.bincount(places[places >= 0] // self.shape.pages_per_block, minlength=self.shape.blocks)
+
+    def _program(self, stream: int, pages: Integers) -> None:
+        """Into the open block of the stream, or into the next. Of a page that comes twice the last one counts."""
+        import numpy as np
+
+        if self._room(stream) == 0:
+            self._fills += 1
+            self._filled[self._open[stream]] = self._fills
+            self._open[stream], self._used[stream] = self._erased.pop(), 0
+        first = self._open[stream] * self.shape.pages_per_block + self._used[stream]
+        places = np.arange(first, first + pages.size)
+        self._holds[places] = pages
+        self._place[pages] = places
+        self._used[stream] += pages.size
+        self._valid[self._open[stream]] += np.count_nonzero(self._place[pages] == places)
+
+
+def uniform(rng: np.random.Generator, shape: Shape, count: int) -> Integers:
+    """So many writes, each to any page with the same probability: fio's ``norandommap`` with a seed of its own.
+
+    With its random map fio writes every page once before any page twice: half as many copies if they are separated.
+    """
+    return rng.integers(0, shape.user_pages, count)
+
+
+def hot_cold(rng: np.random.Generator, shape: Shape, count: int, *, hot: float, traffic: float) -> Integers:
+    """Writes of which the share ``traffic`` goes to the share ``hot`` of the pages, uniformly within each part."""
+    import numpy as np
+
+    border = round(hot * shape.user_pages)
+    to_hot = rng.random(count) < hot
+    return np.where(to_hot, rng.integers(0, border, count), rng.integers(border, shape.user_pages, count))
+
+
+def iops(works: Sequence[Work], timing: Timing) -> Floats:
+    """Host writes of each whole second, one after the other; the pages of one ``Work`` are spread over its time.
+
+    So they are if the drive copies a little with every write of the host, as drives do that keep latencies even.
+    """
+    import numpy as np
+
+    ends_s = np.cumsum([work.duration_ns(timing) for work in works]) / 1e9
+    written = np.cumsum([work.host_pages for work in works])
+    at = np.arange(int(ends_s[-1]) + 1 if len(works) else 1)
+    rates: Floats = np.diff(np.interp(at, np.concatenate([[0.0], ends_s]), np.concatenate([[0.0], written])))
+    return rates

@@ -1,0 +1,50 @@
+"""IOPS and bytes per second of a measurement, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+
+from pytest_ssdqual.qual.basis import Basis
+from pytest_ssdqual.qual.estimate import USUAL, Estimate, Sureness, mean_of_rounds
+from pytest_ssdqual.qual.measurement import Interval, Measured
+from pytest_ssdqual.qual.units import Unit
+
+
+def iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
+    """Reads and writes, steady state: mean over the rounds of all repeats, or over the blocks of a look."""
+    return _rate(measured, attrgetter("ios"), Unit.IOPS, sure)
+
+
+def read_iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
+    """ValueError if the workload has no reads."""
+    require(measured, measured.workload.reads, "reads")
+    return _rate(measured, attrgetter("read_ios"), Unit.IOPS, sure)
+
+
+def write_iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
+    """ValueError if the workload has no writes."""
+    require(measured, measured.workload.writes, "writes")
+    return _rate(measured, attrgetter("write_ios"), Unit.IOPS, sure)
+
+
+def throughput(measured: Measured, sure: Sureness = USUAL) -> Estimate:
+    """Reads and writes."""
+    return _rate(measured, lambda each: each.read_bytes + each.write_bytes, Unit.BYTES_PER_SECOND, sure)
+
+
+def require(measured: Measured, has_them: bool, direction: str) -> None:
+    """ValueError unless the workload has I/Os of the direction."""
+    if not has_them:
+        raise ValueError(f"{measured.workload} has no {direction} to be judged")
+
+
+def _rate(measured: Measured, count: Callable[[Interval], int], unit: Unit, sure: Sureness) -> Estimate:
+    rates = measured.round_rates(count)
+    if not measured.look:
+        return mean_of_rounds(rates, unit, sure)
+    basis = Basis.of(measured, sure)
+    length_s = basis.seconds / len(rates)
+    found = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates))
+    n = len(basis.settled(rates))
+    return Estimate(found.value, found.low, found.high, n, unit, confidence=sure.confidence)

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from drive_kinds import KINDS
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import run, side_by_side
+
+from pytest_ssdqual.qual import blocks, sequential
+from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
+
+RULE = SequentialRule()
+#: One look only, and no allowances: what is left is the interval itself.
+ONCE = SequentialRule(first_s=1_800, limit_s=1_800, slowest_s=1, pause_s=0)
+VERDICT = VerdictRule()
+STEP_S = 5.0
+
+
+def drive(kind: str, seed: int, mean: float, rule: SequentialRule = RULE) -> list[float]:
+    """IOPS of a simulated drive, a value each 5 s."""
+    seconds = int(rule.limit_s)
+    series = KINDS[kind](np.random.default_rng([seed, 77]), mean, seconds)
+    return np.asarray(series)[:seconds].reshape(-1, 5).mean(axis=1).tolist()  # type: ignore[no-any-return]
+
+
+def test_looks_grow_up_to_the_limit() -> None:
+    times = sequential.look_times(SequentialRule(first_s=100, growth=2, limit_s=500))
+    assert times == (100, 200, 400, 500)
+    assert sequential.look_times(SequentialRule(first_s=100, limit_s=100)) == (100,)
+    assert sequential.level(SequentialRule(first_s=100, limit_s=100), 0.9) == 0.9
+
+
+@pytest.mark.parametrize("kind", ["flat", "residual", "undershoot", "hump", "slowgc", "heavy", "fresh"])
+def test_bad_drives_are_not_accepted_nor_good_ones_rejected(kind: str) -> None:
+    """At 5 % off the limit, on forty drives of each kind: an error rate of 1 % would show in a third of the runs."""
+    outcomes = [
+        sequential.decide(drive(kind, seed, mean), STEP_S, 1_000.0, RULE, VERDICT).outcome
+        for mean in (950.0, 1_050.0)
+        for seed in range(40)
+    ]
+    assert "pass" not in outcomes[:40]
+    assert "fail" not in outcomes[40:]
+    assert outcomes.count("inconclusive") <= 2
+
+
+def test_on_the_limit_looking_often_does_not_add_up_errors() -> None:
+    """The rule looks 41 times. Fixed-time intervals looked at as often would decide a third of these drives."""
+    naive = errors = 0
+    for seed in range(60):
+        rates = drive("flat", seed, 1_000.0)
+        errors += sequential.decide(rates, STEP_S, 1_000.0, RULE, VERDICT).outcome != "inconclusive"
+        for seconds in sequential.look_times(RULE):
+            seen = np.array(rates[: int(seconds / STEP_S)])
+            half = 1.96 * seen.std() / np.sqrt(len(seen))
+            if abs(seen.mean() - 1_000.0) > half:
+                naive += 1
+                break
+    assert naive >= 15
+    assert errors <= 6  # 5 % of 60 is 3; more than 6 are seen once in 30
+
+
+def test_what_is_clear_is_decided_soon_and_what_is_close_later() -> None:
+    seconds = {
+        percent: np.mean([
+            sequential.decide(drive("flat", seed, 10.0 * (100 + percent)), STEP_S, 1_000.0, RULE, VERDICT).seconds
+            for seed in range(30)
+        ])
+        for percent in (2, 5, 10)
+    }  # fmt: skip
+    assert seconds[10] < seconds[5] < seconds[2]
+    # Of simulated time: nothing here depends on the computer.
+    assert seconds[5] < 35 * 60
+
+
+@given(st.integers(0, 30), st.floats(900, 1_100), st.floats(1, 60))
+def test_a_verdict_is_monotone_in_its_limit(seed: int, limit: float, stricter: float) -> None:
+    order = ["fail", "inconclusive", "pass"]
+    rates = drive("flat", seed, 1_000.0, ONCE)
+    loose, strict = (sequential.decide(rates, STEP_S, each, ONCE, VERDICT) for each in (limit, limit + stricter))
+    assert order.index(strict.outcome) <= order.index(loose.outcome)
+
+
+@given(st.floats(0.01, 100), st.sampled_from(["flat", "residual"]))
+def test_scale_does_not_matter(factor: float, kind: str) -> None:
+    rates = drive(kind, 5, 1_030.0)
+    plain = sequential.decide(rates, STEP_S, 1_000.0, RULE, VERDICT)
+    scaled = sequential.decide([factor * each for each in rates], STEP_S, factor * 1_000.0, RULE, VERDICT)
+    assert (plain.outcome, plain.seconds) == (scaled.outcome, scaled.seconds)
+
+
+def test_within_the_margin_it_ends() -> None:
+    rates = [1_000.0 + (-1) ** index for index in range(int(RULE.limit_s / STEP_S))]
+    found = sequential.decide(rates, STEP_S, 1_000.0, RULE, VERDICT)
+    assert found.outcome == "inconclusive"
+    assert found.seconds < RULE.limit_s
+    never = sequential.decide(rates, STEP_S, 1_000.0, RULE, replace(VERDICT, indifference_percent=0.0))
+    assert never.seconds == RULE.limit_s
+
+
+def test_a_plateau_is_not_believed() -> None:
+    """20 minutes at 1.3 times the limit, as steady as can be, then the cliff."""
+    values = np.full(int(RULE.limit_s / STEP_S), 900.0)
+    values[: 20 * 12] = 1_300.0
+    assert sequential.decide(values.tolist(), STEP_S, 1_000.0, RULE, VERDICT).outcome == "fail"
+    assert sequential.is_too_early(600, 1_300, 1_000, RULE)
+    assert sequential.is_too_early(600, 1_000, 1_300, RULE)
+    assert not sequential.is_too_early(1_800, 1_300, 1_000, RULE)
+    assert not sequential.is_too_early(600, 1_050, 1_000, RULE)
+    assert not sequential.is_too_early(600, 2_500, 1_000, RULE)
+
+
+def test_a_series_without_io_fails_a_promise_and_too_short_a_one_decides_nothing() -> None:
+    nothing = [0.0] * int(RULE.limit_s / STEP_S)
+    assert sequential.decide(nothing, STEP_S, 1_000.0, RULE, VERDICT).outcome == "fail"
+    short = sequential.decide([1_000.0] * 5, STEP_S, 10.0, RULE, VERDICT)
+    assert (short.outcome, short.bounds) == ("inconclusive", None)
+
+
+def test_warm_up_is_where_the_rest_is_least_uncertain() -> None:
+    rng = np.random.default_rng(1)
+    settled = (1_000 + 10 * rng.standard_normal(100)).tolist()
+    assert sequential.warmup([1_500.0] * 25 + settled, 40) == 25
+    assert sequential.warmup(settled, 40) <= 30
+    # Never more than it may leave out.
+    assert sequential.warmup([1_500.0] * 25 + settled, 110) <= 15
+
+
+def test_a_run_is_cut_at_its_look() -> None:
+    rule = SequentialRule(first_s=60, growth=2, limit_s=240, report_s=1)
+    ios = [2_000] * 20 + [1_000] * 280
+    whole = run(ios, ramp_s=10, window_s=240)
+    found = sequential.at_look(whole, 2, rule, 0.95)
+    assert found.look is not None
+    assert (found.look.number, found.look.of, found.look.level) == (2, 3, sequential.level(rule, 0.95))
+    # 10 s of the high plateau are ramp, the other 10 warm-up: 7 left out, 3 kept to see the trend.
+    assert found.look.warmup_s == pytest.approx(7)
+    assert found.ramp_s == pytest.approx(17)
+    assert found.ramp_s + found.window_s == pytest.approx(10 + 120)
+    assert found.look.head == round(blocks.COUNT * 3 / 113)
+    assert found.rounds == blocks.COUNT
+    assert sequential.at_look(found, 3, rule, 0.95) is found
+
+
+def test_of_drives_side_by_side_the_latest_warm_up_counts() -> None:
+    rule = SequentialRule(first_s=100, limit_s=100, report_s=1)
+    one, other = [1_000] * 100, [3_000] * 30 + [1_000] * 70
+    alone = sequential.at_look(side_by_side([one, one]), 1, rule, 0.95)
+    both = sequential.at_look(side_by_side([one, other]), 1, rule, 0.95)
+    assert alone.look is not None
+    assert both.look is not None
+    assert alone.look.warmup_s == 0
+    assert both.look.warmup_s == 0  # nothing may be left out: the first look is the last one
+    longer = SequentialRule(first_s=50, growth=2, limit_s=100, report_s=1)
+    cut = sequential.at_look(side_by_side([one, other]), 2, longer, 0.95)
+    assert cut.look is not None
+    assert cut.look.warmup_s == pytest.approx(0.7 * 30)
