@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
-from pytest_ssdqual.qual import steady, validity
+from pytest_ssdqual.qual import settling, steady, validity
 from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.protocol import SteadyRule
 from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import md
+from pytest_ssdqual.rig import md, surroundings
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.rig.surroundings import When
 
 #: Depth of the writes that condition an array; the deepest of the Intel S3500 RAID paper (seeds A-P5).
 CONDITIONING_DEPTH = 8
@@ -51,10 +52,12 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
         )
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
+    before = surroundings.look(setup.machine, array, When.BEFORE)
     raw, finished = noted(setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds))
+    after = surroundings.look(setup.machine, array, When.AFTER)
     md.require_healthy(setup.machine, array)
     result = verify.accept(finished.output, finished.completed.status, finished.completed.errors, job.expectation)
-    return Run(
+    found = Run(
         workload=workload,
         geometry=array.geometry,
         members=tuple(drive.serial or drive.identity for drive in array.members),
@@ -63,8 +66,11 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
         window_s=window.window_s if window.volume_bytes is None else min(window.window_s, result.seconds),
         rounds=window.rounds,
         raw=raw,
+        seen=surroundings.seen(array, before, after, result),
         parts=result.parts if array.geometry.is_side_by_side else (),
     )
+    surroundings.note(setup, found, kind)
+    return found
 
 
 def noted(
@@ -84,12 +90,17 @@ def noted(
 
 def measure(setup: Setup, array: Array, workload: Workload) -> Measured:
     """All repeats of one workload; each with a steady window, or ``InvalidMeasurement``."""
-    measured = Measured(tuple(_settled_run(setup, array, workload) for _ in range(setup.protocol.repeats)))
+    runs = tuple(_settled_run(setup, array, workload) for _ in range(setup.protocol.repeats))
+    return noted_measured(setup, Measured(runs))
+
+
+def noted_measured(setup: Setup, measured: Measured) -> Measured:
+    """``measured``, when it is on record."""
     setup.logbook.note(
         "measured",
-        geometry=str(array.geometry),
-        workload=str(workload),
-        asked=workload.to_record(),
+        geometry=str(measured.geometry),
+        workload=str(measured.workload),
+        asked=measured.workload.to_record(),
         protocol=setup.protocol.name,
         acceptance=setup.protocol.acceptance,
         **measured.summary(),
@@ -116,7 +127,10 @@ def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
         )
         if now.reached and not objections:
             return found.condensed()
-        trouble = f"is not valid: {'; '.join(objections)}" if objections else f"is {now.describe()}"
+        if objections:
+            trouble = f"is not valid: {'; '.join(objections)}"
+        else:  # drives side by side: what they do together
+            trouble = f"is {now.describe()}{settling.repeats(*settling.series(found))}"
     times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
     raise InvalidMeasurement(f"{workload} on {array.geometry} {trouble} (after {times})")
 
@@ -127,42 +141,59 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
     None if the protocol has no such step. ``InvalidMeasurement`` if it does not settle within the protocol's limit.
     """
     protocol = setup.protocol
-    rule, step_s, spent_s, written = protocol.steady, protocol.precondition_s, 0.0, 0
+    rule, step_s = protocol.steady, protocol.precondition_s
     if not step_s:
         return None
     writes = conditioning(workload)
     least = int(protocol.precondition_capacities * array.size_bytes)
     # Two hours of conditioning need no histogram of every second; some points a round do.
     window = Window(0.0, step_s, max(1, round(step_s / protocol.round_s)), max(1, int(protocol.round_s / 12)))
-    rates: list[list[float]] = [[] for _ in range(len(array.targets))]
-    raws: list[str] = []
+    steps = _Steps([[] for _ in array.targets])
     while True:
         setup.progress(f"{array.geometry}: precondition with {writes}", step_s)
-        found = run(setup, array, writes, "precondition", window)
-        for series, each in zip(rates, found.of_members(), strict=True):
-            series += each.round_iops()
-        raws.append(found.raw)
-        spent_s += step_s
-        written += found.bytes_written
-        if len(rates[0]) < rule.window:
+        steps.add(run(setup, array, writes, "precondition", window), step_s)
+        if len(steps.rates[0]) < rule.window:
             continue  # steps shorter than the window: the rule needs one whole window, whatever the limit
-        reached = least_steady([series[-rule.window :] for series in rates], rule)
-        if (reached.reached and written >= least) or spent_s >= protocol.precondition_limit_s:
+        reached = least_steady([each[-rule.window :] for each in steps.rates], rule)
+        if (reached.reached and steps.bytes_written >= least) or steps.seconds >= protocol.precondition_limit_s:
             break
     setup.logbook.note(
         "conditioned",
         geometry=str(array.geometry),
         workload=str(writes),
         random=workload.is_random,
-        seconds=spent_s,
-        bytes_written=written,
+        seconds=steps.seconds,
+        bytes_written=steps.bytes_written,
         least_bytes=least,
-        round_iops=rates[0] if len(rates) == 1 else rates,
+        round_iops=steps.rates[0] if len(steps.rates) == 1 else steps.rates,
         steady=asdict(reached),
-        raw=raws,
+        raw=steps.raws,
     )
-    _require_conditioned(array, writes, reached, spent_s, written, least)
+    _require_conditioned(array, writes, reached, steps, least)
     return reached
+
+
+@dataclass(slots=True)
+class _Steps:
+    """What the steps of one preconditioning have shown so far."""
+
+    #: IOPS of each round, of each target.
+    rates: list[list[float]]
+    #: IOPS of all targets together, one value a report.
+    series: list[float] = field(default_factory=list)
+    report_s: float = 1.0
+    raws: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    bytes_written: int = 0
+
+    def add(self, found: Run, seconds: float) -> None:
+        for rates, each in zip(self.rates, found.of_members(), strict=True):
+            rates += each.round_iops()
+        values, self.report_s = settling.series(found)
+        self.series += values
+        self.raws.append(found.raw)
+        self.seconds += seconds
+        self.bytes_written += found.bytes_written
 
 
 def least_steady(series: Sequence[Sequence[float]], rule: SteadyRule) -> SteadyState:
@@ -180,15 +211,15 @@ def conditioning(workload: Workload) -> Workload:
     return Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)
 
 
-def _require_conditioned(
-    array: Array, writes: Workload, reached: SteadyState, spent_s: float, written: int, least: int
-) -> None:
+def _require_conditioned(array: Array, writes: Workload, reached: SteadyState, steps: _Steps, least: int) -> None:
     if not reached.reached:
         raise InvalidMeasurement(
-            f"{array.geometry} did not settle within {spent_s:g} s of {writes}: {reached.describe()}"
+            f"{array.geometry} did not settle within {steps.seconds:g} s of {writes}: {reached.describe()}"
+            f"{settling.repeats(steps.series, steps.report_s)}"
         )
-    if written < least:
+    if steps.bytes_written < least:
         raise InvalidMeasurement(
-            f"only {written / array.size_bytes:.2f} capacities of {array.geometry} were written in {spent_s:g} s of "
-            f"{writes}, the protocol wants {least / array.size_bytes:g}: raise precondition.limit"
+            f"only {steps.bytes_written / array.size_bytes:.2f} capacities of {array.geometry} were written in "
+            f"{steps.seconds:g} s of {writes}, the protocol wants {least / array.size_bytes:g}: raise "
+            "precondition.limit"
         )

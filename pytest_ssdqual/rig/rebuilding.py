@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.rebuild import Intact, Rebuild
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import md, measuring, membership, reserve, resync
+from pytest_ssdqual.rig import md, measuring, membership, reserve, resync, surroundings
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.fio.output import FioResult
@@ -19,6 +19,7 @@ from pytest_ssdqual.rig.fio.process import Finished, Running
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.rig.surroundings import When
 
 #: md is asked this often, or after this share of the time it has taken so far, if that is longer.
 SHORTEST_PAUSE_S, PAUSE_SHARE = 0.5, 1 / 200
@@ -123,13 +124,18 @@ def _under_load(
             seen.append(_watched(setup, array, running, job, started))
             return running.end()
 
+    before = surroundings.look(setup.machine, array, When.BEFORE)
     raw, finished = measuring.noted(setup, array, workload, "rebuild", work)
+    after = surroundings.look(setup.machine, array, When.AFTER)
     done = finished.completed
     result = verify.accept_ended(finished.output, done.status, done.errors, job.expectation)
     (timing,) = seen
     # By our clock fio ended at the latest when its process did; by its own, after its run time.
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)
-    return _counted(setup, array, workload, result, window, raw), timing
+    run = _counted(setup, array, workload, result, window, raw)
+    run = replace(run, seen=surroundings.seen(array, before, after, result))
+    surroundings.note(setup, run, "rebuild")
+    return run, timing
 
 
 def _load(setup: Setup, array: Array, workload: Workload, every_s: int) -> Job:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+from pytest_ssdqual.qual import validity
 from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.workload import Workload
@@ -31,6 +32,9 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
     run = in_samples(measuring.run(setup, array, workload, "saturation", window), rule.sample_s)
     if not run.ios:
         raise InvalidMeasurement(f"{workload} wrote nothing to {array.geometry}")
+    # Its own arithmetic is that of a curve that falls; what goes on around it spoils it like any other.
+    if objections := validity.said(validity.of_surroundings(run)):
+        raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {'; '.join(objections)}")
     # A rehearsal proves nothing about flash, and would have to write for hours before anything settled.
     gate = GATE_CAPACITIES if protocol.acceptance else 0.0
     found = Saturation(run, array.size_bytes, protocol.steady, gate)

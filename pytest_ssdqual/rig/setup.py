@@ -25,6 +25,8 @@ class Logbook(Interface):
 
 #: Told what is being done now, and for about how many seconds.
 Progress = Callable[[str, float], None]
+#: Told what a look at a measurement under way has shown, and how many seconds longer than planned it goes on.
+Looked = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +39,4 @@ class Setup:
     logbook: Logbook
     machine_id: str
     progress: Progress
+    looked: Looked | None = None

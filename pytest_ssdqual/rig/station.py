@@ -20,11 +20,12 @@ from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import adoption, assembly, degraded, looping, measuring, rebuilding, saturating
+from pytest_ssdqual.rig import adoption, assembly, degraded, looping, measuring, rebuilding, saturating, sequential
 from pytest_ssdqual.rig.assembly import FRESH, Fill
 from pytest_ssdqual.rig.machine import MachineLost, RigError
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.memory import Conditioned, Forgetful, Key, Memory
+from pytest_ssdqual.rig.sequential import Enough
 from pytest_ssdqual.rig.setup import Setup
 
 T = TypeVar("T")
@@ -52,6 +53,8 @@ class Station:
     memory: Memory = field(default_factory=Forgetful)
     #: What will be measured on each array: all of it while the array stands.
     planned: Mapping[Geometry, Sequence[Workload]] = field(default_factory=dict)
+    #: Of a sequential protocol: asked at each look whether it may be the last.
+    enough: Enough = sequential.at_once
     _standing: Standing | None = None
     _kept: dict[object, object] = field(default_factory=dict)
     #: Nothing was built yet of what an earlier session left.
@@ -84,7 +87,7 @@ class Station:
         return standing.conditioned[workload.is_random]
 
     def measure(self, geometry: Geometry, workload: Workload) -> Measured:
-        """All repeats of one workload on one array, measured now or before.
+        """All repeats of one workload on one array, measured now or before; by a sequential protocol until ``enough``.
 
         Raises ``RigError`` or a child of it, the same again each time it is asked for.
         """
@@ -92,7 +95,11 @@ class Station:
         def now() -> Measured:
             self.steady(geometry, workload)
             array = self.array(geometry)
-            measured = measuring.measure(self.setup, array, workload)
+            rule = self.setup.protocol.sequential
+            if rule is None:
+                measured = measuring.measure(self.setup, array, workload)
+            else:
+                measured = sequential.measure(self.setup, array, workload, rule, self.enough)
             adoption.count(self.setup, array, "measured")
             return measured
 

@@ -18,8 +18,9 @@ from scripted import completed
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.protocol import Protocol, RebuildRule
 from pytest_ssdqual.qual.rebuild import Rebuild
+from pytest_ssdqual.qual.seen import Seen
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import md, membership, rebuilding, reserve, resync
+from pytest_ssdqual.rig import md, membership, rebuilding, reserve, resync, surroundings
 from pytest_ssdqual.rig.fio import process, verify
 from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.fio.process import Finished
@@ -70,6 +71,8 @@ class Bench:
     events: list[str] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: What goes on around it.
+    seen: Seen | None = None
 
     def sleep(self, seconds: float) -> None:
         self.clock += seconds
@@ -179,6 +182,8 @@ def patched(bench: Bench) -> Iterator[Bench]:
         patch.setattr(process, "start", bench.start)
         patch.setattr(Finished, "output", b"")
         patch.setattr(verify, "accept_ended", bench.accept_ended)
+        patch.setattr(surroundings, "look", lambda machine, array, when: bench.events.append(f"surroundings {when}"))
+        patch.setattr(surroundings, "seen", lambda array, before, after, result: bench.seen)
         yield bench
 
 
@@ -196,11 +201,13 @@ def test_everything_in_its_order(bench: Bench) -> None:
         "limit",
         "require nvme2n1 nvme3n1",
         "forget nvme2n1 nvme3n1",
+        "surroundings before",
         "fio",
         "require nvme2n1 nvme3n1",
         "give back nvme2n1 nvme3n1",
         "end fio",
         "sh",
+        "surroundings after",
         "unlimit",
         "healthy raid6x4",
         "check",
@@ -313,6 +320,16 @@ def test_the_record_has_all_that_the_value_is_made_of(bench: Bench) -> None:
     ]
     (ran,) = bench.noted("ran")
     assert (ran["geometry"], ran["raw"]) == ("raid6x4-2rebuilding", facts["raw"])
+
+
+def test_what_was_seen_around_a_rebuild_is_kept_and_speaks_against_it(bench: Bench) -> None:
+    bench.seen = strategies.seen()
+    (run,) = bench.rebuild().foreground.runs
+    assert run.seen == bench.seen
+    assert [facts["objections"] for kind, facts in bench.notes if kind == "surroundings"] == [()]
+    bench.seen = replace(bench.seen, clock_jump_s=-3600.0)
+    with pytest.raises(InvalidMeasurement, match="the machine's clock was set back by 60 min"):
+        bench.rebuild()
 
 
 def test_reports_are_fewer_of_a_drive_that_takes_long() -> None:

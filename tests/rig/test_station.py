@@ -6,22 +6,24 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
+import simulated_surroundings
 import strategies
 from scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.loop import Loop, LoopResult, Tracked
 from pytest_ssdqual.qual.measurement import Measured
-from pytest_ssdqual.qual.protocol import ArraySettings, Protocol
+from pytest_ssdqual.qual.protocol import ArraySettings, Protocol, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import adoption, condition, degraded, looping, md, purge, rebuilding, saturating
+from pytest_ssdqual.rig import adoption, condition, degraded, looping, md, purge, rebuilding, saturating, sequential
 from pytest_ssdqual.rig.fio import process, verify
 from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.lease import LeaseLost
 from pytest_ssdqual.rig.machine import DriveRefused, InvalidMeasurement, Machine, MachineLost, RigError
 from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.sequential import Decision, Enough
 from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.station import Station
 from pytest_ssdqual.rig.topology import Drive
@@ -148,6 +150,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     monkeypatch.setattr(degraded, "fail", fail)
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(verify, "accept", accept)
+    simulated_surroundings.unseen(monkeypatch)
     return rig
 
 
@@ -291,6 +294,34 @@ def test_what_is_not_believable_is_no_measurement(rig: Rig) -> None:
     rig.series = [[20] * 6]  # steady, but a handful of I/Os
     with pytest.raises(InvalidMeasurement, match="is not valid: only 100 I/Os in the window"):
         station(rig, precondition_s=0).measure(RAID5X3, READ)
+
+
+def test_a_rhythm_is_named_where_it_keeps_a_window_from_being_steady(rig: Rig) -> None:
+    rig.series = [[1000] + [1300 if second % 20 < 10 else 700 for second in range(100)]]
+    with pytest.raises(InvalidMeasurement, match=r"is not steady at 1,000 IOPS .*; it repeats every 20\.?\d* s \(±"):
+        station(rig, precondition_s=0, window_s=100, steady=SteadyRule(window=10)).measure(RAID5X3, READ)
+    with pytest.raises(InvalidMeasurement, match=r"did not settle within 100 s .*; it repeats every 20\.?\d* s \(±"):
+        station(rig, precondition_s=100, precondition_limit_s=100, window_s=100, steady=SteadyRule(window=10)).measure(
+            RAID5X3, READ
+        )
+
+
+def test_a_sequential_protocol_measures_until_enough_is_known(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, asked = SequentialRule(), []
+
+    def measure(setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough) -> Measured:
+        asked.append((array.geometry, workload, rule, enough))
+        return Measured((strategies.run([1000] * 60, geometry="raid5x3", workload=workload),))
+
+    def enough(measured: Measured) -> Decision:
+        return Decision(done=True)
+
+    monkeypatch.setattr(sequential, "measure", measure)
+    here = station(rig, sequential=rule)
+    here.enough = enough
+    assert here.measure(RAID5X3, READ) is here.measure(RAID5X3, READ)
+    assert asked == [(RAID5X3, READ, rule, enough)]
+    assert count(rig, f"fio {WRITE}") == 1  # conditioned as ever
 
 
 def test_repeats_are_judged_together(rig: Rig) -> None:

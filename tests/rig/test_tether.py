@@ -145,7 +145,9 @@ def test_fio_writes_its_results_when_it_is_cut(tmp_path: Path, unprivileged: Cha
     (tmp_path / "target").write_bytes(bytes(1 << 20))
     options = ["--name=cut", f"--filename={tmp_path / 'target'}", "--size=1m", "--rw=randread", "--time_based=1"]
     options += ["--runtime=600", "--rate_iops=50", "--output-format=json", f"--output={tmp_path / 'out'}"]
-    fio = unprivileged.tether(["fio", *options, "--exec_prerun=touch " + str(tmp_path / "begun")])
+    options.append("--exec_prerun=touch " + str(tmp_path / "begun"))
+    # fio leaves what the command says in cut.prerun.txt, wherever it is.
+    fio = unprivileged.tether(["sh", "-c", 'cd "$1" && shift && exec fio "$@"', "there", str(tmp_path), *options])
     while not (tmp_path / "begun").exists():
         with pytest.raises(DeadlineExceeded):
             fio.read_line(0.2)
@@ -155,6 +157,7 @@ def test_fio_writes_its_results_when_it_is_cut(tmp_path: Path, unprivileged: Cha
     text = (tmp_path / "out").read_text()
     (job,) = json.loads(text[text.index("{") :])["jobs"]
     assert job["read"]["total_ios"] > 0
+    assert (tmp_path / "cut.prerun.txt").exists()
 
 
 def test_a_survivor_that_holds_the_line_does_not_hold_us(monkeypatch: pytest.MonkeyPatch) -> None:

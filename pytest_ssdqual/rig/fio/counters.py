@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
@@ -40,8 +40,11 @@ class Snapshot:
 
     printed_ms: int
     asked_ms: int
-    #: Of each drive side by side; otherwise of all jobs.
+    #: Of each drive side by side; otherwise of all jobs. Empty if they were left out: the clocks are still needed.
     parts: tuple[Counters, ...]
+
+    def without_counters(self) -> Snapshot:
+        return replace(self, parts=())
 
 
 def parts(snapshots: Sequence[Snapshot]) -> tuple[list[tuple[Interval, ...]], int]:
@@ -115,7 +118,7 @@ def _kept(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list[tupl
     last_ms = moments_ms[-1]
     kept: list[tuple[int, Snapshot]] = []
     for moment_ms, snapshot in zip(moments_ms[:-1], snapshots[:-1], strict=True):
-        if (kept[-1][0] if kept else 0) < moment_ms < last_ms:
+        if snapshot.parts and (kept[-1][0] if kept else 0) < moment_ms < last_ms:
             kept.append((moment_ms, snapshot))
     if last_ms:
         kept.append((last_ms, snapshots[-1]))

@@ -7,9 +7,8 @@ target and a full disk all end with status 0 in one version or both.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +16,12 @@ from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measurement import Interval
 from pytest_ssdqual.rig.fio import counters
 from pytest_ssdqual.rig.fio.counters import Counters, Direction, Snapshot
+from pytest_ssdqual.rig.fio.documents import Splitter
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
-#: Documents begin and end alone at the left margin; everything between them is fio's talk.
-DOCUMENT = re.compile(r"^\{", re.MULTILINE)
+#: How many documents of a measurement of hours are kept: five hours of 5 s in cells of 10 s. That of a drive with 500
+#: bins takes some 60 kB, so of many drives side by side there are fewer, but never so few that 80 blocks were crude.
+MOST_DOCUMENTS, FEWEST_DOCUMENTS = 2000, 480
 
 #: How ``jobfile`` names the first section of each of several drives, by which fio names the group.
 DRIVE = re.compile(r"drive-(\d+)(?:-\w+)*", re.ASCII)
@@ -64,51 +65,98 @@ class FioResult:
     parts: tuple[tuple[Interval, ...], ...] = ()
 
 
-def parse(data: bytes) -> FioResult:
-    """Read the file written by ``--output-format=json+ --status-interval``.
+class Reader:
+    """fio's output file as it grows: bytes in, and what they have told so far out.
 
-    ``InvalidMeasurement`` if it holds no document, if a document is cut off or has another shape, if counters ran
-    backwards, or if the machine's clock was set meanwhile. Whether the run is any good is ``verify.check``'s question.
+    Documents are cumulative, so any may be left out without loss but of resolution. Of ``most`` documents, if given,
+    every second one is forgotten, and from then on only every second one is remembered, and so on: hours are kept in
+    the memory that minutes take, in intervals of equal length. What it gives depends on the bytes alone, not on the
+    pieces that they came in.
     """
-    snapshots: list[Snapshot] = []
-    messages: list[str] = []
-    last: dict[str, Any] = {}
-    try:
-        for piece in pieces(data):
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._every = 1
+        self._splitter = Splitter()
+        self._snapshots: list[Snapshot] = []
+        self._last: dict[str, Any] = {}
+        self._messages: list[str] = []
+        self._odd: Exception | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the file; never raises, what is wrong with them is for ``so_far`` and ``whole``."""
+        for piece in self._splitter.feed(data):
             if isinstance(piece, str):
-                messages.append(piece)
+                self._messages.append(piece)
             else:
-                snapshots.append(_snapshot(piece))
-                last = piece
-        if not snapshots:
-            raise InvalidMeasurement(f"fio wrote no result{_quoted(messages)}")
-        return _result(snapshots, last, messages)
-    except (KeyError, TypeError, ZeroDivisionError) as error:
-        version = last.get("fio version", "an unknown fio")
-        raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error!r}") from error
-    except ValueError as error:
-        raise InvalidMeasurement(f"fio's counters are not those of one run: {error}") from error
+                self._take(piece)
 
+    @property
+    def seconds(self) -> float:
+        """Run time, as the newest whole document tells it; raises as ``so_far``, but for a file that is empty."""
+        if self._odd:
+            return self.so_far().seconds
+        return self._snapshots[-1].asked_ms / 1000 if self._snapshots else 0.0
 
-def pieces(data: bytes) -> Iterator[dict[str, Any] | str]:
-    """The documents of an output file, and the lines of text before, between and after them, in their order."""
-    text = data.decode("utf-8", "backslashreplace")
-    decoder = json.JSONDecoder()
-    position = count = 0
-    while found := DOCUMENT.search(text, position):
-        yield from _lines(text[position : found.start()])
+    def said(self) -> tuple[str, ...]:
+        """What fio said in words, even behind a damaged document."""
+        return (*self._messages, *self._splitter.rest)
+
+    def so_far(self) -> FioResult:
+        """What is known while fio writes; the document it is writing now is none yet. Raises as ``whole``."""
         try:
-            document, position = decoder.raw_decode(text, found.start())
-        except json.JSONDecodeError as error:
-            where = f"after {count} whole documents, at byte {error.pos} of {len(data)}"
-            raise InvalidMeasurement(f"fio's output is damaged or cut off {where}; is its file system full?") from error
-        count += 1
-        yield document
-    yield from _lines(text[position:])
+            if self._odd:
+                raise self._odd
+            if not self._snapshots:
+                raise InvalidMeasurement(f"fio wrote no result{_quoted(self.said())}")
+            return _result(self._snapshots, self._last, self.said())
+        except (KeyError, TypeError, ZeroDivisionError) as error:
+            version = self._last.get("fio version", "an unknown fio")
+            raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error!r}") from error
+        except ValueError as error:
+            raise InvalidMeasurement(f"fio's counters are not those of one run: {error}") from error
+
+    def whole(self) -> FioResult:
+        """What the file tells when fio has ended.
+
+        ``InvalidMeasurement`` if it holds no document, if a document is cut off or has another shape, if counters ran
+        backwards, or if the machine's clock was set meanwhile.
+        """
+        if not self._odd:
+            self._splitter.require_end()
+        return self.so_far()
+
+    def _take(self, document: dict[str, Any]) -> None:
+        """Remember a document; the newest one always, of the others every so many."""
+        self._last = document
+        try:
+            snapshot = _snapshot(document)
+        except (KeyError, TypeError, ValueError) as error:
+            self._odd = self._odd or error
+            return
+        held, number = self._snapshots, len(self._snapshots)
+        if number % self._every:
+            held[-1] = held[-1].without_counters()
+        held.append(snapshot)
+        if self._most is not None and number // self._every >= self._most_of(len(snapshot.parts)):
+            self._every *= 2
+            for index, each in enumerate(held[:-1]):
+                if (index + 1) % self._every:
+                    held[index] = each.without_counters()
+
+    def _most_of(self, parts: int) -> int:
+        most = self._most or 0
+        return max(min(most, FEWEST_DOCUMENTS), most // parts)
 
 
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
+def parse(data: bytes) -> FioResult:
+    """Read the file written by ``--output-format=json+ --status-interval``: ``Reader.whole`` of all of it.
+
+    Whether the run is any good is ``verify.check``'s question.
+    """
+    reader = Reader()
+    reader.feed(data)
+    return reader.whole()
 
 
 def _result(snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str]) -> FioResult:

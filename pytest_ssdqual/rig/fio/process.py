@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import gzip
 import secrets
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from pytest_ssdqual.rig.fio.jobfile import Job
@@ -16,8 +17,18 @@ from pytest_ssdqual.rig.machine import Completed, Machine, RigError, Tethered
 OVERHEAD_S = 90.0
 #: From the signal to its end: what is outstanding has to be done first.
 END_S = 60.0
+FETCH_S = 300.0
+#: How often a process is looked at whose end is not awaited.
+POLL_S = 0.5
 #: Pack the output, and remove it only when all of it is out.
 FETCH = 'gzip -1 -c "$1" && rm -f "$1"'
+#: The same from byte $2 on, the last part of a file that was read before.
+FETCH_REST = 'tail -c "+$(($2 + 1))" "$1" | gzip -1 -c && rm -f "$1"'
+#: What was written from byte $2 on. What is before that was read and gives its memory back: /run is a tmpfs, and four
+#: hours of documents of 24 drives side by side are 1 to 2 GB. fio writes at the position it has come to (its file is
+#: not opened for appending), so a hole changes nothing for it; where there is no fallocate, or no hole can be punched,
+#: the file just stays.
+READ_NEW = 'fallocate --punch-hole --offset 0 --length "$2" "$1" 2>/dev/null; tail -c "+$(($2 + 1))" "$1" | gzip -1 -c'
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +36,52 @@ class Finished:
     """A fio process that ended, and its output file; ``packed`` is gzip, as it came over the wire."""
 
     completed: Completed
+    #: All of it, in as many parts (members of gzip) as it was read in.
     packed: bytes
+    #: Only what had not been read while it ran; None if nothing had.
+    packed_rest: bytes | None = None
 
     @property
     def output(self) -> bytes:
         return gzip.decompress(self.packed)
 
+    @property
+    def rest(self) -> bytes:
+        """The output that had not been read while it ran."""
+        return gzip.decompress(self.packed if self.packed_rest is None else self.packed_rest)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Running:
     """A fio process under way, for a ``with`` block: if an error leaves it, fio is ended and nothing stays behind."""
 
     machine: Machine
     tether: Tethered
     path: str
+    _parts: list[bytes] = field(default_factory=list)
+    _read_bytes: int = 0
 
     def is_alive(self) -> bool:
         return self.tether.alive()
+
+    def rest(self, seconds: float) -> bool:
+        """Wait so long, or until it ends; whether it still runs."""
+        end = time.monotonic() + seconds
+        while (alive := self.is_alive()) and (left := end - time.monotonic()) > 0:
+            time.sleep(min(POLL_S, left))
+        return alive
+
+    def read_new(self) -> bytes:
+        """What was written since this was last asked; fio writes every status document in one go, while it runs.
+
+        Even so the last one may be cut off. Raises as ``Machine.run``.
+        """
+        argv = ["sh", "-c", READ_NEW, "fetch", self.path, str(self._read_bytes)]
+        packed = self.machine.run(argv, deadline_s=FETCH_S).stdout
+        data = gzip.decompress(packed)
+        self._read_bytes += len(data)
+        self._parts.append(packed)
+        return data
 
     def wait(self, seconds: float) -> Finished:
         """Until it ends by itself, which should take about ``seconds``."""
@@ -63,8 +103,12 @@ class Running:
                 self.machine.run(["rm", "-f", self.path], check=False)
 
     def _finished(self, completed: Completed) -> Finished:
-        fetched = self.machine.run(["sh", "-c", FETCH, "fetch", self.path], check=False, deadline_s=300)
-        return Finished(completed, fetched.stdout if fetched.status == 0 else gzip.compress(b""))
+        script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if self._parts else [FETCH, "fetch", self.path]
+        fetched = self.machine.run(["sh", "-c", *script], check=False, deadline_s=FETCH_S)
+        packed = fetched.stdout if fetched.status == 0 else gzip.compress(b"")
+        if not self._parts:
+            return Finished(completed, packed)
+        return Finished(completed, b"".join([*self._parts, packed]), packed)
 
 
 def start(machine: Machine, job: Job) -> Running:

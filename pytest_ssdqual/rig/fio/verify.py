@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pytest_ssdqual.rig.fio.counters import Direction
 from pytest_ssdqual.rig.fio.jobfile import Expectation
-from pytest_ssdqual.rig.fio.output import FioResult, parse, pieces
+from pytest_ssdqual.rig.fio.output import FioResult, Reader
 from pytest_ssdqual.rig.machine import DriveRefused, InvalidMeasurement, RigError
 
 #: Jobs of one target are not equally fast, and the first that is done ends all: 95 to 100 % of the volume were seen.
@@ -50,23 +50,33 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
 
 
 def accept(output: bytes, status: int, stderr: str, expectation: Expectation) -> FioResult:
-    """``parse`` and ``check`` in the order that finds the cause before its consequences.
+    """``Reader.whole`` and ``check`` in the order that finds the cause before its consequences.
 
     Raises ``RigError`` (nothing could be measured) or ``InvalidMeasurement`` (the numbers must not be used).
     """
-    _look_for_complaints(said(output, stderr))
+    return accept_read(_reader(output), status, stderr, expectation)
+
+
+def accept_read(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
+    """``accept`` of an output that was read while it grew."""
+    _look_for_complaints([*stderr.splitlines(), *reader.said()])
     _check_status(status, stderr)
-    result = parse(output)
+    result = reader.whole()
     check(result, status, stderr, expectation)
     return result
 
 
 def accept_ended(output: bytes, status: int, stderr: str, expectation: Expectation) -> FioResult:
     """``accept`` of a process that we ended, gently, at a time of our own choice: however long it ran is right."""
-    _look_for_complaints(line for line in said(output, stderr) if not OURS.fullmatch(line))
+    return accept_read_ended(_reader(output), status, stderr, expectation)
+
+
+def accept_read_ended(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
+    """``accept_ended`` of an output that was read while it grew."""
+    _look_for_complaints(line for line in [*stderr.splitlines(), *reader.said()] if not OURS.fullmatch(line))
     if status != INTERRUPTED:
         _check_status(status, stderr)
-    result = parse(output)
+    result = reader.whole()
     messages = tuple(line for line in result.messages if not OURS.fullmatch(line))
     check(replace(result, messages=messages), 0, "", replace(expectation, seconds=None))
     return result
@@ -74,7 +84,7 @@ def accept_ended(output: bytes, status: int, stderr: str, expectation: Expectati
 
 def said(output: bytes, stderr: str) -> tuple[str, ...]:
     """Everything that fio said in words, wherever it did."""
-    return (*stderr.splitlines(), *_text_lines(output))
+    return (*stderr.splitlines(), *_reader(output).said())
 
 
 def check(result: FioResult, status: int, stderr: str, expectation: Expectation) -> None:
@@ -157,13 +167,10 @@ def _look_for_complaints(lines: Iterable[str]) -> None:
                 raise error(sentence.format(*(group for group in found.groups() if group)))
 
 
-def _text_lines(output: bytes) -> tuple[str, ...]:
-    """What fio says, even where the documents are damaged; it never begins with the blanks or braces of JSON."""
-    try:
-        return tuple(piece for piece in pieces(output) if isinstance(piece, str))
-    except InvalidMeasurement:
-        text = output.decode("utf-8", "backslashreplace")
-        return tuple(line for line in text.splitlines() if line[:1] not in ("", " ", "{", "}"))
+def _reader(output: bytes) -> Reader:
+    reader = Reader()
+    reader.feed(output)
+    return reader
 
 
 def _last_line(stderr: str) -> str:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.rig.fio.output import FioResult, parse, pieces
+from pytest_ssdqual.rig.fio.documents import pieces
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, Reader, parse
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
 EPOCH_MS = 1_795_262_515_000
@@ -302,24 +303,86 @@ def test_nothing_is_lost_or_counted_twice(documents: list[dict[str, object]]) ->
     assert sum(i.seconds for i in result.intervals) == pytest.approx(result.seconds)
 
 
+# -- while it grows
+
+
+def fed(data: bytes, sizes: Sequence[int], most: int | None = None) -> Reader:
+    """A reader that got the bytes in pieces of these sizes, and then the rest."""
+    reader = Reader(most)
+    for size in sizes:
+        reader.feed(data[:size])
+        data = data[size:]
+    reader.feed(data)
+    return reader
+
+
+@given(histories(), st.lists(st.integers(0, 900)), st.none() | st.integers(1, 6))
+def test_it_does_not_matter_in_which_pieces_the_bytes_came(
+    documents: list[dict[str, object]], sizes: list[int], most: int | None
+) -> None:
+    data = b"fio: a word\n" + written(documents) + b"fio: terminating on signal 2\n"
+    assert fed(data, sizes, most).whole() == fed(data, [], most).whole()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("cut", [1, 100, 5_000])
+def test_a_document_that_is_being_written_is_none_yet(version: str, cut: int) -> None:
+    data = captured(version, "randread").output
+    end = data.rindex(b"\n{") + 1
+    running, last = data[:end], data[end:]
+    reader = fed(running + last[:cut], [])
+    assert reader.so_far() == parse(running)
+    assert reader.seconds == parse(running).seconds
+    with pytest.raises(InvalidMeasurement, match="cut off after"):
+        reader.whole()
+    reader.feed(last[cut:])
+    assert reader.whole() == parse(data)
+    assert reader.seconds == parse(data).seconds > parse(running).seconds
+
+
+@given(st.integers(1, 40), st.integers(1, 8))
+def test_of_many_documents_only_so_many_are_kept_and_nothing_is_lost(count: int, most: int) -> None:
+    documents = [document(1000 * n, {64: 5 * n, 128: n * n}) for n in range(1, count + 1)]
+    every, some = parse(written(documents)), fed(written(documents), [], most).whole()
+    assert len(some.intervals) <= most + 1
+    assert (some.read, some.seconds, some.started_ms) == (every.read, every.seconds, every.started_ms)
+    assert LatencyHistogram.merged(i.read_latency for i in some.intervals) == every.read.latency
+    assert sum(i.read_bytes for i in some.intervals) == every.read.bytes
+    *equal, _ = [round(i.seconds) for i in some.intervals]
+    assert len(set(equal)) <= 1
+    assert {i.end_s for i in some.intervals} <= {i.end_s for i in every.intervals}
+
+
+@pytest.mark.parametrize(("drives", "kept"), [(1, 2000), (3, 666), (24, 480)])
+def test_of_many_drives_fewer_documents_are_kept(drives: int, kept: int) -> None:
+    reader, names = Reader(MOST_DOCUMENTS), [f"drive-{number}" for number in range(drives)]
+    for number in range(1, 2 * kept):
+        reader.feed(written([named(document(1000 * number, {64: number}), *names)]))
+        held = len(reader.so_far().intervals) if number % 97 == 0 else 0
+        assert held <= kept + 1
+    assert kept / 2 <= len(reader.whole().intervals) <= kept + 1
+
+
+def test_a_clock_that_was_set_is_found_between_documents_that_are_not_kept() -> None:
+    documents = [document(1000 * n, {64: n}, waited_ms=-5_000 if 20 < n < 23 else 0) for n in range(1, 60)]
+    with pytest.raises(InvalidMeasurement, match="clock was set by"):
+        fed(written(documents), [], 4).whole()
+
+
+def test_another_shape_is_told_when_it_is_asked_for_not_when_it_comes() -> None:
+    reader = fed(written([document(1000, {64: 5}), {"jobs": 1}]), [])
+    for ask in (reader.so_far, reader.whole, lambda: reader.seconds):
+        with pytest.raises(InvalidMeasurement, match="unknown shape"):
+            ask()
+
+
+def test_nothing_written_yet_is_no_time() -> None:
+    assert Reader().seconds == 0
+    with pytest.raises(InvalidMeasurement, match=r"fio wrote no result$"):
+        Reader().so_far()
+
+
 # -- text
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
-DOCUMENTS = st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=4)
-TALK = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=1, max_size=30).filter(
-    lambda line: not line.startswith("{")
-)
-
-
-@given(st.lists(DOCUMENTS | TALK, max_size=8))
-def test_documents_and_text_are_parted(expected: list[dict[str, object] | str]) -> None:
-    lines = [piece if isinstance(piece, str) else json.dumps(piece, indent=2) for piece in expected]
-    assert list(pieces("".join(line + "\n" for line in lines).encode())) == expected
 
 
 def test_no_document_at_all() -> None:

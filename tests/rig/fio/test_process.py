@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from scripted import completed
@@ -22,6 +24,7 @@ class Machine:
     output: bytes | None = b"{}"
     late: bool = False
     lost: bool = False
+    ended: bool = False
     asked: list[str] = field(default_factory=list)
     name: str = "here"
     paths: list[str] = field(default_factory=list)
@@ -30,10 +33,11 @@ class Machine:
         self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
     ) -> Completed:
         self.asked.append(argv[0])
-        self.paths.append(argv[-1])
+        self.paths += [word for word in argv[4:5] or argv[-1:]]
         if self.lost:
             raise MachineLost("here is lost")
-        packed = b"" if self.output is None else gzip.compress(self.output)
+        new = (self.output or b"")[int(argv[5]) if len(argv) > 5 else 0 :]
+        packed = b"" if self.output is None else gzip.compress(new)
         done = completed(argv, status=1 if self.output is None else 0)
         return Completed(done.argv, done.status, packed, b"", done.started, 0.0)
 
@@ -43,7 +47,7 @@ class Machine:
         return self
 
     def alive(self) -> bool:
-        return True
+        return not self.ended
 
     def read_line(self, deadline_s: float) -> str:
         raise NotImplementedError
@@ -103,3 +107,81 @@ def test_an_error_meanwhile_ends_it(error: type[BaseException]) -> None:
     with pytest.raises(error):
         work()
     assert machine.asked[-2:] == ["cut", "rm"]
+
+
+def test_what_was_read_while_it_ran_is_not_read_again_and_not_lost() -> None:
+    machine = Machine(output=b"")
+    with process.start(machine, JOB) as running:
+        assert running.read_new() == b""
+        machine.output = b"{1}\n{2"
+        assert running.read_new() == b"{1}\n{2"
+        assert running.read_new() == b""
+        machine.output += b"}\n{3}\n"
+        finished = running.end()
+    assert finished.rest == b"}\n{3}\n"
+    assert finished.output == b"{1}\n{2}\n{3}\n"
+    assert len(set(machine.paths)) == 1
+
+
+def test_one_that_was_never_read_while_it_ran_has_all_of_it_left() -> None:
+    finished = process.run(Machine(output=b"{1}\n"), JOB, 1)
+    assert finished.rest == finished.output == b"{1}\n"
+
+
+def test_a_rest_that_cannot_be_fetched_leaves_what_was_read() -> None:
+    machine = Machine(output=b"{1}\n")
+    with process.start(machine, JOB) as running:
+        running.read_new()
+        machine.output = None
+        finished = running.wait(1)
+    assert (finished.output, finished.rest) == (b"{1}\n", b"")
+
+
+def test_nobody_waits_for_one_that_has_ended() -> None:
+    machine = Machine()
+    with process.start(machine, JOB) as running:
+        assert running.rest(0.01)
+        machine.ended = True
+        assert not running.rest(1000)
+
+
+def test_the_real_scripts_read_what_is_new_and_give_its_memory_back(tmp_path: Path) -> None:
+    """On a file that somebody writes at a position of his own, as fio does."""
+    path = tmp_path / "fio.json"
+    content = bytes(range(256)) * 400
+    with path.open("wb", buffering=0) as file:
+        machine = Shell()
+        running = process.Running(machine, Machine(), str(path))
+        file.write(content[:50_000])
+        assert running.read_new() == content[:50_000]
+        file.write(content[50_000:80_000])
+        assert running.read_new() == content[50_000:80_000]
+        file.write(content[80_000:])
+        finished = running.end()
+    assert finished.output == content
+    assert finished.rest == content[80_000:]
+    assert not path.exists()
+    # The second time, what was read the first time is given back; whole pages, and what it takes to note that.
+    assert machine.blocks[1] * 512 < 80_000 - 40_000
+
+
+@dataclass
+class Shell:
+    """This computer, and how much of the file it has after each command."""
+
+    blocks: list[int] = field(default_factory=list)
+    name: str = "here"
+
+    def run(
+        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+    ) -> Completed:
+        done = subprocess.run(argv, capture_output=True, check=False, timeout=60)
+        path = Path(argv[4])
+        self.blocks.append(path.stat().st_blocks if path.exists() else 0)
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
+
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is open."""
