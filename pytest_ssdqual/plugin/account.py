@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual import judgement
 from pytest_ssdqual.qual.claim import Claim, Direction, Scope
-from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.estimate import Estimate, Sureness
+from pytest_ssdqual.qual.family import ALONE, Family
 from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.loop import LoopResult
+from pytest_ssdqual.qual.lot import LotVerdict
 from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.protocol import VerdictRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.verdict import Subject, Verdict
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report import evidence, figures
+from pytest_ssdqual.report import evidence, figures, lots
 from pytest_ssdqual.report.evidence import About, Evidence
+from pytest_ssdqual.report.family import P_VALUE
 from pytest_ssdqual.report.part import Figure, Finding, Part
 
 #: What a claim can be judged by.
@@ -56,6 +60,10 @@ class Account:
     acceptance: bool
     #: Whose published figures ours are read beside.
     beside: Spec
+    #: How sure intervals have to be.
+    rule: VerdictRule = field(default_factory=VerdictRule)
+    #: What is done about so many claims in one run.
+    family: Family = ALONE
     #: Name of the test's series or loop.
     group: str = ""
     #: The loop whose cells the test is about.
@@ -64,12 +72,23 @@ class Account:
     def of_verdicts(self, judged: Judged, verdicts: Sequence[Verdict], told: Verdict) -> Evidence:
         """Of one verdict, or of those on drives side by side of which ``told`` is the one to be told."""
         found = evidence.of_verdict(told, protocol=self.protocol, acceptance=self.acceptance)
-        alone = [
-            Part(each.subject.drive, _value(each.estimate), Finding(each.outcome.value))
-            for each in verdicts
-            if each.subject.drive
-        ]
-        return self._whole(found, judged, alone, told.subject.drive, in_percent=told.reference is not None)
+        alone = [_part(each) for each in verdicts if each.subject.drive]
+        whole = self._whole(found, judged, alone, told.subject.drive, in_percent=told.reference is not None)
+        more = figures.of_exceedance(told.slower) if told.slower else ()
+        return replace(whole, figures=(*_p_value(told), *whole.figures, *more))
+
+    def of_lot(self, judged: Measured, told: LotVerdict) -> Evidence:
+        """Of a lot, with the plan and each drive of the sample."""
+        found = evidence.of_verdict(told, protocol=self.protocol, acceptance=self.acceptance)
+        return replace(
+            found,
+            about=About.LOT,
+            group=told.of.value,
+            members=tuple(map(_part, told.drives)),
+            figures=lots.figures(told),
+            raw=tuple(_raw(judged)),
+            remarks=lots.remarks(told, len(judged.of_members())),
+        )
 
     def of_estimates(self, claim: Claim, judged: Judged, found: Sequence[tuple[Subject, Estimate]]) -> Evidence:
         """Of a figure that nothing is promised of; of drives side by side that of the worst."""
@@ -83,7 +102,7 @@ class Account:
     ) -> Evidence:
         place, claim = Place.of(judged), Claim(found.claim)
         if claim.scope is Scope.MEMBERS and isinstance(judged, Measured):
-            members, drive = _alike(judged), judgement.slowest_member(judged)
+            members, drive = _alike(claim, judged), judgement.slowest_member(judged, claim)
         loop = self.loop() if self.loop else None
         return replace(
             found,
@@ -93,10 +112,25 @@ class Account:
             members=tuple(members) if len(members) > 1 else (),
             worst=drive if len(members) > 1 else "",
             points=self._points(judged) if claim.scope is Scope.SERIES else (),
-            figures=_figures(judged, drive),
+            figures=(*_figures(judged, drive), *_standing_out(claim, judged)[0]),
             raw=tuple(_raw(judged)),
-            remarks=tuple(determination(loop)) if loop else (),
+            remarks=tuple(determination(loop)) if loop else self._remarks(claim, judged),
         )
+
+    def _remarks(self, claim: Claim, judged: Judged) -> tuple[str, ...]:
+        """What is told beside the verdict: that a drive stands out; of a sweep that its baseline is doubtful."""
+        if one := _standing_out(claim, judged)[1]:
+            return (one,)
+        if claim not in (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION) or not isinstance(judged, Sequence):
+            return ()
+        return judgement.of_scaling(judged, Sureness(self.rule.confidence)).warnings()
+
+    def estimates(self, claim: Claim, judged: Judged, share: float = 1.0) -> list[tuple[Subject, Estimate]]:
+        """The figure, or that of each drive side by side where it is one drive's; see ``judgement.estimate``."""
+        whole, sure = Place.of(judged).subject, (self.rule.confidence, share)
+        if not isinstance(judged, Measured | Saturation) or claim.scope is Scope.MEMBERS:
+            return [(whole, judgement.estimate(claim, judged, *sure))]
+        return [(_alone(whole, each), judgement.estimate(claim, each, *sure)) for each in judged.of_members()]
 
     def published(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
         """What the sheet says of exactly this."""
@@ -118,14 +152,6 @@ class Account:
             )
             for each in judged
         )
-
-
-def estimates(claim: Claim, judged: Judged) -> list[tuple[Subject, Estimate]]:
-    """The figure, or that of each drive side by side where it is one drive's."""
-    whole = Place.of(judged).subject
-    if not isinstance(judged, Measured | Saturation) or claim.scope is Scope.MEMBERS:
-        return [(whole, judgement.estimate(claim, judged))]
-    return [(_alone(whole, each), judgement.estimate(claim, each)) for each in judged.of_members()]
 
 
 def worst(claim: Claim, found: Sequence[tuple[Subject, Estimate]]) -> tuple[Subject, Estimate]:
@@ -163,9 +189,27 @@ def _value(estimate: Estimate) -> tuple[Figure, ...]:
     return (Figure("value", estimate.value),)
 
 
-def _alike(measured: Measured) -> list[Part]:
-    """What a claim about the drives' likeness is made of: the IOPS of each."""
-    return [Part(each.runs[0].members[0], (Figure("iops", each.iops),)) for each in measured.of_members()]
+def _part(verdict: Verdict) -> Part:
+    """What one of several drives did, and what came of it."""
+    values = (*_value(verdict.estimate), *_p_value(verdict))
+    return Part(verdict.subject.drive, values, Finding(verdict.outcome.value))
+
+
+def _p_value(verdict: Verdict) -> tuple[Figure, ...]:
+    return () if verdict.p_value is None else (Figure(P_VALUE, verdict.p_value),)
+
+
+def _alike(claim: Claim, measured: Measured) -> list[Part]:
+    """What a claim about the drives' likeness is made of: the IOPS, or the slowest I/Os, of each."""
+    name = "slowest_ns" if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else "iops"
+    return [Part(serial, (Figure(name, value),)) for serial, value in judgement.alike(claim, measured).items()]
+
+
+def _standing_out(claim: Claim, judged: Judged) -> tuple[tuple[Figure, ...], str]:
+    """Of a claim about the drives' likeness: the one that is farthest from the others, and a sentence if need be."""
+    if claim.scope is not Scope.MEMBERS or not isinstance(judged, Measured):
+        return (), ""
+    return lots.standing_out(judgement.alike(claim, judged))
 
 
 def _about(claim: Claim, judged: Judged) -> About:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from dataclasses import replace
+
 import pytest
 
-from pytest_ssdqual.plugin import distribute, forecast, marks, needs, plan
+from pytest_ssdqual.plugin import claims, distribute, forecast, lots, marks, needs, plan, promises
 from pytest_ssdqual.plugin.progress import on_terminal
 from pytest_ssdqual.plugin.qualification import Qualification, begin, join
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.report import junit, terminal
 from pytest_ssdqual.report.evidence import Evidence, carried_by
+from pytest_ssdqual.report.family import Tally, properties, tally
 from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.plan_text import plan_lines
 from pytest_ssdqual.report.progress import Progress
-from pytest_ssdqual.report.records import worsened_drives
+from pytest_ssdqual.report.records import read_records, worsened_drives
 
 
 def configure(config: pytest.Config) -> None:
@@ -34,13 +38,24 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     run = config.stash.get(QUALIFICATION, None)
     if run is not None:
         for item in filter(marks.needs_drives, items):
-            if not item.get_closest_marker("skip") and (why := needs.objections(needs.of(item), run.bay.drives)):
+            if not item.get_closest_marker("skip") and (why := _objections(item, run)):
                 item.add_marker(pytest.mark.skip(reason="; ".join(why)))
         plan.order(items)
         run.planned = plan.wanted(items, run.spec).measured
+        run.asked = promises.asked(items)
+        try:
+            run.claims = claims.plan(run, items)
+        except JournalError as error:
+            raise pytest.UsageError(str(error)) from error
         return
     for item in filter(marks.needs_drives, items):
         item.add_marker(pytest.mark.skip(reason=marks.NO_DRIVES))
+
+
+def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
+    """Why the run cannot do what a test needs, before anything is measured for it."""
+    of_lots = lots.objections(run.spec, len(run.bay.drives)) if "lot" in getattr(item, "fixturenames", ()) else ()
+    return (*needs.objections(needs.of(item), run.bay.drives), *of_lots)
 
 
 def header(config: pytest.Config) -> list[str]:
@@ -85,10 +100,12 @@ class Narrator:
     def __init__(self, config: pytest.Config, run: Qualification) -> None:
         self._config = config
         self._run = run
-        self._evidence: list[Evidence] = []
+        #: With the ids of their tests.
+        self._evidence: list[tuple[str, Evidence]] = []
         #: To be told at the end.
         self.plan: list[str] = []
         self._incomplete = ""
+        self._tally: Tally | None = None
         self._session: pytest.Session | None = None
         #: Set when the session starts: while plugins are configured, there is no terminal reporter yet.
         self.progress: Progress
@@ -97,7 +114,7 @@ class Narrator:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.progress.idle()
         for each in carried_by(report):
-            self._evidence.append(each)
+            self._evidence.append((report.nodeid, each))
             record = {"test": report.nodeid, **each.to_record()}
             resumed = self._run.resumed
             if news := resumed.verdicts.news(record) if resumed else record:
@@ -140,7 +157,8 @@ class Narrator:
             terminalreporter.write_line(line)
         terminal.write_table(
             terminalreporter,
-            self._evidence,
+            [each for _, each in self._evidence],
+            self._tally,
             width=terminalreporter._tw.fullwidth,
             verbosity=self._config.get_verbosity(),
             run_folder=folder,
@@ -150,10 +168,26 @@ class Narrator:
         if self._incomplete:
             terminalreporter.write_line(f"the run folder is not complete: {self._incomplete}", red=True)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    # Before JUnit's file is written, and after that, but before the terminal's summary.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None]:
+        self._count()
+        yield
         try:
             self._run.finish(int(exitstatus))
         except JournalError as error:
             self._incomplete = str(error)
             session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
+
+    def _count(self) -> None:
+        """All verdicts together: for the summary, the manifest and JUnit."""
+        run = self._run
+        # Where xdist collects, this process has not counted.
+        planned = claims.planned_in(read_records(run.journal.path)) if run.journal else None
+        of_all = replace(run.family, claims=planned or run.claims)
+        self._tally = tally(self._evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
+        if self._tally and run.manifest:
+            run.manifest = replace(run.manifest, family=self._tally.to_record())
+        if self._tally and run.settings.junit_properties:
+            facts = [(f"ssd.{name}", value) for name, value in properties(self._tally)]
+            junit.add_suite_properties(self._config, facts)

@@ -15,6 +15,7 @@ from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.arrays import Family
     from pytest_ssdqual.plugin.judge import Sla
+    from pytest_ssdqual.plugin.lots import Lot
     from pytest_ssdqual.qual.geometry import Geometry
     from pytest_ssdqual.qual.loop import Loop, LoopResult
     from pytest_ssdqual.qual.matrix import Series
@@ -65,8 +66,8 @@ def station(pytestconfig: pytest.Config) -> Iterator[Station]:
     def silent(what: str, seconds: float) -> None:
         """Output of a worker goes nowhere."""
 
-    progress = narrator.progress if narrator else silent
-    with pytestconfig.stash[QUALIFICATION].station(progress) as station:
+    progress, looked = (narrator.progress, narrator.progress.looked) if narrator else (silent, silent)
+    with pytestconfig.stash[QUALIFICATION].station(progress, looked) as station:
         yield station
 
 
@@ -125,6 +126,17 @@ def loop_result(station: Station, geometry: Geometry, loop: Loop | None) -> Loop
 def rebuild(station: Station, geometry: Geometry, workload: Workload) -> Rebuild:
     """A degraded array given its members back while the workload runs."""
     return station.rebuild(geometry, workload)
+
+
+@pytest.fixture
+def lot(request: pytest.FixtureRequest, sla: Sla) -> Lot:
+    """Judges the lot that the drives were drawn from, by the plan of the spec: ``lot.judge("steady_iops", run)``."""
+    from pytest_ssdqual.plugin.lots import Lot
+
+    plan = request.config.stash[QUALIFICATION].spec.lot
+    if plan is None:
+        raise pytest.UsageError("without a plan in the spec a test of a lot is skipped")
+    return Lot(plan, sla)
 
 
 @pytest.fixture

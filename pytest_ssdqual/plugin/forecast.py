@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ssdqual.plugin.plan import Wanted
 from pytest_ssdqual.qual.claim import Claim
@@ -40,6 +40,7 @@ def predict(wanted: Wanted, protocol: Protocol, spec: Spec, drives: int, drive_b
     """The plan with its costs, in the order in which it will be done."""
     prices = Prices(protocol, spec, drive_bytes)
     arrays = dict.fromkeys(geometry.healthy for geometry in wanted.geometries)
+    looks = protocol.sequential
     return Plan(
         tuple(row for array in arrays for row in _rows(array, wanted, prices)),
         drives=drives,
@@ -47,6 +48,8 @@ def predict(wanted: Wanted, protocol: Protocol, spec: Spec, drives: int, drive_b
         acceptance=protocol.acceptance,
         endurance_bytes=spec.endurance_bytes,
         most_rounds=protocol.loop.max_rounds if wanted.loops else 0,
+        first_s=looks.first_s if looks else 0.0,
+        limit_s=looks.limit_s if looks else 0.0,
     )
 
 
@@ -61,13 +64,14 @@ def _rows(array: Geometry, wanted: Wanted, prices: Prices) -> Iterator[PlannedAr
         for loop in loops if geometry.healthy == array else ():
             least, most = prices.loop(geometry, loop)
             built = prices.build(array, loop.fill_passes)
-            yield _row(f"{geometry} {loop}", len(loop.workloads), built, least, most)
+            yield replace(_row(f"{geometry} {loop}", len(loop.workloads), built, least, most), is_loop=True)
     chain = [(geometry, each) for geometry, each in wanted.measured.items() if geometry.healthy == array]
     rebuilt = [(geometry, each) for geometry, each in wanted.rebuilt.items() if geometry.healthy == array]
     built_for = _built_for([*chain, *sorted(rebuilt, key=lambda each: -each[0].missing)], prices)
     for geometry, workloads in chain:
-        cost = sum((prices.measurement(geometry, each) for each in workloads), Cost())
-        yield _row(str(geometry), len(workloads), built_for.get(geometry, Cost()), cost)
+        prices_of = [prices.measurement(geometry, each) for each in workloads]
+        least, most = (sum(costs, Cost()) for costs in zip(*prices_of, strict=True)) if prices_of else (Cost(), Cost())
+        yield _row(str(geometry), len(workloads), built_for.get(geometry, Cost()), least, most)
     for geometry, workloads in rebuilt:
         cost = sum((prices.rebuild(geometry, each) for each in workloads), Cost())
         yield _row(str(geometry), len(workloads), built_for.get(geometry, Cost()), cost)
@@ -133,11 +137,15 @@ class Prices:
         seconds = min(steps * step_s, max(limit_s, step_s))
         return Cost(seconds, self._written(geometry, writes, seconds))
 
-    def measurement(self, geometry: Geometry, workload: Workload) -> Cost:
-        """All repeats, none of them tried again."""
-        each_s = self.protocol.ramp_s + self.protocol.window_s
-        repeats = self.protocol.repeats
-        return Cost(repeats * (each_s + OVERHEAD_S), self._written(geometry, workload, repeats * each_s))
+    def measurement(self, geometry: Geometry, workload: Workload) -> tuple[Cost, Cost]:
+        """All repeats, none of them tried again; of a sequential protocol until its first look, and to its last."""
+        looks, repeats = self.protocol.sequential, self.protocol.repeats
+
+        def lasting(window_s: float) -> Cost:
+            each_s = self.protocol.ramp_s + window_s
+            return Cost(repeats * (each_s + OVERHEAD_S), self._written(geometry, workload, repeats * each_s))
+
+        return lasting(self.protocol.window_s), lasting(looks.limit_s if looks else self.protocol.window_s)
 
     def saturation(self, geometry: Geometry, workload: Workload) -> Cost:
         """To the end of the volume at the published rate, which a fresh drive exceeds; else to that of the time."""

@@ -15,14 +15,14 @@ from pytest_ssdqual.plugin import account
 from pytest_ssdqual.plugin.account import Account, Judged, Place
 from pytest_ssdqual.qual import verdict as verdicts
 from pytest_ssdqual.qual.claim import Claim, Limit, Scope
-from pytest_ssdqual.qual.estimate import TooFew, ratio
+from pytest_ssdqual.qual.estimate import Estimate, TooFew, ratio
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.promise import Relation
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Outcome, Verdict
+from pytest_ssdqual.qual.verdict import Outcome, Subject, Verdict
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.rig.machine import InvalidMeasurement
@@ -46,7 +46,7 @@ class Sla:
         """
         self._spec = spec
         self._inconclusive = inconclusive
-        self._account = circumstances
+        self.account = circumstances
         self._note = note
         self._measure = measure
 
@@ -60,55 +60,76 @@ class Sla:
         wanted = Claim(claim)
         if isinstance(judged, Sequence):
             judged = sorted(judged, key=lambda each: each.geometry)
-        place = Place.of(judged)
         if wanted.scope is Scope.MEMBERS and isinstance(judged, Measured) and len(judged.of_members()) < 2:
-            pytest.skip(f"{wanted.label}: needs several drives side by side, {place.geometry} is none of that")
-        limit = self._spec.limit(wanted, place.geometry, place.workload)
-        relation = self._spec.relation(wanted, place.geometry, place.workload)
-        found: tuple[Verdict, ...] = ()
+            pytest.skip(f"{wanted.label}: needs several drives side by side, {judged.geometry} is none of that")
+        found = self.verdicts(wanted, judged)
+        told = verdicts.worst(found)
+        self.tell(told, self.account.of_verdicts(judged, found, told))
+        return told
+
+    def verdicts(self, claim: Claim, judged: Judged) -> tuple[Verdict, ...]:
+        """One, or one for each drive side by side; skips the test and raises as ``judge``."""
+        place = Place.of(judged)
+        limit = self._spec.limit(claim, place.geometry, place.workload)
+        relation = self._spec.relation(claim, place.geometry, place.workload)
         try:
             if limit is not None:
-                found = _by_limit(wanted, judged, place, limit)
-            elif relation is not None and isinstance(judged, Measured):
-                found = self._by_relation(wanted, judged, place, relation)
+                return self._by_limit(claim, judged, limit)
+            if relation is not None and isinstance(judged, Measured):
+                return self._by_relation(claim, judged, place, relation)
         except ValueError as error:
-            raise InvalidMeasurement(f"{wanted.label} of {place.subject} cannot be judged: {error}") from error
-        if not found:
-            self._observe(wanted, judged, place)
-        told = verdicts.worst(found)
-        self._note(self._account.of_verdicts(judged, found, told))
+            raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
+        return self._observe(claim, judged, place)
+
+    def tell(self, told: Verdict, evidence: Evidence) -> None:
+        """Note the evidence; what is undecided ends the test."""
+        self._note(evidence)
         if told.outcome is Outcome.INCONCLUSIVE:
             if self._inconclusive == "skip":
                 pytest.skip(repr(told))
             raise Inconclusive(repr(told))
-        return told
+
+    def _by_limit(self, claim: Claim, judged: Judged, limit: Limit) -> tuple[Verdict, ...]:
+        """Drives side by side are judged one by one."""
+        rule, family = self.account.rule, self.account.family
+        if isinstance(judged, Measured | Saturation):
+            return verdicts.judge_members(claim, judged, limit, rule.confidence, rule.indifference_percent, family)
+        if claim.scope is Scope.SWEEP and isinstance(judged, Sequence):
+            return (verdicts.judge_sweep(claim, judged, limit, rule.confidence, rule.indifference_percent, family),)
+
+        def again(share: float) -> Estimate:
+            return self.account.estimates(claim, judged, share)[0][1]
+
+        ((subject, estimate),) = self.account.estimates(claim, judged)
+        alone = verdicts.judge(claim, subject, estimate, limit, rule.indifference_percent)
+        return (verdicts.in_family(alone, again, family),)
 
     def _by_relation(self, claim: Claim, judged: Measured, place: Place, relation: Relation) -> tuple[Verdict, ...]:
         """Of drives side by side each is held against itself."""
-        reference = account.estimates(claim, self._measure(place.geometry, relation.reference))
+        reference = self._measure(place.geometry, relation.reference)
         limit = Limit(relation.direction, relation.percent, Unit.PERCENT, f"{relation.source}: {relation}")
-        return tuple(
-            verdicts.judge_relation(claim, subject, relation.reference, ratio(own, other), limit)
-            for (subject, own), (_, other) in zip(account.estimates(claim, judged), reference, strict=True)
-        )
+        margin = self.account.rule.indifference_percent
+
+        def ratios(share: float = 1.0) -> list[tuple[Subject, Estimate]]:
+            both = (self.account.estimates(claim, each, share) for each in (judged, reference))
+            return [(subject, ratio(own, other)) for (subject, own), (_, other) in zip(*both, strict=True)]
+
+        def of_drive(index: int, subject: Subject, found: Estimate) -> Verdict:
+            alone = verdicts.judge_relation(claim, subject, relation.reference, found, limit, margin)
+            return verdicts.in_family(alone, lambda share: ratios(share)[index][1], self.account.family)
+
+        return tuple(of_drive(index, *each) for index, each in enumerate(ratios()))
 
     def _observe(self, claim: Claim, judged: Judged, place: Place) -> NoReturn:
         """Note the figure, and skip the test with it and the reason."""
         why = self._spec.why_no_limit(claim, place.geometry, place.workload)
         try:
-            found = account.estimates(claim, judged)
+            found = self.account.estimates(claim, judged)
         except TooFew as error:
             pytest.skip(f"{why}, and it cannot be told: {error}")
         except ValueError as error:
             raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
-        self._note(self._account.of_estimates(claim, judged, found))
+        self._note(self.account.of_estimates(claim, judged, found))
         subject, told = account.worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {told}{by}; {why}")
-
-
-def _by_limit(claim: Claim, judged: Judged, place: Place, limit: Limit) -> tuple[Verdict, ...]:
-    if isinstance(judged, Measured | Saturation) and claim.scope is not Scope.MEMBERS:
-        return verdicts.judge_members(claim, judged, limit)
-    ((subject, estimate),) = account.estimates(claim, judged)
-    return (verdicts.judge(claim, subject, estimate, limit),)

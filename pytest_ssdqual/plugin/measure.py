@@ -62,6 +62,8 @@ def circumstances(request: pytest.FixtureRequest, run: Qualification) -> Account
         protocol=run.protocol.name,
         acceptance=run.acceptance,
         beside=specs.load(sheet) if sheet else run.spec,
+        rule=run.protocol.verdict,
+        family=run.family,
         group=str(loop or series or ""),
         loop=(lambda: request.getfixturevalue("loop_result")) if loop else None,
     )

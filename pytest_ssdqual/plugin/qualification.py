@@ -21,10 +21,12 @@ import pytest
 from pytest_ssdqual.plugin import resumption
 from pytest_ssdqual.plugin.bay import Bay, open_bay, planned_bay
 from pytest_ssdqual.plugin.options import Settings, read
+from pytest_ssdqual.plugin.promises import Asked, Promises
 from pytest_ssdqual.plugin.resumption import Resumption
 from pytest_ssdqual.qual import document
 from pytest_ssdqual.qual import protocol as protocols
 from pytest_ssdqual.qual import spec as specs
+from pytest_ssdqual.qual.family import Family
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.protocol import Protocol
 from pytest_ssdqual.qual.spec import Spec
@@ -38,7 +40,7 @@ from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.hold import HeldDrives
 from pytest_ssdqual.rig.machine import MachineLost, RigError, utc_now
 from pytest_ssdqual.rig.memory import Forgetful, Memory
-from pytest_ssdqual.rig.setup import Progress, Setup
+from pytest_ssdqual.rig.setup import Looked, Progress, Setup
 from pytest_ssdqual.rig.station import Station
 
 #: The lab's drives cannot be told by their model (QEMU's NVMe drives all have the same), but we know what they are.
@@ -60,8 +62,17 @@ class Qualification:
     manifest: Manifest | None = None
     #: What the collected tests need measured on each array; known once they are collected.
     planned: Mapping[Geometry, Sequence[Workload]] = field(default_factory=dict)
+    #: What they ask of each measurement.
+    asked: Asked = field(default_factory=dict)
+    #: How many claims the run was planned to make when it began.
+    claims: int = 1
     #: The run that this one continues.
     resumed: Resumption | None = None
+
+    @property
+    def family(self) -> Family:
+        """The claims that are judged together."""
+        return Family(self.claims, self.protocol.verdict.family)
 
     @property
     def memory(self) -> Memory:
@@ -88,7 +99,7 @@ class Qualification:
         return self.settings.spec or self.spec.key
 
     @contextmanager
-    def station(self, progress: Progress) -> Iterator[Station]:
+    def station(self, progress: Progress, looked: Looked | None = None) -> Iterator[Station]:
         """Lease the drives, look at their health, and give them back when the block is left."""
         if self.journal is None:
             raise RigError("nothing can be measured while tests are only collected")
@@ -109,9 +120,11 @@ class Qualification:
                     logbook=self.journal,
                     machine_id=machine_id,
                     progress=progress,
+                    looked=looked,
                 ),
                 self.memory,
                 planned=self.planned,
+                enough=Promises(self.spec, self.protocol, self.asked, self.family),
             )
             stack.callback(self._health_after, channel, before)
             stack.callback(_unless_lost, station.close)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.claim import Direction
+from pytest_ssdqual.qual.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.report import part
@@ -36,6 +37,8 @@ class About(StrEnum):
     LOOP = "loop"
     SATURATION = "saturation"
     REBUILD = "rebuild"
+    #: Its group is the claim that the drives were judged by.
+    LOT = "lot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,12 @@ class Evidence:
     points: tuple[Part, ...] = ()
     #: Sentences that belong to its group as a whole, such as how a loop became steady.
     remarks: tuple[str, ...] = ()
+    #: Of the interval, two-sided; of a sequential measurement that of all looks together.
+    confidence: float = CONFIDENCE
+    #: The interval is only what the reading leaves open.
+    is_reading: bool = False
+    #: What the figure depends on and does not say by itself: ``rounds of 2 min``.
+    basis: str = ""
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON data; ``from_record`` reads it back."""
@@ -90,6 +99,9 @@ class Evidence:
                 "high": self.high,
                 "n": self.n,
                 "unit": self.unit.value,
+                "confidence": self.confidence,
+                "is_reading": self.is_reading,
+                "basis": self.basis,
             },
             "limit": {
                 "direction": self.direction.value,
@@ -125,8 +137,18 @@ class Evidence:
     @property
     def interval(self) -> str:
         """``805…818 µs``."""
-        low = -math.inf if self.low is None else self.low
-        return format_range(low, math.inf if self.high is None else self.high, self.unit)
+        return format_range(*self._ends, self.unit)
+
+    @property
+    def interval_in_full(self) -> str:
+        """``95 % CI 805…818 µs``, ``37…39 ms as read``."""
+        return format_interval(
+            *self._ends, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis
+        )
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
 
     @property
     def bound(self) -> str:
@@ -170,6 +192,9 @@ def of_verdict(
         acceptance=acceptance,
         figures=tuple(figures),
         raw=tuple(raw),
+        confidence=verdict.estimate.confidence,
+        is_reading=verdict.estimate.is_reading,
+        basis=verdict.estimate.basis,
     )
 
 
@@ -192,6 +217,9 @@ def of_observation(claim: Claim, subject: Subject, estimate: Estimate, *, protoc
         sentence=f"{claim.label} of {subject}: {estimate}",
         protocol=protocol,
         acceptance=acceptance,
+        confidence=estimate.confidence,
+        is_reading=estimate.is_reading,
+        basis=estimate.basis,
     )
 
 
@@ -227,6 +255,10 @@ def from_record(record: Mapping[str, object]) -> Evidence:
             worst=str(record["worst"]),
             points=tuple(map(part.part_of_record, part.listed(record["points"]))),
             remarks=part.texts(record["remarks"]),
+            # Older records are without.
+            confidence=part.unbounded(estimate.get("confidence", CONFIDENCE)),
+            is_reading=estimate.get("is_reading") is True,
+            basis=str(estimate.get("basis", "")),
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"this is no evidence of ours: {error!r}") from error

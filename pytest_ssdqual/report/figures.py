@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+from pytest_ssdqual.qual import validity
 from pytest_ssdqual.qual.estimate import TooFew
+from pytest_ssdqual.qual.exceedance import Exceedance
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
@@ -28,6 +30,19 @@ def of_measured(measured: Measured) -> tuple[Figure, ...]:
         # Little's law: IOPS × mean latency, of the queue depth asked for.
         Figure("littles_law_percent", None if outstanding is None else 100 * outstanding / asked),
         Figure("cpu_busy_percent", 100 * max(busy) if busy else None),
+        *_surroundings(measured),
+        *_look(measured),
+    )
+
+
+def of_exceedance(slower: Exceedance) -> tuple[Figure, ...]:
+    """How often I/Os were slower than a limit; no upper end of the rate where every round had some."""
+    high = slower.high_per_hour
+    return (
+        Figure("slower_ios", slower.ios),
+        Figure("slower_rounds", slower.hit),
+        Figure("slower_low_per_hour", slower.low_per_hour),
+        Figure("slower_high_per_hour", high if math.isfinite(high) else None),
     )
 
 
@@ -82,6 +97,29 @@ def of_steady(state: SteadyState) -> tuple[Figure, ...]:
         Figure("steady_range_percent", state.range_measured * per_cent),
         Figure("steady_slope_percent", state.slope_excursion * per_cent),
     )
+
+
+def _look(measured: Measured) -> tuple[Figure, ...]:
+    """Of a sequential measurement: at which look it ended, how sure that one had to be, what was left out before."""
+    look = measured.look
+    if look is None:
+        return ()
+    return (
+        Figure("look", look.number),
+        Figure("looks", look.of),
+        Figure("look_confidence_percent", 100 * look.level),
+        Figure("warmup_s", look.warmup_s),
+    )
+
+
+def _surroundings(measured: Measured) -> tuple[Figure, ...]:
+    """What was seen around it, of all drives and repeats the worst; and how many questions had no answer."""
+    found = [check for run in measured.runs if run.seen for check in validity.of_surroundings(run)]
+    if not found:
+        return ()
+    worst = [check for name, check in validity.worst(found).items() if name != "cpu_busy_percent"]
+    unknown = sum(check.holds is None for check in worst)
+    return (*(Figure(check.name, check.figure) for check in worst), Figure("checks_unknown", unknown))
 
 
 def _outstanding(measured: Measured) -> int:

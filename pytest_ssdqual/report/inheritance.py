@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.memory import Conditioned, Inheritance
 #: fio processes after which an array is as conditioned as before; any other kind uses it up.
 REPEATABLE = ("run", "precondition", "confirm")
 #: What is noted of an array without anything being done to it.
-REMARKS = ("steady", "measured", "array_planned", "conditioning_not_kept")
+REMARKS = ("surroundings", "looked", "steady", "measured", "array_planned", "conditioning_not_kept")
 
 
 @dataclass(slots=True)

@@ -77,12 +77,17 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
         (f"{claim}_high_{suffix}", evidence.high),
         (f"limit_{suffix}", evidence.limit),
         ("margin_percent", evidence.margin_percent),
+        ("confidence_percent", None if evidence.is_reading else round(100 * evidence.confidence, 9)),
         ("n", evidence.n),
         *((figure.name, figure.value) for figure in evidence.figures),
     )
     for name, number in numbers:
         if number is not None and math.isfinite(number):
             yield name, _plain(number)
+    if evidence.is_reading:
+        yield "interval", "as read"
+    if evidence.basis:
+        yield "basis", evidence.basis
     if evidence.is_promised:
         yield "limit_source", evidence.source
     yield from _published(evidence, suffix)
@@ -110,7 +115,8 @@ def _members(evidence: Evidence) -> Iterable[tuple[str, str]]:
     """Of drives side by side, in one order: serial numbers, and the figure of each in base units."""
     if not evidence.members:
         return
-    yield "drive", evidence.worst
+    if evidence.worst:
+        yield "drive", evidence.worst
     yield "drives", " ".join(each.name for each in evidence.members)
     values = [next((figure.value for figure in each.figures), None) for each in evidence.members]
     yield "drives_values", " ".join("-" if value is None else _plain(value) for value in values)
@@ -128,7 +134,7 @@ def _paragraph(evidence: Evidence) -> str:
     figures = ", ".join(f"{each.name} {_plain(each.value)}" for each in evidence.figures if each.value is not None)
     published, times = evidence.published, evidence.times_published
     rows = (
-        ("measured", f"{evidence.measured} ({evidence.interval}), n = {evidence.n:,}"),
+        ("measured", f"{evidence.measured} ({evidence.interval_in_full}), n = {evidence.n:,}"),
         ("limit", f"{evidence.bound} ({evidence.source})" if evidence.is_promised else ""),
         ("margin", "" if evidence.margin_percent is None else f"{evidence.margin_percent:+.1f} %"),
         ("published", f"{published} ({published.source}), ours is {times:.2f} of it" if published and times else ""),
@@ -137,6 +143,7 @@ def _paragraph(evidence: Evidence) -> str:
         ("workload", " ".join(evidence.workloads)),
         ("protocol", evidence.protocol + ("" if evidence.acceptance else " (not for acceptance)")),
         ("figures", figures),
+        *(("remark", remark) for remark in evidence.remarks),
         ("raw data", " ".join(evidence.raw)),
     )
     return "\n".join([evidence.sentence, *(f"  {name:<10}{text}" for name, text in rows if text)])

@@ -106,6 +106,8 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
     #: The sessions that resumed it.
     resumed: tuple[Session, ...] = ()
+    #: What the number of claims does to the error rates of their verdicts (``report.family``); None until the end.
+    family: Mapping[str, object] | None = None
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -136,6 +138,7 @@ class Manifest:
             "spec": self.spec and _document(self.spec),
             "protocol": _document(self.protocol),
             "remarks": list(self.remarks),
+            "family": self.family,
             "bays": [
                 {"machine": bay.machine, "facts": dict(bay.facts), "drives": [_drive(entry) for entry in bay.drives]}
                 for bay in self.bays
@@ -160,6 +163,7 @@ class Manifest:
                 exit_status=first.exit_status,
                 versions=first.versions,
                 resumed=tuple(resumed),
+                family=plain.get("family"),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"this is no manifest of ours: {error!r}") from error

@@ -46,10 +46,12 @@ def shortened(serials: Sequence[str]) -> dict[str, str]:
 
 def _alone(evidence: Evidence, part: Part) -> Evidence:
     """What one drive did, as if nothing else had been measured; likeness is shown as what it was computed from."""
-    value, iops = part.figure("value"), part.figure("iops")
+    value, iops, slowest_ns = part.figure("value"), part.figure("iops"), part.figure("slowest_ns")
     outcome = part.outcome
     if outcome is None:  # nothing is judged of a single drive: only the slowest is at fault
         outcome = evidence.outcome if part.name == evidence.worst or evidence.outcome not in MARK else Finding.PASS
+    if slowest_ns is not None:
+        return replace(evidence, worst=part.name, value=slowest_ns, unit=Unit.NANOSECONDS, outcome=outcome, limit=None)
     if value is None:
         return replace(evidence, worst=part.name, value=iops or 0.0, unit=Unit.IOPS, outcome=outcome, limit=None)
     return replace(evidence, worst=part.name, value=value, outcome=outcome)

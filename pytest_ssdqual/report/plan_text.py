@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.units import format_capacity, format_duration
@@ -20,9 +20,10 @@ class PlannedArray:
     measure_s: float
     #: To all members together, by us; parity and copies included.
     bytes_written: int
-    #: What a loop may take beyond that until it is steady.
+    #: What a loop may take beyond that until it is steady, or a sequential measurement until it is decided.
     more_s: float = 0.0
     more_bytes: int = 0
+    is_loop: bool = False
 
     @property
     def seconds(self) -> float:
@@ -41,6 +42,9 @@ class Plan:
     endurance_bytes: int | None = None
     #: Of the loops; 0: there are none.
     most_rounds: int = 0
+    #: Of a sequential protocol: after how long a measurement may end, and after how long it does.
+    first_s: float = 0.0
+    limit_s: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -93,12 +97,12 @@ def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
 
 def _remarks(plan: Plan) -> Iterator[str]:
     yield "times are estimates: conditioning goes on until the array is steady"
-    more_s = sum(array.more_s for array in plan.arrays)
-    if more_s:
-        more = format_capacity(sum(array.more_bytes for array in plan.arrays))
+    if more := _more(array for array in plan.arrays if array.is_loop):
+        yield f"loops go on until they are steady, {plan.most_rounds} rounds at most: that is up to {more} more"
+    if more := _more(array for array in plan.arrays if not array.is_loop):
         yield (
-            f"loops go on until they are steady, {plan.most_rounds} rounds at most: "
-            f"that is up to {_duration(more_s)} and {more} more"
+            f"each workload is measured until its verdicts are certain, {format_duration(plan.first_s)} as planned "
+            f"here and {format_duration(plan.limit_s)} at most: that is up to {more} more"
         )
     if plan.endurance_bytes and plan.drives:
         per_drive = plan.bytes_written / plan.drives
@@ -108,6 +112,15 @@ def _remarks(plan: Plan) -> Iterator[str]:
             f"{format_capacity(plan.endurance_bytes)}"
         )
     yield "all data on the drives will be destroyed"
+
+
+def _more(arrays: Iterable[PlannedArray]) -> str:
+    """Time and bytes beyond the plan; empty if there are none."""
+    found = list(arrays)
+    seconds, written = sum(array.more_s for array in found), sum(array.more_bytes for array in found)
+    if not seconds:
+        return ""
+    return f"{_duration(seconds)} and {format_capacity(written)}" if written else _duration(seconds)
 
 
 def _duration(seconds: float) -> str:

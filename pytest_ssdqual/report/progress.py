@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -86,8 +86,21 @@ class Progress:
         """What has been seen of this step so far; shown when the line is next drawn."""
         with self._lock:
             if self._step:
-                self._step = Step(self._step.what, self._step.expected_s, self._step.began_s, text)
+                self._step = replace(self._step, detail=text)
                 self._draw(self.clock())
+
+    def looked(self, text: str, more_s: float) -> None:
+        """A line to stay, about a look at this step, which goes on for so much longer than it was planned."""
+        with self._lock:
+            if self.total_s is not None:
+                self.total_s += more_s
+            if self._step:
+                self._step = replace(self._step, expected_s=self._step.expected_s + more_s)
+            if not self._on_screen:
+                self.fresh_line()
+            self._put(f"{ERASE if self._on_screen else ''}ssdqual: {text}\n")
+            self._on_screen = False
+            self._written_s = self.clock()
 
     def tick(self) -> None:
         """Draw again if it is time to."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,20 +16,27 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.look import Look
 from pytest_ssdqual.qual.loop import Loop, LoopResult
 from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.protocol import SteadyRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.seen import Seen
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.inheritance import inheritance
 from pytest_ssdqual.report.records import Record, read_records
 from pytest_ssdqual.rig.fio import output
+from pytest_ssdqual.rig.fio.output import Reader
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.memory import Inheritance, Key
 
 #: Figures of a run's record that its output must give again, to the last bit.
 FIGURES = ("ios", "iops", "bytes_per_s", "mean_latency_ns", "max_latency_ns", "counted_s", "round_iops")
+
+
+#: fio's output is read in pieces: that of hours is gigabytes when it is unpacked.
+PIECE_BYTES = 1 << 20
 
 
 class Forgotten(ValueError):
@@ -56,8 +64,13 @@ class Shelf:
     def run(self, noted: Mapping[str, Any], workload: Workload) -> Run:
         """The run with this summary, as fio's output tells it; ``Forgotten`` if they do not agree."""
         raw = str(noted["raw"])
+        look = Look(**noted["look"]) if "look" in noted else None
+        reader = Reader(output.MOST_DOCUMENTS if look else None)
         try:
-            read = output.parse(gzip.decompress(self.require(raw)))
+            with gzip.open(io.BytesIO(self.require(raw))) as file:
+                while data := file.read(PIECE_BYTES):
+                    reader.feed(data)
+            read = reader.whole()
         except (OSError, EOFError, zlib.error, InvalidMeasurement) as error:
             raise Forgotten(f"{raw} is damaged: {error}") from error
         geometry = Geometry.parse(noted["geometry"])
@@ -70,8 +83,9 @@ class Shelf:
             window_s=noted["window_s"],
             rounds=len(noted["round_iops"]),
             raw=raw,
-            cpu_busy=noted["cpu_busy"],
+            seen=Seen.from_record(seen) if (seen := noted.get("seen")) else None,
             parts=read.parts if geometry.is_side_by_side else (),
+            look=look,
         )
 
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
+from pytest_ssdqual.qual.estimate import format_confidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.beside import beside
 from pytest_ssdqual.report.curves import saturations, series
 from pytest_ssdqual.report.evidence import About, Evidence
 from pytest_ssdqual.report.grid import COLOUR, INDENT, MARK, Line, draw, grids, margin, percent
 from pytest_ssdqual.report.loops import loops
+from pytest_ssdqual.report.lots import lots
 from pytest_ssdqual.report.members import members
 from pytest_ssdqual.report.naming import label, sorting, span
 from pytest_ssdqual.report.part import Finding
 
-HEAD = ("", "", "measured", "95 % interval", "limit", "margin")
-INTERVAL = HEAD.index("95 % interval")
+HEAD = ("", "", "measured", "interval", "limit", "margin")
+INTERVAL = HEAD.index("interval")
 
 
 def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[Line]:
@@ -36,12 +39,13 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
     for outcome in (*MARK, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else MARK:
         lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
     if verbosity == 0:
-        alike = distinct(each for each in ordered if each.about is not About.LOOP)
+        alike = distinct(each for each in ordered if each.about not in (About.LOOP, About.LOT))
         for grid in (*members(alike), *grids(each for each in alike if not each.members)):
             lines += [*draw(grid, width), Line("")]
     if verbosity >= 0:
         lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
-        lines += beside(ordered, width)
+        lines += lots(ordered, width)
+        lines += [*beside(ordered, width), *_remarks(ordered, width)]
     if verbosity == 0:
         lines.append(Line("every limit and interval: -v, or the run folder"))
     return [*lines, *_summary(ordered)]
@@ -60,16 +64,16 @@ def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int
     """A row for each, in columns; the interval goes below its row where the line would be too long."""
     if not evidence:
         return
-    rows = [_columns(each) for each in evidence]
-    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
+    head, rows = _head(evidence), [_columns(each) for each in evidence]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     spare = width - len(INDENT) - sum(widths)
-    gap = INDENT if spare >= len(INDENT) * (len(HEAD) - 1) else " "
-    show = [i for i in range(len(HEAD)) if i != INTERVAL or spare >= len(gap) * (len(HEAD) - 1)]
+    gap = INDENT if spare >= len(INDENT) * (len(head) - 1) else " "
+    show = [i for i in range(len(head)) if i != INTERVAL or spare >= len(gap) * (len(head) - 1)]
 
     def join(row: Sequence[str]) -> str:
         return INDENT + gap.join(row[i].ljust(widths[i]) if i < 2 else row[i].rjust(widths[i]) for i in show)
 
-    title, heading = f"{outcome.upper()}: {len(evidence)} of {of}", join(HEAD)
+    title, heading = f"{outcome.upper()}: {len(evidence)} of {of}", join(head)
     yield Line(title + heading[len(title) :], (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
     colour = (COLOUR[outcome],) if outcome in MARK else ()
     claim = ""
@@ -79,15 +83,32 @@ def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int
             yield Line(label(claim), ("bold",))
         yield Line(join(row).rstrip(), colour)
         if INTERVAL not in show:
-            yield Line(f"{INDENT}{'':<{widths[0]}}{gap}{HEAD[INTERVAL]} {row[INTERVAL]}", colour)
+            yield Line(f"{INDENT}{'':<{widths[0]}}{gap}{head[INTERVAL]} {row[INTERVAL]}", colour)
     yield Line("")
+
+
+def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """``95 % interval``, if they are all of that confidence."""
+    stated = {format_confidence(each.confidence) for each in evidence if not each.is_reading}
+    name = f"{stated.pop()} interval" if len(stated) == 1 else HEAD[INTERVAL]
+    return (*HEAD[:INTERVAL], name, *HEAD[INTERVAL + 1 :])
 
 
 def _columns(each: Evidence) -> tuple[str, ...]:
     numbers = (each.measured, each.interval, each.bound)
     if each.unit is Unit.IOPS:  # said by the claim, and these are the longest numbers
-        numbers = (each.measured[:-5], each.interval[:-5], each.bound[:-5])
+        numbers = (each.measured[:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
+    if each.is_reading:
+        numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
     return (each.worst or span(each.geometries), span(each.workloads), *numbers, percent(each))
+
+
+def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+    """What speaks against some evidence; those of loops and lots stand below them."""
+    told = [each for each in evidence if each.about not in (About.LOOP, About.LOT)]
+    for remark in dict.fromkeys(one for each in told for one in each.remarks):
+        for line in wrap(remark, width, subsequent_indent=INDENT):
+            yield Line(line, ("yellow",))
 
 
 def _summary(evidence: Sequence[Evidence]) -> Iterator[Line]:
@@ -99,7 +120,8 @@ def _summary(evidence: Sequence[Evidence]) -> Iterator[Line]:
         yield Line(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
     if observed := len(evidence) - len(promised):
         yield Line(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
-    passed = [each for each in promised if each.outcome is Finding.PASS]
+    # Of a lot that has to be without a bad drive there is no margin.
+    passed = [each for each in promised if each.outcome is Finding.PASS and each.about is not About.LOT]
     if passed:
         least = min(passed, key=margin)
         yield Line(f"least margin of what passed: {percent(least)}, {label(least.claim)}")

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Protocol
 
+from pytest_ssdqual.report import family
 from pytest_ssdqual.report.evidence import Evidence
-from pytest_ssdqual.report.grid import Line
+from pytest_ssdqual.report.family import Tally
+from pytest_ssdqual.report.grid import INDENT, Line
 from pytest_ssdqual.report.table import table
 
 
@@ -51,14 +54,26 @@ def header_lines(header: Header) -> list[str]:
 
 
 def write_table(
-    writer: Writer, evidence: Sequence[Evidence], *, width: int, verbosity: int, run_folder: Path | None
+    writer: Writer,
+    evidence: Sequence[Evidence],
+    tally: Tally | None = None,
+    *,
+    width: int,
+    verbosity: int,
+    run_folder: Path | None,
 ) -> None:
-    """The section of ours in pytest's summary; nothing if nothing was judged."""
+    """The section of ours in pytest's summary; nothing if nothing was judged.
+
+    ``tally``: what is to be said of all verdicts together.
+    """
     lines = table(evidence, width, verbosity)
     if not lines:
         return
     writer.write_sep("=", "storage qualification")
     write_lines(writer, lines)
+    for sentence in family.lines(tally) if tally else ():
+        for line in wrap(sentence, width, subsequent_indent=INDENT, break_on_hyphens=False):
+            writer.write_line(line)
     if run_folder:
         writer.write_line(f"run folder: {run_folder}")
 

@@ -15,3 +15,8 @@ pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*INTEL_RAID)]
 def test_no_drive_is_slower_than_the_others(run, sla):
     verdict = sla.judge("member_spread", run)
     assert verdict
+
+
+def test_no_drive_has_slower_stalls_than_the_others(run, sla):
+    verdict = sla.judge("latency_spread_between_members", run)
+    assert verdict

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from pytest_ssdqual.plugin.plan import Wanted
 from pytest_ssdqual.qual import protocol, spec
 from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.loop import Loop, Tracked
+from pytest_ssdqual.qual.protocol import SequentialRule
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.plan_text import PlannedArray
 
@@ -53,6 +56,21 @@ def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
     assert both - reads == pytest.approx(iops * 4096 * seconds * copies[geometry.level], abs=2)
 
 
+def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_its_last() -> None:
+    looks = SequentialRule(first_s=480, limit_s=18_000)
+    ours = replace(protocol.load("sequential"), sequential=looks, window_s=looks.first_s, ramp_s=30)
+    sheet = spec.load("intel-dc-s3500-480gb")
+    plan = forecast.predict(Wanted({Geometry(Level.RAID0, 4): [WRITES, READS]}), ours, sheet, 4, 480_000_000_000)
+    (array,) = plan.arrays
+    assert array.measure_s == 2 * (30 + 480 + forecast.OVERHEAD_S)
+    assert array.more_s == 2 * (5 * 3600 - 480)
+    iops = sheet.expected_iops(Geometry(Level.RAID0, 4), WRITES)
+    assert iops
+    assert array.more_bytes == pytest.approx(iops * 4096 * (5 * 3600 - 480), abs=1)
+    assert (plan.first_s, plan.limit_s) == (480, 5 * 3600)
+    assert not array.is_loop
+
+
 LOOP = Loop("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m", fill_passes=2)
 RAID5X4 = Geometry(Level.RAID5, 4)
 GB = 10**9
@@ -70,6 +88,7 @@ def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
     assert row.condition_s == forecast.BUILD_S + 2 * GB / forecast.FILL_BYTES_PER_S
     assert row.measure_s == pytest.approx(5 * round_s)
     assert row.more_s == pytest.approx(20 * round_s)
+    assert row.is_loop
     # 300 writes a second of 4 KiB, each with its parity, in a cell of every round.
     assert row.more_bytes == pytest.approx(20 * 300 * 4096 * 2, abs=1)
     assert row.bytes_written == pytest.approx(2 * 4 * GB + 5 * 300 * 4096 * 2, abs=1)

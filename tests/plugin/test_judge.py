@@ -15,6 +15,7 @@ from pytest_ssdqual.qual import spec
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.loop import Loop, LoopResult, Tracked
 from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.protocol import VerdictRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.workload import Workload
@@ -38,6 +39,7 @@ class Bench:
     folder: Path
     inconclusive: str = "error"
     group: str = ""
+    rule: VerdictRule = VerdictRule(indifference_percent=0.0)  # noqa: RUF009 (frozen)
     noted: list[Evidence] = field(default_factory=list)
     references: list[tuple[Geometry, Workload]] = field(default_factory=list)
     reference: Measured | None = None
@@ -46,7 +48,7 @@ class Bench:
         """What was noted; of a test that is skipped too."""
         (self.folder / "acme.toml").write_text(PRODUCT + self.promises)
         found = spec.load(self.folder / "acme.toml")
-        account = Account("snia", acceptance=True, beside=found, group=self.group)
+        account = Account("snia", acceptance=True, beside=found, group=self.group, rule=self.rule)
         sla = Sla(found, self.inconclusive, account, self.noted.append, self._measure)
         try:
             sla.judge(claim, judged)
@@ -98,7 +100,7 @@ def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_b
     three = side_by_side([1000] * 5, [500] * 5, [2000] * 5)
     noted = bench.judge("read_iops", three)
     assert (noted.worst, noted.value, noted.outcome) == ("S1", 500, Finding.OBSERVED)
-    assert bench.why == "measured 500 IOPS (500…500 IOPS) by drive S1; ACME 9 publishes no read IOPS of " + (
+    assert bench.why == "measured 500 IOPS (95 % CI 500…500 IOPS) by drive S1; ACME 9 publishes no read IOPS of " + (
         "randread_4k_qd8 on drivex3"
     )
     bench.noted.clear()
@@ -117,6 +119,53 @@ def test_the_likeness_of_drives_is_judged_once_and_its_slowest_named(bench: Benc
     noted = bench.judge("member_spread", side_by_side([1000] * 5, [990] * 5, [500] * 5))
     assert (noted.outcome, noted.worst, round(noted.value, 2)) == (Finding.FAIL, "S2", 0.51)
     assert [each.figure("iops") for each in noted.members] == [1000, 990, 500]
+
+
+def test_of_the_spread_of_slowest_ios_the_drive_that_has_them_is_named(bench: Bench) -> None:
+    bench.promises = promise("latency_spread_between_members", "at_most = 1.5")
+    # At a fixed depth half the IOPS take twice as long.
+    noted = bench.judge("latency_spread_between_members", side_by_side([1000] * 5, [500] * 5, [990] * 5))
+    assert (noted.outcome, noted.worst, round(noted.value, 1)) == (Finding.FAIL, "S1", 2.0)
+    assert noted.basis == "rounds of 1 s"
+    assert [round((each.figure("slowest_ns") or 0) / 1e6) for each in noted.members] == [8, 16, 8]
+
+
+def test_how_often_a_maximum_was_exceeded_is_kept_beside_the_verdict(bench: Bench) -> None:
+    bench.promises = promise("max_latency", 'at_most = "20 ms"')
+    noted = bench.judge("max_latency", side_by_side([1000] * 5, [1000, 1000, 250, 1000, 1000]))
+    figures = {each.name: each.value for each in noted.figures}
+    assert (noted.worst, noted.outcome, noted.is_reading) == ("S1", Finding.FAIL, True)
+    assert (figures["slower_ios"], figures["slower_rounds"]) == (250, 1)
+    assert 0 < (figures["slower_low_per_hour"] or 0) < (figures["slower_high_per_hour"] or 0)
+    assert "250 slower in 5 s, in 1 of 5 rounds" in noted.sentence
+
+
+def test_a_protocols_rule_reaches_the_verdict(bench: Bench) -> None:
+    bench.promises = promise("steady_iops", 'at_least = "1000 IOPS"')
+    bench.rule, bench.inconclusive = VerdictRule(confidence=0.99, indifference_percent=5.0), "skip"
+    noted = bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005))
+    assert noted.confidence == 0.99
+    assert bench.why.endswith("INCONCLUSIVE, surely within 5 % of the limit: closer than the protocol wants to know")
+    assert "(99 % CI " in bench.why
+    bench.noted.clear()
+    bench.promises = ""
+    assert bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005)).confidence == 0.99
+
+
+def test_a_sweep_that_bends_says_where_and_one_that_grows_too_well_that_its_baseline_is_doubtful(bench: Bench) -> None:
+    bench.promises = promise("scaling_deviation", 'at_most = "10 %"', level="raid0")
+    widths = {2: 1.0, 3: 1.0, 4: 0.7}
+    bent = bench.judge(
+        "scaling_deviation", [array(*[round(1000 * n * x)] * 5, geometry=f"raid0x{n}") for n, x in widths.items()]
+    )
+    assert bent.sentence.endswith("; the bend begins at raid0x4, the first with drive S3")
+    assert bent.remarks == ()
+    bench.noted.clear()
+    well = bench.judge("scaling_deviation", [array(*[1200 * n - 800] * 5, geometry=f"raid0x{n}") for n in widths])
+    assert well.outcome is Finding.PASS
+    assert [remark.split(" of what")[0] for remark in well.remarks] == [
+        "raid0x3 does 1.17 × (95 % CI 1.17…1.17 ×)", "raid0x4 does 1.25 × (95 % CI 1.25…1.25 ×)",
+    ]  # fmt: skip
 
 
 def test_a_relation_measures_what_it_compares_with(bench: Bench) -> None:

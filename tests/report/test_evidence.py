@@ -58,6 +58,9 @@ promised = st.builds(
     worst=texts,
     points=parts,
     remarks=st.tuples(texts),
+    confidence=st.floats(0.5, 0.999),
+    is_reading=st.booleans(),
+    basis=texts,
 )
 evidences = promised | promised.map(
     lambda each: replace(each, limit=None, margin_percent=None, outcome=Finding.OBSERVED)
@@ -93,11 +96,28 @@ def test_what_a_newer_version_adds_is_ignored(claimed: Claimed) -> None:
     assert from_record({**claimed().to_record(), "colour": "green"}) == claimed()
 
 
+def test_a_record_of_an_older_version_has_the_usual_confidence(claimed: Claimed) -> None:
+    record = json.loads(json.dumps(claimed().to_record()))
+    for key in ("confidence", "is_reading", "basis"):
+        del record["estimate"][key]
+    assert from_record(record) == claimed()
+    assert (claimed().confidence, claimed().is_reading, claimed().basis) == (0.95, False, "")
+
+
+def test_what_the_interval_is_is_kept(claimed: Claimed) -> None:
+    evidence = claimed(low=805_000, high=818_000)
+    assert evidence.interval_in_full == "95 % CI 805…818 µs"
+    assert replace(evidence, confidence=0.99).interval_in_full == "99 % CI 805…818 µs"
+    read = replace(evidence, is_reading=True, basis="rounds of 2 min")
+    assert read.interval_in_full == "805…818 µs as read, rounds of 2 min"
+    assert from_record(json.loads(json.dumps(read.to_record()))) == read
+
+
 def test_an_unbounded_interval_is_json(claimed: Claimed) -> None:
     evidence = claimed(high=math.inf)
     text = json.dumps(evidence.to_record(), allow_nan=False)
     assert from_record(json.loads(text)).high is None
-    assert evidence.interval == "812 µs…∞ s"
+    assert evidence.interval == "812 µs…∞"
 
 
 def test_an_infinite_margin_comes_back_as_one(claimed: Claimed) -> None:
@@ -172,7 +192,7 @@ OBSERVED = of_observation(
 def test_what_is_kept_of_a_figure_that_nothing_is_promised_of() -> None:
     assert (OBSERVED.outcome, OBSERVED.is_promised, OBSERVED.margin_percent) == (Finding.OBSERVED, False, None)
     assert (OBSERVED.measured, OBSERVED.bound) == ("53,011 IOPS", "")
-    assert OBSERVED.sentence == "steady IOPS of raid0x4 randread_4k_qd8: 53,011 IOPS (52,800…53,200 IOPS)"
+    assert OBSERVED.sentence == "steady IOPS of raid0x4 randread_4k_qd8: 53,011 IOPS (95 % CI 52,800…53,200 IOPS)"
     assert from_record(json.loads(json.dumps(OBSERVED.to_record()))) == OBSERVED
 
 

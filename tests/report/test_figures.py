@@ -5,21 +5,25 @@ from dataclasses import replace
 import pytest
 import strategies
 
+from pytest_ssdqual.qual.exceedance import slower_than
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.look import Look
 from pytest_ssdqual.qual.measurement import Interval, Measured, Run
 from pytest_ssdqual.qual.protocol import SteadyRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.seen import Heat
 from pytest_ssdqual.qual.steady import judge
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.figures import of_measured, of_point, of_rebuild, of_saturation, of_steady
+from pytest_ssdqual.report.figures import of_exceedance, of_measured, of_point, of_rebuild, of_saturation, of_steady
 
 
 def _measured(cpu_busy: float | None, latency_ns: int, ios: int) -> Measured:
     histogram, empty = LatencyHistogram(((latency_ns, ios),)) if ios else LatencyHistogram(()), LatencyHistogram(())
     interval = Interval(0, 1, ios, 0, ios * 4096, 0, histogram, empty)
-    run = Run(Workload("randread", "4k", 2), Geometry.parse("raid5x4"), ("A",), (interval,), 0, 1, 1, "x", cpu_busy)
+    seen = None if cpu_busy is None else strategies.seen(cpu_busy=cpu_busy)
+    run = Run(Workload("randread", "4k", 2), Geometry.parse("raid5x4"), ("A",), (interval,), 0, 1, 1, "x", seen)
     return Measured((run, run))
 
 
@@ -32,6 +36,41 @@ def test_figures_of_a_measurement() -> None:
     assert figures["mean_latency_ns"] == pytest.approx(1_000_000, rel=0.01)
     # 8,000 IOPS × 1 ms are 8 outstanding, and 2 × 4 drives were asked for.
     assert figures["littles_law_percent"] == pytest.approx(100, rel=0.01)
+
+
+def test_what_was_seen_around_it_is_there_at_its_worst() -> None:
+    calm = strategies.seen([strategies.seen_drive("A", None, None)])
+    warm = replace(calm, drives=(replace(calm.drives[0], heat=Heat(73.0, 70.0, True, None, None)),))
+    (run, _) = _measured(0.25, 1_000_000, 8000).runs
+    measured = Measured((replace(run, seen=calm), replace(run, seen=warm), replace(run, seen=calm)))
+    figures = {each.name: each.value for each in of_measured(measured)}
+    assert (figures["temperature_c"], figures["link_percent"], figures["clock_jump_s"]) == (73, 100, 0.002)
+    assert figures["foreign_percent"] is None
+    # Of a RAID 5 without what it did itself, and of one run without the drive's own count: I/O of others (at drive or
+    # array), resyncs, and the time of being too warm.
+    assert figures["checks_unknown"] == 3
+
+
+def test_nothing_is_said_of_surroundings_that_nobody_saw() -> None:
+    assert "checks_unknown" not in {each.name for each in of_measured(_measured(None, 1_000_000, 8000))}
+
+
+def test_of_a_sequential_measurement_its_look_is_told() -> None:
+    run = replace(strategies.run([1_000] * 40, rounds=40), look=Look(3, 14, 0.995, 45.0))
+    figures = {each.name: each.value for each in of_measured(Measured((run,)))}
+    assert (figures["look"], figures["looks"], figures["warmup_s"]) == (3, 14, 45)
+    assert figures["look_confidence_percent"] == pytest.approx(99.5)
+    fixed = of_measured(Measured((strategies.run([1_000] * 5),)))
+    assert not {"look", "looks", "warmup_s"} & {each.name for each in fixed}
+
+
+def test_figures_of_an_exceedance() -> None:
+    rounds = [LatencyHistogram(((1_000_064, 1_000),))] * 4 + [LatencyHistogram(((80_216_064, 7),))]
+    figures = {each.name: each.value for each in of_exceedance(slower_than(50e6, rounds, 600.0))}
+    assert (figures["slower_ios"], figures["slower_rounds"]) == (7, 1)
+    assert (figures["slower_high_per_hour"] or 0) > (figures["slower_low_per_hour"] or 0) > 0
+    everywhere = {each.name: each.value for each in of_exceedance(slower_than(1e3, rounds, 600.0))}
+    assert everywhere["slower_high_per_hour"] is None
 
 
 def test_figures_of_nothing() -> None:

@@ -94,6 +94,14 @@ def test_what_was_killed_while_it_read_is_left_in_order() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["looked", "steady", "surroundings", "measured"])
+def test_what_is_noted_of_a_measurement_is_nothing_done_to_the_array(kind: str) -> None:
+    noted = record(kind, geometry="raid5x3", workload="w")
+    assert inheritance([*WHOLE, measuring(writes=False), noted, ran(), noted, LEFT_OVER]) is not None
+    other = record("shaken", geometry="raid5x3", workload="w")
+    assert inheritance([*WHOLE, measuring(writes=False), other, ran(), LEFT_OVER]) is None
+
+
 def test_what_was_closed_is_left_in_order() -> None:
     left = inheritance(CLOSED)
     assert left is not None

@@ -36,6 +36,7 @@ def test_numbers_are_plain_and_their_names_have_the_unit(claimed: Claimed) -> No
         "ssd.p99_latency_high_ns": "818000",
         "ssd.limit_ns": "500000",
         "ssd.margin_percent": "-62.4",
+        "ssd.confidence_percent": "95",
         "ssd.n": "5",
         "ssd.mean_latency_ns": "311000.2",
         "ssd.limit_source": "acme.toml promise[3]",
@@ -82,8 +83,8 @@ def test_every_number_is_written_without_exponent_and_read_back(number: float) -
 def test_the_section_says_where_the_numbers_come_from(claimed: Claimed) -> None:
     evidence = claimed(low=805_000, high=818_000, figures=(Figure("mean_latency_ns", 311_000), Figure("x", None)))
     assert junit.section([replace(evidence, acceptance=False)]) == (
-        "p99 latency of raid5x4 randread_4k_qd8: 812 µs (805…818 µs), limit 500 µs: FAIL by 62.4 %\n"
-        "  measured  812 µs (805…818 µs), n = 5\n"
+        "p99 latency of raid5x4 randread_4k_qd8: 812 µs (95 % CI 805…818 µs), limit 500 µs: FAIL by 62.4 %\n"
+        "  measured  812 µs (95 % CI 805…818 µs), n = 5\n"
         "  limit     ≤ 500 µs (acme.toml promise[3])\n"
         "  margin    -62.4 %\n"
         "  array     raid5x4\n"
@@ -93,6 +94,20 @@ def test_the_section_says_where_the_numbers_come_from(claimed: Claimed) -> None:
         "  raw data  fio/raid5x4-randread_4k_qd8-run.json.gz"
     )
     assert junit.section([evidence, evidence]).count("\n\n") == 1
+
+
+def test_a_reading_has_no_confidence(claimed: Claimed) -> None:
+    read = replace(claimed(), is_reading=True, basis="rounds of 2 min")
+    found = dict(junit.properties([read]))
+    assert "ssd.confidence_percent" not in found
+    assert (found["ssd.interval"], found["ssd.basis"]) == ("as read", "rounds of 2 min")
+    assert dict(junit.properties([replace(claimed(), confidence=0.999)]))["ssd.confidence_percent"] == "99.9"
+
+
+def test_what_speaks_against_the_evidence_is_in_the_section(claimed: Claimed) -> None:
+    assert "\n  remark    the baseline is doubtful\n" in junit.section(
+        [replace(claimed(), remarks=("the baseline is doubtful",))]
+    )
 
 
 def observed(evidence: Evidence) -> Evidence:

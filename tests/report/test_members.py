@@ -53,6 +53,15 @@ def test_of_their_likeness_the_slowest_is_at_fault(claimed: Claimed) -> None:
     assert drawn(kept)[-1].split()[1:4] == ["300", "165", "301"]
 
 
+def test_of_their_slowest_ios_the_drive_that_has_them_is_at_fault(claimed: Claimed) -> None:
+    spread = claimed(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, "drivex3", value=4.1, bound=2.0)
+    parts = tuple(
+        Part(serial, (Figure("slowest_ns", ns),)) for serial, ns in zip(SERIALS, (9e6, 9.2e6, 37e6), strict=True)
+    )
+    (row,) = drawn(replace(spread, members=parts, worst=SERIALS[2]))[-1:]
+    assert row.split()[1:7] == ["9", "ms", "9.2", "ms", "37", "ms!"]
+
+
 def test_arrays_have_no_such_table(claimed: Claimed) -> None:
     assert drawn(claimed()) == []
 

@@ -42,7 +42,9 @@ def test_totals() -> None:
 
 
 def test_what_a_loop_may_take_beyond_the_least() -> None:
-    loop = PlannedArray("drivex4 snia-iops", 56, 4800, 16_800, 3_840_000_000_000, more_s=67_200, more_bytes=9 * 10**11)
+    loop = PlannedArray(
+        "drivex4 snia-iops", 56, 4800, 16_800, 3_840_000_000_000, more_s=67_200, more_bytes=9 * 10**11, is_loop=True
+    )
     lines = plan_lines(Plan((loop, THREE), 4, "snia", acceptance=True, most_rounds=25))
     assert lines[1:4] == [
         "  array              workloads  conditioning  measuring  in all  written",
@@ -50,3 +52,17 @@ def test_what_a_loop_may_take_beyond_the_least() -> None:
         "  raid5x3                   16        60 min     3.47 h  4.47 h  5.04 TB",
     ]
     assert lines[6] == "  loops go on until they are steady, 25 rounds at most: that is up to 18.7 h and 900 GB more"
+
+
+def test_what_a_measurement_may_take_beyond_its_first_look() -> None:
+    array = PlannedArray("raid5x3", 16, 3600, 8192, 5 * 10**12, more_s=222_720, more_bytes=10**12)
+    plan = Plan((array,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400)
+    assert plan_lines(plan)[4:] == [
+        "  each workload is measured until its verdicts are certain, 8 min as planned here and 4 h at most: "
+        "that is up to 2.58 d and 1 TB more",
+        "  all data on the drives will be destroyed",
+    ]
+    reads = PlannedArray("raid5x3", 1, 3600, 512, 0, more_s=13_920)
+    assert plan_lines(Plan((reads,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400))[4].endswith(
+        "at most: that is up to 3.87 h more"
+    )

@@ -2,34 +2,40 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import fio_documents
 import pytest
+import simulated_fio
 import strategies
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted import ScriptedMachine, completed
+from simulated_fio import UnderWay
+from simulated_surroundings import Surroundings
 
+from pytest_ssdqual.qual import validity
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.loop import Loop, LoopResult, Tracked
 from pytest_ssdqual.qual.measurement import Measured
-from pytest_ssdqual.qual.protocol import LoopRule, Protocol, SaturationRule, SteadyRule
+from pytest_ssdqual.qual.protocol import LoopRule, Protocol, SaturationRule, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.recall import Recollection
 from pytest_ssdqual.report.records import read_records
-from pytest_ssdqual.rig import looping, md, measuring, saturating
-from pytest_ssdqual.rig.fio import process
+from pytest_ssdqual.rig import looping, md, measuring, saturating, sequential, surroundings
+from pytest_ssdqual.rig.fio import output, process
 from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.memory import Key
+from pytest_ssdqual.rig.sequential import Decision
 from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.topology import Drive
 
@@ -67,6 +73,7 @@ class Bench:
     #: Of which fio was asked.
     asked: list[tuple[Workload, Geometry]] = field(default_factory=list)
     journal: Journal = field(init=False)
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
     def __post_init__(self) -> None:
         self.journal = Journal.create(self.root, "aaaaaaaa")
@@ -74,7 +81,8 @@ class Bench:
     @property
     def setup(self) -> Setup:
         held = cast("Any", self)
-        return Setup(ScriptedMachine(), held, self.protocol, self.journal, "m1", lambda what, seconds: None)
+        machine = ScriptedMachine().on("sh", "-c", surroundings.SCRIPT, answer=self.surroundings.text)
+        return Setup(machine, held, self.protocol, self.journal, "m1", lambda what, seconds: None)
 
     def require_lease(self) -> None:
         """It is held."""
@@ -89,6 +97,7 @@ class Bench:
                 strategies.run([each - number for each in iops], geometry=alone, workload=workload)
                 for number in range(count)
             ]
+            self.surroundings.ran(array_of(geometry), [each.intervals for each in runs])
             return Finished(completed(["fio"]), fio_documents.packed(*(each.intervals for each in runs)))
 
         return fio
@@ -160,6 +169,41 @@ def test_drives_side_by_side_are_recalled_each(bench: Bench) -> None:
     assert len({each.iops for each in recalled.of_members()}) == 3
 
 
+def test_what_was_seen_around_it_is_recalled_and_says_the_same(bench: Bench) -> None:
+    original = measured_by(bench)
+    recalled = bench.memory().recall(KEY)
+    assert isinstance(recalled, Measured)
+    for ours, theirs in zip(recalled.runs, original.runs, strict=True):
+        assert ours.seen == theirs.seen
+        assert ours.seen
+        assert ours.seen.array
+        assert ours.seen.array.device.counted
+        assert validity.of_surroundings(ours) == validity.of_surroundings(theirs)
+    # As bad as nothing that is measured would be: what is said of it is made of the record alone.
+    records = bench.journal.path / "records.jsonl"
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for line in lines:
+        for run in line.get("runs", ()):
+            run["seen"]["clock_jump_s"] = 3600.0
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again = bench.memory().recall(KEY)
+    assert isinstance(again, Measured)
+    assert validity.objections(again.runs[0])[0].startswith("the machine's clock was set forward by")
+
+
+def test_a_record_from_before_anybody_looked_is_recalled_too(bench: Bench) -> None:
+    measured_by(bench)
+    records = bench.journal.path / "records.jsonl"
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for line in lines:
+        for run in line.get("runs", ()):
+            run.pop("seen")
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recalled = bench.memory().recall(KEY)
+    assert isinstance(recalled, Measured)
+    assert {run.seen for run in recalled.runs} == {None}
+
+
 def test_a_saturation_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "run", bench.run(WRITE, RAID5X3))
     original = saturating.saturate(bench.setup, array_of(RAID5X3), WRITE)
@@ -200,6 +244,51 @@ def test_a_rebuild_is_recalled(bench: Bench) -> None:
     recalled = bench.memory().recall(Key("rebuild", rebuilding, str(READ)))
     assert isinstance(recalled, Rebuild)
     assert recalled == original
+
+
+def looked_at_by(
+    bench: Bench, workload: Workload, geometry: Geometry, until: int, slow: Mapping[str, float] | None = None
+) -> Measured:
+    """A sequential measurement that ends at that look."""
+    rule = SequentialRule(first_s=60, growth=1.5, limit_s=400, report_s=2)
+
+    def start(setup: Setup, array: Array, workload: Workload, job: Job) -> UnderWay:
+        return UnderWay.of(simulated_fio.Fio(slow or {}, 0.05), array, workload, PROTOCOL.ramp_s + rule.limit_s, 2)
+
+    def enough(measured: Measured) -> Decision:
+        return Decision(bool(measured.look and measured.look.number >= until))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequential, "start", start)
+        patch.setattr(surroundings, "look", lambda machine, array, when: None)
+        patch.setattr(surroundings, "seen", lambda array, before, after, result: None)
+        return sequential.measure(bench.setup, array_of(geometry), workload, rule, enough)
+
+
+@pytest.mark.parametrize("until", [1, 3, 99])
+@pytest.mark.parametrize("geometry", ["raid5x3", "drivex3"])
+@pytest.mark.parametrize("most", [output.MOST_DOCUMENTS, 50])
+def test_a_measurement_that_was_looked_at_is_recalled_to_the_last_bit(
+    bench: Bench, geometry: str, until: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "MOST_DOCUMENTS", most)
+    key = Key("measured", Geometry.parse(geometry), str(READ))
+    now = looked_at_by(bench, READ, key.geometry, until, {"S1": 0.7})
+    assert bench.memory().recall(key) == now
+    assert bench.forgotten() == []
+    assert now.look
+    assert now.look.number == min(until, now.look.of)
+
+
+def test_a_look_that_is_damaged_is_measured_again(bench: Bench) -> None:
+    key = Key("measured", RAID5X3, str(READ))
+    looked_at_by(bench, READ, RAID5X3, 2)
+    lines = (bench.journal.path / "records.jsonl").read_text()
+    (bench.journal.path / "records.jsonl").write_text(re.sub(r'"ramp_s": ?[\d.]+', '"ramp_s": 40', lines))
+    assert bench.memory().recall(key) is None
+    assert "were noted" in bench.forgotten()[0]
+    (bench.journal.path / "records.jsonl").write_text(lines.replace('"level":', '"lvel":'))
+    assert bench.memory().recall(key) is None
 
 
 def test_what_was_not_measured_is_not_recalled(bench: Bench) -> None:

@@ -263,6 +263,35 @@ def test_degraded_arrays_have_grids_of_their_own(claimed: Claimed) -> None:
     assert titles == [f"steady IOPS · raid6{state} · ≥ 1 IOPS" for state in states]
 
 
+def test_the_head_says_of_which_confidence_the_intervals_are(claimed: Claimed) -> None:
+    def head(*confidences: float) -> str:
+        return table([replace(claimed(), confidence=each) for each in confidences], 120)[0].text
+
+    assert "  95 % interval  " in head(0.95, 0.95)
+    assert "  99.9 % interval  " in head(0.999)
+    assert "%" not in head(0.95, 0.99)
+    assert "  interval  " in head(0.95, 0.99)
+
+
+def test_a_reading_is_called_one(claimed: Claimed) -> None:
+    read = replace(claimed(low=805_000, high=818_000), is_reading=True)
+    assert "  805…818 µs read  " in text(table([read], 120))
+    assert "95 %" not in text(table([read], 120))
+
+
+def test_what_speaks_against_the_evidence_of_a_sweep_is_told_once(claimed: Claimed) -> None:
+    remark = (
+        "raid0x8 does 1.20 × of what raid0x4 does per effective drive: better than linear, so the baseline is doubtful"
+    )
+    both = [
+        replace(claimed(claim, "raid0x4 raid0x8", value=1, bound=1), about=About.SWEEP, remarks=(remark,))
+        for claim in (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION)
+    ]
+    lines = [line for line in table(both, 80) if line.markup == ("yellow",)]
+    assert " ".join(line.text.strip() for line in lines) == remark
+    assert max(len(line.text) for line in lines) <= 80
+
+
 def test_every_kind_of_table_is_there(claimed: Claimed) -> None:
     side = replace(
         claimed(Claim.STEADY_IOPS, "drivex2", value=300, bound=240), worst="S2",

@@ -11,7 +11,7 @@ from suite_sources import SUITES, SuiteTest, shipped
 from pytest_ssdqual.qual.claim import Claim, Scope
 
 ALL = list(shipped())
-JUDGING = [each for each in ALL if "sla" in each.fixtures]
+JUDGING = [each for each in ALL if {"sla", "lot"} & set(each.fixtures)]
 #: The fixture that holds what a claim is judged on.
 SUBJECTS = {
     Scope.RUN: ("run",),
@@ -41,7 +41,7 @@ def test_it_is_three_lines_at_most(test: SuiteTest) -> None:
 
 def test_every_level_and_every_publication_is_a_suite() -> None:
     folders = {path.parent.name for path in SUITES.glob("*/test_*.py")}
-    assert {*PUBLISHED, *LEVELS} <= folders
+    assert {*PUBLISHED, *LEVELS, "lot"} <= folders
 
 
 @pytest.mark.parametrize("level", [each for each in LEVELS if each != "drive"])

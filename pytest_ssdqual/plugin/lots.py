@@ -1,0 +1,52 @@
+"""``lot``: whether the lot is accepted that drives side by side were drawn from, as a test asks for it.
+
+Not called ``lot.py``: as a submodule it would take the fixture's name in the package.
+"""
+
+from __future__ import annotations
+
+from pytest_ssdqual.plugin.account import Place
+from pytest_ssdqual.plugin.judge import Sla
+from pytest_ssdqual.qual import lot
+from pytest_ssdqual.qual.claim import Claim, Scope
+from pytest_ssdqual.qual.lot import LotVerdict
+from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.sampling_plan import Plan
+from pytest_ssdqual.qual.spec import Spec
+from pytest_ssdqual.rig.machine import InvalidMeasurement
+
+
+class Lot:
+    """Judges each drive by the promises of the spec, and by its plan the lot."""
+
+    def __init__(self, plan: Plan, sla: Sla) -> None:
+        self._plan = plan
+        self._sla = sla
+
+    def judge(self, claim: str, run: Measured) -> LotVerdict:
+        """The verdict on the lot, each of whose drives is to keep what is promised as ``claim``.
+
+        Where the spec promises nothing of the kind, the figure is noted and the test skipped. Raises ``Inconclusive``
+        when drives that are not decided decide, ``InvalidMeasurement`` when one cannot be judged, or the lot by this
+        plan.
+        """
+        wanted = Claim(claim)
+        if wanted.scope is not Scope.RUN:
+            raise ValueError(f"{wanted} is not about a single drive, so it makes none of a lot good or bad")
+        verdicts = self._sla.verdicts(wanted, run)
+        try:
+            told = lot.judge(wanted, self._plan, verdicts)
+        except ValueError as error:
+            subject = Place.of(run).subject
+            raise InvalidMeasurement(f"{wanted.label} of the lot of {subject} cannot be judged: {error}") from error
+        self._sla.tell(told, self._sla.account.of_lot(run, told))
+        return told
+
+
+def objections(spec: Spec, drives: int) -> tuple[str, ...]:
+    """Why no lot can be judged with so many drives, before anything is measured; empty if one can."""
+    if spec.lot is None:
+        return (f"{spec.name} says nothing of lots: agree on a plan and write it into the table [lot] of the spec",)
+    if drives < spec.lot.sample:
+        return (f"the plan needs {spec.lot.sample} drives ({spec.lot}), {drives} given",)
+    return ()

@@ -1,0 +1,20 @@
+"""Drives of one lot are alike: none is far slower than the median one. Who is, is named.
+
+A sample in which one drive stands out is no sample of one process: before the lot is judged, find out why.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import Workload
+
+pytestmark = [
+    pytest.mark.array("drive"),
+    pytest.mark.workload(Workload("randread", "4k", 32), Workload("randwrite", "4k", 32)),
+]
+
+
+def test_no_drive_is_an_outlier(run, sla):
+    verdict = sla.judge("member_spread", run)
+    assert verdict

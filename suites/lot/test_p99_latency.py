@@ -1,0 +1,17 @@
+"""In the lot that these drives were drawn from, 99 of 100 I/Os are answered within the limit: the plan decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import Workload
+
+pytestmark = [
+    pytest.mark.array("drive"),
+    pytest.mark.workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)),
+]
+
+
+def test_lot_is_accepted_by_its_p99_latency(run, lot):
+    verdict = lot.judge("p99_latency", run)
+    assert verdict

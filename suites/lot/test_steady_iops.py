@@ -1,0 +1,17 @@
+"""The lot that these drives were drawn from does what the data sheet promises: each is judged, the plan decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual import Workload
+
+#: The depth for which data sheets state random IOPS.
+DATA_SHEET = (Workload("randread", "4k", 32), Workload("randwrite", "4k", 32))
+
+pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*DATA_SHEET)]
+
+
+def test_lot_is_accepted_by_its_steady_iops(run, lot):
+    verdict = lot.judge("steady_iops", run)
+    assert verdict

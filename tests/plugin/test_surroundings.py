@@ -1,0 +1,129 @@
+"""What goes wrong around a measurement is an error that names its cause, and never a verdict on a drive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from inner_session import Inner
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS = Workload("randread", "4k", 8)
+
+    @pytest.mark.array(default="{array}")
+    @pytest.mark.workload(READS)
+    def test_iops(run, sla):
+        verdict = sla.judge("steady_iops", run)
+        assert verdict
+"""
+SPEC = """
+    [product]
+    name = "ACME 9"
+    models = []
+    [[promise]]
+    claim = "steady_iops"
+    at_least = "1 IOPS"
+"""
+#: Ends when it is decided, and has no hours of conditioning.
+SEQUENTIAL = """
+    acceptance = false
+    fill = { passes = 1, bs = "1m" }
+    precondition = { step = "10 min", limit = "1 h" }
+    measure = { ramp = "30 s" }
+    [sequential]
+"""
+RAID, DRIVES = "raid5x4", "drivex4"
+TROUBLE = {
+    "reads:SSDQ0002": {
+        DRIVES: "something else read 2,621.4 MB (20,000 I/Os) at drive SSDQ0002 meanwhile",
+        RAID: "the members of raid5x4 read 2,621.4 MB more than it needs for what was done at it, so something else "
+        "uses them (most at drive SSDQ0002: ",
+    },
+    "resync": {RAID: "md began to work on the array meanwhile (kernel log: ["},
+    "throttled:SSDQ0003": {
+        DRIVES: "drive SSDQ0003 counted 40 s of being too warm or throttled (50 °C)",
+        RAID: "drive SSDQ0003 counted 40 s of being too warm or throttled (50 °C)",
+    },
+    "hot:SSDQ0001": {DRIVES: "drive SSDQ0001 was too warm: 85 °C"},
+    "lanes:SSDQ0004": {
+        DRIVES: "drive SSDQ0004 is connected by less than it can do: PCIe 16 GT/s x2, at most 16 GT/s x4",
+    },
+    "clock:3600": {RAID: "the machine's clock was set forward by 60 min"},
+    "cpu": {RAID: "one of the host's 2 CPUs was 100.0% busy, most of it in the kernel"},
+}
+CASES = [(trouble, array, said) for trouble, each in TROUBLE.items() for array, said in each.items()]
+
+
+def run(inner: Inner, array: str, protocol: str = "quick") -> pytest.RunResult:
+    inner.pytester.makepyfile(test_promise=SUITE.format(array=array))
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}")
+
+
+def found(inner: Inner, kind: str) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", inner.records(kind))
+
+
+@pytest.mark.parametrize("array", [RAID, DRIVES])
+def test_without_trouble_the_figures_are_in_the_evidence(inner: Inner, array: str) -> None:
+    run(inner, array).assert_outcomes(passed=1)
+    (case,) = inner.cases().values()
+    figures = {name: float(case.properties[f"ssd.{name}"]) for name in (
+        "foreign_percent", "temperature_c", "too_warm_s", "link_percent", "cpu_busy_percent", "cpu_busiest_percent",
+        "fio_cpu_percent", "clock_jump_s", "checks_unknown",
+    )}  # fmt: skip
+    assert (figures["foreign_percent"], figures["temperature_c"], figures["link_percent"]) == (0, 50, 100)
+    assert 15 < figures["cpu_busy_percent"] <= figures["cpu_busiest_percent"] < 25
+    # Nothing tells whether a CPU was throttled on this machine.
+    assert figures["checks_unknown"] == 1
+    assert ("ssd.resyncs" in case.properties) is (array == RAID)
+
+
+@pytest.mark.parametrize(("trouble", "array", "said"), CASES, ids=[f"{each[0]}-{each[1]}" for each in CASES])
+def test_trouble_is_an_error_that_names_its_cause(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, array: str, said: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
+    run(inner, array).assert_outcomes(errors=1)
+    (case,) = inner.cases().values()
+    assert case.outcome == "error"
+    assert f"randread_4k_qd8 on {array} is not valid: {said}" in case.message
+    assert found(inner, "verdict") == []
+
+
+def test_so_it_is_of_a_measurement_that_ends_when_it_is_decided(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "reads:SSDQ0002")
+    (inner.pytester.path / "until_certain.toml").write_text(SEQUENTIAL)
+    run(inner, DRIVES, "until_certain.toml").assert_outcomes(errors=1)
+    (case,) = inner.cases().values()
+    assert "at drive SSDQ0002 meanwhile" in case.message
+    assert {each["fio"] for each in found(inner, "surroundings")} == {"precondition", "run"}
+
+
+def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "throttled:SSDQ0003")
+    run(inner, RAID)
+    records = found(inner, "surroundings")
+    # The protocol tries a measurement several times; the array is conditioned all the same.
+    assert {each["fio"] for each in records} == {"precondition", "run"}
+    assert [each["fio"] for each in records].count("precondition") == 1
+    assert len(found(inner, "conditioned")) == 1
+    for each in records:
+        assert each["objections"] == ["drive SSDQ0003 counted 40 s of being too warm or throttled (50 °C)"]
+        assert each["checks"]["too_warm_s"] == 40
+        assert each["unknown"] == ["cpu_throttled_percent"]
+
+
+def test_what_was_seen_is_in_the_record_of_a_measurement(inner: Inner) -> None:
+    run(inner, RAID)
+    (measured,) = found(inner, "measured")
+    for each in measured["runs"]:
+        assert [one["name"] for one in each["seen"]["drives"]] == each["members"]
+        assert each["seen"]["array"]["device"]["counted"] == each["seen"]["array"]["device"]["asked"]
