@@ -25,6 +25,7 @@ from pytest_ssdqual.rig import ssh
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.fio.jobfile import Target
+from pytest_ssdqual.rig.hold import HeldDrives
 
 FULL, SLOW, SLOW_S, EVERY_S = 300, 75, 3.0, (8.0, 16.0)
 SEED = 20261121
@@ -55,6 +56,8 @@ def main(kind: str, minutes: float, place: Path) -> None:
         channel = ssh.connect(lab_target(vm.ssh))
         (kname,) = (name for name in survey(channel).nodes if name.startswith("nvme"))
         drive = survey(channel, [kname]).drive(kname)
+        held = HeldDrives(channel, [drive])
+        held.require([drive])
         seconds = 60 * minutes
         target = Target(drive.path, drive.size_bytes)
         job = jobfile.measurement(Workload("randread", "4k", 8), [target], 1, seconds, 1)
@@ -66,6 +69,7 @@ def main(kind: str, minutes: float, place: Path) -> None:
         finally:
             over.set()
             weather.join()
+            held.release()
             channel.close()
     done = finished.completed
     result = verify.accept(finished.output, done.status, done.errors, job.expectation)

@@ -83,8 +83,10 @@ def binomial(seen: Tail) -> Ending:
 def ours(rule: SequentialRule, verdict: VerdictRule) -> Callable[[Tail], Ending]:
     """Slow I/Os by I/Os of blocks of time, at the looks of our sequential rule; the tail is settled from the start."""
     from pytest_ssdqual.qual import blocks, sequential
+    from pytest_ssdqual.qual.look import Look
 
-    times, level = sequential.look_times(rule), sequential.level(rule, verdict.confidence)
+    times = sequential.look_times(rule)
+    look = Look(1, len(times), sequential.level(rule, verdict.confidence), 0.0, 0, rule.slowest_s, rule.pause_s)
     near = ALLOWED * verdict.indifference_percent / 100
 
     def judge(seen: Tail) -> Ending:
@@ -92,7 +94,7 @@ def ours(rule: SequentialRule, verdict: VerdictRule) -> Callable[[Tail], Ending]
             length = int(look_s) // blocks.COUNT
             upto = length * blocks.COUNT
             slow, ios = (cells(series[:upto], length).tolist() for series in (seen.slow, seen.ios))
-            found = blocks.bounds(slow, ios, float(upto), level)
+            found = blocks.bounds(slow, ios, float(upto), look)
             outcome = _decided(found.low, found.high)
             if outcome is not Outcome.INCONCLUSIVE or max(found.high - ALLOWED, ALLOWED - found.low) <= near:
                 return Ending(outcome, look_s)

@@ -146,7 +146,8 @@ class Folder:
         return [record for record in read_records(self.path) if record.kind == kind]
 
     def transcript(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in (self.path / "transcript.jsonl").read_text().splitlines()]
+        # Not splitlines(): what fio wrote, packed, is in it as text, and may have any character that ends a line.
+        return [json.loads(line) for line in (self.path / "transcript.jsonl").read_text().split("\n") if line]
 
     def commands(self, *prefix: str) -> list[dict[str, object]]:
         """Transcribed commands that begin so."""

@@ -40,6 +40,8 @@ FRESH, CLIFF = 2.0, 1.0
 LONGEST_S = 2.5
 #: What a rebuild leaves to the load, and how long it takes.
 LEFT, REBUILD_S = 0.5, 270.0
+#: About how many I/Os of each direction are begun and not timed while a process is looked at.
+AHEAD = 7
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class UnderWay:
             shares = [share + swing[1] * math.sin(turn) for share, turn in zip(shares, turns, strict=True)]
         curve = [(number * report_s, float(report_s), share) for number, share in enumerate(shares)]
         parts = [[in_buckets(each) for each in part] for part in fio.parts(array, workload, curve)]
-        return cls(fio_documents.documents(*parts), report_s, intervals=parts)
+        return cls(fio_documents.documents(*parts, ahead=AHEAD), report_s, intervals=parts)
 
     @property
     def lasts_s(self) -> float:
@@ -194,13 +196,16 @@ class UnderWay:
         return data
 
     def wait(self, seconds: float) -> Finished:
-        died = self.dies_s < len(self.documents) * self.report_s
         self.now_s = max(self.now_s, self.lasts_s)
-        return self._finished(self.last_words if died else "")
+        return self._finished(self.last_words if self._died else "")
 
     def end(self) -> Finished:
-        """It writes one more document; how late that is makes no difference."""
+        """It finishes the document that it is writing, and adds its last one."""
         return self._finished("fio: terminating on signal 2" if self.is_alive() else "")
+
+    @property
+    def _died(self) -> bool:
+        return self.dies_s < len(self.documents) * self.report_s and self.now_s >= self.dies_s
 
     @property
     def _count(self) -> int:
@@ -208,7 +213,9 @@ class UnderWay:
 
     def _finished(self, said: str) -> Finished:
         count = self._count + self.is_alive()
-        data = b"".join(self.documents[:count])
+        written = self.documents[:count]
+        final = fio_documents.ended(written[-1]) if written and not self._died else b""
+        data = b"".join([*written, final])
         self.ran([part[:count] for part in self.intervals])
         self.ended = True
         packed = gzip.compress(data[self.given :], mtime=0)

@@ -53,6 +53,8 @@ class Shape:
     def __post_init__(self) -> None:
         if self.spare_pages <= self.pages_per_block:
             raise ValueError("flash needs at least one spare block besides the one that garbage is collected into")
+        if self.window is not None and not 1 <= self.window <= self.blocks:
+            raise ValueError(f"a window of {self.window} blocks is not one of 1 to {self.blocks}")
 
     @property
     def user_pages(self) -> int:
@@ -222,7 +224,7 @@ def hot_cold(rng: np.random.Generator, shape: Shape, count: int, *, hot: float, 
     import numpy as np
 
     border = round(hot * shape.user_pages)
-    to_hot = rng.random(count) < hot
+    to_hot = rng.random(count) < traffic
     return np.where(to_hot, rng.integers(0, border, count), rng.integers(border, shape.user_pages, count))
 
 

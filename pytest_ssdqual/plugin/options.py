@@ -35,7 +35,7 @@ NEED_DEVICES = ("ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resum
 #: Drives of a lab whose number is not said.
 LAB_DRIVES = 8
 #: Without --ssd-protocol: what may decide about a product, and what a rehearsal can afford.
-DEFAULT_PROTOCOL, LAB_PROTOCOL = "intel", "quick"
+DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,10 +125,10 @@ def _skewed(off: Blocks, error: float, t: float) -> tuple[float, float]:
     look better than it is as often as they do not happen. Blocks count as so many independent ones as their variance
     has of that of the mean. Never less than ``t``.
     """
-    variance = float((off**2).mean())
-    if not error or not variance:
+    scatter = math.sqrt(float((off**2).mean()))
+    if not error or not scatter:
         return t, t
-    skew = float((off**3).mean()) / variance**1.5 / (6 * math.sqrt(max(1.0, variance / error**2)))
+    skew = float(((off / scatter) ** 3).mean()) / (6 * max(1.0, scatter / error))
     if abs(skew) < SYMMETRICAL:
         return t, t
     down, up = ((math.cbrt(1 + 6 * skew * (side - skew)) - 1) / (2 * skew) for side in (t, -t))

@@ -6,7 +6,7 @@ I/Os as well where nothing splits them, because small ones cost a drive more tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -32,36 +32,34 @@ BELIEVABLE = f"up to {SHARE:.0%} of what fio did"
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """What was done beyond what was expected, and how much of it is nothing to speak of."""
+    """What was read, or written, beyond what was expected."""
 
-    found: Traffic
-    allowed: Traffic
+    verb: str
+    ios: int
+    size_bytes: int
+    #: Of what was expected, without what goes on anyway: in bytes or in I/Os, whichever is more.
+    share: float
 
-    @classmethod
-    def of(cls, counted: Traffic, expected: Traffic, allowed: Traffic) -> Excess:
-        found = Traffic(
-            counted.reads - expected.reads,
-            counted.writes - expected.writes,
-            counted.read_bytes - expected.read_bytes,
-            counted.write_bytes - expected.write_bytes,
-        )
-        return cls(found, allowed)
+    @property
+    def is_too_much(self) -> bool:
+        return self.share > SHARE
 
-    def too_much(self, *, ios: bool) -> list[str]:
-        """``read 52 MB (12,800 I/Os)``, and the same of writes, where it is more than allowed."""
-        found, allowed, said = self.found, self.allowed, []
-        for verb, done_bytes, may_bytes, done, may in (
-            ("read", found.read_bytes, allowed.read_bytes, found.reads, allowed.reads),
-            ("wrote", found.write_bytes, allowed.write_bytes, found.writes, allowed.writes),
-        ):
-            if done_bytes > may_bytes or (ios and done > may):
-                said.append(f"{verb} {_megabytes(done_bytes)}" + (f" ({done:,} I/Os)" if ios else ""))
-        return said
 
-    def percent(self, asked: Traffic) -> float:
-        """Of what fio did, in bytes."""
-        found = max(0, self.found.read_bytes) + max(0, self.found.write_bytes)
-        return 100 * found / asked.total_bytes if asked.total_bytes else 0.0
+def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, Excess]:
+    """Of reads and of writes; I/Os are compared only if they say something."""
+
+    def one(verb: str, way: Callable[[Traffic], tuple[int, int]]) -> Excess:
+        (done, size), (may, may_bytes) = way(counted), way(anyway)
+        done, size = done - way(expected)[0], size - way(expected)[1]
+        share = max(0.0, (size - may_bytes) / max(1, expected.total_bytes))
+        if ios:
+            share = max(share, (done - may) / max(1, expected.ios))
+        return Excess(verb, done, size, share)
+
+    return (
+        one("read", lambda each: (each.reads, each.read_bytes)),
+        one("wrote", lambda each: (each.writes, each.write_bytes)),
+    )
 
 
 def of_run(run: Run) -> Iterator[Check]:
@@ -79,16 +77,18 @@ def _at_drive(run: Run, drive: SeenDrive) -> Check:
     counted, asked = drive.device.counted, drive.device.asked
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE, drive.name)
-    excess = Excess.of(counted, asked, _allowed(run, asked))
+    both = excesses(counted, asked, _anyway(run), ios=_arrive_whole(run.workload))
     said = [
-        f"something else {each} at drive {drive.name} meanwhile" for each in excess.too_much(ios=_whole(run.workload))
+        f"something else {each.verb} {_megabytes(each.size_bytes)} ({each.ios:,} I/Os) at drive {drive.name} meanwhile"
+        for each in both
+        if each.is_too_much
     ]
     if asked.total_bytes - counted.total_bytes > SHARE * asked.total_bytes + QUIET.read_bytes:
         said.append(
             f"the kernel counted only {_megabytes(counted.total_bytes)} of the {_megabytes(asked.total_bytes)} "
             f"that fio says it read and wrote at drive {drive.name}"
         )
-    return Check("foreign_percent", excess.percent(asked), BELIEVABLE, tuple(said), drive.name)
+    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(said), drive.name)
 
 
 def _at_array(run: Run, array: SeenArray) -> Check:
@@ -96,9 +96,13 @@ def _at_array(run: Run, array: SeenArray) -> Check:
     counted, asked = _countable(run.workload, array), array.device.asked
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE)
-    excess = Excess.of(counted, asked, _allowed(run, asked))
-    said = [f"something else {each} at {run.geometry} meanwhile" for each in excess.too_much(ios=False)]
-    return Check("foreign_percent", excess.percent(asked), BELIEVABLE, tuple(said))
+    both = excesses(counted, asked, _anyway(run))
+    said = [
+        f"something else {each.verb} {_megabytes(each.size_bytes)} at {run.geometry} meanwhile"
+        for each in both
+        if each.is_too_much
+    ]
+    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(said))
 
 
 def _countable(workload: Workload, array: SeenArray) -> Traffic | None:
@@ -125,24 +129,21 @@ def _at_members(run: Run, array: SeenArray, drives: tuple[SeenDrive, ...]) -> Ch
     done = _countable(run.workload, array) or array.device.asked
     if done is None or run.geometry.missing or array.syncs or len(known) < len(drives):
         return unknown(name, BELIEVABLE)
-    expected = needed(run.geometry, run.workload, done)
-    excess = Excess.of(total(known), expected, _allowed(run, expected))
-    found, allowed, said = excess.found, excess.allowed, []
-    if found.read_bytes > allowed.read_bytes:
-        said.append(_of_members(run, "read", found.read_bytes, [each.read_bytes for each in known]))
+    reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), _anyway(run))
     # Where there is a bitmap, each of its bits that changes is written to every member.
-    if found.write_bytes > allowed.write_bytes and array.bitmap is False:
-        said.append(_of_members(run, "wrote", found.write_bytes, [each.write_bytes for each in known]))
-    return Check(name, excess.percent(expected), BELIEVABLE, tuple(said))
+    both = (reads, writes) if array.bitmap is False else (reads,)
+    amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
+    said = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
+    return Check(name, _percent(both), BELIEVABLE, tuple(said))
 
 
-def _of_members(run: Run, verb: str, excess: int, each: Sequence[int]) -> str:
+def _of_members(run: Run, excess: Excess, each: Sequence[int]) -> str:
     most = max(range(len(each)), key=each.__getitem__)
     others = median([*each[:most], *each[most + 1 :]])
+    more, highest = _megabytes(excess.size_bytes), _megabytes(each[most])
     return (
-        f"the members of {run.geometry} {verb} {_megabytes(excess)} more than it needs for what was done at it, so "
-        f"something else uses them (most at drive {run.members[most]}: {_megabytes(each[most])}, the others "
-        f"{_megabytes(others)})"
+        f"the members of {run.geometry} {excess.verb} {more} more than it needs for what was done at it, so something "
+        f"else uses them (most at drive {run.members[most]}: {highest}, the others {_megabytes(others)})"
     )
 
 
@@ -180,20 +181,22 @@ def _pages(workload: Workload) -> float:
     return sum(share * touched(size) for size, share in workload.sizes) / (100 * workload.block_bytes)
 
 
-def _allowed(run: Run, expected: Traffic) -> Traffic:
-    """Beyond what is expected; what was under way at the end, fio may not have counted."""
+def _anyway(run: Run) -> Traffic:
+    """What is nobody's; also what was under way at the end, which fio may not have counted."""
     workload, geometry = run.workload, run.geometry
-    under_way = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)
-    looked_at = LOOKED_AT if workload.writes else Traffic(0, 0, 0, 0)
-    ios = round(SHARE * expected.ios) + under_way
-    size = round(SHARE * expected.total_bytes) + under_way * workload.largest_bytes
-    return total([QUIET, looked_at, Traffic(ios, ios, size, size)])
+    ios = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)
+    under_way = Traffic(ios, ios, ios * workload.largest_bytes, ios * workload.largest_bytes)
+    return total([QUIET, under_way, *([LOOKED_AT] if workload.writes else [])])
 
 
-def _whole(workload: Workload) -> bool:
+def _arrive_whole(workload: Workload) -> bool:
     """Whether I/Os reach a drive as they were made; sequential ones may be merged, which is counted."""
     return workload.largest_bytes <= UNSPLIT_BYTES and not workload.offset_bytes
 
 
+def _percent(both: Sequence[Excess]) -> float:
+    return 100 * max(each.share for each in both)
+
+
 def _megabytes(size: float) -> str:
-    return f"{size / 1e6:,.1f} MB"
+    return f"{max(0.0, size / 1e6):,.1f} MB"

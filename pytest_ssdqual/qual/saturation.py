@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, median
 
 from pytest_ssdqual.qual import steady
-from pytest_ssdqual.qual.cliff import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, find
+from pytest_ssdqual.qual.cliff import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
 from pytest_ssdqual.qual.estimate import USUAL, Estimate, Sureness, TooFew, mean_of_rounds
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import JITTER_S, Interval, Run
@@ -32,13 +32,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Where the IOPS fell to another level, in time and in user capacities written; to one sample either way."""
+    """Where the IOPS fell from their first level, in time and in user capacities written; to one sample either way."""
 
     seconds: float
     capacities: float
     low_capacities: float
     high_capacities: float
-    #: Medians of the two levels.
+    #: Medians of all that was before, and of all that came after.
     before_iops: float
     after_iops: float
 
@@ -98,8 +98,8 @@ class Saturation:
     def cliff(self) -> Cliff | None:
         """Where fresh speed ended; None if that is not to be seen.
 
-        A fall by more than the steady-state rule allows within a level, as found by ``qual/cliff.py``. Later, lower
-        levels may follow; this is the fall that divides the curve best.
+        The first fall by more than the steady-state rule allows within a level, as found by ``qual/cliff.py``. Lower
+        levels may follow, or a slow decline: of a drive with 7 % of over-provisioning for four capacities.
         """
         points = self.points
         cut = _cut(points, self.rule)
@@ -120,7 +120,7 @@ class Saturation:
         """User capacities written before the cliff, to one sample either way.
 
         If there is none: all that was written, and no upper end; the low end is where a cliff could last have been
-        seen. ``TooFew`` for a curve that is too short, or falls but scatters too much to say where.
+        seen. ``TooFew`` for a curve that is too short, or falls but scatters too much to say where, or only gradually.
         """
         points, found = self.points, self.cliff
         about = f"{self.workload} on {self.geometry}"
@@ -133,10 +133,12 @@ class Saturation:
                 f"{SHORTEST_BEFORE + SHORTEST_AFTER} to be seen: saturate for longer, or sample more often"
             )
         if fall := _fall(points, self.rule):
-            raise TooFew(
-                f"{about} fell by a factor of {fall.factor:.2g}, but its IOPS scatter too much to say where: "
-                "take longer samples"
+            why = (
+                "its IOPS scatter too much to say where: take longer samples"
+                if fall.is_in_scatter and not fall.is_clear
+                else "gradually, not at the end of a fresh level: sample more often, and check that a purge empties it"
             )
+            raise TooFew(f"{about} fell by a factor of {fall.factor:.2g}, but {why}")
         low = points[-1 - SHORTEST_AFTER].bytes_written / self.capacity_bytes
         return Estimate(self.capacities, low, math.inf, len(points), Unit.RATIO, is_reading=True)
 
@@ -247,12 +249,12 @@ def _written_at(intervals: Sequence[Interval], times: Sequence[float]) -> list[f
 
 
 def _fall(points: Sequence[Point], rule: SteadyRule) -> Fall | None:
-    """The largest fall of the curve. Inside one level the rule allows a factor that is none."""
+    """Where the first level of the curve ends. Inside one level the rule allows a factor that is no fall."""
     half = rule.range_percent / 200
-    return find([each.iops for each in points], (1 + half) / (1 - half)) if half < 1 else None
+    return first_fall([each.iops for each in points], (1 + half) / (1 - half)) if half < 1 else None
 
 
 def _cut(points: Sequence[Point], rule: SteadyRule) -> int | None:
     """Index of the first point beyond the cliff."""
     fall = _fall(points, rule)
-    return fall.index if fall and fall.is_clear else None
+    return fall.index if fall and fall.is_clear and fall.is_from_level else None

@@ -88,7 +88,7 @@ def _attempt(
         job = jobfile.measurement(workload, array.targets, array.geometry.width, seconds, rule.report_s)
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
-    watch = _Watch(setup, array, workload, rule, enough)
+    watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes)
 
     def work() -> Finished:
         with start(setup, array, workload, job) as running:
@@ -118,6 +118,8 @@ class _Watch:
     workload: Workload
     rule: SequentialRule
     enough: Enough
+    #: The one size of all transfers; None of a mix.
+    block_bytes: int | None
     reader: Reader = field(default_factory=lambda: Reader(output.MOST_DOCUMENTS))
     #: Of the last look, counted from 1.
     number: int = 0
@@ -157,7 +159,7 @@ class _Watch:
     def _look(self, number: int) -> bool:
         """Whether to end: what is asked is known, or the run cannot be believed any more."""
         self.number = number
-        return self._decide(self._run(self.reader.so_far(), ""))
+        return self._decide(self._run(self.reader.so_far(self.block_bytes), ""))
 
     def _decide(self, run: Run) -> bool:
         objections = validity.objections(run)

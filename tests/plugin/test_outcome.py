@@ -20,7 +20,7 @@ def test_a_broken_promise_is_a_failure_in_one_sentence(inner: Inner, promises: s
     result.assert_outcomes(failed=1, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     failed = inner.cases()["test_iops[raid5x3-randread_4k_qd8]"]
-    sentence = "steady IOPS of raid5x3 randread_4k_qd8: 900 IOPS (889…911 IOPS), limit 950 IOPS: FAIL by 5.3 %"
+    sentence = "steady IOPS of raid5x3 randread_4k_qd8: 900 IOPS (95 % CI 889…911 IOPS), limit 950 IOPS: FAIL by 5.3 %"
     assert (failed.outcome, failed.message) == ("failure", sentence)
     assert f"E   assert {sentence}" in failed.text
     assert "  limit     ≥ 950 IOPS (acme.toml promise[0])" in failed.text
@@ -31,7 +31,7 @@ def test_what_cannot_be_decided_is_an_error(inner: Inner, promises: str) -> None
     inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randwrite")
     case = inner.cases()["test_iops[raid5x3-randwrite_4k_qd8]"]
     sentence = (
-        "steady IOPS of raid5x3 randwrite_4k_qd8: 300 IOPS (296…304 IOPS), limit 300 IOPS: "
+        "steady IOPS of raid5x3 randwrite_4k_qd8: 300 IOPS (95 % CI 296…304 IOPS), limit 300 IOPS: "
         "INCONCLUSIVE, on the limit itself"
     )
     assert (case.outcome, case.message) == ("error", f'failed on setup with "{sentence}"')

@@ -8,6 +8,7 @@ from sheet import PRODUCT, load
 
 from pytest_ssdqual.qual import document, protocol
 from pytest_ssdqual.qual.document import DocumentError
+from pytest_ssdqual.qual.protocol import SequentialRule
 
 MANUAL = Path(__file__).parents[2] / "docs" / "specs.md"
 
@@ -16,12 +17,18 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     files = re.findall(r"```toml\n(.*?)```", MANUAL.read_text(encoding="utf-8"), flags=re.DOTALL)
     whole = [text for text in files if text.startswith("[product]")]
     protocols = [text for text in files if text.startswith("acceptance")]
-    parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]"))]
-    assert (len(whole), len(parts), len(protocols)) == (1, 2, 1)
-    assert len(files) == 4
-    assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 4]
+    parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]", "[lot]"))]
+    sequential = [text for text in files if text.startswith("[measure]")]
+    assert (len(whole), len(parts), len(protocols), len(sequential)) == (1, 3, 1, 1)
+    assert len(files) == 6
+    assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 4, 0]
+    assert load(tmp_path, parts[-1]).lot is not None
     (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
     assert protocol.load(tmp_path / "protocol.toml").window_s == 300
+    looks = re.sub(r"\[measure\].*?(?=\[steady\])", sequential[0] + "\n", protocols[0], flags=re.DOTALL)
+    (tmp_path / "looks.toml").write_text(looks, encoding="utf-8")
+    # The manual shows what is taken where nothing is given.
+    assert protocol.load(tmp_path / "looks.toml").sequential == SequentialRule()
 
 
 def test_an_error_has_one_line_per_fault() -> None:

@@ -61,12 +61,12 @@ def test_what_fio_did_and_no_more_holds() -> None:
     assert (check.holds, check.figure, check.drive) == (True, 0.0, "S0")
 
 
-@pytest.mark.parametrize(("share", "holds"), [(0.009, True), (0.012, False)])
+@pytest.mark.parametrize(("share", "holds"), [(0.0099, True), (0.0102, False)])
 def test_one_per_cent_of_a_long_run_is_the_limit(share: float, holds: bool) -> None:
     ios = round(MANY * share)
     checks = list(of_run(drives(READS, MANY, NOTHING, Traffic(ios, 0, ios * 4096, 0))))
     assert [check.holds for check in checks] == [True, holds]
-    assert checks[1].figure == pytest.approx(100 * share)
+    assert checks[1].figure == pytest.approx(100 * share, rel=1e-3)
 
 
 def test_the_drive_and_the_amount_are_named() -> None:
@@ -95,6 +95,14 @@ def test_what_is_written_to_is_looked_at_afterwards() -> None:
     assert said(drives(WRITES, 2_435, looks)) == []
     assert said(drives(READS, 2_435, looks)) != []
     assert LOOKED_AT.read_bytes > 4_292_608
+
+
+def test_what_was_under_way_when_fio_was_ended_is_not_foreign() -> None:
+    """fio does not count what comes back after it was told to end."""
+    deep = Workload("read", "1m", 256)
+    under_way = Traffic(256, 0, 256 << 20, 0)
+    assert said(drives(deep, 1000, under_way)) == []
+    assert said(drives(deep, 1000, total([under_way, under_way]))) != []
 
 
 def test_a_drive_that_the_kernel_saw_less_of_than_fio() -> None:

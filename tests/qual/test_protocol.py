@@ -190,5 +190,5 @@ def test_the_sequential_protocol_writes_before_it_trusts_a_plateau() -> None:
     ours = protocol.load("sequential")
     assert ours.acceptance
     assert ours.sequential == SequentialRule()
-    assert (ours.fill_passes, ours.precondition_capacities) == (2, 3)
+    assert (ours.fill_passes, ours.precondition_capacities) == (2, 1)
     assert ours.verdict.family == "bonferroni"

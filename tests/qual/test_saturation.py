@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -172,6 +173,33 @@ def test_a_fall_in_scatter_is_neither_a_cliff_nor_the_lack_of_one() -> None:
     assert found.cliff is None
     with pytest.raises(TooFew, match="scatter too much to say where"):
         found.cliff_after()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_a_decline_without_a_fresh_level_has_no_cliff_and_is_not_called_scatter(power: float, noise: float) -> None:
+    source = random.Random(9)  # noqa: S311
+    declined = [3 * (index / 90) ** power for index in range(90)]
+    found = saturation([round(3_000 * math.exp(source.gauss(0, noise) - each)) for each in declined])
+    assert found.cliff is None
+    with pytest.raises(TooFew, match=r"fell by a factor of \d\.\d, but gradually, not at .*: sample more often"):
+        found.cliff_after()
+    # That of the first points, as without any fall.
+    assert found.fresh.value == fmean(each.iops for each in found.points[:5])
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+def test_of_two_falls_the_first_ends_fresh_speed_and_the_second_comes_before_the_settled_state(noise: float) -> None:
+    source = random.Random(10)  # noqa: S311
+    levels = [5_000] * 12 + [2_000] * 40 + [600] * 60
+    found = saturation([round(each * source.uniform(1 - noise, 1 + noise)) for each in levels])
+    cliff = found.cliff
+    assert cliff is not None
+    assert cliff.seconds == 12
+    assert found.fresh.value == pytest.approx(5_000, rel=noise + 1e-9)
+    assert cliff.after_iops == pytest.approx(600, rel=noise + 1e-9)
+    assert found.settle().iops.value == pytest.approx(600, rel=0.01)
+    assert found.settle().seconds == 52
 
 
 @given(st.integers(3, 40), st.integers(10, 60), st.integers(2, 30), st.integers(1, 5))

@@ -1,6 +1,6 @@
 """Measuring until the verdict is certain, with the real fio: clear promises end it early, one on the limit does not.
 
-The protocol is the shipped one on the lab's scale of time: drives of memory have no garbage to collect.
+The protocol is the shipped one on the lab's scale of time, where seconds stand for half minutes.
 """
 
 from __future__ import annotations
@@ -17,37 +17,38 @@ PROTOCOL = """
 acceptance = false
 purge = "discard"
 fill = { passes = 1, bs = "1m" }
-precondition = { step = "5 s", limit = "60 s" }
+precondition = { step = "20 s", limit = "80 s" }
 measure = { ramp = "1 s" }
 
 [sequential]
-first = "16 s"
-limit = "50 s"
+first = "20 s"
+growth = 1.3
+limit = "40 s"
 report = "1 s"
-slowest = "5 s"
-pause = "0 s"
+slowest = "60 s"
+pause = "2 s"
 
 [steady]
 range_percent = 40
 slope_percent = 40
 """
-#: RAID 0 of two drives does 600 I/Os a second, whatever they are.
+#: RAID 0 of two drives does 600 I/Os a second, within a per cent; far from that, a figure is believed at once.
 SPEC = """
 product = { name = "three promises", models = [] }
 
 [[promise]]
 claim = "steady_iops"
-workload = "randread_*"
-at_least = "400 IOPS"
+workload = "randread_4k_qd8"
+at_least = "250 IOPS"
 
 [[promise]]
 claim = "steady_iops"
 workload = "randwrite_*"
-at_least = "800 IOPS"
+at_least = "1,300 IOPS"
 
 [[promise]]
 claim = "steady_iops"
-at_least = "600 IOPS"
+at_least = "597 IOPS"
 """
 SUITE = """
 import pytest
@@ -56,7 +57,7 @@ from pytest_ssdqual import Workload
 pytestmark = [
     pytest.mark.array("raid0", widths=(2,)),
     pytest.mark.workload(
-        Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("randrw", "4k", 8, read_percent=50)
+        Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("randread", "4k", 32)
     ),
 ]
 
@@ -64,7 +65,7 @@ def test_iops(run, sla):
     verdict = sla.judge("steady_iops", run)
     assert verdict
 """
-KEPT, BROKEN, ON_THE_LIMIT = "randread_4k_qd8", "randwrite_4k_qd8", "randrw50_4k_qd8"
+KEPT, BROKEN, ON_THE_LIMIT = "randread_4k_qd8", "randwrite_4k_qd8", "randread_4k_qd32"
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def test_a_promise_on_the_limit_is_undecided_at_the_end_or_within_the_margin(run
 
 def test_what_was_measured_is_the_models_rate(run: Finished) -> None:
     for record in run.folder.records("measured"):
-        assert record.facts["iops"] == pytest.approx(600, rel=0.02)
+        assert record.facts["iops"] == pytest.approx(600, rel=0.03)
         (noted,) = record.facts["runs"]
         assert noted["look"]["number"] == looks(run, noted["workload"])[-1]["look"]
 

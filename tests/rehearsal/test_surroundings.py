@@ -61,7 +61,9 @@ def test_a_drive_beyond_its_own_threshold_is_too_warm(here: Bench) -> None:
 
 
 def begun(start: Start, server: Server) -> Running:
-    """A run of one workload, when its measurement (the last fio) is under way."""
+    """A run of one workload, when its measurement (the last fio) is under way; it has a single attempt."""
+    start.protocol = start.place / "once.toml"
+    start.protocol.write_text(BRIEF.read_text().replace("attempts = 4", "attempts = 1"))
     run = start(drives(3), "-k", "steady_state and raid5x3 and randread_4k_qd8")
     run.await_record("conditioned")
     server.await_fio()
@@ -99,10 +101,6 @@ def test_another_program_that_reads_a_member_is_found_and_the_drive_is_named(ser
 
 
 def test_a_clock_that_is_set_meanwhile_is_found(server: Server, start: Start) -> None:
-    """Once; so there must not be a second attempt."""
-    once = start.place / "once.toml"
-    once.write_text(BRIEF.read_text().replace("attempts = 4", "attempts = 1"))
-    start.protocol = once
     run = begun(start, server)
     server.ask("sh", "-c", "date --set=@$(($(date +%s) + 3600))")
     try:

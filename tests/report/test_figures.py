@@ -46,6 +46,7 @@ def test_what_was_seen_around_it_is_there_at_its_worst() -> None:
     figures = {each.name: each.value for each in of_measured(measured)}
     assert (figures["temperature_c"], figures["link_percent"], figures["clock_jump_s"]) == (73, 100, 0.002)
     assert figures["foreign_percent"] is None
+    assert len(figures) == len(of_measured(measured))
     # Of a RAID 5 without what it did itself, and of one run without the drive's own count: I/O of others (at drive or
     # array), resyncs, and the time of being too warm.
     assert figures["checks_unknown"] == 3

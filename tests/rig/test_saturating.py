@@ -10,6 +10,7 @@ import strategies
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.protocol import Protocol, SaturationRule
+from pytest_ssdqual.qual.seen import Seen
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import measuring, saturating
 from pytest_ssdqual.rig.machine import InvalidMeasurement
@@ -32,11 +33,13 @@ class Bench:
     asked: list[tuple[Workload, str, measuring.Window]] = field(default_factory=list)
     notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     told: list[tuple[str, float]] = field(default_factory=list)
+    #: What goes on around it.
+    seen: Seen | None = None
 
     def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: measuring.Window) -> Run:
         self.asked.append((workload, kind, window))
         found = strategies.run(self.iops, geometry=str(array.geometry), workload=workload, rounds=window.rounds)
-        return replace(found, window_s=min(window.window_s, float(len(self.iops))))
+        return replace(found, window_s=min(window.window_s, float(len(self.iops))), seen=self.seen)
 
     def note(self, kind: str, **facts: object) -> None:
         self.notes.append((kind, facts))
@@ -77,6 +80,17 @@ def test_a_process_shorter_than_a_sample_is_one_point(bench: Bench) -> None:
     bench.iops = [600]
     found = saturating.saturate(bench.setup(), ARRAY, WRITE)
     assert (found.run.window_s, found.run.rounds) == (1.0, 1)
+
+
+def test_what_goes_on_around_it_makes_it_no_measurement(bench: Bench) -> None:
+    bench.seen = strategies.seen()
+    saturating.saturate(bench.setup(), ARRAY, WRITE)
+    bench.seen = replace(bench.seen, clock_jump_s=-3600.0)
+    with pytest.raises(
+        InvalidMeasurement,
+        match=r"^randwrite_4k_qd8 on raid0x2 is not valid: the machine's clock was set back by 60 min$",
+    ):
+        saturating.saturate(bench.setup(), ARRAY, WRITE)
 
 
 def test_the_protocol_says_what_is_steady_and_when_it_counts(bench: Bench) -> None:

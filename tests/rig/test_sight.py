@@ -105,6 +105,13 @@ def test_a_drive_of_several_controllers_is_counted_on_its_paths_by_old_kernels()
     assert drive.link == Link("PCIe", 16.0, 1, 16.0, 4)
 
 
+def test_a_sata_drive_s_link_is_what_smartctl_says() -> None:
+    speed = '{"units_per_second": 60, "bits_per_unit": 100000000}'
+    answer = f'{{"json_format_version": [1, 0], "interface_speed": {{"max": {speed}, "current": {speed}}}}}'
+    (drive,) = parse(TEXT.replace("==warmth nvme0n1", f"==warmth sda\n{answer}"), "", ["sda"]).drives
+    assert drive.link == Link("SATA", 6.0, 1, 6.0, 1)
+
+
 @pytest.mark.parametrize("value", ["Unknown", "0.0 GT/s PCIe", "Unknown speed"])
 def test_a_link_speed_that_is_not_known(value: str) -> None:
     (drive,) = parse(TEXT.replace("8.0 GT/s PCIe", value), "", ["nvme0n1"]).drives

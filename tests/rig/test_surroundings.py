@@ -57,7 +57,7 @@ SATA = {"json_format_version": [1, 0], "temperature": {"current": 38, "op_limit_
 PROGRAMS = {
     "nvme": f"#!/bin/sh\ncase $* in *nvme1n1) exit 1;; esac\ncat <<E\n{SMART_LOG}\nE\n",
     "smartctl": f"#!/bin/sh\ncase $* in *sda) echo '{json.dumps(SATA)}';; esac\n",
-    "dmesg": "#!/bin/sh\nfor a in md100 md10; do echo '[ 9.1] md: data-check of RAID array '$a; done\n",
+    "dmesg": "#!/bin/sh\nfor a in md100 md10 md1000; do echo '[ 9.1] md: data-check of RAID array '$a; done\n",
 }
 
 

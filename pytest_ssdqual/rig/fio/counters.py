@@ -47,15 +47,17 @@ class Snapshot:
         return replace(self, parts=())
 
 
-def parts(snapshots: Sequence[Snapshot]) -> tuple[list[tuple[Interval, ...]], int]:
+def parts(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> tuple[list[tuple[Interval, ...]], int]:
     """The intervals of each part, at the same times; and when it all began, in ms by the machine's clock.
 
+    ``block_bytes`` is the one transfer size, if that is known; the last snapshot of a process that has ended tells it.
     ``InvalidMeasurement`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
     """
     moments_ms, started_ms = _moments(snapshots)
     kept = _kept(snapshots, moments_ms)
     of_parts = zip(*(snapshot.parts for _, snapshot in kept), strict=True)
-    return [tuple(_intervals([moment_ms for moment_ms, _ in kept], part)) for part in of_parts], started_ms
+    moments = [moment_ms for moment_ms, _ in kept]
+    return [tuple(_intervals(moments, part, block_bytes)) for part in of_parts], started_ms
 
 
 def together(parts: Sequence[Interval]) -> Interval:
@@ -125,15 +127,18 @@ def _kept(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list[tupl
     return kept
 
 
-def _intervals(moments_ms: Sequence[int], counters: Sequence[Counters]) -> Iterator[Interval]:
+def _intervals(moments_ms: Sequence[int], counters: Sequence[Counters], block_bytes: int | None) -> Iterator[Interval]:
     """Differences between the counters of one part."""
-    before_ms, before = 0, Counters(_NOTHING, _NOTHING)
+    before_ms, before, last = 0, Counters(_NOTHING, _NOTHING), counters[-1]
+    sizes = (block_bytes or _size(last.read), block_bytes or _size(last.write))
     for moment_ms, after in zip(moments_ms, counters, strict=True):
-        yield _between(before_ms, before, moment_ms, after, counters[-1])
+        yield _between(before_ms, before, moment_ms, after, sizes)
         before_ms, before = moment_ms, after
 
 
-def _between(start_ms: int, before: Counters, end_ms: int, after: Counters, last: Counters) -> Interval:
+def _between(
+    start_ms: int, before: Counters, end_ms: int, after: Counters, sizes: tuple[int | None, int | None]
+) -> Interval:
     read_latency = after.read.latency - before.read.latency
     write_latency = after.write.latency - before.write.latency
     return Interval(
@@ -141,22 +146,26 @@ def _between(start_ms: int, before: Counters, end_ms: int, after: Counters, last
         seconds=(end_ms - start_ms) / 1000,
         read_ios=read_latency.total,
         write_ios=write_latency.total,
-        read_bytes=_bytes(before.read, after.read, last.read, read_latency.total),
-        write_bytes=_bytes(before.write, after.write, last.write, write_latency.total),
+        read_bytes=_bytes(before.read, after.read, sizes[0], read_latency.total),
+        write_bytes=_bytes(before.write, after.write, sizes[1], write_latency.total),
         read_latency=read_latency,
         write_latency=write_latency,
     )
 
 
-def _bytes(before: Direction, after: Direction, last: Direction, ios: int) -> int:
+def _bytes(before: Direction, after: Direction, size: int | None, ios: int) -> int:
     """Bytes of ``ios`` completions.
 
     fio reads ``io_bytes`` before it waits for the workers (3.33: 90k I/Os' worth beside 151k counted in the bins of
     one stalled document), so where all transfers have one size the count is taken from the bins.
     """
-    if last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total:
-        return ios * (last.bytes // last.ios)
-    return after.bytes - before.bytes
+    return after.bytes - before.bytes if size is None else ios * size
+
+
+def _size(last: Direction) -> int | None:
+    """The one size of all transfers, if what has ended had one; of what still runs, bytes and I/Os differ in time."""
+    one = last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total
+    return last.bytes // last.ios if one else None
 
 
 _NOTHING = Direction(0, 0, LatencyHistogram(), 0.0, 0)

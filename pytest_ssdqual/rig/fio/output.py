@@ -102,14 +102,18 @@ class Reader:
         """What fio said in words, even behind a damaged document."""
         return (*self._messages, *self._splitter.rest)
 
-    def so_far(self) -> FioResult:
-        """What is known while fio writes; the document it is writing now is none yet. Raises as ``whole``."""
+    def so_far(self, block_bytes: int | None = None) -> FioResult:
+        """What is known while fio writes; the document it is writing now is none yet. Raises as ``whole``.
+
+        Bytes are those of the I/Os that were timed if ``block_bytes``, the one size of all transfers, is given; fio's
+        own count is of another moment as long as it runs.
+        """
         try:
             if self._odd:
                 raise self._odd
             if not self._snapshots:
                 raise InvalidMeasurement(f"fio wrote no result{_quoted(self.said())}")
-            return _result(self._snapshots, self._last, self.said())
+            return _result(self._snapshots, self._last, self.said(), block_bytes)
         except (KeyError, TypeError, ZeroDivisionError) as error:
             version = self._last.get("fio version", "an unknown fio")
             raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error!r}") from error
@@ -159,8 +163,10 @@ def parse(data: bytes) -> FioResult:
     return reader.whole()
 
 
-def _result(snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str]) -> FioResult:
-    parts, started_ms = counters.parts(snapshots)
+def _result(
+    snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str], block_bytes: int | None
+) -> FioResult:
+    parts, started_ms = counters.parts(snapshots, block_bytes)
     jobs, final = last["jobs"], snapshots[-1].parts
     return FioResult(
         version=str(last["fio version"]),
