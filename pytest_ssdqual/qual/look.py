@@ -20,5 +20,5 @@ class Look:
     #: Blocks at the beginning that are warm-up still: they only show whether a trend goes on.
     head: int = 0
     #: See ``SequentialRule``.
-    slowest_s: float = 1800.0
+    slowest_s: float = 2100.0
     pause_s: float = 60.0

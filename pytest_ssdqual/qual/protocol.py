@@ -100,7 +100,7 @@ class SequentialRule:
     #: The slowest that a drive is expected to do anything: within 1.6 times as long every rhythm of garbage collection
     #: has shown itself, transients with up to twice this time constant are looked for, and before it is over, figures
     #: far from their limit may still be those of a plateau.
-    slowest_s: float = 1800.0
+    slowest_s: float = 2100.0
     #: Work that a drive may lose in one pause for garbage collection that a short stretch has not shown yet, in
     #: seconds of its full speed.
     pause_s: float = 60.0

@@ -107,7 +107,7 @@ def test_a_plateau_is_not_believed() -> None:
     assert sequential.decide(values.tolist(), STEP_S, 1_000.0, RULE, VERDICT).outcome == "fail"
     assert sequential.is_too_early(600, 1_300, 1_000, RULE)
     assert sequential.is_too_early(600, 1_000, 1_300, RULE)
-    assert not sequential.is_too_early(1_800, 1_300, 1_000, RULE)
+    assert not sequential.is_too_early(2_100, 1_300, 1_000, RULE)
     assert not sequential.is_too_early(600, 1_050, 1_000, RULE)
     assert not sequential.is_too_early(600, 2_500, 1_000, RULE)
 
