@@ -62,7 +62,13 @@ def test_the_data_sheet_is_found_by_the_drives_model(inner: Inner, monkeypatch: 
 
 def test_without_a_figure_what_needs_one_is_skipped(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
-    inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=intel", inner.suite("raid5"), "-k", "raid5x3-randread_4k_qd8 and data_sheet")
+    inner.run(
+        "--ssd-devices=/dev/nvme*",
+        "--ssd-protocol=intel",
+        inner.suite("raid5"),
+        "-k",
+        "raid5x3-randread_4k_qd8 and data_sheet",
+    )
     (case,) = inner.cases().values()
     assert case.outcome == "skipped"
     assert "randread_4k_qd8" in case.message
