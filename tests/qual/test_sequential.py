@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from strategies import run, side_by_side
 
 from pytest_ssdqual.qual import blocks, sequential
+from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.rates import iops
 
 RULE = SequentialRule()
 #: One look only, and no allowances: what is left is the interval itself.
@@ -142,6 +144,21 @@ def test_a_run_is_cut_at_its_look() -> None:
     assert found.look.head == round(blocks.COUNT * 3 / 113)
     assert found.rounds == blocks.COUNT
     assert sequential.at_look(found, 3, rule, 0.95) is found
+
+
+@pytest.mark.parametrize("kind", ["flat", "residual", "undershoot"])
+def test_drives_are_judged_by_what_simulated_ones_are(kind: str) -> None:
+    """The benchmark's series of rates and fio's reports of a run go different ways to the same interval."""
+    rule = SequentialRule(first_s=400, growth=1.5, limit_s=1_000, report_s=1)
+    series = KINDS[kind](np.random.default_rng(11), 5_000.0, 1_000)
+    ios = [round(each) for each in series]
+    for number, seconds in enumerate(sequential.look_times(rule), 1):
+        simulated = sequential.of_rates(np.array(ios[: int(seconds)], float), 1.0, number, rule, 0.95)
+        measured = iops(Measured((sequential.at_look(run(ios, window_s=1_000), number, rule, 0.95),)))
+        assert simulated is not None
+        # Warm-up is cut to the report here, to the second there.
+        assert measured.value == pytest.approx(simulated.value, rel=2e-3)
+        assert (measured.low, measured.high) == pytest.approx((simulated.low, simulated.high), rel=1e-2)
 
 
 def test_of_drives_side_by_side_the_latest_warm_up_counts() -> None:
