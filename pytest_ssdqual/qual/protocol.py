@@ -98,9 +98,11 @@ class SequentialRule:
     #: Half width of the interval of IOPS, in percent, at which a figure that no limit decides is known well enough.
     precision_percent: float = 1.0
     #: The slowest that a drive is expected to do anything: within 1.6 times as long every rhythm of garbage collection
-    #: has shown itself, transients with up to twice this time constant are looked for, and before it is over, figures
-    #: far from their limit may still be those of a plateau.
+    #: has shown itself, and transients with up to twice this time constant are looked for.
     slowest_s: float = 2100.0
+    #: How long a plateau, of a cache or of spare blocks, may last: until then figures far from their limit are not
+    #: believed.
+    plateau_s: float = 1200.0
     #: Work that a drive may lose in one pause for garbage collection that a short stretch has not shown yet, in
     #: seconds of its full speed.
     pause_s: float = 60.0
@@ -162,7 +164,14 @@ def load(path_or_name: str | Path) -> Protocol:
         read = document.checked(SequentialDocument, name, content, ProtocolError)
         rule, ramp_s = read.sequential, read.measure.ramp
         looks = SequentialRule(
-            rule.first, rule.growth, rule.limit, int(rule.report), rule.precision, rule.slowest, rule.pause
+            rule.first,
+            rule.growth,
+            rule.limit,
+            int(rule.report),
+            rule.precision,
+            rule.slowest,
+            rule.plateau,
+            rule.pause,
         )
         return _protocol(name, read, (ramp_s, rule.first, 1, SEQUENTIAL_ATTEMPTS), looks)
     fixed = document.checked(ProtocolDocument, name, content, ProtocolError)

@@ -69,6 +69,7 @@ class SequentialTable(Strict):
     report: Annotated[Seconds, Field(ge=1)] = float(_LOOKS.report_s)
     precision: Annotated[Percentage, Field(le=50)] = _LOOKS.precision_percent
     slowest: Annotated[Seconds, Field(gt=0)] = _LOOKS.slowest_s
+    plateau: Annotated[Seconds, Field(ge=0)] = _LOOKS.plateau_s
     pause: Annotated[Seconds, Field(ge=0)] = _LOOKS.pause_s
 
     @model_validator(mode="after")

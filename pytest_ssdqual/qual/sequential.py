@@ -48,7 +48,7 @@ def is_too_early(seconds: float, value: float, limit: float, rule: SequentialRul
 
     A plateau (of a cache, of spare blocks) is as steady as a settled drive, and its end cannot be foreseen.
     """
-    if seconds >= rule.slowest_s or value <= 0 or limit <= 0:
+    if seconds >= rule.plateau_s or value <= 0 or limit <= 0:
         return False
     return PLATEAU[0] < max(value / limit, limit / value) < PLATEAU[1]
 

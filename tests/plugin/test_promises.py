@@ -49,7 +49,7 @@ SPEC = """
 PROTOCOL = Protocol(
     name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=0,
     window_s=480, repeats=1, attempts=2, verdict=VerdictRule(0.95, 1.0),
-    sequential=SequentialRule(480, 1.15, 18000, 5, 1, 1800, 60),
+    sequential=SequentialRule(480, 1.15, 18000, 5, 1, 1800, 1800, 60),
 )  # fmt: skip
 
 
@@ -242,6 +242,7 @@ SEQUENTIAL = """
     growth = 1.15
     limit = "5 h"
     slowest = "30 min"
+    plateau = "30 min"
     pause = "60 s"
 """
 SHEET = """

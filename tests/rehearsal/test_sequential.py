@@ -26,6 +26,7 @@ growth = 1.3
 limit = "40 s"
 report = "1 s"
 slowest = "60 s"
+plateau = "60 s"
 pause = "2 s"
 
 [steady]
