@@ -36,7 +36,7 @@ SYMMETRICAL = 1e-3
 #: Where later parts of a stretch begin, by which the side is judged that a transient moves away from.
 LATER = (0.3, 0.6)
 #: In standard errors, when a trend is one.
-CLEAR = 2.0
+CLEAR = 2.5
 #: After so many times the slowest rhythm nothing new is expected.
 SEEN = 1.6
 

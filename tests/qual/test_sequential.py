@@ -64,6 +64,22 @@ def test_on_the_limit_looking_often_does_not_add_up_errors() -> None:
     assert errors <= 6  # 5 % of 60 is 3; more than 6 are seen once in 30
 
 
+def test_forty_looks_err_no_more_often_than_one() -> None:
+    """White noise on the limit, without any allowance: 5 % are stated. Looks of 95 % each decide a third wrongly."""
+    rule = SequentialRule(first_s=200, growth=1.1, limit_s=7_200, slowest_s=1, plateau_s=0, pause_s=0)
+    assert sequential.level(rule, 0.95) == pytest.approx(0.9953, abs=5e-4)
+    rng = np.random.default_rng(5)
+    wrong = sum(
+        sequential.decide(
+            rng.normal(1_000, 50, 1_440).tolist(), STEP_S, 1_000.0, rule, VerdictRule(indifference_percent=0)
+        ).outcome
+        != "inconclusive"
+        for _ in range(200)
+    )
+    # 10 are expected, and 22 are four standard errors more.
+    assert wrong <= 22
+
+
 def test_what_is_clear_is_decided_soon_and_what_is_close_later() -> None:
     seconds = {
         percent: np.mean([
