@@ -102,7 +102,7 @@ class SequentialRule:
     slowest_s: float = 2100.0
     #: How long a plateau, of a cache or of spare blocks, may last: until then figures far from their limit are not
     #: believed.
-    plateau_s: float = 1200.0
+    plateau_s: float = 2100.0
     #: Work that a drive may lose in one pause for garbage collection that a short stretch has not shown yet, in
     #: seconds of its full speed.
     pause_s: float = 60.0

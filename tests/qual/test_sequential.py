@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.rates import iops
 
 RULE = SequentialRule()
 #: One look only, and no allowances: what is left is the interval itself.
-ONCE = SequentialRule(first_s=1_800, limit_s=1_800, slowest_s=1, pause_s=0)
+ONCE = SequentialRule(first_s=1_800, limit_s=1_800, slowest_s=1, plateau_s=0, pause_s=0)
 VERDICT = VerdictRule()
 STEP_S = 5.0
 
@@ -125,7 +125,7 @@ def test_a_plateau_is_not_believed() -> None:
     assert sequential.decide(values.tolist(), STEP_S, 1_000.0, RULE, VERDICT).outcome == "fail"
     assert sequential.is_too_early(600, 1_300, 1_000, RULE)
     assert sequential.is_too_early(600, 1_000, 1_300, RULE)
-    assert not sequential.is_too_early(1_200, 1_300, 1_000, RULE)
+    assert not sequential.is_too_early(2_100, 1_300, 1_000, RULE)
     assert not sequential.is_too_early(600, 1_050, 1_000, RULE)
     assert not sequential.is_too_early(600, 2_500, 1_000, RULE)
 
