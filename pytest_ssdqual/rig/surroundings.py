@@ -24,8 +24,8 @@ from pytest_ssdqual.rig.sight import Counted, Sight
 LOOK_S = 150.0
 
 #: $1 when, $2 the array's kernel name or "-", then of each drive its kernel name, as sysfs spells it, and its path.
-#: Counters are read nearest to fio, what takes time (SMART data) farthest from it. nvme-cli's answers are short enough
-#: for one write each, which is whole in a pipe, so all drives are asked at once; smartctl's of SATA drives are not.
+#: Counters are read nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after the other:
+#: some shells write line by line, and answers of several at once would get mixed.
 #: A namespace of an NVMe subsystem with several controllers is a head (nvme0n1) above hidden paths (nvme0c1n1), and
 #: kernels before 6.4 count on the paths only. Where hwmon has a threshold it is temp1_max.
 SCRIPT = r"""
@@ -45,16 +45,15 @@ warmth() {
     command -v nvme >/dev/null && tool=nvme
     while [ $# -gt 1 ]; do
         if [ "$tool" = nvme ] && [ "$1" != "${1#nvme}" ]; then
-            { said=$(nvme smart-log -o json "$2" </dev/null 2>/dev/null); printf '==warmth %s\n%s\n' "$1" "$said"; } &
+            echo "==warmth $1"
+            nvme smart-log -o json "$2" </dev/null 2>/dev/null
         else
-            wait
             echo "==warmth $1"
             smartctl --json=c -i -c -A -l scttempsts "$2" </dev/null 2>/dev/null
-            echo
         fi
+        echo
         shift 2
     done
-    wait
     echo ==
 }
 files() {
