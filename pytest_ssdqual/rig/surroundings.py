@@ -24,7 +24,7 @@ from pytest_ssdqual.rig.sight import Counted, Sight
 LOOK_S = 150.0
 
 #: $1 when, $2 the array's kernel name or "-", then of each drive its kernel name, as sysfs spells it, and its path.
-#: Counters are read nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after the other:
+#: Counters are read nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after another:
 #: some shells write line by line, and answers of several at once would get mixed.
 #: A namespace of an NVMe subsystem with several controllers is a head (nvme0n1) above hidden paths (nvme0c1n1), and
 #: kernels before 6.4 count on the paths only. Where hwmon has a threshold it is temp1_max.
