@@ -42,8 +42,8 @@ def test_promise_that_no_drive_keeps(run, sla):
 
 @pytest.mark.workload(WRITES)
 def test_latency_that_no_drive_keeps(run, sla):
-    """Fails: p99 of at most 1 µs."""
-    verdict = sla.judge("p99_latency", run)
+    """Fails: half of all I/Os within 1 µs. A median is never refused for too few slow rounds."""
+    verdict = sla.judge("p50_latency", run)
     assert verdict
 
 
