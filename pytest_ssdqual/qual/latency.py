@@ -118,7 +118,7 @@ def _quantile_bucket(histogram: LatencyHistogram, q: float) -> Bucket:
 def _require_clusters(slowest: Sequence[int], q: float) -> None:
     """``slowest``: of each round the I/Os that are at least as slow as the quantile."""
     hit = sum(map(bool, slowest))
-    if hit < min(TAIL_ROUNDS, len(slowest)):
+    if hit < min(TAIL_ROUNDS, (len(slowest) + 1) // 2):
         raise TooFew(
             f"p{100 * q:g} lies among {sum(slowest):,} I/Os that all came in {hit} of {len(slowest)} rounds; what so "
             "few stalls show is chance, measure for longer"
