@@ -28,8 +28,8 @@ def test_promise_that_any_drive_keeps(run, sla):
 
 @pytest.mark.workload(READS)
 def test_latency_that_any_drive_keeps(run, sla):
-    """Passes: p99 of at most 17 s."""
-    verdict = sla.judge("p99_latency", run)
+    """Passes: half of all I/Os within 17 s. A median is never refused for too few slow rounds."""
+    verdict = sla.judge("p50_latency", run)
     assert verdict
 
 
@@ -42,7 +42,7 @@ def test_promise_that_no_drive_keeps(run, sla):
 
 @pytest.mark.workload(WRITES)
 def test_latency_that_no_drive_keeps(run, sla):
-    """Fails: half of all I/Os within 1 µs. A median is never refused for too few slow rounds."""
+    """Fails: half of all I/Os within 1 µs."""
     verdict = sla.judge("p50_latency", run)
     assert verdict
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.lab
 
 META = Path(__file__).parents[2] / "suites" / "meta"
-#: As short as can be: a p99 takes 1,000 I/Os, and a RAID 5 of three writes 300 a second. Whether anything settles
-#: is not the question.
+#: As short as can be. Whether anything settles is not the question.
 BRIEF = """
 acceptance = false
 [fill]
