@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.rig.binding import unbound
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, Tethered
 
 Answer = str | Completed | Exception | Callable[[tuple[str, ...]], "str | Completed"]
@@ -16,10 +17,14 @@ def completed(argv: Sequence[str], stdout: str = "", status: int = 0, stderr: st
 
 @dataclass
 class ScriptedMachine:
-    """Answers by the longest matching argv prefix; an argv nobody foresaw is an error of the test."""
+    """Answers by the longest matching argv prefix; an argv nobody foresaw is an error of the test.
+
+    Of a command that is bound to its drives, it is asked the command itself.
+    """
 
     answers: dict[tuple[str, ...], Answer] = field(default_factory=dict)
     name: str = "scripted"
+    generation: int = 0
     asked: list[tuple[str, ...]] = field(default_factory=list)
 
     def on(self, *prefix: str, answer: Answer = "") -> ScriptedMachine:
@@ -27,9 +32,15 @@ class ScriptedMachine:
         return self
 
     def run(
-        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
     ) -> Completed:
-        argv = tuple(argv)
+        argv = unbound(argv)
         self.asked.append(argv)
         matching = [prefix for prefix in self.answers if argv[: len(prefix)] == prefix]
         if not matching:
@@ -44,7 +55,7 @@ class ScriptedMachine:
             raise CommandFailed(f"{argv[0]} exited with {done.status}: {done.errors.strip()}", done)
         return done
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         raise NotImplementedError("a scripted machine runs nothing for long")
 
     def close(self) -> None:

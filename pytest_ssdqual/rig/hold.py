@@ -6,10 +6,12 @@ looks again, by identity, before every step that destroys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from pytest_ssdqual.rig import md, safety
 from pytest_ssdqual.rig.blockdev import Drive, survey
+from pytest_ssdqual.rig.consent import Content
 from pytest_ssdqual.rig.lease import Lease
 from pytest_ssdqual.rig.machine import DriveRefused, Machine
 
@@ -17,35 +19,75 @@ from pytest_ssdqual.rig.machine import DriveRefused, Machine
 class HeldDrives:
     """Drives of one machine under one lease, from construction until ``release``."""
 
-    def __init__(self, machine: Machine, drives: Sequence[Drive]) -> None:
+    def __init__(
+        self, machine: Machine, drives: Sequence[Drive], contents: Mapping[str, Content] = MappingProxyType({})
+    ) -> None:
         """Lease, then look again.
 
-        Raises ``LeaseTaken``, or ``DriveRefused`` if a drive was put to use since the guard passed it.
+        ``contents`` is what was on the drives when the guard passed them, by kernel name. Raises ``LeaseTaken``, or
+        ``DriveRefused`` if a drive was put to use since, or carries what it did not then.
         """
         self.drives = tuple(drives)
+        self._contents = dict(contents)
+        self._ours: set[str] = set()
         self._machine = machine
-        self._lease = Lease(machine, [drive.identity for drive in drives])
-        try:
-            self.require(self.drives)
-        except BaseException:
-            self.release()
-            raise
+        self._generation = machine.generation
+        self._lease = self._take()
+
+    def hold_again(self) -> None:
+        """After the machine was restarted, where leases do not survive: lease anew, then look again.
+
+        Raises as the construction.
+        """
+        self._lease = self._take()
 
     def require_lease(self) -> None:
-        """Raise ``LeaseLost`` unless the lease is held now."""
+        """Raise unless the lease is held now: ``LeaseLost``, or ``DriveRefused`` if the connection was lost meanwhile
+        and a drive is not the one that it was before.
+        """
         self._lease.require()
+        if self._generation != (now := self._machine.generation):
+            self._require_same()
+            self._generation = now
+
+    def expect(self, uuid: str) -> None:
+        """An array of this UUID is about to be built: its superblocks will be no surprise."""
+        self._ours.add(uuid)
 
     def require(self, drives: Sequence[Drive]) -> None:
-        """Raise unless these may be destroyed *now*: held, the same drives as before, and not in use."""
+        """Raise unless these may be destroyed *now*: held, the same drives as before, not in use, nothing new on them.
+
+        New is what was not there when they were looked at last, but for superblocks of arrays of ours (``expect``).
+        """
         foreign = [drive.describe() for drive in drives if drive not in self.drives]
         if foreign:
             raise DriveRefused(f"not among the drives of this run: {', '.join(foreign)}")
         self.require_lease()
-        safety.recheck(self._machine, *drives)
+        self._look(drives)
 
     def release(self) -> None:
         """Give up the lease."""
         self._lease.release()
+
+    def _require_same(self) -> None:
+        """That they are in use is no wonder: by now they may be members of our array."""
+        nodes = survey(self._machine, [drive.kname for drive in self.drives])
+        now = {drive.kname: nodes.drive(drive.kname) for drive in self.drives if drive.kname in nodes.nodes}
+        other = [drive.describe() for drive in self.drives if now.get(drive.kname) != drive]
+        if other:
+            raise DriveRefused(f"not the same since the connection was lost, or gone: {', '.join(other)}")
+
+    def _look(self, drives: Sequence[Drive]) -> None:
+        self._contents |= safety.recheck(self._machine, *drives, known=self._contents, ours=self._ours)
+
+    def _take(self) -> Lease:
+        lease = Lease(self._machine, [drive.identity for drive in self.drives])
+        try:
+            self._look(self.drives)
+        except BaseException:
+            lease.release()
+            raise
+        return lease
 
 
 def clear_leftovers(

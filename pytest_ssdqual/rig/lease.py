@@ -8,16 +8,16 @@ locks are free. Drives are named by WWN or serial, never by /dev/sdX, which is g
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import re
 import socket
 from collections.abc import Iterable
 from types import TracebackType
 
+from pytest_ssdqual.rig.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine import LeaseTaken, Machine, RigError, Tethered, utc_now
 
-#: On tmpfs on every systemd distribution, so that no lock survives a boot.
-DIRECTORY = "/run/pytest-ssdqual"
 #: What our ``flock`` answers when somebody else holds the lock (EX_TEMPFAIL).
 CONFLICT = 75
 
@@ -43,7 +43,7 @@ class Lease:
         self._machine = machine
         machine.run(["mkdir", "-p", "-m", "0700", DIRECTORY])
         who = f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()} since {utc_now()}"
-        self._holder: Tethered = machine.tether(holder_argv(self._files, who), first_signal="TERM")
+        self._holder: Tethered = machine.tether(holder_argv(self._files, who), first_signal="TERM", announces=True)
         if self._holder.read_line(60.0).strip() != "held":
             done = self._holder.cut()
             if done.status == CONFLICT:
@@ -71,7 +71,13 @@ class Lease:
 
 def lock_files(identities: Iterable[str]) -> tuple[str, ...]:
     """One file per drive, sorted, so that two runs that want overlapping sets cannot deadlock."""
-    return tuple(sorted(f"{DIRECTORY}/{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.lock" for name in identities))
+    return tuple(sorted({f"{DIRECTORY}/{_file_name(name)}.lock" for name in identities}))
+
+
+def _file_name(identity: str) -> str:
+    """The identity where it can be a file's name; otherwise what can, and a digest: no two drives share a lock."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", identity)[:100]
+    return plain if plain == identity else f"{plain}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def holder_argv(files: Iterable[str], who: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from pytest_ssdqual.rig.channel import Channel
-from pytest_ssdqual.rig.machine import Observer, RigError
+from pytest_ssdqual.rig.machine import Observer, RigError, spelled
 
 
 def connect(observer: Observer | None = None) -> Channel:
@@ -13,7 +13,7 @@ def connect(observer: Observer | None = None) -> Channel:
 
     Raises ``RigError`` with one sentence if neither works.
     """
-    channel = Channel("localhost", wrap=list, lost=lambda done: None, observer=observer)
+    channel = Channel("localhost", wrap=spelled, lost=lambda done: None, observer=observer)
     if os.geteuid() == 0:
         return channel
     if channel.run(["sudo", "-n", "true"], check=False).status:

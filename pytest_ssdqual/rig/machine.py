@@ -6,10 +6,16 @@ list, and is told to the transcript. Nothing here knows pytest.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
+
+from pytest_ssdqual.qual import printable
+
+#: Of one line of a sentence: a drive may be refused for many reasons.
+SENTENCE_CHARACTERS = 4000
 
 
 def utc_now() -> str:
@@ -40,7 +46,30 @@ class Completed:
 
 
 class RigError(Exception):
-    """The rig, not the product, is at fault: a JUnit ``<error>``, never a verdict on a drive."""
+    """The rig, not the product, is at fault: a JUnit ``<error>``, never a verdict on a drive.
+
+    Its sentence may quote what a tool, a drive or another machine has said; ``str`` of it is printable in any case.
+    """
+
+    def __str__(self) -> str:
+        return printable.lines(super().__str__(), SENTENCE_CHARACTERS)
+
+
+def spelled(argv: Sequence[str]) -> list[str]:
+    """The words of a command, if they can be given to one at all.
+
+    ``RigError`` for a NUL, which ends a word for the kernel, and for halves of characters, which are no bytes. Both may
+    be in what a machine told us.
+    """
+    for word in argv:
+        try:
+            if "\0" not in word:
+                os.fsencode(word)
+                continue
+        except UnicodeEncodeError:
+            pass
+        raise RigError(f"{argv[0]} cannot be given {printable.line(word, 80)!r}: no command can have such a word")
+    return list(argv)
 
 
 class MachineLost(RigError):
@@ -53,6 +82,22 @@ class CommandFailed(RigError):
     def __init__(self, message: str, completed: Completed) -> None:
         super().__init__(message)
         self.completed = completed
+
+
+def counts(done: Completed) -> list[int]:
+    """The words of an answer that is nothing but counts; ``CommandFailed`` for any other."""
+    words = done.text.split()
+    if not all(word.isascii() and word.isdecimal() and len(word) < 21 for word in words):
+        raise CommandFailed(f"{done.argv[0]} answered {printable.line(done.text, 80)!r} instead of counts", done)
+    return list(map(int, words))
+
+
+def count(done: Completed) -> int:
+    """The one count that is an answer; ``CommandFailed`` for any other answer."""
+    found = counts(done)
+    if len(found) != 1:
+        raise CommandFailed(f"{done.argv[0]} answered {printable.line(done.text, 80)!r} instead of a count", done)
+    return found[0]
 
 
 class DeadlineExceeded(RigError):
@@ -76,20 +121,29 @@ Observer = Callable[[Completed], None]
 
 
 class Tethered(Protocol):
-    """A process on the machine under test that cannot outlive this one.
+    """A process on the machine under test that cannot outlive this one, but a lost connection for a while.
 
-    It and all that it started are ended (gently, then TERM, then KILL) when it is cut, when the channel to it closes,
-    or when this process has been silent for too long.
+    It and all that it started are ended (gently, then TERM, then KILL) when it is cut, when this process ends or has
+    been silent for too long, and, unless a connection can be made anew, when the channel to it closes.
     """
 
     def wait(self, deadline_s: float) -> Completed:
-        """Until it ends by itself; ``DeadlineExceeded`` after ending it otherwise."""
+        """Until it ends by itself; ``DeadlineExceeded`` after ending it otherwise, ``MachineLost`` if nobody knows."""
         ...
 
-    def alive(self) -> bool: ...
+    def alive(self) -> bool:
+        """Whether it runs, as far as is known."""
+        ...
+
+    def rest(self, seconds: float) -> bool:
+        """Wait so long, or until it ends; whether it still runs."""
+        ...
 
     def read_line(self, deadline_s: float) -> str:
-        """The next line of its standard output; empty when it has ended."""
+        """The next line of its standard output; empty when it has ended.
+
+        All but the first one of a tether that ``announces`` are there only when it has ended.
+        """
         ...
 
     def cut(self, deadline_s: float = 30.0) -> Completed:
@@ -105,6 +159,11 @@ class Machine(Protocol):
         """How messages name it: ``localhost``, ``root@dut7``, ``lab``."""
         ...
 
+    @property
+    def generation(self) -> int:
+        """How often the connection to it was lost and made anew."""
+        ...
+
     def run(
         self,
         argv: Sequence[str],
@@ -112,16 +171,21 @@ class Machine(Protocol):
         deadline_s: float = 60.0,
         check: bool = True,
         stdin: bytes | None = None,
+        repeatable: bool = False,
     ) -> Completed:
         """Run as root and wait.
 
         With ``check``, a non-zero status raises ``CommandFailed`` with the command's own last words;
-        always ``DeadlineExceeded`` past the deadline, ``MachineLost`` if the machine is gone.
+        always ``DeadlineExceeded`` past the deadline, ``MachineLost`` if the machine is gone. What is ``repeatable``
+        is run again if the connection was lost meanwhile: only what changes nothing, or the same thing again.
         """
         ...
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
-        """Start a long-lived process as root, tied to the life of this one; ``first_signal`` is how to end it."""
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
+        """Start a long-lived process as root, tied to the life of this one.
+
+        ``first_signal`` is how to end it; ``announces``: it will write a line as soon as it is ready.
+        """
         ...
 
     def close(self) -> None: ...

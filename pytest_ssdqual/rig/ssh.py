@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -13,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.rig.channel import Channel, last_words
-from pytest_ssdqual.rig.machine import Completed, MachineLost, Observer, RigError
+from pytest_ssdqual.rig.machine import Completed, MachineLost, Observer, RigError, spelled
 
 #: Ours, after the user's configuration: nothing may ask a question, and a dead peer is noticed in 15–20 s.
 OPTIONS = (
@@ -30,6 +33,16 @@ OPTIONS = (
 )
 #: What ssh answers for its own troubles; a remote command may answer it too, so it is never believed alone.
 SSH_FAILED = 255
+#: Seconds for which one attempt to connect anew may go on.
+ATTEMPT_S = 20.0
+#: The connection ends with us, but a little later: whoever speaks for us when we are killed (``keeper.WILL``) needs it.
+MASTER = r"""
+exec 3<&0
+"$@" </dev/null 3<&- & master=$!
+( cat <&3 >/dev/null; sleep 10; kill "$master" ) 2>/dev/null &
+exec 3<&-
+wait "$master"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +53,13 @@ class Target:
     options: tuple[str, ...] = ()
     #: How messages name the machine; the destination if left empty.
     name: str = ""
+    #: For how long a connection that was lost is tried to be made anew; 0: not at all.
+    patience_s: float = 0.0
 
     def __post_init__(self) -> None:
         # A destination that starts with a dash would be an option of ssh (CVE-2017-1000117 and its kin).
-        if not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", self.destination) or self.destination.startswith("-"):
+        # So could the host behind a user be, of whatever ProxyCommand is given %h.
+        if not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", self.destination) or re.search(r"(^|@)-", self.destination):
             raise ValueError(f"{self.destination!r} is not a host name: write [USER@]HOST as for ssh")
 
 
@@ -67,7 +83,11 @@ def connect(target: Target, observer: Observer | None = None, deadline_s: float 
             lost=master.lost,
             observer=observer,
             on_close=master.close,
+            renew=master.renew,
+            patience_s=target.patience_s,
         )
+        if channel.is_patient:
+            channel.learn_boot()
         channel.become = _how_to_be_root(channel)
     except BaseException:
         master.close()
@@ -93,10 +113,15 @@ class _Master:
         self.target = target
         # Not below TMPDIR: a control socket's path may have at most some 100 characters (sun_path is 108).
         self._dir = Path(tempfile.mkdtemp(prefix="ssdqual-ssh-", dir="/tmp"))
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        argv = [*self._ssh("ControlMaster=yes", "ControlPersist=no"), "-N", self.target.destination]
         with (self._dir / "stderr").open("wb") as stderr:
-            self._process = subprocess.Popen(
-                [*_parent_death(), *self._ssh("ControlMaster=yes", "ControlPersist=no"), "-N", target.destination],
-                stdin=subprocess.DEVNULL,
+            # Its standard input is what tells it that we are gone: never written to, closed with us.
+            return subprocess.Popen(
+                ["sh", "-c", MASTER, "master", *argv],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 start_new_session=True,
@@ -110,11 +135,31 @@ class _Master:
                 raise Unreachable(f"cannot reach {self.target.destination} by ssh: {self._reason()}")
             time.sleep(0.05)
 
+    def renew(self, deadline_s: float) -> None:
+        """Connect anew, and again until it succeeds; ``Unreachable`` if it does not."""
+        end = time.monotonic() + deadline_s
+        while True:
+            self._end()
+            (self._dir / "control").unlink(missing_ok=True)
+            self._process = self._started()
+            try:
+                self.wait(ATTEMPT_S)
+            except Unreachable:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(1.0)
+            else:
+                return
+
     def wrap(self, argv: Sequence[str]) -> list[str]:
         """One remote command line out of an argv: the only place where we quote for a shell."""
         # When the master is gone, ssh would connect anew, perhaps to a machine that has booted in between and has
         # forgotten the lease; a connection through `false` comes to nothing.
-        return [*self._ssh("ControlMaster=no", "ProxyCommand=false"), self.target.destination, shlex.join(argv)]
+        return [
+            *self._ssh("ControlMaster=no", "ProxyCommand=false"),
+            self.target.destination,
+            shlex.join(spelled(argv)),
+        ]
 
     def lost(self, done: Completed) -> str | None:
         """Whether ssh, and not the command, failed: 255 and the master does not answer any more."""
@@ -124,13 +169,18 @@ class _Master:
 
     def close(self) -> None:
         """End the connection; remote processes see the end of their standard input."""
-        self._process.terminate()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._end()
         shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _end(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+                break
+        if self._process.stdin:
+            self._process.stdin.close()
 
     def _ssh(self, *more: str) -> list[str]:
         control = f"ControlPath={self._dir / 'control'}"
@@ -155,13 +205,8 @@ class _Master:
         with contextlib.suppress(OSError):
             said = (self._dir / "stderr").read_text("utf-8", "backslashreplace").strip().splitlines()
             # Banners and "Permanently added" come first, the reason comes last.
-            return said[-1].strip() if said else "no answer"
+            return printable.line(said[-1].strip()) if said else "no answer"
         return "no answer"
-
-
-def _parent_death() -> list[str]:
-    """An argv prefix that ends the process when we are killed; without util-linux's setpriv we do without."""
-    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
 __all__ = ["MachineLost", "Target", "Unreachable", "connect"]

@@ -1,163 +1,230 @@
-"""A process on the machine under test that cannot outlive us.
+"""A process on the machine under test that cannot outlive us, and outlives the connection to it for a while.
 
-Its standard input is the tether: we send a byte every few seconds. When the bytes stop (we were killed, the
-network went away, a laptop was closed) or the stream ends, a watcher *on that machine* ends the process and
-everything it started: gently to the process itself (INT lets fio write its results), then TERM, then KILL to all.
-
-Who belongs to it is told by an environment variable, not by the process group: fio's workers call setsid() and
-survive a signal to the group (fio 3.33 backend.c; killing fio's parent left them writing).
+The far end is ``keeper``: it is sent a byte every few seconds, and ends the process when they stop (we were frozen, a
+laptop was closed, the network stays away) or when it is told to, which also happens when we are killed. Where the
+connection can be made anew, a thread of ours comes back to the process whenever it was lost.
 """
 
 from __future__ import annotations
 
 import contextlib
 import queue
-import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
-from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, utc_now
+from pytest_ssdqual.rig.keeper import WILL, Keeper
+from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, MachineLost, RigError, utc_now
 
-#: Silence after which the other side lets go, and how often we speak.
+#: How often we speak.
+HEARTBEAT_S = 15
+#: Silence after which a process is ended that no other connection can come back to.
 SILENCE_S = 60
-HEARTBEAT_S = 5
-
-#: Whom it starts is looked for twice: in the middle of an exec a process shows no environment.
-#: $1 seconds of silence allowed, $2 token, $3 first signal, rest: the command. POSIX sh and coreutils or busybox.
-SCRIPT = r"""
-limit=$1 token=$2 gently=$3; shift 3
-exec 3<&0
-members() { grep -lzsxF "PYTEST_SSDQUAL_TETHER=$token" /proc/[0-9]*/environ | cut -d/ -f3; }
-over() { [ ! -e "/proc/$child/exe" ]; }
-nobody() { [ -z "$(members)" ]; }
-gone() { over && nobody && sleep 0.1 && nobody; }
-await() { n=0; until "$1"; do [ "$n" -lt "$2" ] || return 1; sleep 0.2; n=$((n + 1)); done; }
-end() {
-    kill -s "$gently" "$child" 2>/dev/null; await over 50; gone && return
-    kill -s TERM $(members) 2>/dev/null; await gone 25 && return
-    kill -s KILL $(members) 2>/dev/null; await gone 25
-}
-PYTEST_SSDQUAL_TETHER=$token setsid "$@" </dev/null 3<&- &
-child=$!
-(
-    trap '' INT HUP
-    while [ -n "$(timeout "$limit" head -c 1 <&3)" ]; do :; done
-    end
-) >/dev/null 2>&1 &
-watcher=$!
-trap 'end' HUP INT TERM
-wait "$child"; status=$?
-kill -s KILL "$watcher" 2>/dev/null
-gone || end
-exit "$status"
-"""
+#: Attachments in a row that come to nothing although the machine answers, until we give up.
+ATTEMPTS = 3
 
 
-def tether_argv(argv: Sequence[str], first_signal: str = "INT", silence_s: int = SILENCE_S) -> list[str]:
-    """The argv that runs ``argv`` under a watcher on the machine where it is started."""
-    return ["sh", "-c", SCRIPT, "tether", str(silence_s), secrets.token_hex(8), first_signal, *argv]
+class Line(Protocol):
+    """The way to the machine."""
+
+    @property
+    def generation(self) -> int:
+        """How often it was made anew."""
+        ...
+
+    def wrap(self, argv: Sequence[str]) -> list[str]:
+        """The argv of this computer that runs ``argv`` over there."""
+        ...
+
+    def revive(self, generation: int, done: Completed) -> None:
+        """After ``done``: if the machine was lost by it, make the way anew, unless that has happened since
+        ``generation``; ``MachineLost`` if it cannot be.
+        """
+        ...
+
+    def ended(self, done: Completed) -> None:
+        """Told of every process that has ended."""
+        ...
 
 
 class TetheredProcess:
     """The near end of a tether; see ``Tethered`` for what its methods promise."""
 
-    def __init__(self, argv: Sequence[str], here: list[str], ended: Callable[[Completed], None]) -> None:
-        """Start ``here``, an argv of this computer, which runs ``argv`` over there; tell ``ended`` when it is over."""
-        self._argv = tuple(argv)
-        self._ended = ended
+    def __init__(self, keeper: Keeper, line: Line, become: Sequence[str] = ()) -> None:
+        """Start it. ``become`` is put in front of what is run over there."""
+        self._keeper, self._line, self._become = keeper, line, list(become)
+        self._argv = keeper.argv
         self._started, self._clock = utc_now(), time.monotonic()
-        self._process = subprocess.Popen(
-            here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-        self._lines: queue.Queue[bytes] = queue.Queue()
-        self._out: list[bytes] = []
-        self._err: list[bytes] = []
-        self._completed: Completed | None = None
-        self._threads = [
-            threading.Thread(target=work, daemon=True) for work in (self._read_out, self._read_err, self._speak)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._said: queue.Queue[bytes] = queue.Queue()
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ending = self._told = False
+        self._result: Completed | RigError | None = None
+        self._is_away, self._away_s = False, 0.0
+        self._has_said = False
+        for work in (self._attend, self._speak):
+            threading.Thread(target=work, daemon=True).start()
 
     def alive(self) -> bool:
-        return self._process.poll() is None
+        """See ``Tethered.alive``."""
+        return not self._over.is_set()
+
+    def rest(self, seconds: float) -> bool:
+        """See ``Tethered.rest``."""
+        return not self._over.wait(seconds)
 
     def read_line(self, deadline_s: float) -> str:
         """See ``Tethered.read_line``."""
         try:
-            line = self._lines.get(timeout=deadline_s)
+            line = self._said.get(timeout=deadline_s)
         except queue.Empty:
             raise DeadlineExceeded(f"{self._argv[0]} said nothing within {deadline_s:g} s") from None
         if not line:
-            self._lines.put(line)  # the end stays the end, however often one asks
+            self._said.put(line)  # the end stays the end, however often one asks
         return line.decode("utf-8", "backslashreplace")
 
     def wait(self, deadline_s: float) -> Completed:
-        """See ``Tethered.wait``."""
+        """See ``Tethered.wait``; the time for which the way to the machine was lost is not counted."""
+        end = time.monotonic() + deadline_s
         try:
-            self._process.wait(deadline_s)
-        except subprocess.TimeoutExpired:
-            self.cut()
-            raise DeadlineExceeded(f"{self._argv[0]} did not end within {deadline_s:g} s and was ended") from None
-        except BaseException:
+            while not self._over.wait(max(0.0, end + self._away_s - time.monotonic()) if not self._is_away else 1.0):
+                if not self._is_away and time.monotonic() >= end + self._away_s:
+                    self.cut()
+                    raise DeadlineExceeded(f"{self._argv[0]} did not end within {deadline_s:g} s and was ended")
+        except KeyboardInterrupt:
             self.cut()
             raise
         return self._finish()
 
     def cut(self, deadline_s: float = 30.0) -> Completed:
         """See ``Tethered.cut``."""
-        if self._completed:
-            return self._completed
-        self._let_go()
-        try:
-            self._process.wait(deadline_s)
-        except subprocess.TimeoutExpired:
-            # The far side's own watcher has seen the end of the stream or will see the silence.
-            self._process.kill()
-            self._process.wait()
+        with self._lock:
+            self._ending = True
+            self._send(b"q\n")
+        if not self._over.wait(deadline_s):
+            # Over there it is ended all the same, when nothing was heard for long enough.
+            self._settle(self._completed(-9, b"", b"it did not answer\n"))
+            self._drop()
         return self._finish()
 
     def _finish(self) -> Completed:
-        if self._completed is None:
-            self._let_go()
-            for thread in self._threads:
-                thread.join(5.0)
-            elapsed = time.monotonic() - self._clock
-            self._completed = Completed(
-                self._argv, self._process.returncode, b"".join(self._out), b"".join(self._err), self._started, elapsed
-            )
-            self._ended(self._completed)
-        return self._completed
+        result = self._result
+        if isinstance(result, Completed):
+            if not self._told:
+                self._told = True
+                self._line.ended(result)
+            return result
+        raise result or MachineLost(f"{self._argv[0]} was given up")
 
-    def _let_go(self) -> None:
-        if self._process.stdin:
-            with contextlib.suppress(BrokenPipeError):  # it ended first
-                self._process.stdin.close()
+    def _settle(self, result: Completed | RigError) -> None:
+        with self._lock:
+            if self._result is None:
+                self._result = result
+        lines = result.stdout.splitlines(keepends=True) if isinstance(result, Completed) else []
+        for line in [*lines[1 if self._has_said else 0 :], b""]:
+            self._said.put(line)
+        self._over.set()
+
+    def _completed(self, status: int, out: bytes, err: bytes) -> Completed:
+        return Completed(self._argv, status, out, err, self._started, time.monotonic() - self._clock)
+
+    def _attend(self) -> None:
+        """Be attached, as often as it takes."""
+        vain = 0
+        while not self._over.is_set():
+            generation = self._line.generation
+            try:
+                found, done = self._attached(self._keeper.attach if vain else self._keeper.start)
+                if found:
+                    self._settle(found)
+                    return
+                self._come_back(generation, done)
+                vain = vain + 1 if generation == self._line.generation else 1
+                if vain > ATTEMPTS:
+                    raise MachineLost(f"{self._argv[0]} does not answer any more, though its machine does")
+            except RigError as error:
+                self._settle(error)
+
+    def _come_back(self, generation: int, done: Completed) -> None:
+        lost_at, self._is_away = time.monotonic(), True
+        try:
+            self._line.revive(generation, done)
+        finally:
+            self._away_s += time.monotonic() - lost_at
+            self._is_away = False
+
+    def _attached(self, there: Sequence[str]) -> tuple[Completed | None, Completed]:
+        """One attachment, until it ends: how the process ended, if that was told, and how the attachment did."""
+        here = self._line.wrap([*self._become, *there])
+        here = ["sh", "-c", WILL, "will", *here] if self._keeper.survives else here
+        # A session of its own: Ctrl-C at the terminal is for pytest, which then ends things in order.
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(here, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        with self._lock:
+            self._process = process
+            if self._ending:
+                self._send(b"q\n")
+        try:
+            found, was_here = self._listen(process)
+        finally:
+            with self._lock:
+                self._send(b"a\n")
+                self._close_input(process)
+            with process.stderr or contextlib.nullcontext() as stream:
+                words = stream.read() if stream else b""
+            done = self._completed(process.wait(), b"", words)
+        if not found and not was_here and there == self._keeper.start and 0 < done.status < 255:
+            found = done  # it was never started, and this is why
+        return found, done
+
+    def _listen(self, process: subprocess.Popen[bytes]) -> tuple[Completed | None, bool]:
+        """What is told on standard output, see ``keeper.ATTACH``; and whether anybody was there."""
+        was_here = False
+        with process.stdout or contextlib.nullcontext() as stream:
+            for line in stream or ():
+                word, _, rest = line.partition(b" ")
+                if word.strip() == b"here":
+                    was_here = True
+                elif word.strip() == b"gone":
+                    raise MachineLost(
+                        f"{self._argv[0]} was ended over there, because nothing was heard from here for "
+                        f"{self._keeper.silence_s:g} s, or by somebody else"
+                    )
+                elif word == b"said" and not self._has_said:
+                    self._has_said = True
+                    self._said.put(rest)
+                elif word == b"ended" and stream:
+                    status, *sizes = map(int, rest.split())
+                    out, err = (stream.read(size) for size in sizes)
+                    if len(out) + len(err) == sum(sizes):
+                        return self._completed(status, out, err), True
+        return None, was_here
 
     def _speak(self) -> None:
-        while self._process.poll() is None:
-            try:
-                if self._process.stdin is None or self._process.stdin.closed:
-                    return
-                self._process.stdin.write(b".")  # not a newline: $(…) strips those and would see the end
-                self._process.stdin.flush()
-            except (OSError, ValueError):
-                return  # closed by us or by the other side
-            for _ in range(HEARTBEAT_S * 4):
-                if self._process.poll() is not None or self._process.stdin.closed:
-                    return
-                time.sleep(0.25)
+        while not self._over.wait(HEARTBEAT_S):
+            with self._lock:
+                self._send(b"b\n")
 
-    def _read_out(self) -> None:
-        # Closed here: who closes a stream that somebody reads waits for the reader, and that one for a survivor.
-        with self._process.stdout or contextlib.nullcontext() as stream:
-            for line in stream or ():
-                self._out.append(line)
-                self._lines.put(line)
-        self._lines.put(b"")
+    def _send(self, word: bytes) -> None:
+        """To whoever is attached; the lock is held."""
+        stream = self._process.stdin if self._process else None
+        if stream and not stream.closed:
+            with contextlib.suppress(OSError):  # it ended, or the connection did
+                stream.write(word)
+                stream.flush()
 
-    def _read_err(self) -> None:
-        with self._process.stderr or contextlib.nullcontext() as stream:
-            self._err.extend(stream or ())
+    def _close_input(self, process: subprocess.Popen[bytes]) -> None:
+        with contextlib.suppress(OSError):
+            if process.stdin:
+                process.stdin.close()
+
+    def _drop(self) -> None:
+        """Let go of an attachment that does not end."""
+        with self._lock:
+            process = self._process
+            if process:
+                process.kill()
+                self._close_input(process)

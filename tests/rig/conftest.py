@@ -13,9 +13,9 @@ from pytest_ssdqual.rig.channel import Channel
 
 
 @pytest.fixture
-def unprivileged() -> Iterator[Channel]:
+def unprivileged(tmp_path: Path) -> Iterator[Channel]:
     """This computer as whoever runs the tests: enough for what touches no drive."""
-    channel = Channel("here", wrap=list, lost=lambda done: None)
+    channel = Channel("here", wrap=list, lost=lambda done: None, directory=str(tmp_path / "keepers"))
     yield channel
     channel.close()
 

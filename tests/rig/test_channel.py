@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -98,7 +98,7 @@ def test_closing_cuts_every_tether_and_then_the_connection(gone: Callable[[int],
     alive_at_close: list[bool] = []
     channel = made(on_close=lambda: alive_at_close.extend(Path(f"/proc/{pid}/exe").exists() for pid in pids))
     for _ in range(2):
-        tether = channel.tether(["sh", "-c", "echo $$; exec sleep 300"], first_signal="TERM")
+        tether = channel.tether(["sh", "-c", "echo $$; exec sleep 300"], first_signal="TERM", announces=True)
         pids.append(int(tether.read_line(30)))
     channel.close()
     channel.close()
@@ -112,6 +112,60 @@ def test_a_tether_that_ends_with_the_machine_says_so() -> None:
     with pytest.raises(MachineLost, match="no route"):
         channel.run(["true"])
     channel.close()
+
+
+def patient(place: Path, *, renew: Callable[[float], None] | None = None, boots: Iterator[str]) -> Channel:
+    """Its connection is cut by whatever exits with 255; each time it is made anew it is this boot's."""
+
+    def wrap(argv: Sequence[str]) -> list[str]:
+        return ["echo", (place / "boot").read_text()] if argv[-1] == channels.BOOT_ID else list(argv)
+
+    def connect(seconds: float) -> None:
+        (place / "boot").write_text(next(boots))
+        (place / "cut").unlink(missing_ok=True)
+
+    connect(0)
+    channel = Channel(
+        "dut7", wrap, lambda done: "Broken pipe" if done.status == 255 else None, renew=renew or connect, patience_s=9
+    )
+    channel.learn_boot()
+    return channel
+
+
+CUT_ONCE = ["sh", "-c", '[ -e "$1" ] && exit 0; touch "$1"; exit 255', "sh"]
+
+
+def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path) -> None:
+    told: list[Completed] = []
+    channel = patient(tmp_path, boots=iter(["one", "one"]), renew=None)
+    channel.observer = told.append
+    assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
+    assert [(done.argv[0], done.status) for done in told] == [("sh", 255), ("reconnected", 0), ("sh", 0)]
+    assert channel.generation == 1
+
+
+def test_another_boot_is_another_machine(tmp_path: Path) -> None:
+    channel = patient(tmp_path, boots=iter(["one", "two"]))
+    with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe; it has booted anew since, or is another mach"):
+        channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True)
+
+
+def test_a_restart_on_purpose_is_no_loss(tmp_path: Path) -> None:
+    channel = patient(tmp_path, boots=iter(["one", "two", "two"]))
+    channel.restarted(5)
+    assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
+    assert channel.generation == 2
+
+
+def test_what_does_not_come_back_is_told_with_how_long_was_tried(tmp_path: Path) -> None:
+    def fail(seconds: float) -> None:
+        raise RigError(f"no route within {seconds:g} s")
+
+    channel = patient(tmp_path, boots=iter(["one"]), renew=fail)
+    why = r"^dut7 is lost: Broken pipe; tried again for 9 s: no route within 9 s$"
+    for _ in range(2):
+        with pytest.raises(MachineLost, match=why):
+            channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True)
 
 
 @pytest.mark.parametrize(

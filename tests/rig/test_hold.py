@@ -132,6 +132,35 @@ def test_every_step_looks_at_its_drives_and_at_the_lease(leases: Leases) -> None
             look()
 
 
+def test_after_a_lost_connection_the_drives_are_looked_at_before_anything_goes_on(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    machine = machine_of(world)
+    held = HeldDrives(machine, drives)
+    array_of(*world.disks)  # in use by now, by ourselves
+    machine.generation = 1
+    held.require_lease()
+    asked = len(machine.asked)
+    held.require_lease()
+    assert len(machine.asked) == asked
+    machine.generation = 2
+    world.disks[1].serial = "another one"
+    for _ in range(2):
+        with pytest.raises(DriveRefused, match=r"^not the same since the connection was lost, or gone: /dev/sdc .*S2"):
+            held.require_lease()
+
+
+def test_after_a_restart_drives_are_leased_anew_and_looked_at(leases: Leases) -> None:
+    world = World(disks())
+    held = HeldDrives(machine_of(world), drives_of(world))
+    held.hold_again()
+    assert leases.events == ["take S1 S2 S3", "take S1 S2 S3"]
+    world.disks[0].use = "swap"
+    with pytest.raises(DriveRefused, match="is swap space"):
+        held.hold_again()
+    assert leases.events[2:] == ["take S1 S2 S3", "release"]
+
+
 def array_of(*members: Device, uuid: str = UUID) -> Device:
     array = Device("md100", "raid5", "9:100", model=None, transport=None, uuid=None)
     for member in members:

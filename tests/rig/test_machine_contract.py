@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +17,7 @@ import pytest
 from pytest_ssdqual.rig import local, ssh
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, DeadlineExceeded, MachineLost, Tethered
+from pytest_ssdqual.rig.ssh import Target
 
 if TYPE_CHECKING:
     from loopback_sshd import Sshd
@@ -159,14 +164,14 @@ class TestMachine:
         assert not tether.alive()
 
     def test_a_cut_tether_takes_everything_along(self, machine: Channel, background: str) -> None:
-        tether = machine.tether(["sh", "-c", background], first_signal="TERM")
+        tether = machine.tether(["sh", "-c", background], first_signal="TERM", announces=True)
         pids = started(tether)
         assert tether.alive()
         tether.cut()
         assert all(has_ended(machine, pid) for pid in pids)
 
     def test_a_tethered_process_that_takes_too_long_is_ended(self, machine: Channel, background: str) -> None:
-        tether = machine.tether(["sh", "-c", background], first_signal="TERM")
+        tether = machine.tether(["sh", "-c", background], first_signal="TERM", announces=True)
         pids = started(tether)
         with pytest.raises(DeadlineExceeded, match=r"^sh did not end within 0\.5 s"):
             tether.wait(0.5)
@@ -197,7 +202,7 @@ class TestRemoteMachine:
         self, remote: Callable[[], Channel], background: str
     ) -> None:
         witness, machine = remote(), remote()
-        tether = machine.tether(["sh", "-c", background], first_signal="TERM")
+        tether = machine.tether(["sh", "-c", background], first_signal="TERM", announces=True)
         pids = started(tether)
         with pytest.raises(MachineLost, match=f"^{machine.name} is lost: ") as lost:
             machine.run(["sh", "-c", f"{CARRIER} kill -KILL $p"])
@@ -220,9 +225,104 @@ class TestRemoteMachine:
 
     def test_a_closed_channel_lets_go_of_what_is_tethered(self, remote: Callable[[], Channel], background: str) -> None:
         witness, machine = remote(), remote()
-        pids = started(machine.tether(["sh", "-c", background], first_signal="TERM"))
+        pids = started(machine.tether(["sh", "-c", background], first_signal="TERM", announces=True))
         machine.close()
         assert all(has_ended(witness, pid) for pid in pids)
+
+
+class TestPatientMachine:
+    """The connection is cut from over there, as a firewall that forgets or a dock that is unplugged does it."""
+
+    @pytest.fixture
+    def machine(self, sshd: Sshd, told: list[Completed]) -> Iterator[Channel]:
+        root_here()
+        channel = ssh.connect(replace(sshd.target, patience_s=30), told.append)
+        yield channel
+        channel.close()
+
+    @pytest.fixture
+    def told(self) -> list[Completed]:
+        return []
+
+    def test_what_is_tethered_goes_on_and_is_come_back_to(
+        self, machine: Channel, told: list[Completed], tmp_path: Path
+    ) -> None:
+        script = 'echo $$; until [ -e "$1" ]; do sleep 0.1; done; echo done; exit 3'
+        tether = machine.tether(["sh", "-c", script, "sh", str(tmp_path / "go")], announces=True)
+        idle = machine.tether(["sh", "-c", "echo up; exec sleep 600"], first_signal="TERM", announces=True)
+        (pid,) = started(tether)
+        assert machine.run(["sh", "-c", CUT_ONCE, "sh", str(tmp_path / "cut")], repeatable=True).text == "again\n"
+        assert machine.generation == 1
+        assert (tether.alive(), idle.alive()) == (True, True)
+        assert Path(f"/proc/{pid}").exists()
+        (tmp_path / "go").touch()
+        done = tether.wait(60)
+        assert (done.status, done.text) == (3, f"{pid}\ndone\n")
+        assert [each.argv for each in told if each.argv[0] == "reconnected"] == [("reconnected",)]
+        idle.cut()
+
+    def test_who_is_not_asked_anything_notices_and_comes_back_by_itself(self, machine: Channel, sshd: Sshd) -> None:
+        tether = machine.tether(["sh", "-c", "echo up; exec sleep 600"], first_signal="TERM", announces=True)
+        assert tether.read_line(30) == "up\n"
+        before = sshd.connections()
+        carrier = machine.run(["sh", "-c", f"{CARRIER} echo $p"]).text.strip()
+        os.kill(int(carrier), signal.SIGKILL)
+        for _ in range(300):
+            if sshd.connections() > before:
+                break
+            time.sleep(0.1)
+        assert machine.run(["echo", "here"]).text == "here\n"
+        assert tether.cut().text == "up\n"
+
+    def test_a_command_that_must_not_be_run_twice_ends_the_run(self, machine: Channel, tmp_path: Path) -> None:
+        with pytest.raises(MachineLost, match=r"^here is lost: "):
+            machine.run(["sh", "-c", CUT_ONCE, "sh", str(tmp_path / "cut")])
+        with pytest.raises(MachineLost, match=r"^here is lost: "):
+            machine.run(["true"], repeatable=True)
+
+    def test_a_long_command_is_kept_over_there(
+        self, machine: Channel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        once = 'echo x >>"$1"; until [ -e "$1.go" ]; do sleep 0.1; done; exit 4'
+        with ThreadPoolExecutor(1) as pool:
+            long = pool.submit(
+                machine.run, ["sh", "-c", once, "sh", str(tmp_path / "ran")], deadline_s=600, check=False
+            )
+            while not (tmp_path / "ran").exists():
+                time.sleep(0.05)
+            machine.run(["sh", "-c", CUT_ONCE, "sh", str(tmp_path / "cut")], repeatable=True)
+            (tmp_path / "ran.go").touch()
+            done = long.result(60)
+        assert (done.status, done.argv[:2]) == (4, ("sh", "-c"))
+        assert (tmp_path / "ran").read_text() == "x\n"
+
+    def test_nothing_is_left_over_there(self, machine: Channel) -> None:
+        before = set(Path(machine.directory).glob("tether-*"))  # of others on this computer
+        machine.tether(["true"]).wait(60)
+        machine.tether(["sleep", "600"], first_signal="TERM").cut()
+        for _ in range(100):
+            if not set(Path(machine.directory).glob("tether-*")) - before:
+                return
+            time.sleep(0.1)
+        pytest.fail("keepers have left something")
+
+    def test_new_keys_in_the_middle_disturb_nobody(self, sshd: Sshd) -> None:
+        root_here()
+        often = Target(sshd.target.destination, (*sshd.target.options, "-o", "RekeyLimit=64K"), patience_s=30)
+        before = sshd.connections()
+        machine = ssh.connect(often)
+        try:
+            tether = machine.tether(["sh", "-c", "sleep 1; head -c 1000000 /dev/zero"])
+            assert len(machine.run(["head", "-c", "1000000", "/dev/zero"]).stdout) == 1_000_000
+            assert len(tether.wait(60).stdout) == 1_000_000
+        finally:
+            machine.close()
+        assert sshd.connections() - before == 1
+        assert machine.generation == 0
+
+
+#: The first time it cuts the connection that it came by, the second time it answers.
+CUT_ONCE = f'[ ! -e "$1" ] || {{ echo again; exit; }}; touch "$1"; {CARRIER} kill -KILL $p; sleep 30'
 
 
 def test_there_is_one_connection_however_many_commands(sshd: Sshd) -> None:
@@ -249,7 +349,7 @@ class TestUsersOfTheLab:
             assert machine.run(["printf", "%s\\0", *ODD]).text.split("\0")[:-1] == list(ODD)
             with pytest.raises(DeadlineExceeded):
                 machine.run(["sh", "-c", "trap '' TERM; sleep 30; sleep 30"], deadline_s=1)
-            tether = machine.tether(["sh", "-c", "echo $$; exec sleep 600"], first_signal="TERM")
+            tether = machine.tether(["sh", "-c", "echo $$; exec sleep 600"], first_signal="TERM", announces=True)
             pid = tether.read_line(30).strip()
             tether.cut()
             assert has_ended(machine, pid)

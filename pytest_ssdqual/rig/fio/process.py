@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import secrets
-import time
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from pytest_ssdqual.rig.fio.jobfile import Job
-from pytest_ssdqual.rig.lease import DIRECTORY
+from pytest_ssdqual.rig.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine import Completed, Machine, RigError, Tethered
 
 #: fio's own start and end, on an emulated or busy machine.
@@ -18,12 +17,10 @@ OVERHEAD_S = 90.0
 #: From the signal to its end: what is outstanding has to be done first.
 END_S = 60.0
 FETCH_S = 300.0
-#: How often a process is looked at whose end is not awaited.
-POLL_S = 0.5
-#: Pack the output, and remove it only when all of it is out.
-FETCH = 'gzip -1 -c "$1" && rm -f "$1"'
+#: Pack the output. It is removed only when it is here, so that this can be said again over another connection.
+FETCH = 'gzip -1 -c "$1"'
 #: The same from byte $2 on, the last part of a file that was read before.
-FETCH_REST = 'tail -c "+$(($2 + 1))" "$1" | gzip -1 -c && rm -f "$1"'
+FETCH_REST = 'tail -c "+$(($2 + 1))" "$1" | gzip -1 -c'
 #: What was written from byte $2 on. What is before that was read and gives its memory back: /run is a tmpfs, and four
 #: hours of documents of 24 drives side by side are 1 to 2 GB. fio writes at the position it has come to (its file is
 #: not opened for appending), so a hole changes nothing for it; where there is no fallocate, or no hole can be punched,
@@ -66,10 +63,7 @@ class Running:
 
     def rest(self, seconds: float) -> bool:
         """Wait so long, or until it ends; whether it still runs."""
-        end = time.monotonic() + seconds
-        while (alive := self.is_alive()) and (left := end - time.monotonic()) > 0:
-            time.sleep(min(POLL_S, left))
-        return alive
+        return self.tether.rest(seconds)
 
     def read_new(self) -> bytes:
         """What was written since this was last asked; fio writes every status document in one go, while it runs.
@@ -77,7 +71,7 @@ class Running:
         Even so the last one may be cut off. Raises as ``Machine.run``.
         """
         argv = ["sh", "-c", READ_NEW, "fetch", self.path, str(self._read_bytes)]
-        packed = self.machine.run(argv, deadline_s=FETCH_S).stdout
+        packed = self.machine.run(argv, deadline_s=FETCH_S, repeatable=True).stdout
         data = gzip.decompress(packed)
         self._read_bytes += len(data)
         self._parts.append(packed)
@@ -104,7 +98,8 @@ class Running:
 
     def _finished(self, completed: Completed) -> Finished:
         script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if self._parts else [FETCH, "fetch", self.path]
-        fetched = self.machine.run(["sh", "-c", *script], check=False, deadline_s=FETCH_S)
+        fetched = self.machine.run(["sh", "-c", *script], check=False, deadline_s=FETCH_S, repeatable=True)
+        self.machine.run(["rm", "-f", self.path], check=False, repeatable=True)
         packed = fetched.stdout if fetched.status == 0 else gzip.compress(b"")
         if not self._parts:
             return Finished(completed, packed)

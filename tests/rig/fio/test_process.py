@@ -27,10 +27,17 @@ class Machine:
     ended: bool = False
     asked: list[str] = field(default_factory=list)
     name: str = "here"
+    generation: int = 0
     paths: list[str] = field(default_factory=list)
 
     def run(
-        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
     ) -> Completed:
         self.asked.append(argv[0])
         self.paths += [word for word in argv[4:5] or argv[-1:]]
@@ -41,12 +48,15 @@ class Machine:
         done = completed(argv, status=1 if self.output is None else 0)
         return Completed(done.argv, done.status, packed, b"", done.started, 0.0)
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         self.asked.append(f"fio, ended by {first_signal}")
         self.paths.append(argv[1].removeprefix("--output="))
         return self
 
     def alive(self) -> bool:
+        return not self.ended
+
+    def rest(self, seconds: float) -> bool:
         return not self.ended
 
     def read_line(self, deadline_s: float) -> str:
@@ -71,7 +81,7 @@ def test_a_process_is_waited_for_longer_than_it_should_take_and_its_output_fetch
     finished = process.run(machine, JOB, 100)
     assert finished.output == b"{}"
     assert finished.completed.status == 0
-    assert machine.asked == ["fio, ended by INT", "wait 215", "sh"]
+    assert machine.asked == ["fio, ended by INT", "wait 215", "sh", "rm"]
     assert len(set(machine.paths)) == 1
 
 
@@ -81,7 +91,7 @@ def test_one_that_is_ended_leaves_its_output_too() -> None:
         assert running.is_alive()
         finished = running.end()
     assert (finished.completed.status, finished.output) == (128, b"{}")
-    assert machine.asked == ["fio, ended by INT", "cut", "sh"]
+    assert machine.asked == ["fio, ended by INT", "cut", "sh", "rm"]
 
 
 def test_output_that_cannot_be_fetched_is_empty() -> None:
@@ -171,16 +181,23 @@ class Shell:
 
     blocks: list[int] = field(default_factory=list)
     name: str = "here"
+    generation: int = 0
 
     def run(
-        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
     ) -> Completed:
         done = subprocess.run(argv, capture_output=True, check=False, timeout=60)
-        path = Path(argv[4])
+        path = Path(argv[4] if argv[0] == "sh" else argv[2])
         self.blocks.append(path.stat().st_blocks if path.exists() else 0)
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         raise NotImplementedError
 
     def close(self) -> None:
