@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from rehearsed import SERIALS, Lab, Server
 
@@ -49,6 +50,19 @@ class Bench:
 
     def logical_block_bytes(self, drive: Drive) -> int:
         return int(self.machine.run(["cat", f"/sys/block/{drive.kname}/queue/logical_block_size"]).text)
+
+
+@dataclass
+class Book:
+    """What a run folder would hold."""
+
+    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes.append((kind, facts))
+
+    def keep(self, name: str, data: bytes) -> str:
+        return name
 
 
 @contextmanager

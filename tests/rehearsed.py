@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -12,14 +11,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from junitparser import JUnitXml, Properties, TestCase
+from run_left import Finished, Folder
 
 from pytest_ssdqual.report.records import Record, read_records
 
 if TYPE_CHECKING:
     from pytest_ssdqual.lab.vm import Vm
+
+__all__ = [
+    "BRIEF", "DEADLINE_S", "SERIALS", "Finished", "Folder", "Lab", "LabHost", "Running", "Server", "Start",
+    "await_that", "drives",
+]  # fmt: skip
 
 ROOT = Path(__file__).parents[1]
 BRIEF = Path(__file__).parent / "rehearsal" / "brief.toml"
@@ -136,75 +140,15 @@ class Server:
             self.lab.vm.set_iops(serial, 300)
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A run folder."""
-
-    path: Path
-
-    def records(self, kind: str) -> list[Record]:
-        return [record for record in read_records(self.path) if record.kind == kind]
-
-    def transcript(self) -> list[dict[str, object]]:
-        # Not splitlines(): what fio wrote, packed, is in it as text, and may have any character that ends a line.
-        return [json.loads(line) for line in (self.path / "transcript.jsonl").read_text().split("\n") if line]
-
-    def commands(self, *prefix: str) -> list[dict[str, object]]:
-        """Transcribed commands that begin so."""
-
-        def begins(line: dict[str, object]) -> bool:
-            argv = line["argv"]
-            return isinstance(argv, list) and tuple(argv[: len(prefix)]) == prefix
-
-        return [line for line in self.transcript() if begins(line)]
-
-    def manifest(self) -> dict[str, Any]:
-        read: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
-        return read
-
-    def is_sealed(self) -> bool:
-        """Whether ``sha256sum`` finds every file as it was when the run ended."""
-        argv = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
-        return subprocess.run(argv, cwd=self.path, capture_output=True, check=False).returncode == 0
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A run that has ended."""
-
-    status: int
-    #: Standard output and error, as a CI's log shows them.
-    output: str
-    junit: Path
-    root: Path
-
-    @property
-    def folder(self) -> Folder:
-        """The newest run folder."""
-        return Folder(max(self.root.iterdir()))
-
-    def cases(self) -> dict[str, TestCase]:
-        """JUnit's testcases by name; the file must be well-formed."""
-        return {case.name: case for suite in JUnitXml.fromfile(str(self.junit)) for case in suite}
-
-    def properties(self, name: str) -> dict[str, str]:
-        """Of one testcase."""
-        found = self.cases()[name].iterchildren(Properties)  # type: ignore[no-untyped-call]
-        return {each.name: each.value for properties in found for each in properties}
-
-    def results(self) -> dict[str, list[str]]:
-        """Of each testcase, what it has: ``failure: sentence``, ``error: …``, ``skipped: …``; nothing if it passed."""
-        return {
-            name: [f"{result._tag}: {result.message}" for result in case.result] for name, case in self.cases().items()
-        }
-
-
 class Running:
     """A run under way."""
 
     def __init__(self, argv: Sequence[str], place: Path, root: Path) -> None:
         self.root = root
         self._before = set(root.iterdir()) if root.is_dir() else set()
+        self._resumed = Folder(max(self._before)) if "--ssd-resume=last" in argv else None
+        #: Lines that were in the journal before.
+        self.since = len(list(read_records(self._resumed.path))) if self._resumed else 0
         self._junit = place / "junit.xml"
         self._output = place / "output"
         # Nothing of the pytest that this runs in must reach the other one.
@@ -223,6 +167,8 @@ class Running:
 
     def folder(self) -> Folder:
         """The run folder, as soon as there is one."""
+        if self._resumed:
+            return self._resumed
 
         def found() -> set[Path]:
             return set(self.root.iterdir()) - self._before if self.root.is_dir() else set()
@@ -230,10 +176,14 @@ class Running:
         self._await(lambda: any((path / "records.jsonl").exists() for path in found()), "a run folder")
         return Folder(found().pop())
 
-    def await_record(self, kind: str, count: int = 1) -> None:
-        """Until the run has noted this so many times."""
+    def await_record(self, kind: str, count: int = 1, **facts: object) -> None:
+        """Until this session has noted it so many times, with these facts."""
         folder = self.folder()
-        self._await(lambda: len(folder.records(kind)) >= count, f"{count} × {kind}")
+
+        def found() -> list[Record]:
+            return [each for each in folder.records(kind, self.since) if facts.items() <= each.facts.items()]
+
+        self._await(lambda: len(found()) >= count, f"{count} × {kind} {facts or ''}")
 
     def signal(self, number: signal.Signals) -> None:
         """To pytest's process alone, as CI systems and supervisors do."""
@@ -246,7 +196,7 @@ class Running:
             raise TimeoutError(f"the run did not end within {deadline_s:g} s\n{self.output}") from None
         finally:
             self.stop()
-        return Finished(status, self.output, self._junit, self.root)
+        return Finished(status, self.output, self._junit, self.root, self.since)
 
     def stop(self) -> None:
         if self.process.poll() is None:

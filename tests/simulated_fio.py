@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 
 import fio_documents
 from scripted import completed
+from simulated_weakness import Weakness
 from strategies import fio_bucket
 
 from pytest_ssdqual.qual.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measurement import Interval, Measured, Run
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import measuring, surroundings
@@ -90,7 +92,8 @@ class Fio:
         self, array: Array, workload: Workload, curve: Sequence[tuple[float, float, float]]
     ) -> list[tuple[Interval, ...]]:
         """What each target did; ``curve`` has time, length and share of the mean rate of each interval."""
-        speeds = [self.slow.get(drive.serial or "", 1.0) for drive in array.members]
+        weak = Weakness.of_environment().share(workload, self.number)
+        speeds = [weak * self.slow.get(drive.serial or "", 1.0) for drive in array.members]
         geometry = array.geometry
         alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
         rates = [law(each, workload) * speed for each, speed in zip(alone, speeds, strict=False)]

@@ -32,6 +32,7 @@ from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import (
     assembly,
+    binding,
     blockdev,
     condition,
     counters,
@@ -124,6 +125,9 @@ class Held:
     def alive(self) -> bool:
         return True
 
+    def rest(self, seconds: float) -> bool:
+        return True
+
     def read_line(self, deadline_s: float) -> str:
         return "held\n"
 
@@ -138,6 +142,7 @@ class SimulatedMachine:
     name: str
     scene: Scene
     observer: Observer | None = None
+    generation: int = 0
     arrays: dict[str, str] = field(default_factory=dict)
     #: Of the last one.
     geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
@@ -151,17 +156,23 @@ class SimulatedMachine:
         self.surroundings = Surroundings(self.scene.trouble, serials)
 
     def run(
-        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
     ) -> Completed:
         self.require_alive()
-        done = self._answer(tuple(argv))
+        done = self._answer(binding.unbound(argv))
         if self.observer:
             self.observer(done)
         if check and done.status:
             raise CommandFailed(f"{argv[0]} on {self.name} failed: {done.errors}", done)
         return done
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Held:
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Held:
         self.require_alive()
         return Held(argv)
 

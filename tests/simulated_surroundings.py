@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_ssdqual.qual.geometry import Geometry, loads
-from pytest_ssdqual.qual.measurement import Interval
+from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.seen import Traffic, total
 from pytest_ssdqual.rig import surroundings
 from pytest_ssdqual.rig.md import Array

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.estimate import Estimate
 from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measurement import Interval, Run
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.seen import Cpu, Device, Heat, Link, Seen, SeenArray, SeenDrive, Traffic
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,11 @@ class Names:
         return f"media{self.position}"
 
     @property
+    def error_node(self) -> str:
+        """Between media and limit while the drive fails requests."""
+        return f"errors{self.position}"
+
+    @property
     def throttle_node(self) -> str:
         return f"drive{self.position}"
 
@@ -64,6 +69,10 @@ class Names:
     @property
     def limit_path(self) -> str:
         return f"/objects/{self.limit}"
+
+    @property
+    def device_path(self) -> str:
+        return f"/machine/peripheral/{self.device}"
 
 
 def check_count(count: int) -> int:
@@ -111,13 +120,28 @@ def drive_argv(position: int, drive: ScaleModel, directory: Path) -> list[str]:
         "-object",
         f"throttle-group,id={names.limit},x-iops-total={drive.iops}",
         "-blockdev",
-        f"driver=throttle,node-name={names.throttle_node},file={names.media_node},throttle-group={names.limit},"
-        "discard=unmap,detect-zeroes=unmap",
+        _option(throttle_options(names, names.media_node)),
         "-device",
         f"pcie-root-port,id={names.port},chassis={position + 1},slot={position + 1},io-reserve=0",
         "-device",
-        ",".join(f"{key}={value}" for key, value in device_properties(position, drive).items()),
+        _option(device_properties(position, drive)),
     ]
+
+
+def _option(properties: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in properties.items())
+
+
+def throttle_options(names: Names, node: str) -> dict[str, str]:
+    """The limit over ``node``: for ``-blockdev`` and for ``blockdev-reopen``, which want the same."""
+    return {
+        "driver": "throttle",
+        "node-name": names.throttle_node,
+        "file": node,
+        "throttle-group": names.limit,
+        "discard": "unmap",
+        "detect-zeroes": "unmap",
+    }
 
 
 def _media(names: Names, drive: ScaleModel, directory: Path) -> str:

@@ -45,8 +45,8 @@ MODULES = _words(
     "ext4 crc32c_generic crc32c_intel xts cbc essiv aes_generic aesni_intel sha256_generic algif_skcipher "
     "algif_hash"
 )
-#: There to be loaded by a test; loading it makes a device by itself.
-LATER_MODULES = ("null_blk", "faulty")
+#: There to be loaded by a test: the first makes a device by itself, the others are for the guard to be tried on.
+LATER_MODULES = ("null_blk", "faulty", "nvmet", "dm_multipath", "dm_round_robin")
 
 #: Parts of packages that run nothing here, and files that ours replace.
 _UNWANTED = _words(

@@ -1,17 +1,20 @@
-"""One virtual machine: values → QEMU's argv (pure); boot it, wait for it, hurt it, stop it."""
+"""One virtual machine: boot it, wait for it, hurt it, stop it."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from pytest_ssdqual.lab.host import Architecture, architecture, require, to_boot
+from pytest_ssdqual.lab import fault
+from pytest_ssdqual.lab.fault import EVERYTHING, WRITES, Command, Request, Warned
+from pytest_ssdqual.lab.hardware import Hardware, qemu_argv
+from pytest_ssdqual.lab.host import architecture, require, to_boot
 from pytest_ssdqual.lab.image import Image, Say
 from pytest_ssdqual.lab.media import (
     Names,
@@ -19,7 +22,6 @@ from pytest_ssdqual.lab.media import (
     backing_file,
     create_backing_files,
     device_properties,
-    drive_argv,
     limits,
     position_of,
 )
@@ -73,64 +75,6 @@ _SSH_OPTIONS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """What QEMU is asked to emulate."""
-
-    architecture: Architecture
-    image: Image
-    #: ``kvm`` or ``tcg``.
-    accelerator: str
-    #: Of the virtual machine's own: sockets, console, drives.
-    directory: Path
-    #: The public key that the guest lets in, without the type in front.
-    key: str
-    drives: tuple[ScaleModel, ...]
-    #: On 127.0.0.1; 0 lets the host choose a free one.
-    ssh_port: int = 0
-    #: Taken from the host only as it is used. The SNIA loops hold 128 MiB of 1 MiB transfers for every drive.
-    memory_mib: int = 2048
-    cpus: int = 2
-
-
-def qemu_argv(hardware: Hardware) -> list[str]:
-    """The whole command line; reads like a manual page."""
-    row = hardware.architecture
-    directory = str(hardware.directory).replace(",", ",,")
-    accelerator = "tcg,thread=multi" if hardware.accelerator == "tcg" else hardware.accelerator
-    # fmt: off
-    argv = [
-        row.qemu, "-nodefaults", "-no-user-config", "-display", "none",
-        "-machine", row.machine, "-accel", accelerator, "-cpu", "max",
-        "-smp", str(hardware.cpus), "-m", f"{hardware.memory_mib}M",
-        # a guest that panics ends the emulation instead of starting over
-        "-no-reboot",
-
-        "-kernel", str(hardware.image.kernel), "-initrd", str(hardware.image.initrd),
-        "-append", kernel_arguments(row, hardware.key),
-
-        "-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console",
-        "-chardev", f"socket,id=qmp,path={directory}/qmp,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
-
-        # restrict: the guest reaches nothing, it is only reached
-        "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{hardware.ssh_port}-:22",
-        "-device", "virtio-net-pci,netdev=net,romfile=",
-    ]
-    # fmt: on
-    for position, drive in enumerate(hardware.drives):
-        argv += drive_argv(position, drive, hardware.directory)
-    return argv
-
-
-def kernel_arguments(row: Architecture, key: str) -> str:
-    # panic=-1: reboot at once, which -no-reboot makes the end of QEMU.
-    # The rest saves seconds of an emulated boot: no clock calibration, no mitigations, no watchdogs.
-    return (
-        f"console={row.console} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "
-        f"raid=noautodetect random.trust_cpu=on rdinit=/init ssdqual.key={key}"
-    )
-
-
 class Vm:
     """A running virtual machine; made by ``boot``."""
 
@@ -139,6 +83,8 @@ class Vm:
         self._identity = identity
         self._process: subprocess.Popen[bytes] | None = None
         self._qmp: Qmp | None = None
+        #: Serial numbers of drives that fail requests; a machine that is started anew has none.
+        self._failing: set[str] = set()
 
     @property
     def drives(self) -> tuple[ScaleModel, ...]:
@@ -168,10 +114,28 @@ class Vm:
         self._ask("device_del", id=device)
         self._await_event("DEVICE_DELETED", deadline_s, device=device)
 
-    def plug(self, serial: str) -> None:
-        """Put a pulled drive in again, with what was on it."""
+    def plug(self, serial: str, bearing: str = "") -> None:
+        """Put a pulled drive in again, with what was on it; as if it were another one if it shall bear its serial."""
         position, drive = self._drive(serial)
-        self._ask("device_add", **device_properties(position, drive))
+        self._ask("device_add", **device_properties(position, replace(drive, serial=bearing or serial)))
+
+    def fail(self, serial: str, requests: Collection[Request] = EVERYTHING) -> None:
+        """Let a drive answer such requests with an error from now on, until ``mend``."""
+        position, _ = self._drive(serial)
+        self._do(*fault.failing(Names(position), requests))
+        self._failing.add(serial)
+
+    def turn_read_only(self, serial: str) -> None:
+        """As a drive that is worn out: nothing can be written any more, and its SMART data say why."""
+        self.fail(serial, WRITES)
+        self._do(fault.warned(Names(self._drive(serial)[0]), Warned.READ_ONLY))
+
+    def mend(self, serial: str) -> None:
+        """Make a drive as good as new; harmless if it is."""
+        names = Names(self._drive(serial)[0])
+        if serial in self._failing:
+            self._do(*fault.mended(names), fault.warned(names, Warned.NONE))
+            self._failing.discard(serial)
 
     def pause(self) -> None:
         """Freeze the machine."""
@@ -188,6 +152,14 @@ class Vm:
         # only then: SeaBIOS, when it finds itself warm, resets the machine once more
         self._await_ready(seen + 1, deadline_s)
         self._ask("set-action", reboot="shutdown")
+
+    def await_end(self, deadline_s: float = 60.0) -> None:
+        """Until the machine has ended by itself, as after a panic; ``LabFailed`` if it does not."""
+        try:
+            if self._process is not None:
+                self._process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            raise LabFailed(f"the lab was still running after {deadline_s:g} s\n{self.console_tail()}") from None
 
     def power_cut(self) -> None:
         """Take the power away; ``power_on`` boots again on the same drives."""
@@ -259,6 +231,10 @@ class Vm:
         except QmpError as error:
             raise LabFailed(f"{error}\n{self.console_tail()}") from error
 
+    def _do(self, *commands: Command) -> None:
+        for command in commands:
+            self._ask(command.name, **command.arguments)
+
     def _await_event(self, name: str, deadline_s: float, **data: object) -> None:
         try:
             self._monitor().wait_event(name, deadline_s, **data)
@@ -269,6 +245,7 @@ class Vm:
         if self._qmp is not None:
             self._qmp.close()
         self._process = self._qmp = None
+        self._failing.clear()
 
 
 @contextmanager

@@ -13,8 +13,10 @@ import pytest
 from pytest_ssdqual.plugin import options
 from pytest_ssdqual.plugin.fixtures import (
     array,
+    explore,
     family,
     geometry,
+    integrity,
     loop,
     loop_result,
     lot,
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "array",
+    "explore",
     "family",
     "geometry",
+    "integrity",
     "loop",
     "loop_result",
     "lot",

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ssdqual.plugin.options import Devices, Settings
-from pytest_ssdqual.rig import hold, local, provenance, safety, ssh
+from pytest_ssdqual.rig import consent, hold, local, provenance, safety, ssh
 from pytest_ssdqual.rig.blockdev import Drive, expand, survey
 from pytest_ssdqual.rig.channel import Channel
+from pytest_ssdqual.rig.consent import Content
 from pytest_ssdqual.rig.fio import features
-from pytest_ssdqual.rig.machine import Observer, RigError
+from pytest_ssdqual.rig.machine import MachineLost, Observer, RigError
+from pytest_ssdqual.rig.power import Switch
+from pytest_ssdqual.rig.topology import Signature
 
 if TYPE_CHECKING:
     from pytest_ssdqual.lab.media import ScaleModel
-    from pytest_ssdqual.lab.vm import Reach
+    from pytest_ssdqual.lab.vm import Reach, Vm
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,10 @@ class Bay:
     facts: Mapping[str, str] = field(default_factory=dict)
     #: What the guard could not look at, and what it cleaned up; for people to read.
     remarks: tuple[str, ...] = ()
+    #: What was on the drives when the guard passed them, by kernel name.
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    #: Cuts the machine's power and gives it back, where we can; stays with the process that booted it.
+    switch: Switch | None = field(default=None, compare=False, repr=False)
 
     @property
     def machine(self) -> str:
@@ -46,12 +53,14 @@ class Bay:
 
     def to_json(self) -> dict[str, object]:
         """Plain types for execnet."""
-        target = self.target and [self.target.destination, list(self.target.options), self.target.name]
+        to = self.target
+        target = to and [to.destination, list(to.options), to.name, to.patience_s]
         return {
             "target": target,
             "drives": [drive.to_json() for drive in self.drives],
             "facts": dict(self.facts),
             "remarks": list(self.remarks),
+            "contents": {kname: [[each.kind, each.uuid] for each in found] for kname, found in self.contents.items()},
         }
 
     @classmethod
@@ -59,10 +68,11 @@ class Bay:
         """The inverse of ``to_json``."""
         target = None
         if plain["target"]:
-            destination, options, name = plain["target"]
-            target = ssh.Target(destination, tuple(options), name)
+            destination, options, name, patience_s = plain["target"]
+            target = ssh.Target(destination, tuple(options), name, patience_s)
         drives = tuple(Drive.from_json(each) for each in plain["drives"])
-        return cls(target, drives, dict(plain["facts"]), tuple(plain["remarks"]))
+        contents = {kname: frozenset(Signature(*each) for each in found) for kname, found in plain["contents"].items()}
+        return cls(target, drives, dict(plain["facts"]), tuple(plain["remarks"]), contents)
 
 
 def open_bay(
@@ -79,7 +89,7 @@ def open_bay(
     cleared away is told to ``note``, without which nothing is. Whatever is opened goes onto ``stack``.
     ``pytest.UsageError`` with everything that is wrong.
     """
-    target, patterns = _where(settings, stack)
+    target, patterns, switch = _where(settings, stack)
     try:
         channel = local.connect(observer) if target is None else ssh.connect(target, observer)
         stack.callback(channel.close)
@@ -106,23 +116,25 @@ def open_bay(
     if unequal := safety.unequal(known):
         raise pytest.UsageError("these drives do not make one array: " + "; ".join(unequal))
     remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
-    return Bay(target, tuple(known), facts, remarks), channel
+    contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
+    return Bay(target, tuple(known), facts, remarks, contents, switch), channel
 
 
-def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tuple[str, ...]]:
+def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tuple[str, ...], Switch | None]:
     devices: Devices = settings.devices
     if devices.lab is not None:
-        return _boot_lab(devices.lab, stack)
+        target, patterns, switch = _boot_lab(devices.lab, stack)
+        return replace(target, patience_s=settings.reconnect_s), patterns, switch
     if devices.host is None:
-        return None, devices.patterns
+        return None, devices.patterns, None
     options = ("-F", settings.ssh_config) if settings.ssh_config else ()
     try:
-        return ssh.Target(devices.host, options), devices.patterns
+        return ssh.Target(devices.host, options, patience_s=settings.reconnect_s), devices.patterns, None
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
 
 
-def _boot_lab(count: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...]]:
+def _boot_lab(count: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...], Switch]:
     from pytest_ssdqual import lab
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
@@ -131,7 +143,18 @@ def _boot_lab(count: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...]
         booted = stack.enter_context(lab.start(count))
     except (LabUnavailable, LabFailed) as error:
         raise pytest.UsageError(str(error)) from error
-    return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",)
+    return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",), lambda: lab_switch(booted)
+
+
+def lab_switch(vm: Vm) -> None:
+    """Cut the lab's power, and boot it again on the same drives; ``MachineLost`` if it does not come up."""
+    from pytest_ssdqual.lab.vm import LabFailed
+
+    vm.power_cut()
+    try:
+        vm.power_on()
+    except LabFailed as error:
+        raise MachineLost(f"the lab is lost: {error}") from error
 
 
 def planned_bay(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 
@@ -11,6 +12,7 @@ from pytest_ssdqual.plugin import claims, distribute, forecast, lots, marks, nee
 from pytest_ssdqual.plugin.progress import on_terminal
 from pytest_ssdqual.plugin.qualification import Qualification, begin, join
 from pytest_ssdqual.plugin.stash import QUALIFICATION
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report import junit, terminal
 from pytest_ssdqual.report.evidence import Evidence, carried_by
 from pytest_ssdqual.report.family import Tally, properties, tally
@@ -18,12 +20,18 @@ from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.plan_text import plan_lines
 from pytest_ssdqual.report.progress import Progress
 from pytest_ssdqual.report.records import read_records, worsened_drives
+from pytest_ssdqual.rig.machine import SENTENCE_CHARACTERS
+
+NO_HYPOTHESIS = "searches draw what they try with hypothesis: pip install 'pytest-ssdqual[search]'"
 
 
 def configure(config: pytest.Config) -> None:
     """Begin the run on the controller, or join it on a worker."""
     told = distribute.given(config)
-    run = join(config, told) if told is not None else begin(config)
+    try:
+        run = join(config, told) if told is not None else begin(config)
+    except pytest.UsageError as error:  # it may quote what a drive, a tool or a file of somebody else says
+        raise pytest.UsageError(printable.lines(str(error), SENTENCE_CHARACTERS)) from error
     if run is None:
         return
     config.stash[QUALIFICATION] = run
@@ -54,8 +62,10 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     """Why the run cannot do what a test needs, before anything is measured for it."""
-    of_lots = lots.objections(run.spec, len(run.bay.drives)) if "lot" in getattr(item, "fixturenames", ()) else ()
-    return (*needs.objections(needs.of(item), run.bay.drives), *of_lots)
+    names = getattr(item, "fixturenames", ())
+    of_lots = lots.objections(run.spec, len(run.bay.drives)) if "lot" in names else ()
+    of_searches = (NO_HYPOTHESIS,) if {"explore", "integrity"} & set(names) and not find_spec("hypothesis") else ()
+    return (*needs.objections(needs.of(item), run.bay.drives), *of_lots, *of_searches)
 
 
 def header(config: pytest.Config) -> list[str]:

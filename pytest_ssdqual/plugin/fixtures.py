@@ -14,6 +14,7 @@ from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.arrays import Family
+    from pytest_ssdqual.plugin.explored import Explore
     from pytest_ssdqual.plugin.judge import Sla
     from pytest_ssdqual.plugin.lots import Lot
     from pytest_ssdqual.qual.geometry import Geometry
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.rebuild import Rebuild
     from pytest_ssdqual.qual.saturation import Saturation
     from pytest_ssdqual.qual.steady import SteadyState
+    from pytest_ssdqual.qual.survival import Survival
     from pytest_ssdqual.qual.workload import Workload
     from pytest_ssdqual.rig.md import Array
     from pytest_ssdqual.rig.station import Station
@@ -137,6 +139,24 @@ def lot(request: pytest.FixtureRequest, sla: Sla) -> Lot:
     if plan is None:
         raise pytest.UsageError("without a plan in the spec a test of a lot is skipped")
     return Lot(plan, sla)
+
+
+@pytest.fixture
+def explore(pytestconfig: pytest.Config, station: Station, geometry: Geometry, workload: Workload, sla: Sla) -> Explore:
+    """Searches the workloads around a plain one for one that breaks a promise: ``verdict = explore.judge()``."""
+    from pytest_ssdqual.plugin.explored import Explore
+
+    return Explore(pytestconfig.stash[QUALIFICATION], station, geometry, workload, sla)
+
+
+@pytest.fixture
+def integrity(request: pytest.FixtureRequest, station: Station, geometry: Geometry) -> Survival:
+    """The array lives through histories of failures; false if it lost data that it had acknowledged."""
+    from pytest_ssdqual.plugin.surviving import survive
+
+    found, evidence = survive(request, station, geometry)
+    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    return found
 
 
 @pytest.fixture

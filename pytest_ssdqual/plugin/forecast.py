@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ssdqual.plugin.plan import Wanted
+from pytest_ssdqual.qual import space as spaces
 from pytest_ssdqual.qual.claim import Claim
 from pytest_ssdqual.qual.geometry import Geometry, costs
 from pytest_ssdqual.qual.loop import Loop
@@ -75,6 +76,13 @@ def _rows(array: Geometry, wanted: Wanted, prices: Prices) -> Iterator[PlannedAr
     for geometry, workloads in rebuilt:
         cost = sum((prices.rebuild(geometry, each) for each in workloads), Cost())
         yield _row(str(geometry), len(workloads), built_for.get(geometry, Cost()), cost)
+    for geometry in wanted.lived:
+        if geometry.healthy == array:
+            yield _row(f"{geometry} integrity", 0, prices.build(array, 0), prices.lives(geometry))
+    for geometry, plain in wanted.explored.items():
+        for each in plain if geometry.healthy == array else ():
+            built = prices.build(array) + prices.precondition(array, each)
+            yield _row(f"{geometry} search around {each}", prices.searched, built, prices.search(geometry))
 
 
 def _row(name: str, workloads: int, condition: Cost, measure: Cost, most: Cost | None = None) -> PlannedArray:
@@ -171,6 +179,11 @@ class Prices:
         written = self._written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
         return Cost(seconds + self.drive_bytes / self._stream + OVERHEAD_S, written)
 
+    def lives(self, geometry: Geometry) -> Cost:
+        """Its whole limit; members are rebuilt for about a tenth of it."""
+        seconds = self.protocol.integrity.limit_s
+        return Cost(seconds, 0.1 * seconds * self._stream)
+
     def host_bytes_per_s(self, geometry: Geometry, workload: Workload) -> float | None:
         """Bytes per second of reads and writes, by the data sheet; None if it does not say."""
         drives = geometry.width if geometry.is_side_by_side else 1
@@ -183,6 +196,17 @@ class Prices:
         if not workload.is_random and not workload.reads and self.spec.sequential_write_bytes_per_s:
             return float(self.spec.sequential_write_bytes_per_s * geometry.data_drives)
         return None
+
+    @property
+    def searched(self) -> int:
+        """Workloads that a search has time for, if the drives' time is what ends it."""
+        rule, probing = self.protocol.explore, spaces.probing(self.protocol)
+        return min(rule.workloads, int(rule.budget_s / (spaces.shortest_s(probing) + OVERHEAD_S)))
+
+    def search(self, geometry: Geometry) -> Cost:
+        """Its whole budget. Of its I/Os half are writes on average, and hardly faster than sequential ones."""
+        seconds = self.protocol.explore.budget_s
+        return Cost(seconds, 0.5 * seconds * self._stream * geometry.width)
 
     @property
     def _stream(self) -> float:

@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.promise import Relation
 from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.search import Search
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import Outcome, Subject, Verdict
@@ -81,7 +82,7 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
         return self._observe(claim, judged, place)
 
-    def tell(self, told: Verdict, evidence: Evidence) -> None:
+    def tell(self, told: Verdict | Search, evidence: Evidence) -> None:
         """Note the evidence; what is undecided ends the test."""
         self._note(evidence)
         if told.outcome is Outcome.INCONCLUSIVE:

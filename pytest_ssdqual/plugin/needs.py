@@ -34,11 +34,15 @@ class Need:
     loops: tuple[Loop, ...] = ()
     #: Run while members are given back.
     rebuilt: tuple[Workload, ...] = ()
+    #: Searched around.
+    explored: tuple[Workload, ...] = ()
+    #: Its data are to survive whatever happens to the array.
+    lived: bool = False
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
         cells = (cell for loop in self.loops for cell in loop.workloads)
-        return tuple(dict.fromkeys((*self.measured, *self.saturated, *cells, *self.rebuilt)))
+        return tuple(dict.fromkeys((*self.measured, *self.saturated, *cells, *self.rebuilt, *self.explored)))
 
 
 def of(item: pytest.Item) -> Need:
@@ -54,8 +58,8 @@ def of(item: pytest.Item) -> Need:
         geometries = (geometry,)
     own = (workload,) if isinstance(workload, Workload) else ()
     of_series = series.workloads if isinstance(series, Series) else ()
-    saturated, rebuilt = (own if name in names else () for name in ("saturation", "rebuild"))
-    measured = () if (saturated or rebuilt) and "run" not in names else own
+    saturated, rebuilt, explored = (own if name in names else () for name in ("saturation", "rebuild", "explore"))
+    measured = () if (saturated or rebuilt or explored) and "run" not in names else own
     loops: tuple[Loop, ...] = ()
     if isinstance(loop, Loop):  # then single runs and series are cells of it
         loops = (loop,)
@@ -67,6 +71,8 @@ def of(item: pytest.Item) -> Need:
         saturated=saturated,
         loops=loops,
         rebuilt=rebuilt,
+        explored=explored,
+        lived="integrity" in names,
     )
 
 
@@ -112,11 +118,13 @@ def _of_depth(geometry: Geometry, workload: Workload, members: Sequence[Drive]) 
 def _of_size(geometry: Geometry, workload: Workload, drive_bytes: int) -> Iterator[str]:
     """Streams have a share of the target each, and all of it must hold a transfer."""
     width = 1 if geometry.is_side_by_side else geometry.width
-    target = drive_bytes if geometry.is_side_by_side else drive_bytes * geometry.data_drives
+    whole = drive_bytes if geometry.is_side_by_side else drive_bytes * geometry.data_drives
+    target = whole * workload.region_percent // 100
     streams = 1 if workload.is_random else workload.jobs(width) * (2 if workload.has_streams else 1)
-    needed = workload.offset_bytes + streams * workload.largest_bytes
+    over = workload.smallest_bytes if workload.gap_bytes % workload.smallest_bytes else 0
+    needed = workload.offset_bytes + streams * (workload.largest_bytes + over)
     if needed > target:
         yield (
             f"{workload} needs {format_capacity(needed)} for {streams} stream{'s' if streams > 1 else ''}, "
-            f"{'a drive' if geometry.is_side_by_side else geometry} has {format_capacity(target)}"
+            f"{'a drive' if geometry.is_side_by_side else geometry} has {format_capacity(whole)}"
         )

@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.arrays import Request
+    from pytest_ssdqual.qual.history import History
 
 #: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
 #: (/dev/disk/by-path names contain colons).
@@ -31,11 +32,17 @@ MARKERS = (
     "lab: the test boots the lab's virtual machine (deselect with -m 'not lab')",
 )
 #: Options that say nothing without drives.
-NEED_DEVICES = ("ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume")
+NEED_DEVICES = ("ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_reconnect", "ssd_replay")
 #: Drives of a lab whose number is not said.
 LAB_DRIVES = 8
+#: How long a connection may be lost: a minute costs nothing, and a drive whose controller is gone is not kept busy.
+RECONNECT, MAX_RECONNECT_S = "2 min", 3600.0
 #: Without --ssd-protocol: what may decide about a product, and what a rehearsal can afford.
 DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
+
+
+#: Paths that a configuration file may name.
+IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +73,16 @@ class Settings:
     #: The run to be continued: a path, the name of a folder below ``run_root``, or ``last``.
     resume: str | None
     ssh_config: str | None
+    #: Seconds for which a lost connection is tried to be made anew.
+    reconnect_s: float
     inconclusive: str
     junit_properties: bool
+    #: Where searches keep what they have found.
+    explore_database: Path
+    #: Instead of the name of the run folder; empty: that.
+    explore_seed: str
+    #: The one life of an array that is tried, instead of searching.
+    replay: History | None
 
 
 def declare(parser: pytest.Parser) -> None:
@@ -114,7 +129,8 @@ def _declare_circumstances(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="SERIAL[,SERIAL...]",
         dest="ssd_wipe",
-        help="Consent to destroy these drives although they carry a partition table, file system or RAID signature",
+        help="Consent to destroy these drives although they carry a partition table, file system or RAID signature; "
+        "serials as refusals spell them, a comma in one as \\,",
     )
     group.addoption(
         "--ssd-run-dir",
@@ -136,6 +152,32 @@ def _declare_circumstances(group: pytest.OptionGroup) -> None:
         help="OpenSSH configuration file to use instead of the user's own",
     )
     group.addoption(
+        "--ssd-reconnect",
+        metavar="DURATION",
+        dest="ssd_reconnect",
+        help="How long a connection to the machine under test may be lost; what runs there goes on until it is back, "
+        f"or is ended there when it does not come; 0: not at all; default: {RECONNECT}",
+    )
+    group.addoption(
+        "--ssd-explore-database",
+        metavar="DIR",
+        dest="ssd_explore_database",
+        help="Where searches for a broken promise keep what they found, to begin with it; default: .explore among the "
+        "run folders",
+    )
+    group.addoption(
+        "--ssd-explore-seed",
+        metavar="RUN",
+        dest="ssd_explore_seed",
+        help="Draw the same workloads as the search of another run: the name of its folder",
+    )
+    group.addoption(
+        "--ssd-replay",
+        metavar="FILE",
+        dest="ssd_replay",
+        help="Instead of searching, try the one history of an array in this file, as suites/integrity leaves it",
+    )
+    group.addoption(
         "--ssd-spec-schema",
         action="store_true",
         dest="ssd_spec_schema",
@@ -148,7 +190,9 @@ def _declare_policies(parser: pytest.Parser) -> None:
     parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
     parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
     parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
+    parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
+    parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
     parser.addini(
         "ssd_inconclusive",
         "How a verdict that could not be reached is reported: error (default) or skip",
@@ -172,6 +216,7 @@ def read(config: pytest.Config) -> Settings | None:
                 option = "--" + name.replace("_", "-")
                 raise pytest.UsageError(f"{option} needs --ssd-devices: say which drives it is about")
         return None
+    _require_words(config)
     devices = merge([parse_devices(text) for text in given])
     inconclusive = config.getini("ssd_inconclusive")
     if inconclusive not in ("error", "skip"):
@@ -183,13 +228,34 @@ def read(config: pytest.Config) -> Settings | None:
         spec=config.getoption("ssd_spec") or config.getini("ssd_spec") or None,
         protocol=config.getoption("ssd_protocol") or config.getini("ssd_protocol") or default,
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
-        wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in text.split(",") if serial),
+        wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in parse_wipe(text)),
         run_root=config.rootpath / run_dir,
         resume=config.getoption("ssd_resume"),
         ssh_config=config.getoption("ssd_ssh_config"),
+        reconnect_s=_reconnect(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
         inconclusive=inconclusive,
         junit_properties=config.getini("ssd_junit_properties"),
+        explore_database=config.rootpath / (_either(config, "ssd_explore_database") or Path(run_dir, ".explore")),
+        explore_seed=config.getoption("ssd_explore_seed") or "",
+        replay=_replay(config.getoption("ssd_replay")),
     )
+
+
+def _require_words(config: pytest.Config) -> None:
+    """A configuration file may hold a NUL, which no path, no host and no command can."""
+    for name in ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_resume", "ssd_ssh_config"):
+        said = [config.getoption(name), config.getini(name) if name in IN_FILES else None]
+        if any("\0" in text for text in said if text):
+            raise pytest.UsageError(f"--{name.replace('_', '-')} holds a NUL character, which no name of a file does")
+
+
+def _replay(text: str | None) -> History | None:
+    from pytest_ssdqual.qual.history import parse
+
+    try:
+        return parse(Path(text).read_text(encoding="utf-8")) if text else None
+    except (OSError, ValueError) as error:
+        raise pytest.UsageError(f"--ssd-replay={text}: {error}") from error
 
 
 def parse_devices(text: str) -> Devices:
@@ -204,10 +270,16 @@ def parse_devices(text: str) -> Devices:
             f"or lab[:N]"
         )
     host = match["host"]
-    if host and (host.startswith("-") or not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", host)):
+    if host and (re.search(r"(^|@)-", host) or not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", host)):
         raise pytest.UsageError(f"--ssd-devices={text}: {host!r} is not a host name")
     # The brackets tell the colons of an IPv6 address from ours; ssh itself would look up a host called "[::1]".
     return Devices(host=host and re.sub(r"[\[\]]", "", host), patterns=patterns)
+
+
+def parse_wipe(text: str) -> tuple[str, ...]:
+    r"""The serials of one ``--ssd-wipe`` value: as ``consent.option`` spells them, ``\,`` for a comma in one."""
+    parts = (part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text))
+    return tuple(part for part in parts if part)
 
 
 def merge(given: list[Devices]) -> Devices:
@@ -221,6 +293,23 @@ def merge(given: list[Devices]) -> Devices:
     if given[0].lab is not None and len(given) > 1:
         raise pytest.UsageError("--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8")
     return Devices(given[0].lab, given[0].host, tuple(pattern for each in given for pattern in each.patterns))
+
+
+def _either(config: pytest.Config, name: str) -> str:
+    """An option, or the ini value of the same name."""
+    return str(config.getoption(name) or config.getini(name))
+
+
+def _reconnect(text: str) -> float:
+    from pytest_ssdqual.qual.units import parse_duration
+
+    try:
+        seconds = 0.0 if text.strip() == "0" else parse_duration(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-reconnect={text}: {error}, or 0") from None
+    if not 0 <= seconds <= MAX_RECONNECT_S:
+        raise pytest.UsageError(f"--ssd-reconnect={text}: at most an hour, as the drives are written to all that time")
+    return seconds
 
 
 def _arrays(text: str) -> tuple[Request, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pytest_ssdqual.plugin.stash import EVIDENCE
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report.evidence import attach
 from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.junit import properties, section
-from pytest_ssdqual.rig.machine import MachineLost, RigError
+from pytest_ssdqual.rig.machine import SENTENCE_CHARACTERS, MachineLost, RigError
 
 
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
@@ -49,4 +50,4 @@ def _say(report: pytest.TestReport, sentence: str) -> None:
     """Let the short summary and JUnit's message begin with the sentence itself."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
-        crash.message = sentence
+        crash.message = printable.lines(sentence, SENTENCE_CHARACTERS)

@@ -27,13 +27,16 @@ class Stage(IntEnum):
 
     What has a purge of its own comes first, in any order. Then the array is built once more, for all the rest: it is
     conditioned for one class of workloads and for the other, loses its members one by one, and ends with a rebuild,
-    after which it is of no more use.
+    after which it is of no more use. Searches have a purge of their own, too, and come last: they take hours, and
+    whoever stops them knows all the rest.
     """
 
     FRESH = 0
     LOOP = 1
     MEASURED = 2
     REBUILD = 3
+    SEARCH = 4
+    LIVES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,14 @@ class Wanted:
     loops: dict[Geometry, list[Loop]] = field(default_factory=dict)
     #: By the rebuilding geometry.
     rebuilt: dict[Geometry, list[Workload]] = field(default_factory=dict)
+    #: The plain workloads that are searched around.
+    explored: dict[Geometry, list[Workload]] = field(default_factory=dict)
+    #: Arrays whose lives are searched; nothing is measured on them.
+    lived: dict[Geometry, list[Workload]] = field(default_factory=dict)
 
     @property
     def geometries(self) -> list[Geometry]:
-        return sorted({*self.measured, *self.saturated, *self.loops, *self.rebuilt})
+        return sorted({*self.measured, *self.saturated, *self.loops, *self.rebuilt, *self.explored, *self.lived})
 
 
 def order(items: list[pytest.Item]) -> None:
@@ -86,7 +93,11 @@ def wanted(items: Iterable[pytest.Item], spec: Spec) -> Wanted:
                 _add(found.loops, geometry, need.loops)
             if need.rebuilt:
                 _add(found.rebuilt, geometry, need.rebuilt)
-            if need.measured or not need.workloads:
+            if need.explored:
+                _add(found.explored, geometry, need.explored)
+            if need.lived:
+                _add(found.lived, geometry, ())
+            elif need.measured or not need.workloads:
                 _add(found.measured, geometry, need.measured)
     for geometry, reference in list(_references(found, spec)):
         _add(found.measured, geometry, [reference])
@@ -99,6 +110,8 @@ def wanted(items: Iterable[pytest.Item], spec: Spec) -> Wanted:
         dict(sorted(found.saturated.items())),
         dict(sorted(found.loops.items())),
         dict(sorted(found.rebuilt.items())),
+        dict(sorted(found.explored.items())),
+        dict(sorted(found.lived.items())),
     )
 
 
@@ -118,6 +131,8 @@ def missing(wanted: Wanted, memory: Memory) -> Wanted:
         unknown("saturation", wanted.saturated),
         unknown("loop", wanted.loops),
         unknown("rebuild", wanted.rebuilt),
+        wanted.explored,  # how far a search had come nobody can tell before it goes on
+        wanted.lived,
     )
 
 
@@ -162,6 +177,10 @@ def _key(item: pytest.Item, need: Need, random_last: AbstractSet[Geometry]) -> t
 
 def _stage(need: Need) -> Stage:
     """The last of those that a test needs."""
+    if need.lived:
+        return Stage.LIVES
+    if need.explored:
+        return Stage.SEARCH
     if need.rebuilt:
         return Stage.REBUILD
     if need.measured or not (need.loops or need.saturated):
@@ -174,7 +193,9 @@ def _block(need: Need, *, turned: bool) -> tuple[object, ...]:
 
     A series of both classes stands where the sequential one begins: neither is then interrupted by it.
     """
-    alone = tuple(map(str, need.saturated)) + tuple(map(str, need.loops))
-    several = need.measured or need.rebuilt or tuple(cell for loop in need.loops for cell in loop.workloads)
+    alone = tuple(map(str, (*need.saturated, *need.loops, *need.explored)))
+    several = (
+        need.measured or need.rebuilt or need.explored or tuple(cell for loop in need.loops for cell in loop.workloads)
+    )
     sequential = any(not each.is_random for each in several)
     return (alone, sequential != turned, min(map(measured_first, several), default=()))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,6 +19,7 @@ import pytest
 
 from pytest_ssdqual.plugin import resumption
 from pytest_ssdqual.plugin.bay import Bay, open_bay, planned_bay
+from pytest_ssdqual.plugin.endings import end_in_order_on_sigterm, unless_lost
 from pytest_ssdqual.plugin.options import Settings, read
 from pytest_ssdqual.plugin.promises import Asked, Promises
 from pytest_ssdqual.plugin.resumption import Resumption
@@ -38,10 +38,11 @@ from pytest_ssdqual.report.resume import Past, Present
 from pytest_ssdqual.rig import health
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.machine import MachineLost, RigError, utc_now
+from pytest_ssdqual.rig.machine import RigError, utc_now
 from pytest_ssdqual.rig.memory import Forgetful, Memory
 from pytest_ssdqual.rig.setup import Looked, Progress, Setup
 from pytest_ssdqual.rig.station import Station
+from pytest_ssdqual.rig.stock import Stock
 
 #: The lab's drives cannot be told by their model (QEMU's NVMe drives all have the same), but we know what they are.
 LAB_SPEC = "ssdqual-sm300"
@@ -108,8 +109,8 @@ class Qualification:
             if channel is None:
                 channel = self.bay.connect(self.journal.transcribe(self.bay.machine))
                 stack.callback(channel.close)
-            held = HeldDrives(channel, self.bay.drives)
-            stack.callback(_unless_lost, held.release)
+            held = HeldDrives(channel, self.bay.drives, self.bay.contents)
+            stack.callback(unless_lost, held.release)
             before = self._health(channel, "before")
             machine_id = self.bay.facts.get("machine_id", "")
             station = Station(
@@ -125,9 +126,10 @@ class Qualification:
                 self.memory,
                 planned=self.planned,
                 enough=Promises(self.spec, self.protocol, self.asked, self.family),
+                stock=Stock(self.journal.path),
             )
             stack.callback(self._health_after, channel, before)
-            stack.callback(_unless_lost, station.close)
+            stack.callback(unless_lost, station.close)
             yield station
 
     def _health(self, channel: Channel, when: str) -> Mapping[str, health.DriveHealth]:
@@ -190,7 +192,7 @@ def begin(config: pytest.Config) -> Qualification | None:
 
         if config.option.collectonly:
             return qualification(planned_bay(settings, stack, ours, refuse))
-        _end_in_order_on_sigterm(stack)
+        end_in_order_on_sigterm(stack)
         new = partial(Journal.create, settings.run_root, secrets.token_hex(4))
         journal = resumption.opened(config, resumed, new)
         with _noted_if_refused(journal, resumed):
@@ -290,19 +292,3 @@ def _documents(run: Qualification) -> tuple[Document, Document]:
     """The spec and the protocol, as they are now."""
     spec = Document(run.spec.key, document.text(run.spec_source, specs.FOLDER))
     return spec, Document(run.protocol.name, document.text(run.settings.protocol, protocols.FOLDER))
-
-
-def _unless_lost(give_back: Callable[[], None]) -> None:
-    """On a machine that is lost nothing can be given back; the error that said so is the whole story."""
-    with suppress(MachineLost):
-        give_back()
-
-
-def _end_in_order_on_sigterm(stack: ExitStack) -> None:
-    """A cancelled CI job sends SIGTERM; treated as Ctrl-C, fio ends, the array stops and JUnit is written."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt("SIGTERM")
-
-    with suppress(ValueError):  # not the main thread: somebody runs pytest inside of something else
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupt))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from pytest_ssdqual.qual import printable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -17,13 +19,23 @@ if TYPE_CHECKING:
     ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
+#: The largest data sheet that is shipped has 40 kB; what is much larger is something else, or has no end.
+LARGEST_BYTES = 4 << 20
+#: A sentence names all values that were possible.
+ERROR_CHARACTERS, MOST_ERRORS = 2000, 100
+
+
 class DocumentError(ValueError):
     """A document cannot be used; ``str()`` has one line per error, each beginning with the file's name."""
 
     def __init__(self, name: str, errors: Sequence[str]) -> None:
-        super().__init__("\n".join(f"{name}: {error}" for error in errors))
+        # What the file says is quoted in its errors, and a vendor wrote it.
+        told = [printable.line(error, ERROR_CHARACTERS) for error in errors[:MOST_ERRORS]]
+        if len(errors) > MOST_ERRORS:
+            told.append(f"and {len(errors) - MOST_ERRORS} more errors")
+        super().__init__("\n".join(f"{printable.line(name)}: {error}" for error in told))
         self.name = name
-        self.errors = tuple(errors)
+        self.errors = tuple(told)
 
 
 def shipped(folder: str) -> tuple[str, ...]:
@@ -40,18 +52,47 @@ def read(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> t
     file = _find(path_or_name, folder, error)
     name = file.name
     try:
-        return name, tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as failure:
-        raise error(name, [f"cannot be read: {failure.strerror or failure}"]) from failure
-    except UnicodeDecodeError as failure:
-        raise error(name, ["is not UTF-8 text"]) from failure
-    except tomllib.TOMLDecodeError as failure:
+        content = tomllib.loads(_text(file, error))
+    except RecursionError as failure:
+        raise error(name, ["is nested too deeply"]) from failure
+    except ValueError as failure:  # also for a number of thousands of digits
+        if isinstance(failure, DocumentError):
+            raise
         raise error(name, [f"is not TOML: {failure}"]) from failure
+    if errors := list(_unprintable(content, "")):
+        raise error(name, errors)
+    return name, content
 
 
 def text(path_or_name: str | Path, folder: str) -> str:
     """The document as it is written, for the record of a run that used it; ``DocumentError`` if there is none."""
-    return _find(path_or_name, folder, DocumentError).read_text(encoding="utf-8")
+    return _text(_find(path_or_name, folder, DocumentError), DocumentError)
+
+
+def _text(file: Path | Traversable, error: type[DocumentError]) -> str:
+    try:
+        with file.open("rb") as opened:
+            read = opened.read(LARGEST_BYTES + 1)
+    except (OSError, ValueError) as failure:  # a path with NUL is a ValueError
+        raise error(file.name, [f"cannot be read: {getattr(failure, 'strerror', None) or failure}"]) from failure
+    if len(read) > LARGEST_BYTES:
+        raise error(file.name, [f"is larger than {LARGEST_BYTES >> 20} MiB"])
+    try:
+        return read.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as failure:
+        raise error(file.name, ["is not UTF-8 text"]) from failure
+
+
+def _unprintable(value: object, where: str) -> Iterator[str]:
+    """Names and sources are printed wherever verdicts are: a terminal must not take them for commands."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _unprintable(each, f"{where}.{key}" if where else key)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _unprintable(each, f"{where}[{number}]")
+    elif isinstance(value, str) and not value.replace("\n", " ").replace("\t", " ").isprintable():
+        yield f"{where}: has characters that cannot be printed"
 
 
 def _find(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> Path | Traversable:
@@ -91,4 +132,6 @@ def _words(detail: ErrorDetails) -> str:
         return str(detail["ctx"]["error"])
     said = detail["msg"].replace("Input should be", "should be")
     # A whole table would drown the sentence.
+    if isinstance(given, int) and abs(given) > 10**40:  # too long to be printed, perhaps for Python itself
+        return said
     return f"{said}, not {given!r}" if isinstance(given, str | int | float | bool) else said[:1].lower() + said[1:]

@@ -64,7 +64,9 @@ FACTS = {
     Level.RAID6: Facts(minimum=4, step=1, parity=2, tolerates=2),
     Level.RAID10: Facts(minimum=4, step=2, copies=2, tolerates=1),
 }
-ID = re.compile(r"(?P<level>[a-z]+\d*)x(?P<width>\d+)(?:-(?P<missing>\d+)(?P<state>failed|rebuilding))?", re.ASCII)
+ID = re.compile(
+    r"(?P<level>[a-z]+\d*)x(?P<width>\d{1,4})(?:-(?P<missing>\d{1,4})(?P<state>failed|rebuilding))?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.interval import Interval, merged
 from pytest_ssdqual.qual.look import Look
 from pytest_ssdqual.qual.seen import Seen
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
@@ -15,57 +16,9 @@ from pytest_ssdqual.qual.workload import Workload
 
 #: Status documents come a few milliseconds early or late.
 JITTER_S = 0.1
-#: Shorter intervals are no "second" when the slowest second of a run is looked for.
-SHORTEST_RATE_S = 0.5
 
 #: One histogram per round.
 Rounds = tuple[LatencyHistogram, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """What happened between two status documents of one fio process, all jobs together.
-
-    ``start_s`` counts from the start of the process; ``seconds`` is the interval's real length, which
-    after a stall is longer than asked (so: resample by time, never by index).
-    """
-
-    start_s: float
-    seconds: float
-    read_ios: int
-    write_ios: int
-    read_bytes: int
-    write_bytes: int
-    read_latency: LatencyHistogram
-    write_latency: LatencyHistogram
-    #: Bytes per second of the slowest and the fastest interval it was merged of; None: it was not merged.
-    slowest: float | None = None
-    fastest: float | None = None
-
-    @property
-    def bytes_per_s(self) -> float:
-        return (self.read_bytes + self.write_bytes) / self.seconds
-
-    @property
-    def slowest_bytes_per_s(self) -> float:
-        return self.bytes_per_s if self.slowest is None else self.slowest
-
-    @property
-    def fastest_bytes_per_s(self) -> float:
-        return self.bytes_per_s if self.fastest is None else self.fastest
-
-    @property
-    def ios(self) -> int:
-        return self.read_ios + self.write_ios
-
-    @property
-    def end_s(self) -> float:
-        return self.start_s + self.seconds
-
-    @property
-    def latency(self) -> LatencyHistogram:
-        """Reads and writes together."""
-        return self.read_latency + self.write_latency
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -152,7 +105,7 @@ class Run:
     @property
     def latency(self) -> LatencyHistogram:
         """Reads and writes of the window together."""
-        return LatencyHistogram.merged(chain.from_iterable(_both(interval) for interval in self.counted))
+        return LatencyHistogram.merged(chain.from_iterable(interval.latencies for interval in self.counted))
 
     @property
     def read_latency(self) -> LatencyHistogram:
@@ -196,7 +149,7 @@ class Run:
         counted = self.counted
         shares: list[list[LatencyHistogram]] = [[] for _ in range(self.rounds)]
         for interval in counted:
-            shares[self._round_of(interval, counted[0].start_s)].extend((of or _both)(interval))
+            shares[self._round_of(interval, counted[0].start_s)].extend(of(interval) if of else interval.latencies)
         return tuple(LatencyHistogram.merged(share) for share in shares)
 
     def condensed(self) -> Run:
@@ -211,9 +164,9 @@ class Run:
         for interval in counted:
             parts[self._round_of(interval, counted[0].start_s)].append(interval)
         head = [interval for interval in self.intervals if interval.end_s <= counted[0].start_s]
-        merged = tuple(_merged(part) for part in (head, *parts) if part)
+        shorter = tuple(merged(part) for part in (head, *parts) if part)
         alone = tuple(member.condensed().intervals for member in self.of_members()) if self.parts else ()
-        return replace(self, intervals=merged, parts=alone)
+        return replace(self, intervals=shorter, parts=alone)
 
     def of_members(self) -> tuple[Run, ...]:
         """Of drives side by side, what each did, as a run of its own; of an array only the run itself."""
@@ -318,24 +271,3 @@ class Measured:
 
     def summary(self) -> dict[str, object]:
         return {"iops": self.iops, "runs": [run.summary() for run in self.runs]}
-
-
-def _merged(part: Sequence[Interval]) -> Interval:
-    # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
-    whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
-    return Interval(
-        start_s=part[0].start_s,
-        seconds=sum(each.seconds for each in part),
-        read_ios=sum(each.read_ios for each in part),
-        write_ios=sum(each.write_ios for each in part),
-        read_bytes=sum(each.read_bytes for each in part),
-        write_bytes=sum(each.write_bytes for each in part),
-        read_latency=LatencyHistogram.merged(each.read_latency for each in part),
-        write_latency=LatencyHistogram.merged(each.write_latency for each in part),
-        slowest=min(each.slowest_bytes_per_s for each in whole),
-        fastest=max(each.fastest_bytes_per_s for each in whole),
-    )
-
-
-def _both(interval: Interval) -> tuple[LatencyHistogram, LatencyHistogram]:
-    return interval.read_latency, interval.write_latency

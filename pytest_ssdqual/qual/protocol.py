@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import document
+from pytest_ssdqual.qual.units import parse_size
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.qual.protocol_schema import CommonDocument
+    from pytest_ssdqual.qual.protocol_schema import CommonDocument, IntegrityTable
 
 FOLDER = "protocols"
 #: How often a sequential measurement is tried: once more than needed, should the rig do wrong.
@@ -68,6 +69,41 @@ class RebuildRule:
     limit_s: float = 24 * 3600.0
     min_bytes_per_s: int | None = None
     max_bytes_per_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreRule:
+    """A search for a workload that breaks a promise; see ``qual.space``."""
+
+    #: Of the drives' time, search and shrinking together, on each array and for each class of workloads.
+    budget_s: float = 4 * 3600.0
+    #: Of one workload, without the ramp: its window, or in a sequential protocol its last look. None: the protocol's
+    #: own window up to a minute, or twice the first look.
+    measurement_s: float | None = None
+    #: At most so many different workloads.
+    workloads: int = 200
+    #: How many suspects may be measured a second time, by the protocol itself, until one is confirmed; beyond the
+    #: budget.
+    confirmations: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityRule:
+    """Lives of an array that its data must survive: how many are searched, and how long."""
+
+    histories: int = 20
+    #: Of each history.
+    steps: int = 40
+    #: Drive time of the search on one array; when something was found, as much again to make its history shorter.
+    limit_s: float = 4 * 3600.0
+    #: Of the array that are written, pairs of neighbours from its first byte to its last.
+    regions: int = 16
+    #: What the array uses of each member: a rebuild takes as long as this is large.
+    member_bytes: int = 4 << 30
+    #: Within which the drives tear no write when the power fails: their ``logical`` or ``physical`` block.
+    atomic: str = "logical"
+    #: Also cut the power under writes to a RAID 5 or 6 that lacks a member, which by itself does not survive that.
+    write_hole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +177,8 @@ class Protocol:
     loop: LoopRule = field(default_factory=LoopRule)
     saturation: SaturationRule = field(default_factory=SaturationRule)
     rebuild: RebuildRule = field(default_factory=RebuildRule)
+    integrity: IntegrityRule = field(default_factory=IntegrityRule)
+    explore: ExploreRule = field(default_factory=ExploreRule)
     verdict: VerdictRule = field(default_factory=VerdictRule)
     #: None: every measurement takes the same time, ``window_s``.
     sequential: SequentialRule | None = None
@@ -183,7 +221,7 @@ def _protocol(
     name: str, read: CommonDocument, measure: tuple[float, float, int, int], sequential: SequentialRule | None
 ) -> Protocol:
     ramp_s, window_s, repeats, attempts = measure
-    verdict = read.verdict
+    verdict, explore = read.verdict, read.explore
     return Protocol(
         name=name.removesuffix(".toml"),
         acceptance=read.acceptance,
@@ -202,8 +240,22 @@ def _protocol(
         loop=LoopRule(read.loop.cell, read.loop.max_rounds),
         saturation=SaturationRule(read.saturation.capacities, read.saturation.limit, read.saturation.sample),
         rebuild=RebuildRule(read.rebuild.limit, read.rebuild.min_rate, read.rebuild.max_rate),
+        integrity=_integrity(read.integrity),
+        explore=ExploreRule(explore.budget, explore.measurement, explore.workloads, explore.confirmations),
         verdict=VerdictRule(verdict.confidence / 100, verdict.indifference, verdict.family),
         sequential=sequential,
+    )
+
+
+def _integrity(read: IntegrityTable) -> IntegrityRule:
+    return IntegrityRule(
+        histories=read.histories,
+        steps=read.steps,
+        limit_s=read.limit,
+        regions=read.regions,
+        member_bytes=parse_size(read.member),
+        atomic=read.atomic,
+        write_hole=read.write_hole,
     )
 
 

@@ -6,11 +6,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pytest_ssdqual.qual.protocol import SequentialRule
+from pytest_ssdqual.qual.protocol import ExploreRule, IntegrityRule, SequentialRule
 from pytest_ssdqual.qual.schema import BlockSize, Percent, Percentage, Seconds, Strict, Throughput
-from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.qual.space import LONGEST_PROBE_S
+from pytest_ssdqual.qual.units import format_size, parse_size
 
-_LOOKS = SequentialRule()
+_LOOKS, _EXPLORE, _LIVES = SequentialRule(), ExploreRule(), IntegrityRule()
+#: Of what an array is to use of each member: room for all regions of the widest stripes.
+LEAST_MEMBER_BYTES = 16 << 20
 #: Below this many reports at the first look an interval would be a guess.
 FEWEST_REPORTS = 10
 
@@ -138,6 +141,32 @@ class RebuildTable(Strict):
         return self
 
 
+class ExploreTable(Strict):
+    """Of a search for a workload that breaks a promise."""
+
+    budget: Annotated[Seconds, Field(gt=0)] = _EXPLORE.budget_s
+    measurement: Annotated[Seconds, Field(ge=1)] | None = _EXPLORE.measurement_s
+    workloads: Annotated[int, Field(ge=1, le=100_000)] = _EXPLORE.workloads
+    confirmations: Annotated[int, Field(ge=1, le=100)] = _EXPLORE.confirmations
+
+
+class IntegrityTable(Strict):
+    histories: Annotated[int, Field(ge=1, le=10_000)] = _LIVES.histories
+    steps: Annotated[int, Field(ge=1, le=1000)] = _LIVES.steps
+    limit: Annotated[Seconds, Field(gt=0)] = _LIVES.limit_s
+    regions: Annotated[int, Field(ge=2, le=64)] = _LIVES.regions
+    member: BlockSize = format_size(_LIVES.member_bytes)
+    atomic: Literal["logical", "physical"] = "logical"
+    write_hole: bool = _LIVES.write_hole
+
+    @field_validator("member")
+    @classmethod
+    def _room(cls, member: str) -> str:
+        if parse_size(member) < LEAST_MEMBER_BYTES or parse_size(member) % (1 << 20):
+            raise ValueError(f'"{member}" is not a whole number of MiB, at least {format_size(LEAST_MEMBER_BYTES)}')
+        return member
+
+
 class CommonDocument(Strict):
     """What a protocol says however long it measures."""
 
@@ -151,6 +180,14 @@ class CommonDocument(Strict):
     loop: LoopTable = LoopTable()
     saturation: SaturationTable = SaturationTable()
     rebuild: RebuildTable = RebuildTable()
+    integrity: IntegrityTable = IntegrityTable()
+    explore: ExploreTable = ExploreTable()
+
+    def _require_budget(self, measurement_s: float) -> None:
+        if self.explore.budget < measurement_s:
+            raise ValueError(
+                f"explore.budget ({self.explore.budget:g} s) is less than one measurement takes ({measurement_s:g} s)"
+            )
 
     def _require_rounds(self, what: str, window_s: float) -> None:
         # fio reports once a second; shorter rounds would be a share of one report.
@@ -169,6 +206,10 @@ class ProtocolDocument(CommonDocument):
     @model_validator(mode="after")
     def _rounds_of_a_second(self) -> Self:
         self._require_rounds("measure.window", self.measure.window)
+        if self.explore.measurement is not None:
+            self._require_rounds("explore.measurement", self.explore.measurement)
+        window_s = self.explore.measurement or min(self.measure.window, LONGEST_PROBE_S)
+        self._require_budget(self.measure.ramp + window_s)
         return self
 
 
@@ -181,4 +222,8 @@ class SequentialDocument(CommonDocument):
     @model_validator(mode="after")
     def _rounds_of_a_second(self) -> Self:
         self._require_rounds("sequential.first", self.sequential.first)
+        first, measurement = self.sequential.first, self.explore.measurement
+        if measurement is not None and measurement < first:
+            raise ValueError(f"explore.measurement ({measurement:g} s) is before the first look ({first:g} s)")
+        self._require_budget(self.measure.ramp + first)
         return self

@@ -7,7 +7,8 @@ from operator import attrgetter
 
 from pytest_ssdqual.qual.basis import Basis
 from pytest_ssdqual.qual.estimate import USUAL, Estimate, Sureness, mean_of_rounds
-from pytest_ssdqual.qual.measurement import Interval, Measured
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.units import Unit
 
 

@@ -12,7 +12,8 @@ from pytest_ssdqual.qual import steady
 from pytest_ssdqual.qual.cliff import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
 from pytest_ssdqual.qual.estimate import USUAL, Estimate, Sureness, TooFew, mean_of_rounds
 from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.measurement import JITTER_S, Interval, Run
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.measurement import JITTER_S, Run
 from pytest_ssdqual.qual.protocol import SteadyRule
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload

@@ -86,7 +86,8 @@ class Spec:
         side, of each.
 
         None when one that is needed is not published at the workload's size and depth, and where there is no law: for
-        sequential, partly random, unaligned and mixed-size workloads, for independent streams, and during a rebuild.
+        sequential, partly random, unaligned and mixed-size workloads, for independent streams, during a rebuild, and
+        for whatever is not usual (``Workload.is_usual``).
         Parity writes need the read figure too, because the members are read first.
         """
         array = ONE_DRIVE if geometry.is_side_by_side else geometry
@@ -168,7 +169,7 @@ class Spec:
 
 def _has_law(array: Geometry, workload: Workload) -> bool:
     """Whether an array's IOPS follow from a drive's: every I/O random, of one size, and in pages of its own."""
-    plain = workload.is_random and workload.random_percent == 100 and len(workload.sizes) == 1
+    plain = workload.is_random and workload.random_percent == 100 and len(workload.sizes) == 1 and workload.is_usual
     return plain and workload.offset_bytes == 0 and not workload.has_streams and not array.rebuilding
 
 

@@ -16,7 +16,8 @@ from statistics import fmean, median, variance
 from pytest_ssdqual.qual.basis import ROUNDS, Basis
 from pytest_ssdqual.qual.estimate import Estimate, TooFew, student_t
 from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measurement import SHORTEST_RATE_S, Interval, Measured, Run
+from pytest_ssdqual.qual.interval import SHORTEST_RATE_S, Interval
+from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.units import Unit, format_duration
 
 #: Few and long, so that neighbours are nearly independent (batch means; Schmeiser 1982: ten to thirty of them).

@@ -16,6 +16,9 @@ _NUMBER = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)\s*([^\s0-9].*?)?\
 #: Commas only where thousands are parted; "1,5" may be one and a half to its author.
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})*(\.[0-9]+)?|[0-9]+(\.[0-9]+)?|\.[0-9]+", re.ASCII)
 
+#: Characters; longer ones take time to find out that they are none.
+LONGEST = 64
+
 _BINARY = {"k": 10, "m": 20, "g": 30, "t": 40}
 _DECIMAL = {"mb": 6, "gb": 9, "tb": 12}
 _NS = {
@@ -51,6 +54,8 @@ def parse_number(text: str) -> tuple[Decimal, str]:
 
     Raises ValueError when the text does not begin with a plain non-negative number.
     """
+    if len(text) > LONGEST:
+        raise ValueError(f"{text[:20]!r}… is not a number with a unit")
     found = _NUMBER.fullmatch(text)
     if not found or not _GROUPED.fullmatch(found[1]):
         raise ValueError(f"{text!r} is not a number with a unit")

@@ -160,9 +160,12 @@ def _arithmetic(run: Run) -> Iterator[Check]:
     if workload.has_streams:
         # Each direction has a queue of its own, and a sum could hide one that is not full.
         yield from _little(run.read_iops, run.read_latency, asked // 2, run.seconds, " of the reads")
-        yield from _little(run.write_iops, run.write_latency, asked // 2, run.seconds, " of the writes")
+        flushed = workload.fsync > 0
+        yield from _little(
+            run.write_iops, run.write_latency, asked // 2, run.seconds, " of the writes", flushed=flushed
+        )
     else:
-        yield from _little(run.iops, latency, asked, run.seconds)
+        yield from _little(run.iops, latency, asked, run.seconds, flushed=workload.fsync > 0)
     if latency:
         too_long = latency.max_ns >= LAST_BUCKET_NS
         beyond = "latencies of 17 s and more, which fio does not resolve"
@@ -175,16 +178,20 @@ def _outstanding(run: Run) -> int:
     return width * run.workload.outstanding(1) if run.geometry.is_side_by_side else run.workload.outstanding(width)
 
 
-def _little(iops: float, latency: LatencyHistogram, asked: int, seconds: float, what: str = "") -> Iterator[Check]:
+def _little(
+    iops: float, latency: LatencyHistogram, asked: int, seconds: float, what: str = "", *, flushed: bool = False
+) -> Iterator[Check]:
     """IOPS × mean latency is the number outstanding.
 
     Of the I/Os under way at either end of the window, ``asked`` of them, half the time lies outside: the product may
-    be off by half of ``asked`` over all I/Os at each end. So few and slow I/Os are believed in a wider range.
+    be off by half of ``asked`` over all I/Os at each end. So few and slow I/Os are believed in a wider range. While it
+    flushes, a job of fio has nothing outstanding, and what the flush takes is in no latency: ``flushed`` says nothing
+    of the low side.
     """
     if not latency or not iops:
         return
     edge = asked / (iops * seconds)
-    low, high = max(0.0, LITTLE[0] - edge), LITTLE[1] + edge
+    low, high = 0.0 if flushed else max(0.0, LITTLE[0] - edge), LITTLE[1] + edge
     outstanding = iops * latency.mean_ns / 1e9
     share = outstanding / asked
     wrong = (

@@ -22,10 +22,18 @@ PATTERNS = {
 }
 #: What ``Workload.parse`` reads; ids of profiles are not of this form.
 ID = re.compile(
-    r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<mix>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random>\d+))?(?:_off(?P<offset>\d+[kmg]?))?"
+    r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<mix>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random>\d+))?(?:_zipf(?P<zipf>\d+))?"
+    r"(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region>\d+))?(?P<sync>_sync)?"
+    r"(?:_fsync(?P<fsync>\d+))?(?:_comp(?P<compressible>\d+))?(?:_dedup(?P<dedupe>\d+))?"
     r"(?:_s(?P<streams>\d+))?_(?:t(?P<threads>\d+)x)?qd(?P<depth>\d+)"
 )
 NAME = re.compile(r"[a-z][a-z0-9]*")
+#: fio cannot draw from Zipf's distribution at an exponent of exactly 1, and beyond 5 only one block would be used.
+ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
+#: What a field's annotation allows; a record may come from anywhere.
+KINDS = {"str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None))}
+#: Fields that the first records did not have.
+NEWER = ("zipf", "gap", "region_percent", "sync", "fsync", "compressible_percent", "dedupe_percent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +62,58 @@ class Workload:
     streams_per_drive: int = 1
     threads: int | None = None
     name: str = ""
+    #: Of a random pattern, the exponent of Zipf's distribution in hundredths (120: some blocks are asked for far more
+    #: often than others, by fio's ``zipf:1.2``); 0: all of them equally often.
+    zipf: int = 0
+    #: Of a sequential pattern, what is left out after each transfer: a stride of ``bs`` + ``gap``.
+    gap: str = "0"
+    #: Share of the target that is used, from its beginning on.
+    region_percent: int = 100
+    #: Each write is answered only when it would survive a loss of power (O_SYNC: with FUA, or a flush behind it).
+    sync: bool = False
+    #: A flush behind each so many writes, during which no other I/O is outstanding; 0: none.
+    fsync: int = 0
+    #: Of the data written: the part of each block that is zeroes, and the share of blocks that repeat one before.
+    compressible_percent: int = 0
+    dedupe_percent: int = 0
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
             raise ValueError(f"rw must be one of {', '.join(PATTERNS)}, not {self.rw!r}")
         # One spelling only, or equal workloads would be measured twice under two ids.
         object.__setattr__(self, "bs", _one_spelling(self.bs))
-        object.__setattr__(self, "offset", format_size(parse_size(self.offset)) if self.offset != "0" else "0")
+        for each in ("offset", "gap"):
+            given = getattr(self, each)
+            object.__setattr__(self, each, format_size(parse_size(given)) if given != "0" else "0")
         self._check_load()
         self._check_mix()
+        self._check_addresses()
+        self._check_writes()
         if self.name and not NAME.fullmatch(self.name):
             raise ValueError(f"a name is lower case letters and digits, not {self.name!r}")
         if "/" in self.bs and not self.name:
             raise ValueError(f"a mix of sizes ({self.bs}) needs a name")
+
+    def _check_addresses(self) -> None:
         if not 0 < self.random_percent <= 100 or (self.random_percent < 100 and not self.is_random):
             raise ValueError(f"random_percent is 1 to 100, of a random pattern, not {self.random_percent}")
         if self.offset_bytes >= self.smallest_bytes:
             raise ValueError(f"the offset ({self.offset}) must be smaller than a transfer ({self.bs})")
+        if self.zipf and (not self.is_random or self.random_percent < 100):
+            raise ValueError(f"zipf goes with a pattern all of whose addresses are random, not with {self.rw}")
+        if not 0 <= self.zipf <= ZIPF_MOST or self.zipf == ZIPF_FORBIDDEN:
+            raise ValueError(f"zipf is 1 to {ZIPF_MOST} hundredths, but not {ZIPF_FORBIDDEN}; it is {self.zipf}")
+        if self.gap != "0" and (self.is_random or len(self.sizes) > 1):
+            raise ValueError(f"a gap goes with sequential transfers of one size, not with {self.rw} {self.bs}")
+        if not 0 < self.region_percent <= 100:
+            raise ValueError(f"region_percent is 1 to 100, not {self.region_percent}")
+
+    def _check_writes(self) -> None:
+        for name, most in (("fsync", 1_000_000), ("compressible_percent", 100), ("dedupe_percent", 100)):
+            if not 0 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} is 0 to {most}, not {getattr(self, name)}")
+        if (self.sync or self.fsync or self.compressible_percent or self.dedupe_percent) and not self.writes:
+            raise ValueError(f"sync, fsync, compressible_percent and dedupe_percent go with writes, not with {self.rw}")
 
     def _check_load(self) -> None:
         for name in ("qd_per_drive", "streams_per_drive"):
@@ -90,10 +133,17 @@ class Workload:
         mix = "" if self.read_percent is None else str(self.read_percent)
         kind = self.name or f"{self.rw}{mix}_{self.bs}"
         random = "" if self.name or self.random_percent == 100 else f"_rnd{self.random_percent}"
+        zipf = f"_zipf{self.zipf}" if self.zipf else ""
         offset = "" if self.offset == "0" else f"_off{self.offset}"
+        gap = "" if self.gap == "0" else f"_gap{self.gap}"
+        region = "" if self.region_percent == 100 else f"_reg{self.region_percent}"
+        stable = ("_sync" if self.sync else "") + (f"_fsync{self.fsync}" if self.fsync else "")
+        entropy = f"_comp{self.compressible_percent}" if self.compressible_percent else ""
+        entropy += f"_dedup{self.dedupe_percent}" if self.dedupe_percent else ""
         streams = "" if self.streams_per_drive == 1 else f"_s{self.streams_per_drive}"
         threads = "" if self.threads is None else f"t{self.threads}x"
-        return f"{kind}{random}{offset}{streams}_{threads}qd{self.qd_per_drive}"
+        where, how = f"{random}{zipf}{offset}{gap}{region}", f"{stable}{entropy}{streams}"
+        return f"{kind}{where}{how}_{threads}qd{self.qd_per_drive}"
 
     @classmethod
     def parse(cls, text: str) -> Workload:
@@ -101,7 +151,8 @@ class Workload:
         found = ID.fullmatch(text)
         if not found:
             raise ValueError(f"{text!r} is not a workload; write e.g. randrw70_4k_qd8")
-        number = {name: int(found[name]) if found[name] else None for name in ("mix", "random", "streams", "threads")}
+        named = ("mix", "random", "zipf", "region", "fsync", "compressible", "dedupe", "streams", "threads")
+        number = {name: int(found[name]) if found[name] else None for name in named}
         return cls(
             rw=found["rw"],
             bs=found["bs"],
@@ -111,6 +162,13 @@ class Workload:
             offset=found["offset"] or "0",
             streams_per_drive=number["streams"] or 1,
             threads=number["threads"],
+            zipf=number["zipf"] or 0,
+            gap=found["gap"] or "0",
+            region_percent=number["region"] or 100,
+            sync=found["sync"] is not None,
+            fsync=number["fsync"] or 0,
+            compressible_percent=number["compressible"] or 0,
+            dedupe_percent=number["dedupe"] or 0,
         )
 
     def to_record(self) -> dict[str, object]:
@@ -119,9 +177,10 @@ class Workload:
 
     @classmethod
     def from_record(cls, record: Mapping[str, object]) -> Workload:
-        """The inverse of ``to_record``. ValueError if it is not one."""
+        """The inverse of ``to_record``, also of older records, which lack what there was not. ValueError otherwise."""
+        known = [each for each in fields(cls) if each.name in record or each.name not in NEWER]
         try:
-            return cls(**{each.name: record[each.name] for each in fields(cls)})  # type: ignore[arg-type]
+            return cls(**{each.name: _of_type(record[each.name], str(each.type)) for each in known})  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
             raise ValueError(f"this is no workload: {record!r}") from error
 
@@ -146,6 +205,16 @@ class Workload:
     @property
     def offset_bytes(self) -> int:
         return 0 if self.offset == "0" else parse_size(self.offset)
+
+    @property
+    def gap_bytes(self) -> int:
+        return 0 if self.gap == "0" else parse_size(self.gap)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing sets it apart but size, mix, depth and alignment: what figures are published of."""
+        more = (self.zipf, self.gap_bytes, self.sync, self.fsync, self.compressible_percent, self.dedupe_percent)
+        return self.region_percent == 100 and not any(more)
 
     @property
     def is_random(self) -> bool:
@@ -187,6 +256,12 @@ class Workload:
     def at(self, qd_per_drive: int) -> Workload:
         """The same workload at another queue depth."""
         return replace(self, qd_per_drive=qd_per_drive)
+
+
+def _of_type(value: object, kind: str) -> object:
+    if type(value) not in KINDS[kind]:
+        raise TypeError(f"{value!r} is no {kind}")
+    return value
 
 
 def _one_spelling(bs: str) -> str:

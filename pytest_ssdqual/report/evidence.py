@@ -39,6 +39,8 @@ class About(StrEnum):
     REBUILD = "rebuild"
     #: Its group is the claim that the drives were judged by.
     LOT = "lot"
+    #: Its group is how much was searched and what came of it, its points are the workloads.
+    SEARCH = "search"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import os
 import platform
 from pathlib import Path
 
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.report import private
 from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.rig.machine import utc_now
 
@@ -47,13 +49,15 @@ class Claim:
 
 def _locked(folder: Path, path: Path) -> int:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # Not through a link: who it is that writes would be written there.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, private.FILE_MODE)
     except OSError as error:
         raise JournalError(f"evidence cannot be kept in {folder}: {error.strerror or error}") from error
     try:
+        os.fchmod(descriptor, private.FILE_MODE)  # whatever the umask
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        who = os.pread(descriptor, 200, 0).decode("utf-8", "replace") or "another process"
+        who = printable.line(os.pread(descriptor, 200, 0).decode("utf-8", "replace")) or "another process"
         os.close(descriptor)
         raise StillWritten(f"{folder} is still written by {who}: wait until that run has ended") from None
     except OSError as error:

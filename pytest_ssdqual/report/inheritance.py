@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.plain import conforming
 from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.records import Record
@@ -57,7 +58,7 @@ def inheritance(records: Iterable[Record]) -> Inheritance | None:
         elif traces is not None:
             try:
                 _follow(traces, record)
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, AttributeError):
                 traces.spent = True  # a record that cannot be read may have said anything
     return _kept(traces) if traces is not None else None
 
@@ -93,7 +94,7 @@ def _conditioned(traces: _Traces, facts: Mapping[str, Any]) -> None:
 
 def _conditioning(facts: Mapping[str, Any]) -> Conditioned:
     steady = facts["steady"]
-    state = SteadyState(**{**steady, "values": tuple(steady["values"])})
+    state = conforming(SteadyState(**{**steady, "values": tuple(steady["values"])}))
     return Conditioned(Workload.parse(facts["workload"]), state)
 
 
@@ -142,12 +143,13 @@ STEPS: Mapping[str, Callable[[_Traces, Mapping[str, Any]], None]] = {
 
 
 def _kept(traces: _Traces) -> Inheritance | None:
-    created, geometry = traces.created, traces.geometry
+    created = traces.created
     if traces.spent or traces.writing or not traces.filled or traces.counters is None:
         return None
-    if not geometry.is_side_by_side and not traces.stopped:
-        return None
     try:
+        geometry = traces.geometry
+        if not geometry.is_side_by_side and not traces.stopped:
+            return None
         return Inheritance(
             geometry=geometry,
             members=tuple(map(str, created["members"])),
@@ -161,5 +163,5 @@ def _kept(traces: _Traces) -> Inheritance | None:
             counters=traces.counters,
             abandoned=traces.abandoned,
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None

@@ -1,7 +1,8 @@
 """The run folder: what a run leaves behind, written while it happens.
 
 The rule of the module: files are only added and lines only appended, by any number of processes at once, so that
-whatever was written before a crash or a full disk stays readable. What is in the folder: docs/run-folder.md.
+whatever was written before a crash or a full disk stays readable. It is ours alone (``report.private``). What is in the
+folder: docs/run-folder.md.
 """
 
 from __future__ import annotations
@@ -15,17 +16,22 @@ import json
 import math
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.report import private, sums, transcript
+from pytest_ssdqual.report.sums import SUMS
+from pytest_ssdqual.report.transcript import ROTATE_BYTES, TRANSCRIPT
 from pytest_ssdqual.rig.machine import Completed, RigError, utc_now
 
 #: Of a line in ``records.jsonl``; raised only when an old reader would misunderstand a new line.
 SCHEMA = 1
-RECORDS, TRANSCRIPT, MANIFEST, SUMS = "records.jsonl", "transcript.jsonl", "manifest.json", "SHA256SUMS"
+RECORDS, MANIFEST = "records.jsonl", "manifest.json"
 #: Output of a command up to this size is written into the transcript itself.
 INLINE_BYTES = 4096
 
@@ -45,6 +51,13 @@ class Journal:
     #: Digest → the file a command's output was spilled to, so that ``keep`` need not store it twice.
     _spilled: dict[str, Path] = field(default_factory=dict)
     _pending: list[JournalError] = field(default_factory=list)
+    #: Size at which the transcript is emptied into a packed file.
+    rotate_bytes: int = ROTATE_BYTES
+    #: The folder itself: what was put in its place is another one.
+    _inode: int = 0
+
+    def __post_init__(self) -> None:
+        self._inode = self.path.lstat().st_ino
 
     @classmethod
     def create(cls, root: Path, run_id: str) -> Journal:
@@ -52,11 +65,11 @@ class Journal:
         short = re.sub(r"[^A-Za-z0-9]", "", run_id)[:8] or "run"
         path = root / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{short}"
         try:
-            path.mkdir(parents=True)
-            for folder in ("fio", "health", "transcript"):
-                (path / folder).mkdir()
+            private.make_root(root)
+            for folder in (path, *(path / name for name in ("fio", "health", "transcript"))):
+                private.make_folder(folder)
             for name in (RECORDS, TRANSCRIPT):
-                (path / name).touch()
+                os.close(private.create(path / name))
             _sync(path)
             _sync(root)
         except OSError as error:
@@ -65,13 +78,22 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, writer: str = "main") -> Journal:
-        """A pen for a folder that another process created, now or long ago; ``JournalError`` if there is none."""
+        """A pen for a folder that another process created, now or long ago; ``JournalError`` if there is none.
+
+        Nor if it is not ours alone: what others could put there would be written to.
+        """
         if not (path / RECORDS).is_file():
             raise JournalError(f"{path} is not a run folder: it has no {RECORDS}")
-        return cls(path, writer, itertools.count(1 + _last_number(path / TRANSCRIPT, writer)))
+        try:
+            private.require_ours(path)
+            last = transcript.last_number(path, writer)
+        except OSError as error:
+            _refuse(path, error)
+        return cls(path, writer, itertools.count(1 + last))
 
     def unseal(self) -> None:
         """Take the seal off a folder that is written again: it would not be true any more. Harmless without one."""
+        self._require_in_place()
         try:
             (self.path / SUMS).unlink(missing_ok=True)
             _sync(self.path)
@@ -80,8 +102,9 @@ class Journal:
 
     def note(self, kind: str, **facts: object) -> None:
         """Append one event to the record; it is on disk when this returns, or ``JournalError`` was raised."""
+        self._require_in_place()
         head = {"schema": SCHEMA, "kind": kind, "time": utc_now(), "writer": self.writer}
-        _append(self.path / RECORDS, {**head, **facts, **head}, durable=True)
+        _append(self.path / RECORDS, {**head, **facts, **head})
         self._raise_pending()
 
     def keep(self, name: str, data: bytes, folder: str = "fio") -> str:
@@ -91,6 +114,7 @@ class Journal:
         that do not belong into a file name (serial numbers have blanks, models have slashes) become ``_``.
         ``JournalError`` if it cannot be stored whole; then nothing of it is left.
         """
+        self._require_in_place()
         path = _claim(self.path / folder, name)
         spilled = self._spilled.pop(hashlib.sha256(data).hexdigest(), None)
         if spilled is None or not _link(spilled, path):
@@ -100,8 +124,9 @@ class Journal:
 
     def write_manifest(self, record: Mapping[str, object]) -> None:
         """Write ``manifest.json`` anew; the old one stays until the new one is whole."""
+        self._require_in_place()
         text = json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        _replace(self.path / MANIFEST, text.encode("utf-8", "backslashreplace"))
+        _replace(self.path / MANIFEST, printable.json_text(text).encode())
 
     def transcribe(self, machine_name: str) -> Callable[[Completed], None]:
         """An observer that writes down every command run on this machine.
@@ -119,16 +144,28 @@ class Journal:
         return observe
 
     def seal(self) -> None:
-        """Write ``SHA256SUMS`` over all files, for ``sha256sum --check``. The last thing done in a run folder."""
+        """Write ``SHA256SUMS`` over all files, for ``sha256sum --check``. The last thing done in a run folder.
+
+        Files that somebody else has put there are listed, too; links are not followed.
+        """
+        self._require_in_place()
         try:
-            every = (path for path in self.path.rglob("*") if path.is_file() and not path.name.startswith("."))
-            files = sorted(path for path in every if path != self.path / SUMS)
-            lines = [f"{_digest(path)}  {path.relative_to(self.path).as_posix()}\n" for path in files]
+            text = sums.text(self.path)
         except OSError as error:
             _refuse(self.path, error)
-        _replace(self.path / SUMS, "".join(lines).encode())
+        _replace(self.path / SUMS, text)
+
+    def _require_in_place(self) -> None:
+        """Raise ``JournalError`` if another folder, or a link to one, has taken the place of ours."""
+        try:
+            found = self.path.lstat()
+        except OSError as error:
+            _refuse(self.path, error)
+        if found.st_ino != self._inode or not stat.S_ISDIR(found.st_mode):
+            raise JournalError(f"evidence cannot be kept in {self.path}: something else was put in its place")
 
     def _transcribe(self, machine_name: str, completed: Completed) -> None:
+        self._require_in_place()
         number = next(self._numbers)
         line = {
             "schema": SCHEMA,
@@ -145,7 +182,7 @@ class Journal:
                 line[name] = data.decode("utf-8", "backslashreplace")
             else:
                 line[f"{name}_file"] = self._spill(f"{self.writer}-{number}.{name.removeprefix('std')}", data)
-        _append(self.path / TRANSCRIPT, line, durable=False)
+        _append(self.path / TRANSCRIPT, line, limit_bytes=self.rotate_bytes)
 
     def _spill(self, name: str, data: bytes) -> str:
         path = _claim(self.path / "transcript", name)
@@ -159,19 +196,22 @@ class Journal:
             raise first
 
 
-def _append(path: Path, record: Mapping[str, object], *, durable: bool) -> None:
+def _append(path: Path, record: Mapping[str, object], *, limit_bytes: int | None = None) -> None:
     """One line, in one write to a file opened for appending and locked, for threads and processes alike.
 
     A writer that died or met a full disk may have left half a line. It is ended first, so that it stays the only
-    one that is lost. Without the lock, a line that another one is still writing looks like half a line.
+    one that is lost. Without the lock, a line that another one is still writing looks like half a line. It is on disk
+    when this returns, unless the file is one that is emptied whenever it reaches ``limit_bytes``.
     """
     line = json.dumps(_plain(record), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-    data = line.encode("utf-8", "backslashreplace")
+    data = printable.json_text(line).encode()
     try:
         # Never created here: in a folder that was deleted or unmounted meanwhile, lines would go astray.
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        descriptor = private.open_regular(path, os.O_RDWR | os.O_APPEND)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if limit_bytes:
+                transcript.make_room(path, descriptor, len(data), limit_bytes)
             end = os.lseek(descriptor, 0, os.SEEK_END)
             if end and os.pread(descriptor, 1, end - 1) != b"\n":
                 data = b"\n" + data
@@ -179,7 +219,7 @@ def _append(path: Path, record: Mapping[str, object], *, durable: bool) -> None:
             if written < len(data):  # a full disk takes what fits, and only the next write fails
                 os.write(descriptor, data[written:])
                 raise JournalError(f"{path} could not be written in one piece")
-            if durable:
+            if not limit_bytes:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -187,26 +227,18 @@ def _append(path: Path, record: Mapping[str, object], *, durable: bool) -> None:
         _refuse(path, error)
 
 
-def _last_number(transcript: Path, writer: str) -> int:
-    """Of the commands that this writer has transcribed; an earlier session of the run may have had the same name."""
-    head = rb'^\{"schema":\d+,"number":(\d+),"writer":"' + re.escape(writer).encode() + rb'",'
-    try:
-        found = re.findall(head, transcript.read_bytes(), flags=re.MULTILINE)
-    except OSError as error:
-        _refuse(transcript, error)
-    return max(map(int, found), default=0)
-
-
 def _claim(folder: Path, name: str) -> Path:
     """A new empty file of this name, or of this name with a number; ours alone, whoever else is writing."""
-    name = re.sub(r"[^\w.,:+=-]|^[.-]", "_", name, flags=re.ASCII) or "_"
+    name = private.file_name(name)
     stem, dot, suffix = name.partition(".")
     try:
-        folder.mkdir(exist_ok=True)
+        if not folder.exists():
+            with contextlib.suppress(FileExistsError):
+                private.make_folder(folder)
         for number in itertools.count(1):
             path = folder / (name if number == 1 else f"{stem}-{number}{dot}{suffix}")
             try:
-                path.touch(exist_ok=False)
+                os.close(private.create(path))
             except FileExistsError:
                 continue
             return path
@@ -219,7 +251,7 @@ def _replace(path: Path, data: bytes) -> None:
     """Give a file its content, all of it or nothing."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with open(private.create(part, replace=True), "wb") as file:  # noqa: PTH123 (a descriptor)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -256,11 +288,6 @@ def _sync(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plain(value: object) -> object:

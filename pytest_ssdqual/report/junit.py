@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import Evidence
 
@@ -27,6 +28,10 @@ _SUFFIX = {
 }
 
 
+#: Of one property or line: serial numbers of a whole rack.
+VALUE_CHARACTERS = 100_000
+
+
 def properties(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
     """The properties of one testcase, every name once.
 
@@ -37,12 +42,12 @@ def properties(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
     for number, each in enumerate(evidence, start=1):
         prefix = "ssd" if number == 1 else f"ssd.{number}"
         found += [(f"{prefix}.{name}", value) for name, value in _of(each)]
-    return found
+    return [(_shown(name), _shown(value)) for name, value in found]
 
 
 def section(evidence: Iterable[Evidence]) -> str:
     """For ``report.longrepr.addsection``: the evidence for those who read the failure and no properties."""
-    return "\n\n".join(_paragraph(each) for each in evidence)
+    return "\n\n".join(printable.lines(_paragraph(each), VALUE_CHARACTERS) for each in evidence)
 
 
 def add_suite_properties(config: pytest.Config, facts: Iterable[tuple[str, str]]) -> bool:
@@ -59,8 +64,12 @@ def add_suite_properties(config: pytest.Config, facts: Iterable[tuple[str, str]]
     if xml is None or not hasattr(xml, "add_global_property"):
         return False
     for name, value in facts:
-        xml.add_global_property(name, value)
+        xml.add_global_property(_shown(name), _shown(value))
     return True
+
+
+def _shown(value: str) -> str:
+    return printable.line(value, VALUE_CHARACTERS)
 
 
 def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:

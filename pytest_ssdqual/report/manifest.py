@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from pytest_ssdqual.qual.plain import conforming
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.rig.health import DriveHealth
 from pytest_ssdqual.rig.topology import Drive
@@ -80,7 +81,7 @@ class Session:
             str(plain["started"]),
             plain["ended"],
             plain["exit_status"],
-            dict(plain["versions"]),
+            {str(name): str(version) for name, version in plain["versions"].items()},
             tuple(map(str, plain["differences"])),
         )
 
@@ -165,7 +166,7 @@ class Manifest:
                 resumed=tuple(resumed),
                 family=plain.get("family"),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is no manifest of ours: {error!r}") from error
 
 
@@ -210,10 +211,16 @@ def _read_document(plain: Mapping[str, Any]) -> Document:
 
 
 def _read_bay(plain: Mapping[str, Any]) -> BayEntry:
-    return BayEntry(str(plain["machine"]), dict(plain["facts"]), tuple(map(_read_drive, plain["drives"])))
+    facts = {str(name): str(value) for name, value in plain["facts"].items()}
+    return BayEntry(str(plain["machine"]), facts, tuple(map(_read_drive, plain["drives"])))
 
 
 def _read_drive(plain: Mapping[str, Any]) -> DriveEntry:
     ours = ("identity", "health_before", "health_after")
-    before, after = (found and DriveHealth(**found, raw_json="") for found in map(plain.__getitem__, ours[1:]))
-    return DriveEntry(Drive.from_json({name: plain[name] for name in plain if name not in ours}), before, after)
+    before, after = (
+        found and conforming(DriveHealth(**found, raw_json="")) for found in map(plain.__getitem__, ours[1:])
+    )
+    drive = Drive.from_json({name: plain[name] for name in plain if name not in ours})
+    if not drive.wwn and not drive.serial:
+        raise ValueError(f"{drive.path} has no identity")
+    return DriveEntry(drive, before, after)

@@ -13,7 +13,7 @@ from pytest_ssdqual.report.evidence import Evidence
 ARRAY = re.compile(r"(?P<level>[a-z]+\d*)x(?P<width>\d+)(?P<state>-.*)?")
 #: ``randrw70_4k_off512_t4xqd32``; names of profiles have no size.
 WORKLOAD = re.compile(
-    r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_[a-z]+\d+[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
+    r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_[a-z]+\d*[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
 )
 
 

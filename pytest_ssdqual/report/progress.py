@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol, Self
 
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import format_duration
 
 #: Redrawing costs CPU of the machine that may be the one under test.
@@ -46,6 +47,7 @@ def line(step: Step, now_s: float, left_s: float | None, width: int | None) -> s
         text += f", {step.detail}"
     if left_s is not None:
         text += f", about {format_duration(max(1.0, round(left_s)))} left in all"
+    text = printable.line(text)
     return text if width is None or len(text) < width else f"{text[: width - 2]}…"
 
 
@@ -136,12 +138,25 @@ class Progress:
         self.idle()
 
     def _tick_on(self) -> None:
-        while not self._ended.wait(TERMINAL_PERIOD_S):
+        while not self._ended.wait(self._rest_s()):
             self.tick()
 
+    @property
+    def _period_s(self) -> float:
+        return TERMINAL_PERIOD_S if self.terminal else PLAIN_PERIOD_S
+
+    def _rest_s(self) -> float:
+        """Until it is time to draw again; a new step is drawn by whoever tells it."""
+        with self._lock:
+            if self._step is None or self._written_s is None:
+                return self._period_s
+            left_s = self._written_s + self._period_s - self.clock()
+        # What is just due is waited for a little, and not asked for again and again.
+        return min(self._period_s, max(self._period_s / 20, left_s))
+
     def _draw(self, now_s: float) -> None:
-        period_s = TERMINAL_PERIOD_S if self.terminal else PLAIN_PERIOD_S
-        early = self._written_s is not None and now_s - self._written_s < period_s
+        # Whoever waited for exactly that long is not early by a rounding.
+        early = self._written_s is not None and now_s - self._written_s < 0.999 * self._period_s
         if self._step is None or early:
             return
         self._written_s = now_s

@@ -6,24 +6,29 @@ proven to is not given back. So fio's output is read again and its figures are h
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
-import io
+import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from pytest_ssdqual.qual import plain, printable
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.look import Look
 from pytest_ssdqual.qual.loop import Loop, LoopResult
 from pytest_ssdqual.qual.measurement import Measured, Run
+from pytest_ssdqual.qual.plain import conforming
 from pytest_ssdqual.qual.protocol import SteadyRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.seen import Seen
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report import private
 from pytest_ssdqual.report.inheritance import inheritance
 from pytest_ssdqual.report.records import Record, read_records
 from pytest_ssdqual.rig.fio import output
@@ -35,8 +40,12 @@ from pytest_ssdqual.rig.memory import Inheritance, Key
 FIGURES = ("ios", "iops", "bytes_per_s", "mean_latency_ns", "max_latency_ns", "counted_s", "round_iops")
 
 
+#: What ``Journal.keep`` calls a file.
+NAME = re.compile(r"[a-z]+/[\w,:+=][\w.,:+=-]*", re.ASCII)
 #: fio's output is read in pieces: that of hours is gigabytes when it is unpacked.
 PIECE_BYTES = 1 << 20
+#: A file of ours unpacks to 5 to 40 times its size, of an idle drive to 100; a bomb to 1,000.
+MOST_UNPACKED_TIMES = 300
 
 
 class Forgotten(ValueError):
@@ -50,26 +59,39 @@ class Shelf:
     folder: Path
     digests: Mapping[str, str] = field(default_factory=dict)
 
-    def require(self, raw: str) -> bytes:
-        """The file, as packed as it is; ``Forgotten`` if it is missing or not what was written."""
+    def require(self, raw: str) -> BinaryIO:
+        """The file, open and as packed as it is; ``Forgotten`` if it is missing or not what was written.
+
+        A record names files of the run folder and no others, whatever it says.
+        """
+        if not NAME.fullmatch(raw):
+            raise Forgotten(f"{printable.line(raw, 80)} is no file of a run folder")
         try:
-            packed = (self.folder / raw).read_bytes()
+            folder = self.folder / raw.partition("/")[0]
+            if folder.is_symlink():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            file = open(private.open_regular(self.folder / raw), "rb")  # noqa: PTH123, SIM115 (a descriptor, given on)
         except OSError as error:
             raise Forgotten(f"{raw} cannot be read: {error.strerror or error}") from error
         digest = self.digests.get(raw)
-        if digest is not None and hashlib.sha256(packed).hexdigest() != digest:
+        if digest is not None and hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            file.close()
             raise Forgotten(f"{raw} is not the file that was written (its SHA-256 differs)")
-        return packed
+        file.seek(0)
+        return file
 
     def run(self, noted: Mapping[str, Any], workload: Workload) -> Run:
         """The run with this summary, as fio's output tells it; ``Forgotten`` if they do not agree."""
         raw = str(noted["raw"])
-        look = Look(**noted["look"]) if "look" in noted else None
+        look = conforming(Look(**noted["look"])) if "look" in noted else None
         reader = Reader(output.MOST_DOCUMENTS if look else None)
         try:
-            with gzip.open(io.BytesIO(self.require(raw))) as file:
-                while data := file.read(PIECE_BYTES):
+            with self.require(raw) as packed, gzip.open(packed) as file:
+                most_bytes = PIECE_BYTES + MOST_UNPACKED_TIMES * os.fstat(packed.fileno()).st_size
+                while (data := file.read(PIECE_BYTES)) and file.tell() <= most_bytes:
                     reader.feed(data)
+            if data:
+                raise Forgotten(f"{raw} is no output of fio: it unpacks to over {MOST_UNPACKED_TIMES} times its size")
             read = reader.whole()
         except (OSError, EOFError, zlib.error, InvalidMeasurement) as error:
             raise Forgotten(f"{raw} is damaged: {error}") from error
@@ -77,13 +99,13 @@ class Shelf:
         return Run(
             workload=workload,
             geometry=geometry,
-            members=tuple(noted["members"]),
+            members=tuple(_text(each) for each in plain.array(noted["members"])),
             intervals=read.intervals,
-            ramp_s=noted["ramp_s"],
-            window_s=noted["window_s"],
-            rounds=len(noted["round_iops"]),
+            ramp_s=plain.number(noted["ramp_s"]),
+            window_s=plain.number(noted["window_s"]),
+            rounds=len(plain.array(noted["round_iops"])),
             raw=raw,
-            seen=Seen.from_record(seen) if (seen := noted.get("seen")) else None,
+            seen=conforming(Seen.from_record(seen)) if (seen := noted.get("seen")) else None,
             parts=read.parts if geometry.is_side_by_side else (),
             look=look,
         )
@@ -101,7 +123,8 @@ def _measured(facts: Mapping[str, Any], shelf: Shelf) -> Measured:
 def _saturation(facts: Mapping[str, Any], shelf: Shelf) -> Saturation:
     noted = facts["run"]
     run = _agreeing(shelf.run(noted, Workload.from_record(facts["asked"])), noted)
-    return Saturation(run, facts["capacity_bytes"], SteadyRule(**facts["rule"]), facts["gate_capacities"])
+    rule = conforming(SteadyRule(**facts["rule"]))
+    return Saturation(run, plain.count(facts, "capacity_bytes"), rule, plain.number(facts["gate_capacities"]))
 
 
 def _loop(facts: Mapping[str, Any], shelf: Shelf) -> LoopResult:
@@ -113,19 +136,25 @@ def _loop(facts: Mapping[str, Any], shelf: Shelf) -> LoopResult:
         )
         for cells in facts["rounds"]
     )
-    return LoopResult(Geometry.parse(facts["geometry"]), loop, rounds, SteadyRule(**facts["rule"]))
+    return LoopResult(Geometry.parse(facts["geometry"]), loop, rounds, conforming(SteadyRule(**facts["rule"])))
 
 
 def _rebuild(facts: Mapping[str, Any], shelf: Shelf) -> Rebuild:
     return Rebuild(
         geometry=Geometry.parse(facts["geometry"]),
-        seconds=facts["seconds"],
-        bytes_per_member=facts["bytes_per_member"],
+        seconds=plain.number(facts["seconds"]),
+        bytes_per_member=plain.count(facts, "bytes_per_member"),
         foreground=_measured({**facts["foreground"], "asked": facts["asked"]}, shelf),
-        mismatches=facts["mismatches"],
-        damage=facts["damage"],
-        resolution_s=facts["resolution_s"],
+        mismatches=plain.count(facts, "mismatches"),
+        damage=printable.line(_text(facts["damage"])),
+        resolution_s=plain.number(facts["resolution_s"]),
     )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise Forgotten("its record is damaged: words are missing")
+    return value
 
 
 def _agreeing(run: Run, noted: Mapping[str, Any]) -> Run:
@@ -138,6 +167,9 @@ def _agreeing(run: Run, noted: Mapping[str, Any]) -> Run:
 
 BUILDERS: Mapping[str, tuple[str, Builder]] = {
     "measured": ("workload", _measured),
+    "explored": ("workload", _measured),
+    "explored_longer": ("workload", _measured),
+    "confirmed": ("workload", _measured),
     "saturation": ("workload", _saturation),
     "loop": ("loop", _loop),
     "rebuild": ("workload", _rebuild),
@@ -166,13 +198,14 @@ class Recollection:
 
         Every file is read once, now: what is damaged is told, and planned to be measured again.
         """
-        digests = {str(each.facts["raw"]): str(each.facts["sha256"]) for each in records if each.kind == "ran"}
+        ran = (each.facts for each in records if each.kind == "ran" and {"raw", "sha256"} <= set(each.facts))
+        digests = {str(facts["raw"]): str(facts["sha256"]) for facts in ran}
         memory = cls(Shelf(folder, {**sums, **digests}), forgotten)
         memory._noted = {key: dict(each.facts) for each in records for key in _keys(each)}
         for key, facts in list(memory._noted.items()):
             try:
                 for raw in _raws(facts):
-                    memory.shelf.require(raw)
+                    memory.shelf.require(raw).close()
             except Forgotten as error:
                 memory._forget(key, str(error))
         return memory
@@ -192,7 +225,7 @@ class Recollection:
         _, build = BUILDERS[key.kind]
         try:
             return build(self._noted[key], self.shelf)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
             self._forget(key, str(error) if isinstance(error, ValueError) else f"its record is damaged: {error!r}")
             return None
 
@@ -215,14 +248,14 @@ def _keys(record: Record) -> Iterable[Key]:
             return
 
 
-def _raws(plain: object) -> Iterable[str]:
+def _raws(noted: object) -> Iterable[str]:
     """Every file that a record names, however deep."""
-    if isinstance(plain, Mapping):
-        for name, value in plain.items():
+    if isinstance(noted, Mapping):
+        for name, value in noted.items():
             if name == "raw" and isinstance(value, str):
                 yield value
             else:
                 yield from _raws(value)
-    elif isinstance(plain, list):
-        for value in plain:
+    elif isinstance(noted, list):
+        for value in noted:
             yield from _raws(value)

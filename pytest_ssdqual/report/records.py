@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ssdqual.qual import plain, printable
+from pytest_ssdqual.report import private
 from pytest_ssdqual.report.journal import RECORDS
 
 
@@ -39,11 +40,9 @@ def read_records(path: Path) -> Iterator[Record]:
     """All events of a run folder (or of its ``records.jsonl``), in the order they were written.
 
     A line that is not whole, as a crash or a full disk leaves it, is passed over: it was never acknowledged to its
-    writer. ``OSError`` if there is no such file.
+    writer; so is one that is longer than any of ours. ``OSError`` if there is no such file.
     """
-    file = path / RECORDS if path.is_dir() else path
-    # By hand: str.splitlines() would also split at the U+2028 that JSON allows inside a string.
-    for line in file.read_bytes().split(b"\n"):
+    for line in private.read_lines(path / RECORDS if path.is_dir() else path):
         record = _parse(line)
         if record:
             yield record
@@ -54,10 +53,11 @@ def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
 
     They are recognised by md UUID, which is ours alone: it was drawn at random before the array was created. A later
     run that clears a leftover away notes ``array_stopped`` in its own folder, so all folders are read together.
+    Folders that others have made, or can write to, are not believed: what is called ours may be erased.
     """
     planned: dict[str, PlannedArray] = {}
     stopped: set[str] = set()
-    for file in sorted(root.glob(f"*/{RECORDS}")):
+    for file in _records_of_ours(root):
         for record in read_records(file):
             uuid = record.facts.get("uuid")
             if not isinstance(uuid, str):
@@ -69,10 +69,18 @@ def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
     return tuple(array for uuid, array in planned.items() if uuid not in stopped)
 
 
+def _records_of_ours(root: Path) -> list[Path]:
+    """Of all run folders below ``root``, in order."""
+    if not root.is_dir():
+        return []
+    files = [folder / RECORDS for folder in sorted(root.iterdir()) if private.is_ours(folder)]
+    return [file for file in files if file.is_file() and not file.is_symlink()]
+
+
 def worsened_drives(path: Path) -> tuple[str, ...]:
     """What a run did to its drives beyond expected wear, a sentence each, from its run folder."""
     return tuple(
-        f"{record.facts.get('name')}: {finding}"
+        printable.line(f"{record.facts.get('name')}: {finding}")
         for record in read_records(path)
         if record.kind == "drive_worsened" and isinstance(findings := record.facts.get("findings"), list)
         for finding in findings
@@ -92,12 +100,9 @@ def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> PlannedArr
 
 def _parse(line: bytes) -> Record | None:
     try:
-        plain = json.loads(line)
-    except ValueError:  # JSONDecodeError and UnicodeDecodeError
+        facts = dict(plain.table(plain.read_json(line)))
+    except ValueError:
         return None
-    if not isinstance(plain, dict):
-        return None
-    facts = dict(plain)
     schema, kind, time = (facts.pop(name, None) for name in ("schema", "kind", "time"))
     if not isinstance(schema, int) or not isinstance(kind, str) or not isinstance(time, str):
         return None

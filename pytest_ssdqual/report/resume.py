@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from pytest_ssdqual.report.journal import MANIFEST, RECORDS, SUMS
+from pytest_ssdqual.qual import plain
+from pytest_ssdqual.report import private, sums
+from pytest_ssdqual.report.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.recall import Recollection
 from pytest_ssdqual.report.records import Record, read_records
@@ -67,6 +69,10 @@ class Past:
     def read(cls, folder: Path) -> Past:
         """``NotResumable`` if there is no run in it that has begun to measure anything."""
         try:
+            private.require_ours(folder)
+        except OSError as error:
+            raise NotResumable(f"{folder} cannot be resumed: {error.strerror or error}") from error
+        try:
             records = tuple(read_records(folder))
         except OSError as error:
             raise NotResumable(f"{folder} is not a run folder: {RECORDS} cannot be read") from error
@@ -75,12 +81,12 @@ class Past:
             why = "its request was refused" if refused else "it ended before anything was begun"
             raise NotResumable(f"{folder} has nothing to resume: {why}")
         try:
-            manifest = Manifest.from_record(json.loads((folder / MANIFEST).read_bytes()))
+            manifest = Manifest.from_record(plain.table(plain.read_json((folder / MANIFEST).read_bytes())))
         except (OSError, ValueError) as error:
             raise NotResumable(f"{folder} cannot be resumed: {MANIFEST} cannot be read: {error}") from error
         if not manifest.bays:
             raise NotResumable(f"{folder} cannot be resumed: {MANIFEST} names no machine")
-        return cls(folder, manifest, records, _sums(folder))
+        return cls(folder, manifest, records, sums.read(folder))
 
     def drives_in_order(self, drives: Sequence[Drive]) -> tuple[Drive, ...]:
         """The same drives in the order in which this run had them: after a boot /dev/sdb may be another one's name.
@@ -133,7 +139,7 @@ def find(root: Path, name: str) -> Path:
     there is none.
     """
     if name == LAST:
-        for folder in sorted(root.glob("*/"), reverse=True):
+        for folder in sorted(filter(private.is_ours, root.iterdir()), reverse=True) if root.is_dir() else ():
             if (folder / RECORDS).is_file() and any(each.kind == "run_started" for each in read_records(folder)):
                 return folder
         raise NotResumable(f"there is no run in {root} that could be resumed")
@@ -175,14 +181,6 @@ def _about(facts: Mapping[str, object]) -> str:
 
 def _judged(facts: Mapping[str, object]) -> str:
     return json.dumps([facts.get(name) for name in ("estimate", "limit", "outcome")], sort_keys=True)
-
-
-def _sums(folder: Path) -> dict[str, str]:
-    try:
-        lines = (folder / SUMS).read_text().splitlines()
-    except OSError:
-        return {}
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 def _identity(facts: Mapping[str, str], machine: str) -> str:

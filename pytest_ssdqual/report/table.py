@@ -22,9 +22,12 @@ from pytest_ssdqual.report.lots import lots
 from pytest_ssdqual.report.members import members
 from pytest_ssdqual.report.naming import label, sorting, span
 from pytest_ssdqual.report.part import Finding
+from pytest_ssdqual.report.searches import searches
 
 HEAD = ("", "", "measured", "interval", "limit", "margin")
 INTERVAL = HEAD.index("interval")
+#: What has a section of its own, remarks included.
+APART = (About.LOOP, About.LOT, About.SEARCH)
 
 
 def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[Line]:
@@ -39,12 +42,12 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
     for outcome in (*MARK, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else MARK:
         lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
     if verbosity == 0:
-        alike = distinct(each for each in ordered if each.about not in (About.LOOP, About.LOT))
+        alike = distinct(each for each in ordered if each.about not in APART)
         for grid in (*members(alike), *grids(each for each in alike if not each.members)):
             lines += [*draw(grid, width), Line("")]
     if verbosity >= 0:
         lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
-        lines += lots(ordered, width)
+        lines += [*lots(ordered, width), *searches(ordered, width)]
         lines += [*beside(ordered, width), *_remarks(ordered, width)]
     if verbosity == 0:
         lines.append(Line("every limit and interval: -v, or the run folder"))
@@ -104,8 +107,8 @@ def _columns(each: Evidence) -> tuple[str, ...]:
 
 
 def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
-    """What speaks against some evidence; those of loops and lots stand below them."""
-    told = [each for each in evidence if each.about not in (About.LOOP, About.LOT)]
+    """What speaks against some evidence; those of loops, lots and searches stand below them."""
+    told = [each for each in evidence if each.about not in APART]
     for remark in dict.fromkeys(one for each in told for one in each.remarks):
         for line in wrap(remark, width, subsequent_indent=INDENT):
             yield Line(line, ("yellow",))
@@ -120,8 +123,9 @@ def _summary(evidence: Sequence[Evidence]) -> Iterator[Line]:
         yield Line(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
     if observed := len(evidence) - len(promised):
         yield Line(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
-    # Of a lot that has to be without a bad drive there is no margin.
-    passed = [each for each in promised if each.outcome is Finding.PASS and each.about is not About.LOT]
+    # Of a lot that has to be without a bad drive there is no margin, nor to a limit of nothing; a search tells its own.
+    alone = (each for each in promised if each.about not in (About.LOT, About.SEARCH))
+    passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]
     if passed:
         least = min(passed, key=margin)
         yield Line(f"least margin of what passed: {percent(least)}, {label(least.claim)}")

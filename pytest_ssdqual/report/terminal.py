@@ -11,11 +11,15 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Protocol
 
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report import family
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.report.family import Tally
 from pytest_ssdqual.report.grid import INDENT, Line
 from pytest_ssdqual.report.table import table
+
+#: Models of a whole rack are one line.
+LINE_CHARACTERS = 10_000
 
 
 class Writer(Protocol):
@@ -50,7 +54,8 @@ def header_lines(header: Header) -> list[str]:
     ]
     if header.run_folder:
         parts.append(f"run folder {header.run_folder}")
-    return [f"ssdqual: {', '.join(parts)}", *(f"ssdqual: {remark}" for remark in header.remarks)]
+    told = (", ".join(parts), *header.remarks)
+    return [printable.line(f"ssdqual: {each}", LINE_CHARACTERS) for each in told]
 
 
 def write_table(
@@ -80,7 +85,7 @@ def write_table(
 
 def write_lines(writer: Writer, lines: Iterable[Line]) -> None:
     for line in lines:
-        writer.write_line(line.text, **dict.fromkeys(line.markup, True))
+        writer.write_line(printable.line(line.text, LINE_CHARACTERS), **dict.fromkeys(line.markup, True))
 
 
 def _drives(models: Sequence[str | None]) -> str:

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.rig import assembly, condition, counters, measuring
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.counters import Written
-from pytest_ssdqual.rig.machine import MachineLost, RigError
+from pytest_ssdqual.rig.machine import MachineLost, RigError, counts
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.memory import Conditioned, Inheritance
 from pytest_ssdqual.rig.setup import Setup
@@ -118,8 +118,8 @@ def _appeared_anew(before: Written, now: Written) -> bool:
 def _empty(setup: Setup, members: Sequence[Drive]) -> list[str]:
     """The members that do not hold what a fill leaves, as random bytes do: a few zeroes everywhere."""
     found = []
-    for drive, counts in zip(members, condition.each(members, lambda drive: _zeroes(setup, drive)), strict=True):
-        if len(counts) != len(SPOTS) or not all(0 < count < condition.SPOT_BYTES // 2 for count in counts):
+    for drive, zeroes in zip(members, condition.each(members, lambda drive: _zeroes(setup, drive)), strict=True):
+        if len(zeroes) != len(SPOTS) or not all(0 < count < condition.SPOT_BYTES // 2 for count in zeroes):
             found.append(f"{drive.identity} does not hold what it was filled with")
     return found
 
@@ -128,8 +128,8 @@ def _zeroes(setup: Setup, drive: Drive) -> list[int]:
     """How many zeroes there are at each spot; none at all where it cannot be read."""
     size = condition.SPOT_BYTES
     spots = [str(int(part * drive.size_bytes) // size) for part in SPOTS]
-    said = setup.machine.run(["sh", "-c", condition.ZEROES, "zeroes", drive.path, str(size), *spots]).text
-    return [int(each) for each in said.split()]
+    said = setup.machine.run(["sh", "-c", condition.ZEROES, "zeroes", drive.path, str(size), *spots], repeatable=True)
+    return counts(said)
 
 
 def _stand_again(setup: Setup, left: Inheritance, members: Sequence[Drive], now: dict[str, Written]) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import Protocol
-from pytest_ssdqual.rig import condition, md, purge
+from pytest_ssdqual.rig import condition, md, measuring, purge
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.machine import RigError
@@ -95,7 +95,7 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
     """Write every byte of the user area ``fill.passes`` times, sequentially."""
     if not fill.passes:
         return
-    setup.held.require_lease()
+    measuring.require(setup, array, writes=True)
     targets = array.targets
     jobs = 1 if array.geometry.is_side_by_side else array.geometry.width
     job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs)
@@ -117,6 +117,7 @@ def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: 
     path = md.free_path(setup.machine)
     # Written down first: if we die inside mdadm, the next start knows the array for ours.
     setup.logbook.note("array_planned", **_facts(setup, geometry, members, path, uuid))
+    setup.held.expect(uuid)
     setup.progress(f"{geometry}: create", 5)
     machine, settings = setup.machine, setup.protocol.array
     try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pytest_ssdqual.rig import binding
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.channel import last_words
 from pytest_ssdqual.rig.condition import PassedOver, until
@@ -22,6 +23,8 @@ PASSWORD = "ssdqual"  # noqa: S105 (it is told to everybody)
 #: Longer than hdparm gives the drive, which is 12 h at most for any drive that says how long it takes in minutes;
 #: before that nothing could be ended, since it waits in the kernel.
 ERASE_DEADLINE_S = 13 * 3600.0
+#: Of a command that only starts something.
+COMMAND_DEADLINE_S = 60.0
 #: A sanitize ends by itself, or not at all: there is no command to stop it.
 SANITIZE_DEADLINE_S = 4 * 3600.0
 #: Feature of ``hdparm -I``, option that starts it, what it is; best first.
@@ -108,7 +111,8 @@ def security_erase(machine: Machine, drive: Drive) -> str:
     )
     argv = ["sh", "-c", SECURITY_ERASE, "security-erase", drive.path, PASSWORD, option]
     try:
-        outcome, _, said = machine.run(argv, deadline_s=ERASE_DEADLINE_S, check=False).text.partition("\n")
+        done = binding.run(machine, argv, [drive], alone=True, deadline_s=ERASE_DEADLINE_S, check=False)
+        outcome, _, said = done.text.partition("\n")
     except (MachineLost, DeadlineExceeded) as error:
         raise type(error)(f"{error}; {drive.describe()} was being erased: {left}") from error
     last = said.strip().rpartition("\n")[2].strip()
@@ -135,7 +139,8 @@ def sanitize(machine: Machine, drive: Drive) -> str:
     await_sanitize(machine, drive)
     if "SD1" in _status(machine, drive).text:
         raise PassedOver("it is frozen until the drive's power is cut")
-    started = machine.run(["hdparm", "--yes-i-know-what-i-am-doing", option, drive.path], check=False)
+    argv = ["hdparm", "--yes-i-know-what-i-am-doing", option, drive.path]
+    started = binding.run(machine, argv, [drive], alone=True, deadline_s=COMMAND_DEADLINE_S, check=False)
     if started.status or "sense data" in started.errors:
         raise PassedOver(f"the drive refused it: {last_words(started)}")
     status = _finished(machine, drive)
@@ -169,11 +174,11 @@ def _finished(machine: Machine, drive: Drive) -> Completed:
 
 def _status(machine: Machine, drive: Drive) -> Completed:
     """What hdparm says of the state: SD0 idle, SD1 frozen, SD2 in process; it fails in SD3, or where there is none."""
-    return machine.run(["hdparm", "--sanitize-status", drive.path], check=False)
+    return machine.run(["hdparm", "--sanitize-status", drive.path], check=False, repeatable=True)
 
 
 def _identify(machine: Machine, drive: Drive) -> str:
-    done = machine.run(["hdparm", "-I", drive.path], check=False)
+    done = machine.run(["hdparm", "-I", drive.path], check=False, repeatable=True)
     if done.status == 127:
         raise PassedOver(f"hdparm is not installed on {machine.name}")
     if done.status:

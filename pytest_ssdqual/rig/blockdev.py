@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_ssdqual.rig import lsblk
 from pytest_ssdqual.rig.facts import topology_of
-from pytest_ssdqual.rig.machine import Machine, RigError
+from pytest_ssdqual.rig.machine import Completed, Machine, RigError
 from pytest_ssdqual.rig.topology import Drive, Match, MdArray, Node, Topology, Use, UseKind
 
 __all__ = [
@@ -27,16 +28,6 @@ __all__ = [
     "expand",
     "survey",
 ]
-
-#: Known to util-linux 2.34 and later. MOUNTPOINTS came with 2.37 and is not asked for: mounts come from mountinfo,
-#: of all mount namespaces, where lsblk sees only its own.
-LSBLK_COLUMNS = (
-    "NAME,KNAME,PATH,MAJ:MIN,TYPE,SIZE,RO,MODEL,SERIAL,WWN,VENDOR,REV,FSTYPE,PTTYPE,UUID,MOUNTPOINT,PKNAME,"
-    "LOG-SEC,PHY-SEC,ROTA,TRAN,HOTPLUG"
-)
-
-#: ``--all``: a drive of size zero must be found to be refused.
-LSBLK = ("lsblk", "--all", "--json", "--bytes", "--output", LSBLK_COLUMNS)
 
 #: Is a device claimed (mount of any namespace, swap, md, dm, ZFS, …)? The kernel answers EBUSY to O_EXCL, for a
 #: disk also when one of its partitions is claimed. Read-only, non-blocking, in three rounds: udev's claims are short.
@@ -69,11 +60,41 @@ for path, error in errors.items():
     print(path, error)
 """
 
+#: What loop devices are over, by number: the kernel keeps the file open, no process does, and its name may be gone or
+#: be one of another mount namespace. LOOP_GET_STATUS64 tells the device that the file is on, and the one that it is.
+PERL_LOOPS = """
+for my $path (@ARGV) {
+    my ($device, $info) = (undef, "\\0" x 232);
+    next unless open($device, "<", $path) && ioctl($device, 0x4C05, $info);
+    for my $number ((unpack "QQQ", $info)[0, 2]) {
+        my ($major, $minor) = ($number >> 8 & 0xFFF, $number & 0xFF | $number >> 12 & 0xFFF00);
+        printf "over %s %x %x\\n", substr($path, 5), $major, $minor if $major;
+    }
+}
+"""
+
+PYTHON_LOOPS = """
+import fcntl, struct, sys
+for path in sys.argv[1:]:
+    try:
+        with open(path, "rb") as device:
+            info = fcntl.ioctl(device, 0x4C05, bytes(232))
+    except OSError:
+        continue
+    on, _, node = struct.unpack_from("QQQ", info)
+    for number in (on, node):
+        major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
+        if major:
+            print("over %s %x %x" % (path[5:], major, minor))
+"""
+
 #: $1 and $2 are the probes above, the rest are the nodes of the candidates. Builtins where possible: a fork costs
 #: 10 ms under emulation. Every section starts with ``==name``; without the last one the answer was cut short.
-FACTS = r"""
+FACTS = (
+    f"perl_loops='{PERL_LOOPS}' python_loops='{PYTHON_LOOPS}'"
+    + r"""
 export LC_ALL=C
-perl_probe=$1 python_probe=$2
+perl_probe=$1 python_probe=$2 loops=
 shift 2
 say() { [ -r "$3" ] && { read -r line <"$3"; [ -n "$line" ] && echo "$1 $2 $line"; } 2>/dev/null; line=; }
 echo ==sysfs
@@ -88,14 +109,28 @@ for d in /sys/class/block/*; do
     say depth "$k" "$d/device/queue_depth"
     for f in "$d/device/firmware_rev" "$d/device/rev"; do say firmware "$k" "$f"; done
     say mduuid "$k" "$d/md/uuid"
-    say loop "$k" "$d/loop/backing_file"
+    [ -r "$d/loop/backing_file" ] && say loop "$k" "$d/loop/backing_file" && loops="$loops /dev/$k"
     [ -d "$d/bcache" ] && echo "bcache $k"
     [ -e "$d/partition" ] && cd -P "$d/.." && echo "disk $k ${PWD##*/}"
     for f in "$d"/holders/*; do [ -L "$f" ] && echo "holder $k ${f##*/}"; done
     for f in "$d"/slaves/*; do [ -L "$f" ] && echo "slave $k ${f##*/}"; done
 done
 cd /
-for f in /sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path; do say export nvmet "$f"; done
+for f in /sys/fs/bcachefs/*/dev-*/block; do
+    [ -L "$f" ] && cd -P "$f" && id=${f#/sys/fs/bcachefs/} && echo "bcachefs ${PWD##*/} ${id%%/*}"
+done
+cd /
+for f in /sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path /sys/kernel/config/target/core/*/*/udev_path; do
+    case $f in */nvmet/*) by=nvmet ;; *) by=target ;; esac
+    [ -r "$f" ] && read -r line <"$f" && echo "export $by $line"
+    [ -b "$line" ] && echo "exported $by $(stat -L -c '%t %T' "$line")"
+    line=
+done 2>/dev/null
+python=$(command -v python3 || command -v /usr/libexec/platform-python)
+if [ -z "$loops" ]; then :
+elif command -v perl >/dev/null; then perl -e "$perl_loops" $loops
+elif [ -n "$python" ]; then "$python" -I -S -c "$python_loops" $loops
+fi
 echo ==mounts
 stat -L -c '%i %n' /proc/[0-9]*/ns/mnt 2>/dev/null | sort -u -k1,1 | {
     cat /proc/1/mountinfo /proc/self/mountinfo
@@ -113,24 +148,18 @@ if command -v zpool >/dev/null; then
     printf '%s\n' "$pools" | grep -o '/dev/[^ ]*'
 fi
 echo ==writers
-ls -l /proc/[0-9]*/fd 2>/dev/null | grep -E '^/proc/|-> /dev/' | while read -r line; do
-    case $line in
-    /proc/*/fd:) p=${line%/fd:} ;;
-    *'> /dev/null' | *'> /dev/pts/'* | *'> /dev/shm/'*) ;;
-    *)
-        f=${line%% -> /dev/*} f=$p/fd/${f##* }
+for p in /proc/[0-9]*; do
+    for f in "$p"/fd/*; do
         [ -b "$f" ] || continue
         while read -r key flags; do [ "$key" = flags: ] && break; done <"$p/fdinfo/${f##*/}"
         case $flags in
         *[1256]) n=$(stat -L -c '%t %T' "$f") && read -r name <"$p/comm" && echo "$n ${p#/proc/} $name" ;;
         esac
-        ;;
-    esac
+    done
 done 2>/dev/null
 echo ==numbers
 [ $# -gt 0 ] && stat -L -c '%n %t %T' "$@"
 echo ==exclusive
-python=$(command -v python3 || command -v /usr/libexec/platform-python)
 if [ $# -gt 0 ]; then
     if command -v perl >/dev/null; then perl -e "$perl_probe" "$@"
     elif [ -n "$python" ]; then "$python" -I -S -c "$python_probe" "$@"
@@ -141,12 +170,13 @@ echo ==signatures
 if [ $# -eq 0 ]; then :
 elif command -v wipefs >/dev/null; then
     for f; do
-        wipefs --no-act --noheadings --output TYPE "$f" 2>/dev/null | while read -r kind; do echo "$f $kind"; done
+        wipefs --no-act --noheadings --output TYPE,UUID "$f" 2>/dev/null | while read -r kind; do echo "$f $kind"; done
     done
 else echo 'unchecked wipefs is not there, so signatures are those that lsblk knows'
 fi
 echo ==end
 """
+)
 
 #: Each line of the answer is ``kind SP value``, ended by NUL. With IFS empty a parameter is not split; its
 #: expansion is globbed and nothing else: no command substitution, no quote removal, no further expansion.
@@ -188,16 +218,25 @@ class NotABlockDevice(UnusablePattern):
 def survey(machine: Machine, candidates: Iterable[str] = ()) -> Topology:
     """All block devices of a machine and what uses them, as they are now.
 
-    ``candidates`` are kernel names of devices that may be destroyed: only these are opened (read-only, exclusively,
-    for a moment) and probed for signatures. Raises ``RigError`` if the answer cannot be understood.
+    ``candidates`` are kernel names of devices that may be destroyed: only these, and other paths to them, are opened
+    (read-only, exclusively, for a moment) and probed for signatures. Raises ``RigError`` if the answer cannot be
+    understood.
     """
-    candidates = sorted(set(candidates))
-    nodes = [f"/dev/{kname}" for kname in candidates]
-    listed = machine.run(LSBLK)
-    facts = machine.run(["sh", "-c", FACTS, "facts", PERL_PROBE, PYTHON_PROBE, *nodes], check=False)
+    candidates = frozenset(candidates)
+    listed = machine.run(lsblk.ARGV, repeatable=True)
+    topology = _surveyed(machine, listed, candidates, candidates)
+    twins = {twin.kname for kname in candidates for twin in topology.twins(kname)} - candidates
+    return _surveyed(machine, listed, candidates, candidates | twins) if twins else topology
+
+
+def _surveyed(machine: Machine, listed: Completed, candidates: frozenset[str], opened: frozenset[str]) -> Topology:
+    nodes = [f"/dev/{kname}" for kname in sorted(opened)]
+    facts = machine.run(["sh", "-c", FACTS, "facts", PERL_PROBE, PYTHON_PROBE, *nodes], check=False, repeatable=True)
     try:
-        return topology_of(listed.text, facts.text, candidates)
-    except (ValueError, KeyError, IndexError) as problem:
+        # Names of drives may be any bytes; as escapes they would not be JSON any more.
+        listing, said = (done.stdout.decode("utf-8", "surrogateescape") for done in (listed, facts))
+        return topology_of(listing, said, candidates)
+    except ValueError as problem:
         raise RigError(f"The block devices of {machine.name} cannot be listed: {problem}") from problem
 
 
@@ -211,7 +250,7 @@ def expand(machine: Machine, patterns: Sequence[str]) -> tuple[Match, ...]:
     for pattern in patterns:
         if not pattern.startswith("/") or "\0" in pattern:
             raise UnusablePattern(f"{pattern!r} is not an absolute path; write for example /dev/{pattern or 'sdb'}.")
-    answer = machine.run(["sh", "-c", EXPAND, "expand", *patterns], check=False)
+    answer = machine.run(["sh", "-c", EXPAND, "expand", *patterns], check=False, repeatable=True)
     words = [word.partition(" ") for word in answer.text.split("\0")[:-1]]
     if not words or words[-1][0] != "end":
         raise RigError(f"{machine.name} did not say which devices {', '.join(patterns)} are: {answer.errors.strip()}")

@@ -1,7 +1,7 @@
 """Bringing drives into a known state: zeroes, and what the ways of purging (``purge``, ``nvme``, ``ata``) share.
 
 Everything here destroys data. Its callers hold ``hold.HeldDrives``, which exist only after the guard has passed the
-drives and while the lease is held; every command that can ask the kernel for the drive exclusively does.
+drives and while the lease is held; every command is bound to the drive that was checked, and has it exclusively.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from pytest_ssdqual.rig import binding
 from pytest_ssdqual.rig.blockdev import Drive
-from pytest_ssdqual.rig.machine import CommandFailed, Completed, DriveRefused, InvalidMeasurement, Machine
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, DriveRefused, InvalidMeasurement, Machine, counts
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
     Others would need a whole sequential write, and then md's own resync costs no more: False. Spots are read back.
     """
     limits = [f"/sys/block/{drive.kname}/queue/write_zeroes_max_bytes" for drive in drives]
-    if any(int(line) == 0 for line in machine.run(["cat", *limits]).text.split()):
+    if 0 in counts(machine.run(["cat", *limits], repeatable=True)):
         return False
     each(drives, lambda drive: exclusively(machine, ["blkdiscard", "--zeroout", drive.path], drive))
     return all(each(drives, lambda drive: _reads_zero(machine, drive)))
@@ -53,19 +54,22 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
     last = drive.size_bytes // SPOT_BYTES - 1
     spots = sorted({0, last // 3, last // 2, last})
-    counts = machine.run(["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)]).text.split()
-    if len(counts) != len(spots):
+    found = counts(
+        machine.run(["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)], repeatable=True)
+    )
+    if len(found) != len(spots):
         raise InvalidMeasurement(f"{drive.describe()} could not be read back after it was zeroed")
-    return all(int(count) == SPOT_BYTES for count in counts)
+    return all(count == SPOT_BYTES for count in found)
 
 
 def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: bool = True) -> Completed:
-    """Run a command that opens the drive with O_EXCL; ``DriveRefused`` if something else has it.
+    """Run a command that opens the drive with O_EXCL, bound to the drive that was checked.
 
-    Without ``check``, every other failure is the caller's to read.
+    ``DriveRefused`` if something else has it, or another drive is in its place. Without ``check``, every other failure
+    is the caller's to read.
     """
     try:
-        done = machine.run(argv, deadline_s=PURGE_DEADLINE_S, check=check)
+        done = binding.run(machine, argv, [drive], alone=False, deadline_s=PURGE_DEADLINE_S, check=check)
     except CommandFailed as error:
         done = error.completed
         if "busy" not in done.errors:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Self
 
+from pytest_ssdqual.qual import plain
 from pytest_ssdqual.rig import health
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.machine import Machine, MachineLost, RigError
@@ -63,6 +64,7 @@ class Written:
     @classmethod
     def from_record(cls, record: Mapping[str, object]) -> Self:
         """The inverse of ``to_record``; ``ValueError`` for anything else."""
+        record = plain.table(record)
         host_bytes = record.get("host_bytes")
         return cls(
             str(record.get("boot_id", "")),
@@ -81,7 +83,7 @@ def read(machine: Machine, drives: Sequence[Drive], *, smart: bool = True) -> di
     if not drives:
         return {}
     names = [drive.kname.replace("/", "!") for drive in drives]
-    lines = machine.run(["sh", "-c", SCRIPT, "counters", *names], check=False).text.splitlines()
+    lines = machine.run(["sh", "-c", SCRIPT, "counters", *names], check=False, repeatable=True).text.splitlines()
     boot_id = lines[0].removeprefix("boot ") if lines and lines[0].startswith("boot ") else ""
     host_bytes = _host_bytes(machine, drives) if smart else {}
     found = {}
@@ -89,9 +91,11 @@ def read(machine: Machine, drives: Sequence[Drive], *, smart: bool = True) -> di
         counted = [line.split()[1:] for line in lines[1:] if line.split()[:1] == [name]]
         if not boot_id or not counted:
             raise RigError(f"{machine.name} does not say how much was written to {drive.describe()}")
+        if not all(word.isascii() and word.isdecimal() and len(word) < 21 for each in counted for word in each):
+            raise RigError(f"{machine.name} tells what was written to {drive.describe()} in another way than expected")
         found[drive.identity] = Written(
             boot_id,
-            int(counted[0][0]),
+            _field(counted[0], 0),
             _head_or_paths([_field(each[1:], WRITTEN) for each in counted]),
             _head_or_paths([_field(each[1:], DISCARDED) for each in counted]),
             host_bytes.get(drive.path),
@@ -186,7 +190,7 @@ def _field(fields: Sequence[str], number: int) -> int:
 
 
 def _whole(record: Mapping[str, object], name: str) -> int:
-    value = record.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"A count of writes has a whole number for {name}, not {value!r}.")  # noqa: TRY004 (bad data)
+    value = plain.whole(record.get(name))
+    if value is None:
+        raise ValueError(f"A count of writes has a whole number for {name}.")
     return value

@@ -6,10 +6,11 @@ the run folder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.qual.plain import LARGEST, read_json
 from pytest_ssdqual.rig.machine import CommandFailed, Machine, RigError
 from pytest_ssdqual.rig.topology import Drive
 
@@ -74,11 +75,14 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
         return {}
     deadline_s = 30.0 + 15.0 * len(drives)
     done = machine.run(
-        ["sh", "-c", SCRIPT, "health", *(drive.path for drive in drives)], check=False, deadline_s=deadline_s
+        ["sh", "-c", SCRIPT, "health", *(drive.path for drive in drives)],
+        check=False,
+        deadline_s=deadline_s,
+        repeatable=True,
     )
     if done.status == 127:
         raise RigError(f"smartctl is missing on {machine.name}; install smartmontools there.")
-    answers = [line for line in done.text.splitlines() if line.strip()]
+    answers = [line for line in done.text.split("\n") if line.strip()]
     if len(answers) != len(drives):
         raise CommandFailed(f"smartctl answered for {len(answers)} of {len(drives)} drives of {machine.name}.", done)
     found = {}
@@ -95,7 +99,7 @@ def parse(answer: str) -> DriveHealth:
 
     Raises ``ValueError`` with smartctl's own words if it could not read the drive at all.
     """
-    plain: object = json.loads(answer)
+    plain = read_json(answer)
     status = _whole(plain, "smartctl", "exit_status")
     if status is None or status & FAILED_BITS:
         raise ValueError(_messages(plain) or "no reason given")
@@ -129,7 +133,7 @@ def worsened(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
     found = []
     if after.passed is False and before.passed is not False:
         found.append("its own SMART health assessment is now FAILED")
-    new = (after.critical_warning or 0) & ~(before.critical_warning or 0)
+    new = (after.critical_warning or 0) & ~(before.critical_warning or 0) & 0xFF
     for bit in range(new.bit_length()):
         if new >> bit & 1:
             known = bit < len(CRITICAL_WARNINGS)
@@ -195,7 +199,7 @@ def _scsi_uncorrected(plain: object) -> int | None:
 
 def _messages(plain: object) -> str:
     texts = [_at(message, "string") for message in _list(plain, "smartctl", "messages")]
-    return "; ".join(text for text in texts if isinstance(text, str))
+    return printable.line("; ".join(text for text in texts if isinstance(text, str)))
 
 
 def _at(plain: object, *names: str) -> object:
@@ -211,7 +215,8 @@ def _list(plain: object, *names: str) -> Iterable[object]:
 
 def _whole(plain: object, *names: str) -> int | None:
     found = _at(plain, *names)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    # Temperatures may be below zero; beyond 64 bits a drive counts nothing.
+    return found if isinstance(found, int) and not isinstance(found, bool) and abs(found) <= LARGEST else None
 
 
 def _first(*values: int | None) -> int | None:

@@ -6,10 +6,10 @@ JSON. What a drive does not report is None.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_ssdqual.qual.plain import LARGEST, read_json
 from pytest_ssdqual.qual.seen import Heat, Link
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
@@ -38,7 +38,7 @@ def parse(answer: str) -> tuple[Warmth, Link | None]:
     Of SATA drives smartctl also tells the link, which sysfs does not for drives behind a SAS controller.
     """
     try:
-        plain = json.loads(answer)
+        plain = read_json(answer)
     except ValueError:
         return Warmth(), None
     if not isinstance(plain, dict):
@@ -133,9 +133,10 @@ def _gigabits(plain: object) -> float | None:
 
 
 def _number(value: object) -> int | None:
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) < 21:
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    known = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
+    return value if known and isinstance(value, int) else None
 
 
 def _sum(values: list[int | None]) -> int | None:

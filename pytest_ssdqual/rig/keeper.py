@@ -55,7 +55,7 @@ kill -s KILL "$watcher" 2>/dev/null; printf . >&3
 gone || end
 echo "$status" >"$dir/status.part"; mv "$dir/status.part" "$dir/status"
 exec 9>&-
-# Until somebody has heard how it ended. Nobody will if it was for silence, and hardly anybody when who ended it has left.
+# Until somebody has heard how it ended. Nobody will if it was for silence; hardly anybody when who ended it has left.
 [ -e "$dir/silent" ] || while [ ! -e "$dir/ack" ]; do
     [ ! -e "$dir/left" ] || limit=15
     heard || break
@@ -112,8 +112,8 @@ wait "$forwarder"
 """.replace("TOLD_BYTES", str(TOLD_BYTES))
 
 #: Around an attachment on this computer: if we end without a word, it says for us that the process shall end. The
-#: output is the attachment's alone, so that its end is seen when the connection ends: closed by exec, as dash keeps a copy
-#: of what is redirected for the length of a command.
+#: output is the attachment's alone, so that its end is seen when the connection ends: closed by exec, as dash keeps a
+#: copy of what is redirected for the length of a command.
 WILL = r"""
 exec 3<&0 4>&1 >/dev/null
 ( exec 2>/dev/null 4>&-; cat <&3; echo q ) | ( exec >&4 3<&- 4>&- "$@" ) &

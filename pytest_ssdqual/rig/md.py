@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.rig import binding
+from pytest_ssdqual.rig.binding import Checked
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.fio.jobfile import Target
-from pytest_ssdqual.rig.machine import Completed, InvalidMeasurement, Machine, RigError
+from pytest_ssdqual.rig.machine import InvalidMeasurement, Machine, RigError, count
 
 #: Levels whose members must agree with each other from the start.
 REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
@@ -24,10 +26,13 @@ REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
 SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
 #: $1 the array's kernel name: where the data of each member begin, in sectors.
 OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
-#: $1 UUID, then devices: erase the md superblock of those that bear it, name the others.
+#: $1 UUID, then devices: erase the md superblock of those that bear it, name the others; and those that bear it still:
+#: mdadm writes through the page cache and does not notice that a drive took nothing (seen with mdadm 4.2, and a drive
+#: that had turned read-only).
 ERASE = (
-    'uuid=$1; shift; for d; do if mdadm --examine --export "$d" 2>/dev/null | grep -qxF "MD_UUID=$uuid" '
-    '&& mdadm --zero-superblock "$d" 2>/dev/null; then :; else echo "$d"; fi; done'
+    'uuid=$1; shift; ours() { mdadm --examine --export "$1" 2>/dev/null | grep -qxF "MD_UUID=$uuid"; }; '
+    'for d; do if ours "$d" && mdadm --zero-superblock "$d" 2>/dev/null && sync "$d" && ! ours "$d"; '
+    'then :; else echo "$d"; fi; done'
 )
 
 
@@ -51,8 +56,14 @@ class Array:
     def targets(self) -> tuple[Target, ...]:
         """What fio is pointed at, and how much of it it may use."""
         if self.geometry.is_side_by_side:
-            return tuple(Target(drive.path, drive.size_bytes) for drive in self.members)
-        return (Target(self.path, self.size_bytes - self.reserved_bytes, is_part=self.reserved_bytes > 0),)
+            return tuple(Target(each.path, each.size_bytes, checked=Checked.of(each)) for each in self.members)
+        size_bytes, is_part = self.size_bytes - self.reserved_bytes, self.reserved_bytes > 0
+        return (Target(self.path, size_bytes, is_part, self.checked),)
+
+    @property
+    def checked(self) -> Checked:
+        """What must be behind ``path`` for it to be written to."""
+        return Checked(self.path, self.size_bytes)
 
     @property
     def kname(self) -> str:
@@ -91,10 +102,11 @@ def create_argv(
     *,
     assume_clean: bool,
     data_offset_bytes: int | None = None,
+    used_bytes: int | None = None,
 ) -> list[str]:
     """The argv of mdadm that builds ``geometry`` of ``members`` (device paths) at ``path``.
 
-    Members' data begin where mdadm likes, unless it is said.
+    Members' data begin where mdadm likes and are as many as fit, unless it is said (RAID 0 always uses all).
     """
     if len(members) != geometry.width or len(set(members)) != len(members):
         raise ValueError(f"{geometry} needs {geometry.width} different drives, got {', '.join(members)}")
@@ -112,6 +124,8 @@ def create_argv(
             argv.append("--assume-clean")
     if data_offset_bytes is not None:
         argv.append(f"--data-offset={data_offset_bytes // 1024}K")
+    if used_bytes is not None and geometry.level in REDUNDANT:
+        argv.append(f"--size={used_bytes // 1024}K")
     return [*argv, *members]
 
 
@@ -125,6 +139,7 @@ def create(
     uuid: str,
     zeroed: bool,
     data_offset_bytes: int | None = None,
+    used_bytes: int | None = None,
 ) -> Array:
     """Build the array and wait until its members agree.
 
@@ -134,16 +149,17 @@ def create(
     reconstruct-write) and nothing may be measured.
     """
     paths = [drive.path for drive in members]
-    argv = create_argv(geometry, path, paths, settings, uuid, assume_clean=zeroed, data_offset_bytes=data_offset_bytes)
-    machine.run(argv, deadline_s=120)
-    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
+    room = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
+    argv = create_argv(geometry, path, paths, settings, uuid, assume_clean=zeroed, **room)
+    binding.run(machine, argv, members, alone=False, deadline_s=120)
+    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
     kname = path.removeprefix("/dev/")
     tune(machine, geometry, kname, settings)
     consistency = "none needed" if geometry.level not in REDUNDANT else "zeroed" if zeroed else "resync"
     if consistency == "resync":
         settle(machine, kname, deadline_s=600 + members[0].size_bytes / SLOWEST_RESYNC_BYTES_PER_S)
-    _require_uuid(machine.run(["mdadm", "--detail", path]), uuid)
-    size = int(machine.run(["blockdev", "--getsize64", path]).text)
+    require_ours(machine, path, uuid)
+    size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
     array = Array(geometry, path, tuple(members), uuid, size, consistency)
     require_healthy(machine, array)
     return array
@@ -157,9 +173,9 @@ def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettin
     """
     if geometry.level not in (Level.RAID5, Level.RAID6):
         return
-    threads = settings.group_threads or int(machine.run(["nproc"]).text)
+    threads = settings.group_threads or count(machine.run(["nproc"], repeatable=True))
     for name, value in (("stripe_cache_size", settings.stripe_cache_pages), ("group_thread_cnt", threads)):
-        machine.run(["tee", f"/sys/block/{kname}/md/{name}"], stdin=str(value).encode())
+        machine.run(["tee", f"/sys/block/{kname}/md/{name}"], stdin=str(value).encode(), repeatable=True)
 
 
 def settle(machine: Machine, kname: str, deadline_s: float) -> None:
@@ -176,7 +192,9 @@ def settle(machine: Machine, kname: str, deadline_s: float) -> None:
 def state(machine: Machine, kname: str) -> ArrayState:
     """What sysfs says now; levels without redundancy lack some of the files."""
     names = ("array_state", "sync_action", "degraded", "mismatch_cnt")
-    done = machine.run(["grep", "-s", "", *(f"/sys/block/{kname}/md/{name}" for name in names)], check=False)
+    done = machine.run(
+        ["grep", "-s", "", *(f"/sys/block/{kname}/md/{name}" for name in names)], check=False, repeatable=True
+    )
     return parse_state(done.text)
 
 
@@ -186,9 +204,17 @@ def parse_state(text: str) -> ArrayState:
     return ArrayState(
         said.get("array_state", ""),
         said.get("sync_action", ""),
-        int(said.get("degraded") or 0),
-        int(said.get("mismatch_cnt") or 0),
+        _number(said.get("degraded")),
+        _number(said.get("mismatch_cnt")),
     )
+
+
+def _number(said: str | None) -> int:
+    """0 where the level has no such file; ``RigError`` for what is no number."""
+    said = (said or "0").strip()
+    if not (said.isascii() and said.isdecimal() and len(said) < 21):
+        raise RigError(f"the kernel counts {said[:40]!r} where a number is due")
+    return int(said)
 
 
 def last_look(machine: Machine, path: str) -> tuple[str, ...]:
@@ -217,7 +243,7 @@ def data_offset(machine: Machine, array: Array) -> int | None:
     """Bytes from the start of each member to the array's data; None if they differ, or if the kernel does not say."""
     if array.geometry.level is Level.DRIVE:
         return 0
-    said = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False).text.split())
+    said = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False, repeatable=True).text.split())
     if len(said) != 1 or not (sectors := said.pop()).isdecimal() or int(sectors) % 2:  # mdadm is told KiB
         return None
     return int(sectors) * 512
@@ -225,7 +251,7 @@ def data_offset(machine: Machine, array: Array) -> int | None:
 
 def free_path(machine: Machine) -> str:
     """A /dev/mdN that no array uses. High numbers: low ones are given to arrays found at boot."""
-    used = set(machine.run(["ls", "/sys/block"]).text.split())
+    used = set(machine.run(["ls", "/sys/block"], repeatable=True).text.split())
     return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
 
 
@@ -237,26 +263,28 @@ def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tupl
     ``RigError`` if the array is still there afterwards (then somebody else has it open) or is not ours.
     """
     kname = path.removeprefix("/dev/")
-    if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False).status == 0:
-        detail = machine.run(["mdadm", "--detail", "--export", path], check=False)
+    if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False, repeatable=True).status == 0:
+        detail = machine.run(["mdadm", "--detail", "--export", path], check=False, repeatable=True)
         if detail.status == 0 and f"MD_UUID={uuid}" not in detail.text.split():
             raise RigError(f"{path} is not our array any more, so it was not stopped")
-        _stop(machine, path)
+        halt(machine, path)
     left = machine.run(["sh", "-c", ERASE, "erase", uuid, *members], deadline_s=120).text
     return tuple(left.split())
 
 
-def _stop(machine: Machine, path: str) -> None:
+def halt(machine: Machine, path: str) -> None:
+    """Stop an array, its members untouched; ``RigError`` if somebody has it open."""
     # udev and its helpers may still look at the device (blivet PR#684: it lingers); a few tries suffice.
     for attempt in range(5):
         done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
         if done.status == 0:
-            machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
+            machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
             return
         time.sleep(0.5 * (attempt + 1))
     raise RigError(f"cannot stop {path}: {done.errors.strip()}")
 
 
-def _require_uuid(detail: Completed, uuid: str) -> None:
-    if uuid not in detail.text:
+def require_ours(machine: Machine, path: str, uuid: str) -> None:
+    """``RigError`` unless the array at ``path`` bears this UUID."""
+    if uuid not in machine.run(["mdadm", "--detail", path], repeatable=True).text:
         raise RigError(f"the array that was created is not ours: mdadm --detail does not say {uuid}")

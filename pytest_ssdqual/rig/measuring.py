@@ -42,7 +42,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
     Raises ``RigError`` or a child of it: ``InvalidMeasurement`` if the array was not healthy before or after, or if
     fio's account is not whole.
     """
-    setup.held.require_lease()
+    require(setup, array, writes=workload.writes)
     md.require_healthy(setup.machine, array)
     seconds = window.ramp_s + window.window_s
     targets = array.targets
@@ -56,7 +56,8 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
     raw, finished = noted(setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds))
     after = surroundings.look(setup.machine, array, When.AFTER)
     md.require_healthy(setup.machine, array)
-    result = verify.accept(finished.output, finished.completed.status, finished.completed.errors, job.expectation)
+    done = finished.completed
+    result = verify.accept_packed(finished.packed, done.status, done.errors, job.expectation)
     found = Run(
         workload=workload,
         geometry=array.geometry,
@@ -71,6 +72,17 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
     )
     surroundings.note(setup, found, kind)
     return found
+
+
+def require(setup: Setup, array: Array, *, writes: bool) -> None:
+    """Raise unless fio may be started on this now: the lease is held, and bare drives to be written to are still free.
+
+    Between two measurements of bare drives nothing holds them; members of an array are held by md.
+    """
+    if writes and array.geometry.is_side_by_side:
+        setup.held.require(array.members)
+    else:
+        setup.held.require_lease()
 
 
 def noted(
@@ -88,16 +100,16 @@ def noted(
     return raw, finished
 
 
-def measure(setup: Setup, array: Array, workload: Workload) -> Measured:
-    """All repeats of one workload; each with a steady window, or ``InvalidMeasurement``."""
+def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measured") -> Measured:
+    """All repeats of one workload; each with a steady window, or ``InvalidMeasurement``. For ``kind`` see below."""
     runs = tuple(_settled_run(setup, array, workload) for _ in range(setup.protocol.repeats))
-    return noted_measured(setup, Measured(runs))
+    return noted_measured(setup, Measured(runs), kind)
 
 
-def noted_measured(setup: Setup, measured: Measured) -> Measured:
-    """``measured``, when it is on record."""
+def noted_measured(setup: Setup, measured: Measured, kind: str = "measured") -> Measured:
+    """``measured``, when it is on record; as another ``kind`` it is none of what tests share."""
     setup.logbook.note(
-        "measured",
+        kind,
         geometry=str(measured.geometry),
         workload=str(measured.workload),
         asked=measured.workload.to_record(),

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pytest_ssdqual.rig import md, safety
+from pytest_ssdqual.rig import binding, md, safety
 from pytest_ssdqual.rig.blockdev import Drive, Topology, UseKind, survey
 from pytest_ssdqual.rig.hold import HeldDrives
 from pytest_ssdqual.rig.machine import DriveRefused, Machine, RigError
@@ -71,15 +71,24 @@ def without(topology: Topology, kname: str) -> Topology:
 def lose(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
     """Fail members, as md does when a drive answers with errors, and remove them. ``RigError`` if md keeps them."""
     for drive in drives:
-        machine.run(["mdadm", "--fail", array.path, drive.path])
-        for attempt in range(REMOVAL_TRIES):
-            done = machine.run(["mdadm", "--remove", array.path, drive.path], check=False)
-            if done.status == 0:
-                break
-            time.sleep(0.1 * (attempt + 1))
-        else:
-            raise RigError(f"cannot remove {drive.describe()} from {array.path}: {done.errors.strip()}")
-    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60)
+        fail(machine, array, drive)
+        remove(machine, array, drive)
+    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+
+
+def fail(machine: Machine, array: Array, drive: Drive) -> None:
+    """Fail one member; it stays, as a failed one."""
+    machine.run(["mdadm", "--fail", array.path, drive.path])
+
+
+def remove(machine: Machine, array: Array, drive: Drive) -> None:
+    """Take a failed member out. ``RigError`` if md keeps it."""
+    for attempt in range(REMOVAL_TRIES):
+        done = machine.run(["mdadm", "--remove", array.path, drive.path], check=False)
+        if done.status == 0:
+            return
+        time.sleep(0.1 * (attempt + 1))
+    raise RigError(f"cannot remove {drive.describe()} from {array.path}: {done.errors.strip()}")
 
 
 def forget(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
@@ -95,4 +104,5 @@ def forget(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
 
 def give_back(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
     """Add members; one command for all, during which mdadm keeps md from starting with the first alone."""
-    machine.run(["mdadm", "--add", array.path, *(drive.path for drive in drives)], deadline_s=120)
+    argv = ["mdadm", "--add", array.path, *(drive.path for drive in drives)]
+    binding.run(machine, argv, drives, alone=False, deadline_s=120)

@@ -9,15 +9,16 @@ The rule of the module: a command that could reach data of somebody else is not 
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.qual import plain
+from pytest_ssdqual.rig import binding
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.channel import last_words
 from pytest_ssdqual.rig.condition import PURGE_DEADLINE_S, PassedOver, until
-from pytest_ssdqual.rig.machine import Machine, RigError
+from pytest_ssdqual.rig.machine import Completed, Machine, RigError
 
 #: OACS: Format NVM; namespace management, without which no list of all allocated namespaces can be had.
 FORMAT_SUPPORTED, MANAGES_NAMESPACES = 1 << 1, 1 << 3
@@ -35,6 +36,8 @@ IN_PROGRESS, FAILED, SUCCEEDED = 2, 3, (1, 4)
 #: Get Log Page. The status is in the first eight bytes; the page is asked for whole, because there are drives that
 #: write more of it than was asked for (udisks#1152).
 SANITIZE_STATUS = ("--log-id=0x81", "--log-len=512", "--raw-binary")
+#: Of a command that only starts something.
+COMMAND_DEADLINE_S = 60.0
 #: A sanitize ends by itself, or not at all: there is no command to stop it.
 SANITIZE_DEADLINE_S = 4 * 3600.0
 
@@ -88,9 +91,9 @@ def format_namespace(machine: Machine, drive: Drive) -> str:
     before = _layout(machine, drive)
     # Its own time-out is ten minutes, and the kernel then resets the controller in the middle of it.
     timeout = f"--timeout={int((PURGE_DEADLINE_S - 60) * 1000)}"
-    # --force: without it, it waits ten seconds for a human. It then does not open the drive exclusively: see purge.
+    # --force: without it, it waits ten seconds for a human. It then does not open the drive exclusively: so we do.
     argv = ["nvme", "format", drive.path, "--ses=1", *before.options(), timeout, "--force"]
-    done = machine.run(argv, deadline_s=PURGE_DEADLINE_S, check=False)
+    done = binding.run(machine, argv, [drive], alone=True, deadline_s=PURGE_DEADLINE_S, check=False)
     if done.status:
         raise PassedOver(f"the drive refused it: {last_words(done)}")
     try:
@@ -116,7 +119,7 @@ def sanitize(machine: Machine, drive: Drive) -> str:
     _require_alone(machine, drive, controller)
     await_sanitize(machine, drive)
     # --ause: if it fails, the drive may be told to leave its failure mode.
-    done = machine.run(["nvme", "sanitize", drive.path, f"--sanact={action}", "--ause"], check=False)
+    done = _sanitize(machine, drive, action, "--ause")
     if done.status:
         raise PassedOver(f"the drive refused it: {last_words(done)}")
     status = _finished(machine, drive)
@@ -124,13 +127,18 @@ def sanitize(machine: Machine, drive: Drive) -> str:
     if status and status.state in SUCCEEDED and status.action in (action, 0):
         return f"NVMe Sanitize, {name}"
     if status and status.state == FAILED:
-        left = machine.run(["nvme", "sanitize", drive.path, f"--sanact={EXIT_FAILURE_MODE}"], check=False)
+        left = _sanitize(machine, drive, EXIT_FAILURE_MODE)
         if left.status == 0:
             raise PassedOver(f"the {name} failed in the drive, which then left its failure mode")
     raise RigError(
         f"{drive.describe()} did not complete its sanitize ({name}), and may refuse all data until one succeeds: "
         f"look at `nvme sanitize-log {drive.path}`"
     )
+
+
+def _sanitize(machine: Machine, drive: Drive, action: int, *options: str) -> Completed:
+    argv = ["nvme", "sanitize", drive.path, f"--sanact={action}", *options]
+    return binding.run(machine, argv, [drive], alone=True, deadline_s=COMMAND_DEADLINE_S, check=False)
 
 
 def await_sanitize(machine: Machine, drive: Drive) -> bool:
@@ -144,7 +152,7 @@ def await_sanitize(machine: Machine, drive: Drive) -> bool:
 
 def sanitize_status(machine: Machine, drive: Drive) -> SanitizeStatus | None:
     """None if the drive does not keep this log."""
-    done = machine.run(["nvme", "get-log", drive.path, *SANITIZE_STATUS], check=False)
+    done = machine.run(["nvme", "get-log", drive.path, *SANITIZE_STATUS], check=False, repeatable=True)
     if done.status or len(done.stdout) < 8:
         return None
     _progress, status, dword10 = struct.unpack_from("<HHI", done.stdout)
@@ -205,7 +213,7 @@ def _asked(machine: Machine, argv: Sequence[str]) -> dict[str, object]:
     if done.status:
         raise PassedOver(f"nvme {argv[1]} failed: {last_words(done)}")
     try:
-        said: object = json.loads(done.text)
+        said = plain.read_json(done.text)
     except ValueError:
         said = None
     if not isinstance(said, dict):
@@ -214,5 +222,5 @@ def _asked(machine: Machine, argv: Sequence[str]) -> dict[str, object]:
 
 
 def _number(said: dict[str, object], name: str, otherwise: int) -> int:
-    found = said.get(name)
-    return found if isinstance(found, int) else otherwise
+    found = plain.whole(said.get(name))
+    return otherwise if found is None else found

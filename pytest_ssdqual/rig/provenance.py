@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.rig.machine import Machine, RigError
 
 #: Command → the package that has it, by its name on Debian, Ubuntu, Fedora and RHEL alike.
@@ -62,9 +63,10 @@ def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None
 
 
 def facts(machine: Machine) -> dict[str, str]:
-    """Kernel, tools and hardware, as text; what could not be found out is not in it."""
-    lines = machine.run(["sh", "-c", FACTS, "facts"], check=False).text.splitlines()
-    return dict(line.split(" ", 1) for line in lines if " " in line)
+    """Kernel, tools and hardware, as printable text; what could not be found out is not in it."""
+    lines = machine.run(["sh", "-c", FACTS, "facts"], check=False, repeatable=True).text.splitlines()
+    words = (line.split(" ", 1) for line in lines if " " in line)
+    return {printable.line(name): printable.line(value) for name, value in words}
 
 
 def _list(names: Iterable[str]) -> str:

@@ -74,8 +74,7 @@ def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str,
 
 def purge_one(machine: Machine, drive: Drive, ladder: Sequence[Rung]) -> Purged:
     """Purge one drive by the first rung it can climb, or a discard, or not at all."""
-    # First a command that opens the drive with O_EXCL and fails if anything uses it: nvme-cli with --force, without
-    # which it waits 10 s for a human, does not, and neither does hdparm.
+    # First of all: a drive that is in use is refused before anything is sent to it.
     refusal = _discard(machine, drive)
     passed_over: list[str] = []
     for rung in ladder:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pytest_ssdqual.rig.fio import pattern, process, verify
 from pytest_ssdqual.rig.fio.jobfile import Job, Target
 from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.machine import Machine
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
 
@@ -32,7 +33,7 @@ class Region:
     def of(cls, array: Array) -> Region:
         """Of an array with a reserved end."""
         return cls(
-            Target(array.path, array.size_bytes),
+            Target(array.path, array.size_bytes, checked=array.checked),
             array.size_bytes - array.reserved_bytes,
             array.reserved_bytes // pattern.BLOCK_BYTES * pattern.BLOCK_BYTES,
             # Another array on the same drives has another pattern, so that what is left of the former is not taken
@@ -73,7 +74,7 @@ def look(setup: Setup, array: Array) -> str:
     """
     region = Region.of(array)
     if array.geometry.has_parity:
-        _empty_stripe_cache(setup, array)
+        empty_stripe_cache(setup.machine, array.kname)
     job = pattern.read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
     raw, finished = _run(setup, array, "read-back", job, region)
     damage = pattern.damage(finished, job.expectation)
@@ -87,9 +88,9 @@ def _run(setup: Setup, array: Array, kind: str, job: Job, region: Region) -> tup
     return setup.logbook.keep(f"{array.geometry}-{kind}.json.gz", finished.packed), finished
 
 
-def _empty_stripe_cache(setup: Setup, array: Array) -> None:
+def empty_stripe_cache(machine: Machine, kname: str) -> None:
     """A degraded array reads through md's stripe cache, where the pattern may still be as it was written."""
-    size = f"/sys/block/{array.kname}/md/stripe_cache_size"
-    was = setup.machine.run(["cat", size]).text.strip()
+    size = f"/sys/block/{kname}/md/stripe_cache_size"
+    was = machine.run(["cat", size], repeatable=True).text.strip()
     for value in (FEWEST_STRIPES, was):
-        setup.machine.run(["tee", size], stdin=value.encode())
+        machine.run(["tee", size], stdin=value.encode(), repeatable=True)

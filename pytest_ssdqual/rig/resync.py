@@ -8,10 +8,12 @@ from contextlib import contextmanager, suppress
 
 from pytest_ssdqual.qual.protocol import RebuildRule
 from pytest_ssdqual.rig import md
-from pytest_ssdqual.rig.machine import Machine, RigError
+from pytest_ssdqual.rig.machine import Machine, RigError, count
 
 #: sysfs: "1000 (system)" or "5000 (local)", KiB per second and member.
-SPEED = re.compile(r"(\d+) \((system|local)\)")
+SPEED = re.compile(r"(\d{1,18}) \((system|local)\)", re.ASCII)
+#: sysfs: "1234 / 5678" sectors, or "none".
+DONE = re.compile(r"(\d{1,18}) */ *(\d{1,18})", re.ASCII)
 SPEEDS = ("sync_speed_min", "sync_speed_max")
 
 
@@ -21,7 +23,7 @@ def _attribute(kname: str, name: str) -> str:
 
 def component_bytes(machine: Machine, kname: str) -> int:
     """What the array uses of each member."""
-    return int(machine.run(["cat", _attribute(kname, "component_size")]).text) * 1024
+    return count(machine.run(["cat", _attribute(kname, "component_size")], repeatable=True)) * 1024
 
 
 @contextmanager
@@ -35,12 +37,12 @@ def speeds(machine: Machine, kname: str, rule: RebuildRule) -> Iterator[Mapping[
     changed = {name: rate for name, rate in wanted.items() if rate is not None}
     try:
         for name, rate in changed.items():
-            machine.run(["tee", _attribute(kname, name)], stdin=str(max(1, rate // 1024)).encode())
+            machine.run(["tee", _attribute(kname, name)], stdin=str(max(1, rate // 1024)).encode(), repeatable=True)
         yield _said(machine, kname)
     finally:
         with suppress(RigError):  # if the machine is lost, an error is on its way
             for name in changed:
-                machine.run(["tee", _attribute(kname, name)], stdin=_setting(before[name]).encode())
+                machine.run(["tee", _attribute(kname, name)], stdin=_setting(before[name]).encode(), repeatable=True)
 
 
 def limit_bytes_per_s(said: str) -> int:
@@ -53,10 +55,10 @@ def limit_bytes_per_s(said: str) -> int:
 
 def done_percent(machine: Machine, kname: str) -> float | None:
     """How far md is with what it does now; None if it does nothing."""
-    said = machine.run(["cat", _attribute(kname, "sync_completed")], check=False).text.split("/")
-    if len(said) != 2 or not int(said[1]):
-        return None
-    return 100 * int(said[0]) / int(said[1])
+    said = DONE.fullmatch(
+        machine.run(["cat", _attribute(kname, "sync_completed")], check=False, repeatable=True).text.strip()
+    )
+    return 100 * int(said[1]) / int(said[2]) if said and int(said[2]) else None
 
 
 def check(machine: Machine, kname: str, size_bytes: int) -> int:
@@ -64,16 +66,28 @@ def check(machine: Machine, kname: str, size_bytes: int) -> int:
 
     ``RigError`` if it does not end, or is not what md did last.
     """
-    machine.run(["tee", _attribute(kname, "sync_action")], stdin=b"check")
-    md.settle(machine, kname, deadline_s=600 + size_bytes / md.SLOWEST_RESYNC_BYTES_PER_S)
-    did = machine.run(["cat", _attribute(kname, "last_sync_action")]).text.strip()
-    if did != "check":
-        raise RigError(f"{kname} was to be checked, but what md did last is {did}")
+    _do(machine, kname, "check", size_bytes)
     return md.state(machine, kname).mismatches
 
 
+def repair(machine: Machine, kname: str, size_bytes: int) -> int:
+    """The same, and let md write what makes them agree: how many sectors did not."""
+    _do(machine, kname, "repair", size_bytes)
+    return md.state(machine, kname).mismatches
+
+
+def _do(machine: Machine, kname: str, action: str, size_bytes: int) -> None:
+    machine.run(["tee", _attribute(kname, "sync_action")], stdin=action.encode())
+    md.settle(machine, kname, deadline_s=600 + size_bytes / md.SLOWEST_RESYNC_BYTES_PER_S)
+    did = machine.run(["cat", _attribute(kname, "last_sync_action")], repeatable=True).text.strip()
+    if did != action:
+        raise RigError(f"{kname} was to be {action}ed, but what md did last is {did}")
+
+
 def _said(machine: Machine, kname: str) -> dict[str, str]:
-    lines = machine.run(["cat", *(_attribute(kname, name) for name in SPEEDS)]).text.splitlines()
+    lines = machine.run(["cat", *(_attribute(kname, name) for name in SPEEDS)], repeatable=True).text.splitlines()
+    if len(lines) != len(SPEEDS):
+        raise RigError(f"the kernel does not tell how fast {kname} may be resynced")
     return dict(zip(SPEEDS, lines, strict=True))
 
 

@@ -6,11 +6,12 @@ before each destructive step, is the only thing here that touches a machine.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.rig import consent
 from pytest_ssdqual.rig.blockdev import survey
+from pytest_ssdqual.rig.consent import Content
 from pytest_ssdqual.rig.machine import DriveRefused, Machine
 from pytest_ssdqual.rig.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
 
@@ -80,7 +81,8 @@ def refusals(
         if reasons:
             found.append(Refusal(_called(named[0], node), reasons))
     given = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
-    return (*found, *_useless_consents(given, wipe))
+    twins = [twin for node in given for twin in topology.twins(node.kname)]
+    return (*found, *_useless_consents(given, twins, wipe))
 
 
 def explain(refused: Sequence[Refusal]) -> str:
@@ -152,21 +154,37 @@ def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
     if not (drive.wwn or drive.serial):
         found.append("has neither a WWN nor a serial, so it cannot be told from another drive")
     found.extend(_shape(topology, node))
-    for other in (node, *_twins(topology, node)):
+    for other in (node, *topology.twins(node.kname)):
         prefix = "" if other is node else f"is the same drive as {other.path}, which "
         found.extend(prefix + use for use in in_use(topology, other.kname))
     return tuple(found)
 
 
-def recheck(machine: Machine, *drives: Drive) -> None:
-    """Look again, immediately before destroying: same drives, still not in use.
+def recheck(
+    machine: Machine,
+    *drives: Drive,
+    known: Mapping[str, Content] | None = None,
+    ours: Collection[str] = frozenset(),
+) -> dict[str, Content]:
+    """Look again, immediately before destroying: same drives, still not in use, and nothing new on them.
 
-    Costs two commands for any number of drives. Raises ``DriveRefused`` with every reason.
+    ``known`` is what an earlier call returned, the content of each drive by its kernel name: what has appeared since
+    is a reason, unless it is a superblock of ``ours`` (UUIDs in any spelling). Costs two commands for any number of
+    drives. Raises ``DriveRefused`` with every reason.
     """
     topology = survey(machine, [drive.kname for drive in drives])
-    refused = [Refusal(drive.describe(), reasons) for drive in drives if (reasons := changed(topology, drive))]
+    found = {drive.kname: consent.content(topology, drive.kname) for drive in drives}
+    refused = []
+    for drive in drives:
+        reasons = list(changed(topology, drive))
+        before = None if known is None else known.get(drive.kname)
+        if before is not None and (new := consent.foreign(found[drive.kname] - before, ours)):
+            reasons.append(f"carries {', '.join(new)}, which came after it was checked")
+        if reasons:
+            refused.append(Refusal(drive.describe(), tuple(reasons)))
     if refused:
         raise DriveRefused(explain(refused))
+    return found
 
 
 def _reasons(
@@ -182,9 +200,9 @@ def _reasons(
     yield from _whole_in_use(topology, node, ours)
     if len(given[node.kname]) > 1:
         yield f"is named twice, by {' and by '.join(match.written_path for match in given[node.kname])}; name it once"
-    twins = _twins(topology, node)
+    twins = topology.twins(node.kname)
     for other in twins:
-        same = f"is the same drive as {other.path} (same {_shared_name(node, other)})"
+        same = f"is the same drive as {other.path} ({_shared_name(node, other)})"
         if other.kname in given:
             yield f"{same}, which is named too; name it once"
         for use in in_use(topology, other.kname, ours):
@@ -197,7 +215,7 @@ def _reasons(
     if node.kname not in topology.candidates:
         yield "was not probed for exclusive use and signatures"
     if node.type == "disk":
-        yield from _unconsented(topology, (node, *twins), wipe, ours, free=not used)
+        yield from consent.missing(topology, (node, *twins), wipe, ours, free=not used)
 
 
 def _shape(topology: Topology, node: Node) -> Iterator[str]:
@@ -236,6 +254,7 @@ def _own_uses(topology: Topology, node: Node | None, ours: Collection[str]) -> I
         UseKind.BTRFS: "is part of the mounted btrfs {}",
         UseKind.ZFS: "is part of an imported ZFS pool",
         UseKind.BCACHE: "is registered with bcache",
+        UseKind.BCACHEFS: "is part of the mounted bcachefs {}",
         UseKind.EXPORT: "is exported ({})",
         UseKind.WRITER: "is open for writing by {}",
     }
@@ -249,48 +268,10 @@ def _own_uses(topology: Topology, node: Node | None, ours: Collection[str]) -> I
             yield f"is held by {topology.path(holder)} ({kind})"
 
 
-def _twins(topology: Topology, node: Node) -> tuple[Node, ...]:
-    """Other paths to the same drive, and other namespaces of it: what formats one may erase the other."""
-    return tuple(
-        other
-        for other in topology.nodes.values()
-        if other.kname != node.kname and other.type == node.type == "disk" and _shared_name(node, other)
-    )
-
-
 def _shared_name(one: Node, other: Node) -> str:
     if one.wwn and one.wwn == other.wwn:
-        return f"WWN {one.wwn}"
-    return f"serial {one.serial}" if one.serial and (one.serial, one.model) == (other.serial, other.model) else ""
-
-
-def _unconsented(
-    topology: Topology, nodes: Sequence[Node], wipe: Collection[str], ours: Collection[str], *, free: bool
-) -> Iterator[str]:
-    node = nodes[0]
-    kept = [each for each in nodes if each.serial not in wipe and each.wwn not in wipe]
-    content = list(dict.fromkeys(what for each in kept for what in _content(topology, each, ours)))
-    if content:
-        word = shlex.quote(f"--ssd-wipe={node.serial or node.wwn or ''}")
-        consent = f"; if that may be destroyed, add {word}" if free and (node.serial or node.wwn) else ""
-        yield f"carries {', '.join(content)}{consent}"
-
-
-def _content(topology: Topology, disk: Node, ours: Collection[str]) -> Iterator[str]:
-    """Signatures on a disk and on everything on it, except what our own arrays left."""
-    for name in (disk.kname, *topology.below(disk.kname)):
-        node = topology.nodes.get(name)
-        if node is None:
-            continue
-        where = "" if node is disk else f" on {node.path}"
-        table = None if node.partition_of else node.pttype  # of a partition lsblk tells the table it is listed in
-        tables = (table, "PMBR")
-        kinds = dict.fromkeys(filter(None, (table, node.fstype, *node.signatures)))
-        if list(kinds) == ["linux_raid_member"] and plain_uuid(node.uuid) in ours:
-            continue
-        yield from (f"a {'partition table' if kind in tables else 'signature'} ({kind}){where}" for kind in kinds)
-        if node.partition_of and not kinds:
-            yield f"the partition {node.path}"
+        return f"same WWN {one.wwn}"
+    return f"same serial {one.serial}" if one.serial and one.serial == other.serial else "by their names"
 
 
 def _called(match: Match, node: Node) -> str:
@@ -298,10 +279,8 @@ def _called(match: Match, node: Node) -> str:
     return node.describe() if match.written_path == node.path else f"{match.written_path} → {node.describe()}"
 
 
-def _useless_consents(given: Sequence[Node], wipe: Collection[str]) -> Iterator[Refusal]:
-    known = {name for node in given for name in (node.serial, node.wwn) if name}
-    have = ", ".join(node.serial or node.wwn or "none" for node in given) or "none"
+def _useless_consents(given: Sequence[Node], twins: Sequence[Node], wipe: Collection[str]) -> Iterator[Refusal]:
+    known = {name for node in (*given, *twins) for name in (node.serial, node.wwn) if name}
+    have = ", ".join(consent.typed(node.serial or node.wwn or "none") for node in given) or "none"
     for serial in sorted(set(wipe) - known):
-        yield Refusal(
-            shlex.quote(f"--ssd-wipe={serial}"), (f"is the serial of no drive that was named; theirs are {have}",)
-        )
+        yield Refusal(consent.option(serial), (f"is the serial of no drive that was named; theirs are {have}",))

@@ -56,8 +56,15 @@ def at_once(measured: Measured) -> Decision:
     return Decision(done=True)
 
 
-def measure(setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough = at_once) -> Measured:
-    """The workload, looked at by ``rule`` until ``enough`` says so or its time is over.
+def measure(
+    setup: Setup,
+    array: Array,
+    workload: Workload,
+    rule: SequentialRule,
+    enough: Enough = at_once,
+    kind: str = "measured",
+) -> Measured:
+    """The workload, looked at by ``rule`` until ``enough`` says so or its time is over; on record as ``kind``.
 
     Tried once more if the run turns out not to be believable; ``InvalidMeasurement`` after that.
     """
@@ -67,7 +74,7 @@ def measure(setup: Setup, array: Array, workload: Workload, rule: SequentialRule
         objections = validity.objections(run) or given_up
         _note_steady(setup, run, objections)
         if not objections:
-            return measuring.noted_measured(setup, Measured((run.condensed(),)))
+            return measuring.noted_measured(setup, Measured((run.condensed(),)), kind)
         trouble = _told(objections)
     raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {trouble} (after {attempts} attempts)")
 
@@ -81,7 +88,7 @@ def _attempt(
     setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough
 ) -> tuple[Run, Sequence[str]]:
     """One process; the run as it is known at its last look, and the objections for which it was given up."""
-    setup.held.require_lease()
+    measuring.require(setup, array, writes=workload.writes)
     md.require_healthy(setup.machine, array)
     seconds = setup.protocol.ramp_s + rule.limit_s
     try:

@@ -16,7 +16,10 @@ SECTOR_BYTES = 512
 FIELDS = 8
 #: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.
 READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
-CLOCK = re.compile(r"(?P<s>\d+)(?:\.(?P<ns>\d{9}))?", re.ASCII)
+COUNT = re.compile(r"\d{1,20}", re.ASCII)
+CLOCK = re.compile(r"(?P<s>\d{1,15})(?:\.(?P<ns>\d{9}))?", re.ASCII)
+UPTIME = re.compile(r"\d{1,12}(?:\.\d+)?", re.ASCII)
+LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
 #: The uptime's last digit.
 TICK_S = 0.01
 
@@ -79,8 +82,8 @@ def parse(text: str, array: str, drives: Sequence[str]) -> Sight:
         uptime_s=uptime_s,
         clock_s=clock_s,
         resolution_s=resolution_s,
-        cpus={words[0]: tuple(map(int, words[1 : 1 + FIELDS])) for words in cpus},
-        throttled_ms={name: int(value) for name, value in files.items() if name.endswith("_total_time_ms")},
+        cpus={words[0]: tuple(map(_count, words[1 : 1 + FIELDS])) for words in cpus},
+        throttled_ms={name: _count(value) for name, value in files.items() if name.endswith("_total_time_ms")},
         drives=tuple(_drive(name, files, warmths.get(name, "")) for name in drives),
         array=_counted(array, files) if array else Counted(),
         chunk_bytes=_whole(files.get(f"/sys/block/{array}/md/chunk_size")),
@@ -113,6 +116,8 @@ def _clock(up: str, now: str, later: str) -> tuple[float, float | None, float]:
 
     busybox may lack nanoseconds; then the clock is known to a second.
     """
+    if not UPTIME.fullmatch(up) or not UPTIME.fullmatch(later):
+        raise ValueError("it has no uptime")
     resolution_s = (float(later) - float(up)) / 2 + TICK_S
     uptime_s = (float(up) + float(later)) / 2
     found = CLOCK.match(now)
@@ -149,7 +154,7 @@ def _counted(name: str, files: Mapping[str, str]) -> Counted:
 
 
 def _traffic(text: str) -> Traffic | None:
-    fields = [int(word) for word in text.split()]
+    fields = [_count(word) for word in text.split()]
     if len(fields) <= WRITE_SECTORS:
         return None
     return Traffic(
@@ -165,7 +170,7 @@ def _pcie_link(files: Mapping[str, str]) -> Link | None:
     found: dict[str, dict[str, float]] = {}
     for path, value in files.items():
         device, _, what = path.rpartition("/")
-        number = re.match(r"\d+(?:\.\d+)?", value)
+        number = re.match(r"\d{1,9}(?:\.\d{1,9})?", value, re.ASCII)
         if what.endswith(("_link_speed", "_link_width")) and number and float(number[0]):
             found.setdefault(device, {})[what] = float(number[0])
     links = [
@@ -174,10 +179,16 @@ def _pcie_link(files: Mapping[str, str]) -> Link | None:
             int(each["max_link_width"]),
         )
         for each in found.values()
-        if len(each) == 4
+        if set(LINK) <= set(each)
     ]  # fmt: skip
     return min(links, key=lambda link: link.share, default=None)
 
 
 def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    return int(text) if text is not None and COUNT.fullmatch(text) else None
+
+
+def _count(word: str) -> int:
+    if not COUNT.fullmatch(word):
+        raise ValueError(f"{word[:40]!r} is no count")
+    return int(word)

@@ -22,27 +22,16 @@ from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import adoption, assembly, degraded, looping, measuring, rebuilding, saturating, sequential
 from pytest_ssdqual.rig.assembly import FRESH, Fill
-from pytest_ssdqual.rig.machine import MachineLost, RigError
+from pytest_ssdqual.rig.machine import InvalidMeasurement, MachineLost, RigError
 from pytest_ssdqual.rig.md import Array
-from pytest_ssdqual.rig.memory import Conditioned, Forgetful, Key, Memory
+from pytest_ssdqual.rig.memory import Forgetful, Key, Memory
+from pytest_ssdqual.rig.probing import Probe
 from pytest_ssdqual.rig.sequential import Enough
 from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.rig.standing import Standing
+from pytest_ssdqual.rig.stock import Stock
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Standing:
-    """What is built now, and the state it was brought into."""
-
-    array: Array
-    fill: Fill
-    #: The class it is in the steady state of: True random, False sequential.
-    conditioned: dict[bool, SteadyState | None] = field(default_factory=dict)
-    #: What an earlier session conditioned it for; to be confirmed before anything is measured.
-    inherited: Conditioned | None = None
-    #: Something was done to it that no further measurement may build on.
-    spent: bool = False
 
 
 @dataclass(slots=True)
@@ -55,8 +44,9 @@ class Station:
     planned: Mapping[Geometry, Sequence[Workload]] = field(default_factory=dict)
     #: Of a sequential protocol: asked at each look whether it may be the last.
     enough: Enough = sequential.at_once
+    #: All that was measured, and all that could not be.
+    stock: Stock = field(default_factory=Stock)
     _standing: Standing | None = None
-    _kept: dict[object, object] = field(default_factory=dict)
     #: Nothing was built yet of what an earlier session left.
     _untouched: bool = True
     _using_up: bool = False
@@ -148,6 +138,45 @@ class Station:
         key = Key("rebuild", geometry, str(workload))
         return self._once(key, now, Rebuild, lambda found: found.foreground.workload == workload)
 
+    def probe(self, geometry: Geometry, workload: Workload, probe: Probe) -> Measured:
+        """One measurement of a search, made now or before; on an array that is the search's own from its purge on.
+
+        What a search writes (parts of the range, compressible data) would spoil what others measure. Raises as
+        ``measure``, but what keeps the array from being built or conditioned is a plain ``RigError``.
+        """
+
+        def now() -> Measured:
+            return probe.measure(self.setup, self._for_search(geometry, workload), workload)
+
+        key = Key(probe.kind, geometry, str(workload))
+        return self._once(key, now, Measured, lambda found: found.workload == workload)
+
+    @property
+    def searched(self) -> Array | None:
+        """What a search stands on now."""
+        return self._standing.array if self._standing and self._standing.searched else None
+
+    def _for_search(self, geometry: Geometry, workload: Workload) -> Array:
+        """What the search of this class stands on, conditioned for it; built now if there is nothing of the kind."""
+        standing = self._standing
+        fits = standing and standing.searched and standing.array.geometry == geometry
+        if standing and fits and workload.is_random in standing.conditioned:
+            return standing.array
+
+        def prepare() -> Standing:
+            standing = self._purged(geometry.healthy, Fill.of(self.setup.protocol))
+            standing.conditioned[workload.is_random] = self._condition(standing, workload)
+            if geometry.missing:
+                self._degrade(standing, geometry)
+            return standing
+
+        try:
+            standing = self._unless_failed(("search", geometry, workload.is_random), prepare)
+        except InvalidMeasurement as error:
+            raise RigError(f"nothing can be searched on {geometry}: {error}") from error
+        standing.spent = standing.searched = True
+        return standing.array
+
     def close(self) -> None:
         """Stop the array; the drives stay held."""
         if self._standing:
@@ -165,8 +194,7 @@ class Station:
         standing = self._standing
         if standing and self._is(geometry) and standing.fill == fill:
             return standing
-        failure = self._kept.get((geometry, fill))
-        if isinstance(failure, RigError):
+        if failure := self.stock.failure((geometry, fill)):
             raise RigError(f"{geometry} was not built: {failure}")
         try:
             if geometry.missing:
@@ -180,7 +208,7 @@ class Station:
         except MachineLost:
             raise
         except RigError as error:
-            self._kept[geometry, fill] = error
+            self.stock.fail((geometry, fill), error)
             with contextlib.suppress(RigError):
                 self.close()
             raise
@@ -255,30 +283,26 @@ class Station:
         return standing if now.healthy == geometry.healthy and now.missing <= geometry.missing else None
 
     def _knows(self, key: Key) -> bool:
-        return key in self._kept or self.memory.has(key)
+        return key in self.stock or self.memory.has(key)
 
     def _once(self, key: Key, work: Callable[[], T], kind: type[T], is_this: Callable[[T], bool]) -> T:
         """What is kept under ``key``, else what is recalled and ``is_this`` (names may have been given anew), else
         what ``work`` gives.
         """
-        if key not in self._kept:
+        if key not in self.stock:
             recalled = self.memory.recall(key)
             known = isinstance(recalled, kind) and is_this(recalled)
-            self._kept[key] = recalled if known else self._unless_failed(key, work)
-        found = self._kept[key]
-        if isinstance(found, RigError):
-            raise found.with_traceback(None)
-        return found  # type: ignore[return-value]
+            self.stock.put(key, recalled if known else self._unless_failed(key, work))
+        return self.stock[key]  # type: ignore[return-value]
 
     def _unless_failed(self, key: object, work: Callable[[], T]) -> T:
         """The outcome of ``work``; a failure is kept under ``key`` and told again instead of working again."""
-        failure = self._kept.get(key)
-        if isinstance(failure, RigError):
-            raise failure.with_traceback(None)
+        if failure := self.stock.failure(key):
+            raise failure
         try:
             return work()
         except MachineLost:
             raise
         except RigError as error:
-            self._kept[key] = error
+            self.stock.fail(key, error)
             raise

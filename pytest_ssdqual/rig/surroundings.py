@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from pytest_ssdqual.qual import validity
-from pytest_ssdqual.qual.measurement import Interval, Run
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.seen import Cpu, Device, Link, Seen, SeenArray, SeenDrive, Traffic
 from pytest_ssdqual.rig import heat, sight
 from pytest_ssdqual.rig.fio.output import FioResult
@@ -99,7 +100,7 @@ def look(machine: Machine, array: Array, when: When) -> Sight:
     kname = "" if array.geometry.is_side_by_side else array.kname
     drives = [part for drive in array.members for part in (drive.kname.replace("/", "!"), drive.path)]
     argv = ["sh", "-c", SCRIPT, "surroundings", when.value, kname or "-", *drives]
-    done = machine.run(argv, check=False, deadline_s=LOOK_S)
+    done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
     try:
         return sight.parse(done.text, kname, drives[::2])
     except ValueError as error:

@@ -6,6 +6,7 @@ how facts are collected is ``blockdev``'s.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
@@ -21,6 +22,7 @@ class UseKind(Enum):
     BTRFS = "btrfs"
     ZFS = "zfs"
     BCACHE = "bcache"
+    BCACHEFS = "bcachefs"
     EXPORT = "export"
     WRITER = "writer"
     EXCLUSIVE = "exclusive"
@@ -32,6 +34,15 @@ class Use:
     kind: UseKind
     #: The file system's UUID, the process, the export: whatever helps to find the user.
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What low-level probing found: a file system, a partition table, a superblock."""
+
+    kind: str
+    #: In blkid's spelling; empty if it has none.
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,9 @@ class Node:
     #: Of the file system or RAID superblock on it.
     uuid: str | None = None
     #: What low-level probing of the device itself found; udev's database may be stale.
-    signatures: tuple[str, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+    #: All serials and WWNs that any source tells, for comparison only: see ``plain_name``.
+    names: frozenset[str] = frozenset()
     #: In any mount namespace of the machine.
     mountpoints: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
@@ -121,6 +134,19 @@ class Topology:
         """The devices at the bottom of a device's chain: itself if nothing is below it."""
         chain = [kname, *self._walk(kname, down=False)]
         return tuple(name for name in chain if name not in self.nodes or not self.nodes[name].parents)
+
+    def twins(self, kname: str) -> tuple[Node, ...]:
+        """Other paths to the same drive, and other namespaces of it: what formats one may erase the other.
+
+        Whatever has a serial or a WWN in common with it, directly or through others; a partition has its disk's.
+        """
+        apart = [node for node in self.nodes.values() if node.type != "part" and node.partition_of is None]
+        known, found = self.nodes[kname].names, {kname}
+        while more := {node.kname for node in apart if node.names & known} - found:
+            found |= more
+            known = known.union(*(self.nodes[name].names for name in more))
+        own = {kname, *self._walk(kname, down=True), *self._walk(kname, down=False)}
+        return tuple(self.nodes[name] for name in sorted(found - own))
 
     def path(self, kname: str) -> str:
         return self.nodes[kname].path if kname in self.nodes else f"/dev/{kname}"
@@ -210,6 +236,11 @@ class Match:
     written_path: str
     #: Kernel name of the device found there, by its device number.
     kname: str
+
+
+def plain_name(name: str) -> str:
+    """A serial or WWN as all sources would spell it: udev writes an underscore for each blank, or for several."""
+    return re.sub(r"[\s_]+", "_", name.strip()).casefold()
 
 
 def plain_uuid(uuid: str | None) -> str | None:

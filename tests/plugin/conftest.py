@@ -10,6 +10,7 @@ import pytest
 import scipy.special  # noqa: F401
 import simulated_rig  # noqa: F401
 from inner_session import TESTS, Inner
+from sheet import PRODUCT, promise
 
 import pytest_ssdqual.plugin.conduct
 import pytest_ssdqual.plugin.judge
@@ -58,17 +59,8 @@ def promises(inner: Inner) -> str:
     """A module with a test of one width and a test of all; the option that names its spec."""
     inner.pytester.makepyfile(test_promises=SUITE)
     (inner.pytester.path / "acme.toml").write_text(
-        """
-        [product]
-        name = "ACME 9"
-        models = []
-        [[promise]]
-        claim = "steady_iops"
-        workload = "randread_*"
-        at_least = "950 IOPS"
-        [[promise]]
-        claim = "steady_iops"
-        at_least = "300 IOPS"
-        """
+        PRODUCT
+        + promise(claim="steady_iops", workload="randread_*", at_least="950 IOPS")
+        + promise(claim="steady_iops", at_least="300 IOPS")
     )
     return "--ssd-spec=acme.toml"

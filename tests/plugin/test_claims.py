@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import strategies
+from sheet import PRODUCT, promise
 
 import pytest_ssdqual
 from pytest_ssdqual.plugin.account import Account
@@ -49,21 +50,12 @@ SUITE = """
         pass
 """
 #: The drives do 300, ±3.7 at 95 % from the five rounds of a window.
-SPEC = """
-    [product]
-    name = "ACME 9"
-    models = []
-    [[promise]]
-    claim = "steady_iops"
-    workload = "randread_*"
-    at_least = "{reads} IOPS"
-    [[promise]]
-    claim = "steady_iops"
-    at_least = "250 IOPS"
-    [[promise]]
-    claim = "max_latency"
-    at_most = "1 s"
-"""
+SPEC = (
+    PRODUCT
+    + promise(claim="steady_iops", workload="randread_*", at_least="{reads} IOPS")
+    + promise(claim="steady_iops", at_least="250 IOPS")
+    + promise(claim="max_latency", at_most="1 s")
+)
 ARGS = ("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=own.toml")
 #: 16 claims were planned; of the 8 with an interval…
 FAILS_ALONE, FAILS_ANYHOW = "304", "330"
@@ -72,12 +64,12 @@ FAILS_ALONE, FAILS_ANYHOW = "304", "330"
 @pytest.fixture
 def rig(inner: Inner) -> Inner:
     inner.pytester.makepyfile(test_family=SUITE)
-    promise(inner, FAILS_ALONE)
+    promised(inner, FAILS_ALONE)
     control(inner, "none")
     return inner
 
 
-def promise(rig: Inner, reads: str) -> None:
+def promised(rig: Inner, reads: str) -> None:
     (rig.pytester.path / "acme.toml").write_text(SPEC.format(reads=reads))
 
 
@@ -122,7 +114,7 @@ def test_how_many_verdicts_are_wrong_by_chance_is_told(rig: Inner) -> None:
 
 def test_a_failure_beyond_doubt_is_upheld(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0003=0.5")
-    promise(rig, "250")
+    promised(rig, "250")
     control(rig, "bonferroni")
     result = rig.run(*ARGS)
     case = rig.cases()["test_iops[drivex4-randread_4k_qd8]"]
@@ -228,8 +220,8 @@ def uneven(iops: float, geometry: str = "raid0x2", workload: Workload = READS) -
 def test_every_kind_of_claim_has_to_stand_up_to_its_family(
     tmp_path: Path, claim: str, limit: str, judged: Measured | list[Measured]
 ) -> None:
-    promise = SPEC.partition("[[promise]]")[0] + f'[[promise]]\nclaim = "{claim}"\n{limit}\n'
-    (tmp_path / "acme.toml").write_text(promise)
+    one = f'{PRODUCT}[[promise]]\nclaim = "{claim}"\n{limit}\n'
+    (tmp_path / "acme.toml").write_text(one)
     sheet = spec.load(tmp_path / "acme.toml")
     noted: list[Evidence] = []
 

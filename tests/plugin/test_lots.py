@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sheet import PRODUCT, promise
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -19,14 +20,7 @@ SUITE = """
         verdict = lot.judge("steady_iops", run)
         assert verdict
 """
-SPEC = """
-    [product]
-    name = "ACME 9"
-    models = []
-    [[promise]]
-    claim = "steady_iops"
-    at_least = "250 IOPS"
-"""
+SPEC = PRODUCT + promise(claim="steady_iops", at_least="250 IOPS")
 ARGS = ("--ssd-devices=lab:8", "--ssd-spec=acme.toml")
 CASE = "test_lot[drivex8-randread_4k_qd8]"
 #: By a tenth and less of one another, as drives of one lot are.

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin import options
+from pytest_ssdqual.plugin.bay import Bay
 from pytest_ssdqual.plugin.options import Devices, merge, parse_devices
+from pytest_ssdqual.rig.ssh import Target
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 OPTIONS = (
     "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
     "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
+    "--ssd-reconnect=DURATION", "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN",
 )  # fmt: skip
 INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
-    "ssd_junit_",
+    "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)",
 )  # fmt: skip
 
 
@@ -29,6 +32,28 @@ def test_help_lists_everything(inner: Inner) -> None:
     assert "storage qualification:" in text
     assert [name for name in (*OPTIONS, *INI) if name not in text] == []
     assert set(re.findall(r"--ssd-[a-z-]+(?==[A-Z])", text)) == {each.split("=")[0] for each in OPTIONS}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("soon", "--ssd-reconnect=soon: *10 s*, or 0"),
+        ("2 days", "--ssd-reconnect=2 days: *"),
+        ("2 h", "--ssd-reconnect=2 h: at most an hour, as the drives are written to all that time"),
+        ("5", "--ssd-reconnect=5: *"),
+    ],
+)
+def test_how_long_a_connection_may_be_lost_is_a_duration(inner: Inner, text: str, sentence: str) -> None:
+    result = inner.run("--ssd-devices=/dev/sdb", f"--ssd-reconnect={text}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {sentence}"])
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), ("90 s", 90.0), ("1 min", 60.0)])
+def test_the_bay_carries_it_to_every_worker(text: str, seconds: float) -> None:
+    target = Target("dut7", patience_s=options._reconnect(text))
+    assert Bay.from_json(json.loads(json.dumps(Bay(target, ()).to_json()))).target == target
+    assert target.patience_s == seconds
 
 
 def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:

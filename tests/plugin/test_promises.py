@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 import strategies
+from sheet import PRODUCT, promise
 
 from pytest_ssdqual.plugin import needs, promises
 from pytest_ssdqual.plugin.needs import Need
@@ -28,24 +29,13 @@ if TYPE_CHECKING:
 
 READS = Workload("randread", "4k", 8)
 RAID5X3, SHELF = Geometry.parse("raid5x3"), Geometry.parse("drivex3")
-SPEC = """
-    [product]
-    name = "ACME 9"
-    models = []
-    [[promise]]
-    claim = "steady_iops"
-    at_least = "{iops} IOPS"
-    [[promise]]
-    claim = "p99_latency"
-    at_most = "{p99}"
-    [[promise]]
-    claim = "member_spread"
-    at_least = 0.9
-    [[promise]]
-    claim = "mean_latency"
-    relative_to = "randread_4k_qd4"
-    at_most = "110 %"
-"""
+SPEC = (
+    PRODUCT
+    + promise(claim="steady_iops", at_least="{iops} IOPS")
+    + promise(claim="p99_latency", at_most="{p99}")
+    + promise(claim="member_spread", at_least=0.9)
+    + promise(claim="mean_latency", relative_to="randread_4k_qd4", at_most="110 %")
+)
 PROTOCOL = Protocol(
     name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=0,
     window_s=480, repeats=1, attempts=2, verdict=VerdictRule(0.95, 1.0),
@@ -245,18 +235,11 @@ SEQUENTIAL = """
     plateau = "30 min"
     pause = "60 s"
 """
-SHEET = """
-    [product]
-    name = "ACME 9"
-    models = []
-    [[promise]]
-    claim = "steady_iops"
-    workload = "randread_*"
-    at_least = "{reads} IOPS"
-    [[promise]]
-    claim = "steady_iops"
-    at_least = "{writes} IOPS"
-"""
+SHEET = (
+    PRODUCT
+    + promise(claim="steady_iops", workload="randread_*", at_least="{reads} IOPS")
+    + promise(claim="steady_iops", at_least="{writes} IOPS")
+)
 
 
 @pytest.fixture
@@ -334,7 +317,7 @@ def test_what_was_decided_before_an_interruption_is_not_measured_again(
     suite(400, 700, "--ssd-resume=last")
     assert sorted(inner.outcomes().values()) == ["failure", "passed"]
     assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8", "randread_4k_qd8"]
-    told = {each["workloads"][0]: each["sentence"] for each in inner.records("verdict")}  # type: ignore[index]
+    told = {each["workloads"][0]: str(each["sentence"]) for each in inner.records("verdict")}  # type: ignore[index]
     assert told["randwrite_4k_qd8"].endswith("limit 700 IOPS: FAIL by 57.1 %")
 
 

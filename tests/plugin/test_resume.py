@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sheet import PRODUCT, promise
 
 from pytest_ssdqual.report.exclusive import Claim
 from pytest_ssdqual.report.journal import Journal
@@ -61,24 +62,13 @@ SUITE = """
     def test_rebuilt(rebuild, sla):
         assert sla.judge("rebuild_time", rebuild)
 """
-SPEC = """
-    [product]
-    name = "ACME 9"
-    models = []
-    [[promise]]
-    claim = "steady_iops"
-    workload = "randread_*"
-    at_least = "250 IOPS"
-    [[promise]]
-    claim = "steady_iops"
-    at_least = "100 IOPS"
-    [[promise]]
-    claim = "p99_latency"
-    at_most = "60 ms"
-    [[promise]]
-    claim = "scaling_slope"
-    at_least = 0.85
-"""
+SPEC = (
+    PRODUCT
+    + promise(claim="steady_iops", workload="randread_*", at_least="250 IOPS")
+    + promise(claim="steady_iops", at_least="100 IOPS")
+    + promise(claim="p99_latency", at_most="60 ms")
+    + promise(claim="scaling_slope", at_least=0.85)
+)
 MEASUREMENTS = ("measured", "saturation", "loop", "rebuild")
 
 
@@ -354,10 +344,11 @@ def test_another_spec_or_protocol_is_refused(run: Run, monkeypatch: pytest.Monke
     assert run.refused("--ssd-protocol=intel") == f"{name} cannot be resumed: the protocol is intel now and was quick"
     spec = run.inner.pytester.path / "acme.toml"
     spec.write_text(SPEC.replace("0.85", "0.9"))
+    line = f"line {SPEC.splitlines().index('at_least = 0.85') + 1}"
     assert run.refused() == (
-        f'{name} cannot be resumed: line 17 of the spec acme is "at_least = 0.9" now and was "at_least = 0.85"'
+        f'{name} cannot be resumed: {line} of the spec acme is "at_least = 0.9" now and was "at_least = 0.85"'
     )
-    assert run.refused("--collect-only").startswith(f"{name} cannot be resumed: line 17 ")
+    assert run.refused("--collect-only").startswith(f"{name} cannot be resumed: {line} ")
     assert len(folder.records("resume_refused")) == 2
 
 

@@ -57,6 +57,7 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
     built: Counter[str] = Counter()
     classes: dict[str, set[bool]] = defaultdict(set)
     rebuilt: Counter[str] = Counter()
+    searched = [str(record["geometry"]) for record in rig.records("searched")]  # each from its own purge
     for record in rig.records(*MEASUREMENTS):
         array = str(Geometry.parse(str(record["geometry"])).healthy)
         if record["kind"] in ("saturation", "loop"):  # each from its own purge
@@ -71,7 +72,7 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
         further = max(0, rebuilt[array] - 1)
         built[array] += 1 + further
         conditioned[array] += further
-    return built, conditioned
+    return built + Counter(searched), conditioned + Counter(searched)
 
 
 def workload(record: Mapping[str, object]) -> Workload:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from sheet import PRODUCT, promise
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -21,14 +22,7 @@ SUITE = """
         verdict = sla.judge("steady_iops", run)
         assert verdict
 """
-SPEC = """
-    [product]
-    name = "ACME 9"
-    models = []
-    [[promise]]
-    claim = "steady_iops"
-    at_least = "1 IOPS"
-"""
+SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")
 #: Ends when it is decided, and has no hours of conditioning.
 SEQUENTIAL = """
     acceptance = false

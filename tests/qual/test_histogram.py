@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+import sys
 
 import pytest
 from hypothesis import given
@@ -112,3 +114,18 @@ def test_merged_histograms_are_that_of_all_ios_together(rounds: list[list[int]],
         quantile = pooled[max(0, math.ceil(q * len(pooled) * (1 - 1e-12)) - 1)]
         assert bucket.low_ns <= quantile
         assert quantile < bucket.high_ns or bucket.is_last
+
+
+def test_it_is_packed_and_its_bins_are_the_same_however_often_one_asks() -> None:
+    bins = [(128, 3), (LAST_BUCKET_NS, 2**64 - 1)]
+    h = LatencyHistogram(bins)
+    assert list(h.bins) == list(h.bins) == bins
+    assert sys.getsizeof(h._values_ns) + sys.getsizeof(h._counts) < 2 * 16 + 100
+    assert {h: "hashable"}[LatencyHistogram(bins)] == "hashable"
+    assert pickle.loads(pickle.dumps(h)) == h  # noqa: S301 (our own)
+
+
+@pytest.mark.parametrize("bins", [{2**64: 1}, {128: 2**64}])
+def test_what_no_fio_counts_is_no_histogram(bins: dict[int, int]) -> None:
+    with pytest.raises(ValueError, match="a bin beyond 64 bits"):
+        LatencyHistogram.from_bins(bins)

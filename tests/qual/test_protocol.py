@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual import protocol
-from pytest_ssdqual.qual.protocol import ArraySettings, ProtocolError, SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.protocol import (
+    ArraySettings,
+    ExploreRule,
+    ProtocolError,
+    SequentialRule,
+    SteadyRule,
+    VerdictRule,
+)
 
 GOOD = """
 acceptance = true
@@ -27,6 +34,12 @@ def load(tmp_path: Path, text: str) -> protocol.Protocol:
     path = tmp_path / "ours.toml"
     path.write_text(text, encoding="utf-8")
     return protocol.load(path)
+
+
+def require_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        load(tmp_path, text)
+    assert any(sentence in error for error in caught.value.errors), caught.value.errors
 
 
 def test_a_file_becomes_seconds(tmp_path: Path) -> None:
@@ -128,9 +141,7 @@ def test_the_test_specification_counts_minutes_and_the_stec_protocol_writes_past
     ],
 )
 def test_nonsense_in_the_newer_tables_is_named_with_its_place(tmp_path: Path, table: str, sentence: str) -> None:
-    with pytest.raises(ProtocolError) as caught:
-        load(tmp_path, GOOD + table)
-    assert any(sentence in error for error in caught.value.errors), caught.value.errors
+    require_refused(tmp_path, GOOD + table, sentence)
 
 
 SEQUENTIAL = GOOD.split("[measure]")[0] + '[measure]\nramp = "5 s"\n[sequential]\n'
@@ -181,9 +192,7 @@ def test_a_fixed_length_and_looks_exclude_each_other(tmp_path: Path, given: str)
     ],
 )
 def test_looks_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
-    with pytest.raises(ProtocolError) as caught:
-        load(tmp_path, SEQUENTIAL + table)
-    assert any(sentence in error for error in caught.value.errors), caught.value.errors
+    require_refused(tmp_path, SEQUENTIAL + table, sentence)
 
 
 def test_the_sequential_protocol_writes_before_it_trusts_a_plateau() -> None:
@@ -192,3 +201,32 @@ def test_the_sequential_protocol_writes_before_it_trusts_a_plateau() -> None:
     assert ours.sequential == SequentialRule()
     assert (ours.fill_passes, ours.precondition_capacities) == (2, 1)
     assert ours.verdict.family == "bonferroni"
+
+
+def test_a_search_has_a_budget(tmp_path: Path) -> None:
+    assert load(tmp_path, GOOD).explore == ExploreRule()
+    table = '[explore]\nbudget = "2 h"\nmeasurement = "30 s"\nworkloads = 50\nconfirmations = 1\n'
+    assert load(tmp_path, GOOD + table).explore == ExploreRule(7200, 30, 50, 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ('budget = "1 min"', r"explore\.budget \(60 s\) is less than one measurement takes \(65 s\)"),
+        ('measurement = "4 s"', r"explore\.measurement \(4 s\) is cut into 5 rounds"),
+        ("budget = 60", "needs a unit"),
+        ("workloads = 0", "greater than or equal to 1"),
+        ("confirmations = 0", "greater than or equal to 1"),
+        ('exec_prerun = "reboot"', "xtra inputs|not permitted|unknown"),
+    ],
+)
+def test_a_search_that_could_not_measure_anything_is_refused(tmp_path: Path, table: str, why: str) -> None:
+    with pytest.raises(ProtocolError, match=why):
+        load(tmp_path, f"{GOOD}[explore]\n{table}\n")
+
+
+def test_a_sequential_search_has_one_look_at_least(tmp_path: Path) -> None:
+    text = GOOD.replace('window = "5 min"\nrepeats = 3\nattempts = 1\n', "") + '[sequential]\nfirst = "5 min"\n'
+    assert load(tmp_path, text + '[explore]\nmeasurement = "5 min"\n').explore.measurement_s == 300
+    with pytest.raises(ProtocolError, match=r"explore\.measurement \(60 s\) is before the first look \(300 s\)"):
+        load(tmp_path, text + '[explore]\nmeasurement = "1 min"\n')

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sheet import PRODUCT, errors, figure, load, promise
@@ -308,3 +309,10 @@ def test_the_reason_to_skip_names_the_figure_that_is_missing() -> None:
     assert s3500.why_no_limit("steady_iops", RAID5, Workload("write", "128k", 8)) == (
         f"Intel SSD DC S3500 480 GB publishes no steady IOPS of write_128k_qd8 on {RAID5}"
     )
+
+
+@pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 10}, {"sync": True}, {"compressible_percent": 50}])
+def test_no_law_carries_figures_over_to_what_is_not_usual(more: dict[str, Any]) -> None:
+    sheet, two = spec.load("ssdqual-sm300"), Geometry.parse("raid0x2")
+    assert sheet.expected_iops(two, Workload("randwrite", "4k", 8)) == 600
+    assert sheet.expected_iops(two, Workload("randwrite", "4k", 8, **more)) is None

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
-from bare_drives import MIB, Bench, bench
+from bare_drives import MIB, Bench, Book, bench
 from rehearsed import SERIALS, Lab, Server
 
 from pytest_ssdqual.qual.geometry import Geometry, costs, expected_iops, read_cost
@@ -37,19 +36,6 @@ PROTOCOL = Protocol(
     name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
     precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, rebuild=SLOW_ENOUGH,
 )  # fmt: skip
-
-
-@dataclass
-class Book:
-    """What a run folder would hold."""
-
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
-
-    def keep(self, name: str, data: bytes) -> str:
-        return name
 
 
 @dataclass

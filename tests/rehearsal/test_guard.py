@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from rehearsed import SERIALS, Server, Start
+from rehearsed import SERIALS, Server, Start, await_that
 
-from pytest_ssdqual.rig import purge, safety, ssh
+from pytest_ssdqual.rig import binding, purge, safety, ssh
+from pytest_ssdqual.rig.binding import Checked
 from pytest_ssdqual.rig.blockdev import expand, survey
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.hold import HeldDrives
@@ -25,45 +27,105 @@ pytestmark = pytest.mark.lab
 
 BY_ID = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{}"
 
+#: In front of every scene. ``linger`` leaves a process behind whose standard input is $1; ``ended`` lets it go.
+WORDS = r"""
+linger() { setsid sleep 3600 <>"$1" >/dev/null 2>&1 & echo $! >>/run/lingering; }
+mirror() { md=$1; shift; mdadm --create "$md" --run --metadata=1.2 --homehost=any --level=1 --raid-devices=2 \
+    --assume-clean --bitmap=none --uuid=3aaa0122:29827cfa:5331ad66:ca767371 "$@" 2>/dev/null; }
+parted() { for size in $2; do echo "size=$size"; done | sfdisk --quiet --label "${3:-gpt}" "$1"; udevadm settle; }
+ended() { kill $(cat /run/lingering); rm /run/lingering; }
+odd=$(printf '/run/odd name\nof a drive'); another=$(printf '/run/\134040\033[1m')
+number() { echo $((0x$(stat -L -c %t "$1"))) $((0x$(stat -L -c %T "$1"))); }
+nvmet=/sys/kernel/config/nvmet/subsystems/ssdqual
+"""
 #: $1 to $4 are the drives. Several cases at once: booting and asking cost more than setting up.
 SCENES = {
     "remains": """
-        mdadm --create /dev/md90 --run --metadata=1.2 --homehost=any --level=1 --raid-devices=2 --assume-clean \
-            --bitmap=none --uuid=3aaa0122:29827cfa:5331ad66:ca767371 "$1" "$2" 2>/dev/null
-        mdadm --stop /dev/md90 2>/dev/null
-        wipefs --all --quiet "$2"
-        blockdev --setro "$2"
+        mirror /dev/md90 "$1" "$2"; mdadm --stop /dev/md90 2>/dev/null
+        wipefs --all --quiet "$2"; blockdev --setro "$2"
         mke2fs -q "$3"
         truncate -s 8M /run/image; losetup /dev/loop0 /run/image
     """,
     "file systems": """
-        echo 'label: gpt
-        size=100MiB
-        size=100MiB' | sfdisk --quiet "$1"
-        echo , | sfdisk --quiet "$2"; udevadm settle
+        parted "$1" '100MiB 100MiB'
+        parted "$2" '200MiB' dos
         mke2fs -q "$2"p1; mkdir -p /mnt/part /mnt/whole; mount "$2"p1 /mnt/part
         mke2fs -q "$3"; mount "$3" /mnt/whole
-        ln -s "$3" /dev/innocent
+        ln -s "$3" /dev/innocent; ln -s innocent /dev/more; ln -s /dev/more "/run/so innocent"
+        mknod "$odd" b $(number "$3")
         mkswap -q "$4"; swapon "$4"
     """,
     "layers": """
-        mdadm --create /dev/md90 --run --metadata=1.2 --homehost=any --level=1 --raid-devices=2 --assume-clean \
-            --bitmap=none --uuid=3aaa0122:29827cfa:5331ad66:ca767371 "$1" "$2" 2>/dev/null
+        mirror /dev/md90 "$1" "$2"
         pvcreate -qq "$3"; vgcreate -qq vg "$3"; lvcreate -qq -Wn -Zn -l 10 -n lv vg 2>/dev/null
+        lvcreate -qq -s -l 5 -n old vg/lv 2>/dev/null
         echo secret >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$4" /run/key
         cryptsetup open --key-file /run/key "$4" secret
     """,
+    "deep": """
+        parted "$1" '64MiB 64MiB'; parted "$2" '64MiB'
+        mirror /dev/md91 "$1"p1 "$2"p1
+        dmsetup create deep --table '0 65536 linear /dev/md91 0'
+        mke2fs -q /dev/mapper/deep; mkdir -p '/mnt/deep down'; mount /dev/mapper/deep '/mnt/deep down'
+        parted "$3" '64MiB 64MiB'; mirror /dev/md92 "$3"p1 "$3"p2; mdadm --stop /dev/md92 2>/dev/null
+        mdadm --assemble /dev/md92 "$3"p1 2>/dev/null || true
+        modprobe -a dm_multipath dm_round_robin
+        dmsetup create paths --uuid mpath-ssdqual --table "0 8192 multipath 0 0 1 1 round-robin 0 1 1 $4 1"
+    """,
+    "hidden": """
+        for d; do mke2fs -q "$d"; done; mkdir -p /mnt/private /mnt/kept /mnt/lazy /mnt/bound /mnt/rest
+        unshare --mount sh -c 'mount "$1" /mnt/private
+            setsid sleep 3600 </dev/null >/dev/null 2>&1 & echo $! >>/run/lingering' sh "$1"
+        mkdir /run/kept; mount --bind /run/kept /run/kept; mount --make-private /run/kept; touch /run/kept/mounts
+        unshare --mount=/run/kept/mounts mount "$2" /mnt/kept
+        mount "$3" /mnt/lazy; linger /mnt/lazy/file; sleep 0.3; umount --lazy /mnt/lazy
+        mount "$4" /mnt/bound; mkdir /mnt/bound/part; mount --bind /mnt/bound/part /mnt/rest; umount /mnt/bound
+    """,
+    "open": r"""
+        parted "$1" '64MiB'
+        setsid perl -e 'use Fcntl; sysopen(D, $ARGV[0], O_RDONLY | O_EXCL) or die; sleep 3600' "$1"p1 \
+            </dev/null >/dev/null 2>&1 & echo $! >>/run/lingering
+        mknod "$odd" b $(number "$2"); linger "$odd"
+        mknod "$another" b $(number "$3"); losetup /dev/loop1 "$another"; rm "$another"
+        modprobe nvmet; [ -e "$nvmet" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
+        cd "$nvmet"; mkdir namespaces/1; ln -s "$4" "/run/by another name"
+        echo -n "/run/by another name" >namespaces/1/device_path; echo 1 >namespaces/1/enable; sleep 0.5
+    """,
+    "files": """
+        for d in "$1" "$2"; do mke2fs -q "$d"; done; mkdir -p /mnt/images /mnt/inside /mnt/swap
+        mount "$1" /mnt/images; truncate -s 32M /mnt/images/image; losetup /dev/loop2 /mnt/images/image
+        mke2fs -q /dev/loop2; mount /dev/loop2 /mnt/inside; umount --lazy /mnt/images
+        mount "$2" /mnt/swap; dd if=/dev/zero of=/mnt/swap/file bs=1M count=8 2>/dev/null
+        chmod 600 /mnt/swap/file; mkswap -q /mnt/swap/file; swapon /mnt/swap/file
+        mkswap -q "$3"
+        echo secret >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$4" /run/key
+    """,
+    "tables": """
+        busybox mkdosfs "$1" >/dev/null
+        parted "$2" '64MiB'; dd if=/dev/zero of="$2" bs=512 seek=1 count=33 conv=notrunc 2>/dev/null
+        blockdev --rereadpt "$2"; udevadm settle
+        parted "$3" '64MiB'; mke2fs -q "$3"p1; pvcreate -qq "$4"
+    """,
 }
 UNDO = {
+    "remains": 'losetup --detach /dev/loop0; rm /run/image; blockdev --setrw "$2"',
     "file systems": """
-        umount /mnt/part /mnt/whole; swapoff "$4"; rm /dev/innocent
+        umount /mnt/part /mnt/whole; swapoff "$4"; rm /dev/innocent /dev/more "/run/so innocent" "$odd"
     """,
     "layers": """
         mdadm --stop /dev/md90 2>/dev/null; vgchange -qq -an vg; vgremove -qq -f vg; cryptsetup close secret
     """,
-    "remains": """
-        losetup --detach /dev/loop0; rm /run/image; blockdev --setrw "$2"
+    "deep": """
+        umount '/mnt/deep down'; dmsetup remove deep; dmsetup remove paths
+        mdadm --stop /dev/md91; mdadm --stop /dev/md92
     """,
+    "hidden": "ended; umount /run/kept/mounts; umount /run/kept; rm -r /run/kept; umount /mnt/rest; sleep 0.5",
+    "open": """
+        ended; losetup --detach /dev/loop1; rm "$odd" "/run/by another name"; echo 0 >"$nvmet/namespaces/1/enable"
+        rmdir "$nvmet/namespaces/1" "$nvmet"; sleep 0.5
+    """,
+    "files": "umount /mnt/inside; losetup --detach /dev/loop2; swapoff /mnt/swap/file; umount /mnt/swap; sleep 0.5",
+    "tables": "",
 }
 BLANK = """
 for drive; do wipefs --all --quiet --force "$drive"; blkdiscard "$drive"; done; udevadm settle
@@ -82,23 +144,27 @@ class Case:
     wipe: tuple[str, ...] = ()
 
 
+ODD = "/run/odd name\nof a drive"
+LUKS = "carries a signature (crypto_LUKS); if that may be destroyed, add --ssd-wipe=SSDQ0004"
+
 CASES = {
     "partitioned": Case("file systems", ("{1}",), "{d1}: carries a partition table (gpt)"),
-    "partitions have to be given up too": Case("file systems", ("{1}",), "the partition {1}p1"),
-    "a partition": Case("file systems", ("{1}p2",), ": is a partition on {d1}, not a whole drive"),
-    "a glob of partitions": Case("file systems", ("{1}p*",), ": is a partition on {d1}, not a whole drive"),
     "partition mounted": Case("file systems", ("{2}",), "{d2}: carries {2}p1, which is mounted at /mnt/part"),
     "mounted partition": Case("file systems", ("{2}p1",), "is a partition on {d2}, not a whole drive; is mounted at"),
     "whole disk mounted": Case("file systems", ("{3}",), "{d3}: is mounted at /mnt/whole"),
     "consent does not help": Case("file systems", ("{3}",), "{d3}: is mounted at /mnt/whole", wipe=("SSDQ0003",)),
     "by its name": Case("file systems", ("{id3}",), "{id3} → {d3}: is mounted at /mnt/whole"),
     "by a link": Case("file systems", ("/dev/innocent",), "/dev/innocent → {d3}: is mounted at /mnt/whole"),
+    "by a chain of links": Case("file systems", ("/run/so innocent",), "/run/so innocent → {d3}: is mounted at /mnt"),
+    "by an odd name": Case("file systems", (ODD,), "→ {d3}: is mounted at /mnt/whole"),
+    "by a pattern of odd names": Case("file systems", ("/run/odd*",), "→ {d3}: is mounted at /mnt/whole"),
     "swap": Case("file systems", ("{4}",), "{d4}: is swap space"),
     "among others": Case("file systems", ("/dev/nvme*n1",), "{d4}: is swap space"),
     "array member": Case("layers", ("{1}",), "{d1}: is held by /dev/md90 (raid1)"),
     "array member, consent": Case("layers", ("{2}",), "{d2}: is held by /dev/md90 (raid1)", wipe=("SSDQ0002",)),
     "an array": Case("layers", ("/dev/md90",), "/dev/md90 (unknown model, no serial): is a RAID array on "),
-    "volume group": Case("layers", ("{3}",), "{d3}: is held by /dev/mapper/vg-lv (lvm)"),
+    "volume group": Case("layers", ("{3}",), "is held by /dev/mapper/vg-lv-real (lvm)"),
+    "a snapshot": Case("layers", ("{3}",), "carries /dev/mapper/vg-lv-real, which is held by /dev/mapper/vg-old (lvm)"),
     "a volume": Case("layers", ("/dev/vg/lv",), "/dev/vg/lv → /dev/mapper/vg-lv (unknown model, no serial): is an LVM"),
     "LUKS open": Case("layers", ("{4}",), "{d4}: is held by /dev/mapper/secret (crypt)"),
     "stale superblock": Case("remains", ("{1}",), "{d1}: carries a signature (linux_raid_member); if that may be"),
@@ -107,6 +173,43 @@ CASES = {
     "a file system": Case("remains", ("{3}",), "carries a signature (ext2); if that may be destroyed, add --ssd-wipe="),
     "named twice": Case("remains", ("{4}", "{id4}"), "{d4}: is named twice, by {4} and by {id4}; name it once"),
     "a loop device": Case("remains", ("/dev/loop0",), "/dev/loop0 (unknown model, no serial): is a loop device"),
+    "five storeys up": Case("deep", ("{1}",), "carries /dev/mapper/deep, which is mounted at /mnt/deep down"),
+    "of its mirror": Case("deep", ("{2}",), "carries /dev/mapper/deep, which is mounted at /mnt/deep down"),
+    "a member of no use": Case("deep", ("{2}",), "carries {2}p1, which is held by /dev/md91 (raid1)", ("SSDQ0002",)),
+    "an array that waits": Case("deep", ("{3}",), "carries {3}p1, which is held by /dev/md92 ("),
+    "multipath": Case("deep", ("{4}",), "{d4}: is held by /dev/mapper/paths (mpath)", wipe=("SSDQ0004",)),
+    "the multipath map": Case("deep", ("/dev/mapper/paths",), "is a multipath map on {d4}, not a whole drive"),
+    "mounted privately": Case("hidden", ("{1}",), "{d1}: is mounted at /mnt/private"),
+    "mounted for nobody": Case("hidden", ("{2}",), "{d2}: is open exclusively by something else", wipe=("SSDQ0002",)),
+    "unmounted lazily": Case("hidden", ("{3}",), "{d3}: is open exclusively by something else", wipe=("SSDQ0003",)),
+    "bound elsewhere": Case("hidden", ("{4}",), "{d4}: is mounted at /mnt/rest"),
+    "partition open alone": Case("open", ("{1}",), "{d1}: is open exclusively by something else", wipe=("SSDQ0001",)),
+    "written by another name": Case("open", ("{2}",), "{d2}: is open for writing by sleep (pid "),
+    "a loop by a lost name": Case("open", ("{3}",), "{d3}: is held by /dev/loop1 (loop)"),
+    "exported": Case("open", ("{4}",), "{d4}: is exported (NVMe over Fabrics target)", wipe=("SSDQ0004",)),
+    "loop over its file": Case("files", ("{1}",), "carries /dev/loop2, which is mounted at /mnt/inside"),
+    "swap in its file": Case("files", ("{2}",), "{d2}: is mounted at /mnt/swap"),
+    "unused swap": Case("files", ("{3}",), "{d3}: carries a signature (swap); if that may be destroyed, add"),
+    "LUKS closed": Case("files", ("{4}",), "{d4}: " + LUKS),
+    "FAT": Case("tables", ("{1}",), "{d1}: carries a signature (vfat)"),
+    "half a table": Case("tables", ("{2}",), "{d2}: carries a "),
+    "file system in a partition": Case(
+        "tables", ("{3}",), "a signature (ext2) on {3}p1; if that may be destroyed, add"
+    ),
+    "an idle volume": Case(
+        "tables", ("{4}",), "{d4}: carries a signature (LVM2_member); if that may be destroyed, add"
+    ),
+}
+#: What must be refused with all consents in the world, and what a run with all drives must say; by scene.
+IN_USE = {
+    "remains": (2,),
+    "file systems": (2, 3, 4),
+    "layers": (1, 2, 3, 4),
+    "deep": (1, 2, 3, 4),
+    "hidden": (1, 2, 3, 4),
+    "open": (1, 2, 3, 4),
+    "files": (1, 2),
+    "tables": (),
 }
 
 
@@ -129,12 +232,9 @@ class Rack:
         return text
 
     def hashes(self) -> dict[str, str]:
-        """Of every byte of every drive, read past the machine."""
-        digests = {}
-        for serial in SERIALS:
-            with self.host.vm.backing_file(serial).open("rb") as file:
-                digests[serial] = hashlib.file_digest(file, "sha256").hexdigest()
-        return digests
+        """Of every byte that every drive has ever been given, and where it is, read past the machine."""
+        self.machine.run(["sh", "-c", "sync; for drive; do blockdev --flushbufs $drive; done", "sync", *self.paths])
+        return {serial: _digest(self.host.vm.backing_file(serial)) for serial in SERIALS}
 
     def refusals(self, patterns: tuple[str, ...], wipe: tuple[str, ...] = ()) -> str:
         """What the guard says, asked directly."""
@@ -142,9 +242,37 @@ class Rack:
         topology = survey(self.machine, [match.kname for match in matches])
         return safety.explain(safety.refusals(topology, matches, frozenset(wipe)))
 
+    def appeared(self, serial: str, count: int) -> list[str]:
+        """Kernel names of the drives with this serial, when there are so many."""
+        script = 'for d in /sys/block/nvme*; do grep -qs "^$1 *$" "$d/device/serial" && echo "${d##*/}"; done; true'
+        found: list[str] = []
+
+        def is_so() -> bool:
+            found[:] = self.machine.run(["sh", "-c", script, "serials", serial]).text.split()
+            return len(found) == count
+
+        await_that(is_so, f"{count} drives of serial {serial}")
+        self.machine.run(["udevadm", "settle"])
+        return found
+
     def drive(self, number: int) -> Drive:
         (match,) = expand(self.machine, [self.paths[number - 1]])
         return survey(self.machine, [match.kname]).drive(match.kname)
+
+
+def _digest(path: Path) -> str:
+    """Holes are skipped: a byte that is written there, a zero even, is one more."""
+    digest, at = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while at < end:
+            try:
+                begin = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError:  # nothing but a hole is left
+                break
+            at = os.lseek(file.fileno(), begin, os.SEEK_HOLE)
+            digest.update(f"{begin}-{at}".encode() + os.pread(file.fileno(), at - begin, begin))
+    return digest.hexdigest()
 
 
 @pytest.fixture(scope="module")
@@ -165,47 +293,50 @@ def scene(request: pytest.FixtureRequest, rack: Rack) -> Iterator[str]:
     """One scene at a time: pytest puts the tests that want the same one together."""
     name: str = request.param
     try:
-        rack.machine.run(["sh", "-ec", SCENES[name], "scene", *rack.paths])
+        rack.machine.run(["sh", "-ec", WORDS + SCENES[name], "scene", *rack.paths])
         rack.machine.run(["udevadm", "settle"])
         yield name
     finally:
-        rack.machine.run(["sh", "-c", UNDO[name] + BLANK, "undo", *rack.paths], check=False)
+        rack.machine.run(["sh", "-c", WORDS + UNDO[name] + BLANK, "undo", *rack.paths], check=False)
 
 
 def test_the_guard_says_why(scene: str, rack: Rack, subtests: pytest.Subtests) -> None:
-    for name, case in CASES.items():
-        if case.scene == scene:
-            with subtests.test(name):
-                said = rack.refusals(tuple(map(rack.fill, case.patterns)), case.wipe)
-                assert rack.fill(case.says) in said
+    """One look at the machine; each case is what is said of some of its drives."""
+    cases = {name: case for name, case in CASES.items() if case.scene == scene}
+    before = rack.hashes()
+    matches = expand(rack.machine, [rack.fill(each) for case in cases.values() for each in case.patterns])
+    topology = survey(rack.machine, [match.kname for match in matches])
+    for name, case in cases.items():
+        with subtests.test(name):
+            named = [match for match in matches if match.pattern in map(rack.fill, case.patterns)]
+            named = list(dict.fromkeys(named))
+            said = safety.explain(safety.refusals(topology, named, frozenset(case.wipe)))
+            assert rack.fill(case.says) in said
+    with subtests.test("whatever is agreed to"):
+        named = [match for match in matches if match.written_path in rack.paths]
+        named = list({match.kname: match for match in named}.values())
+        refused = safety.refusals(topology, named, frozenset(SERIALS))
+        assert {one.drive for one in refused if one.drive.startswith("/dev/nvme")} == {
+            rack.fill(f"{{d{number}}}") for number in IN_USE[scene]
+        }
+    assert rack.hashes() == before
 
 
 #: pytest keeps a scene for tests that name it at the same index: it is the first of all.
 REMAINS = pytest.mark.parametrize("scene", ["remains"], indirect=True)
 
-#: One run of the program for each scene, with all its drives: a run takes seconds, and every reason must be told.
-RUNS = {
-    "file systems": ("{d2}: carries {2}p1, which is mounted", "{d3}: is mounted at /mnt/whole", "{d4}: is swap space"),
-    "layers": (
-        "{d1}: is held by /dev/md90",
-        "{d3}: is held by /dev/mapper/vg-lv",
-        "{d4}: is held by /dev/mapper/secret",
-    ),
-    "remains": (
-        "{d1}: carries a signature (linux_raid_member)",
-        "{d2}: is read-only",
-        "{d3}: carries a signature (ext2)",
-    ),
-}
-
 
 def test_a_run_ends_before_it_began(scene: str, rack: Rack, tmp_path: Path) -> None:
-    rack.machine.run(["sh", "-c", "sync; for drive; do blockdev --flushbufs $drive; done", "sync", *rack.paths])
+    """One run of the program for each scene, with all its drives: every reason must be told, and nothing be written."""
     before = rack.hashes()
-    done = Start(tmp_path, Server(rack.host).options)("lab:/dev/nvme[0-9]n1").finish()
+    consents = [f"--ssd-wipe={SERIALS[number - 1]}" for number in IN_USE[scene]]
+    done = Start(tmp_path, Server(rack.host).options)("lab:/dev/nvme[0-9]n1", *consents).finish()
     assert done.status == pytest.ExitCode.USAGE_ERROR, done.output
-    for sentence in RUNS[scene]:
-        assert rack.fill(sentence) in done.output
+    for number in IN_USE[scene]:
+        assert rack.fill(f"{{d{number}}}: ") in done.output
+    for case in CASES.values():
+        if case.scene == scene and case.says.startswith("{d") and len(case.patterns) == 1 and not case.wipe:
+            assert rack.fill(case.says).partition("; if")[0] in done.output
     assert "Traceback" not in done.output
     assert rack.hashes() == before
 
@@ -234,3 +365,77 @@ def test_with_consent_remains_are_no_reason(scene: str, rack: Rack) -> None:
 @REMAINS
 def test_a_blank_drive_needs_none(scene: str, rack: Rack) -> None:
     assert rack.refusals((BY_ID.format("SSDQ0004"),)) == ""
+
+
+def test_nobody_takes_a_drive_that_a_command_has_alone(rack: Rack) -> None:
+    drive = rack.drive(4)
+    with pytest.raises(DriveRefused, match="its serial is not SSDQ0001"):
+        _bound(rack, replace(drive, serial="SSDQ0001"), "true")
+    running = rack.machine.tether(
+        binding.bound(["sh", "-c", "echo on; exec sleep 600"], [Checked.of(drive)], alone=True)
+    )
+    try:
+        assert running.read_line(30.0).strip() == "on"
+        for attempt in (
+            "mke2fs -q -F",
+            "mkswap",
+            "mdadm --create /dev/md93 --run --level=0 --force -n 1",
+            "wipefs --all",
+        ):
+            done = rack.machine.run(["sh", "-c", f"{attempt} {drive.path}"], check=False)
+            assert done.status, attempt
+        assert "is open exclusively" in rack.refusals((drive.path,))
+        with pytest.raises(DriveRefused, match="is in use: it could not be opened exclusively"):
+            _bound(rack, drive, "true")
+        with pytest.raises(DriveRefused, match="could not open it exclusively"):
+            purge.purge(rack.machine, [drive], best=False)
+    finally:
+        running.cut()
+    _bound(rack, drive, "true")
+    assert rack.refusals((drive.path,)) == ""
+
+
+def _bound(rack: Rack, drive: Drive, *argv: str) -> None:
+    binding.run(rack.machine, argv, [drive], alone=True, deadline_s=30.0)
+
+
+def test_what_came_after_the_check_is_refused_and_what_is_ours_is_not(rack: Rack) -> None:
+    drive = rack.drive(3)
+    held = HeldDrives(rack.machine, [drive])
+    try:
+        held.require([drive])
+        rack.machine.run(["mke2fs", "-q", drive.path])
+        with pytest.raises(DriveRefused, match=r"carries a signature \(ext2\), which came after it was checked"):
+            held.require([drive])
+        rack.machine.run(["wipefs", "--all", "--quiet", drive.path])
+        held.require([drive])
+    finally:
+        held.release()
+        rack.machine.run(["wipefs", "--all", "--quiet", drive.path])
+
+
+def test_another_drive_in_its_place_is_not_touched_and_another_path_to_one_is_the_same(rack: Rack) -> None:
+    checked, vm = rack.drive(4), rack.host.vm
+    vm.pull("SSDQ0004")
+    vm.plug("SSDQ0004", bearing="SSDQ0003")
+    try:
+        (twin,) = {f"/dev/{name}" for name in rack.appeared("SSDQ0003", 2)} - {rack.paths[2]}
+        before = rack.hashes()
+        with pytest.raises(
+            DriveRefused, match=r"is not the drive that was checked: its serial is not SSDQ0004|No such"
+        ):
+            purge.purge(rack.machine, [checked], best=True)
+        assert rack.hashes() == before
+        assert rack.refusals((rack.paths[2],)) == "", "a twin that is blank and unused is no reason"
+        use = 'mke2fs -q "$1"; mkdir -p /mnt/twin; mount "$1" /mnt/twin; sleep 600 >/mnt/twin/file & echo $!'
+        pid = rack.machine.run(["sh", "-ec", use.replace("& echo", "2>&1 & echo"), "use", twin]).text.strip()
+        same = f"is the same drive as {twin} (same serial SSDQ0003), which is "
+        assert same + "mounted at /mnt/twin" in rack.refusals((rack.paths[2],), ("SSDQ0003",))
+        rack.machine.run(["umount", "--lazy", "/mnt/twin"])
+        assert same + "open exclusively by something else" in rack.refusals((rack.paths[2],), ("SSDQ0003",))
+        rack.machine.run(["kill", pid])
+    finally:
+        rack.machine.run(["sh", "-c", f"umount /mnt/twin; sleep 0.5; wipefs --all --quiet --force {twin}"], check=False)
+        vm.pull("SSDQ0004")
+        vm.plug("SSDQ0004")
+        rack.appeared("SSDQ0004", 1)

@@ -20,10 +20,10 @@ fill = { passes = 1, bs = "1m" }
 precondition = { step = "5 s", limit = "60 s" }
 measure = { ramp = "1 s", window = "5 s", repeats = 1, attempts = 4 }
 steady = { range_percent = 60, slope_percent = 60 }
-saturation = { limit = "30 s", sample = "1 s" }
+saturation = { limit = "20 s", sample = "1 s" }
 """
 #: Seconds that a drive stays fast.
-FRESH_S = 10
+FRESH_S = 7
 
 
 @pytest.fixture

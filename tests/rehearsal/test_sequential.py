@@ -17,13 +17,13 @@ PROTOCOL = """
 acceptance = false
 purge = "discard"
 fill = { passes = 1, bs = "1m" }
-precondition = { step = "20 s", limit = "80 s" }
+precondition = { step = "10 s", limit = "80 s" }
 measure = { ramp = "1 s" }
 
 [sequential]
 first = "20 s"
 growth = 1.3
-limit = "40 s"
+limit = "32 s"
 report = "1 s"
 slowest = "60 s"
 plateau = "60 s"
@@ -96,7 +96,7 @@ def test_clear_promises_are_decided_at_the_first_looks(run: Finished) -> None:
     for workload in (KEPT, BROKEN):
         *before, last = looks(run, workload)
         assert last["decided"]
-        assert last["look"] <= 3, run.output
+        assert last["look"] <= 2, run.output
         assert not any(each["decided"] for each in before)
 
 

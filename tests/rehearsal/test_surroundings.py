@@ -1,28 +1,37 @@
-"""What really goes on around fio in the lab: nothing to speak of; and what somebody else does is found and named."""
+"""What really goes on around fio in the lab: what somebody else does is found and named. Whole runs: test_raid5."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
-from bare_drives import Bench, bench
-from rehearsed import BRIEF, Lab, Running, Server, Start, drives
+from bare_drives import Bench, Book, bench
+from rehearsed import Lab, Server
 
+from pytest_ssdqual.qual import validity
 from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.rig import surroundings
+from pytest_ssdqual.qual.protocol import Protocol
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig import assembly, measuring, surroundings
+from pytest_ssdqual.rig.assembly import FRESH
+from pytest_ssdqual.rig.hold import HeldDrives
+from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.measuring import Window
+from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.sight import parse
 from pytest_ssdqual.rig.surroundings import SCRIPT, When
 
 pytestmark = pytest.mark.lab
 
-#: Figures of a JUnit testcase that must be known here; nothing tells how hot the guest's CPU is.
-KNOWN = (
-    "foreign_percent", "temperature_c", "too_warm_s", "link_percent", "cpu_busy_percent", "cpu_busiest_percent",
-    "fio_cpu_percent", "clock_jump_s", "fio_clock_ahead_s",
+READS = Workload("randread", "4k", 8)
+PROTOCOL = Protocol(
+    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
+    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1,
 )  # fmt: skip
-ONE = "test_steady_state_iops_match_the_data_sheet[raid5x3-randread_4k_qd8]"
+WINDOW = Window(ramp_s=1.0, window_s=5.0, rounds=5)
 
 
 @pytest.fixture(scope="module")
@@ -60,53 +69,57 @@ def test_a_drive_beyond_its_own_threshold_is_too_warm(here: Bench) -> None:
     assert seen.warmth.too_warm is True
 
 
-def begun(start: Start, server: Server) -> Running:
-    """A run of one workload, when its measurement (the last fio) is under way; it has a single attempt."""
-    start.protocol = start.place / "once.toml"
-    start.protocol.write_text(BRIEF.read_text().replace("attempts = 4", "attempts = 1"))
-    run = start(drives(3), "-k", "steady_state and raid5x3 and randread_4k_qd8")
-    run.await_record("conditioned")
-    server.await_fio()
-    return run
+@dataclass(frozen=True)
+class Measure:
+    """Reads on an array of three drives: what speaks against them, while ``script`` runs on the machine."""
+
+    setup: Setup
+    array: Array
+    server: Server
+
+    def __call__(self, script: str) -> Sequence[str]:
+        with subprocess.Popen(
+            self.server.lab.ssh("timeout", "120", "sh", "-c", script),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as other:  # fmt: skip
+            try:
+                return validity.objections(measuring.run(self.setup, self.array, READS, "run", WINDOW))
+            except InvalidMeasurement as error:
+                return [str(error)]
+            finally:
+                self.server.ask("sh", "-c", "kill $(pidof dd timeout)", check=False)
+                other.kill()
 
 
-def test_nothing_speaks_against_a_quiet_run_and_its_figures_are_known(server: Server, start: Start) -> None:
-    finished = start(drives(3), "-k", "steady_state and raid5x3 and randread_4k_qd8").finish()
-    assert finished.status == 0, finished.output
-    properties = finished.properties(ONE)
-    figures = {name: float(properties[f"ssd.{name}"]) for name in KNOWN}
-    assert figures["foreign_percent"] == 0
-    assert float(properties["ssd.members_foreign_percent"]) < 1
-    assert (figures["link_percent"], figures["temperature_c"], figures["too_warm_s"]) == (100, 50, 0)
-    assert properties["ssd.checks_unknown"] == "1"
-    for record in finished.folder.records("surroundings"):
-        assert record.facts["objections"] == []
-    assert len(finished.folder.commands("sh", "-c", SCRIPT)) == 2 * len(finished.folder.records("ran"))
-
-
-def test_another_program_that_reads_a_member_is_found_and_the_drive_is_named(server: Server, start: Start) -> None:
-    run = begun(start, server)
-    reading = "while :; do dd if=/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ0002 of=/dev/null bs=1M iflag=direct; done"
-    with subprocess.Popen(
-        server.lab.ssh("timeout", "300", "sh", "-c", reading), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as other:  # fmt: skip
-        finished = run.finish()
-        server.ask("sh", "-c", "kill $(pidof dd) $(pidof timeout)", check=False)
-        other.kill()
-    (said,) = finished.results()[ONE]
-    assert said.startswith("error: ")
-    assert "the members of raid5x3 read " in said
-    assert "something else uses them (most at drive SSDQ0002: " in said
-
-
-def test_a_clock_that_is_set_meanwhile_is_found(server: Server, start: Start) -> None:
-    run = begun(start, server)
-    server.ask("sh", "-c", "date --set=@$(($(date +%s) + 3600))")
+@pytest.fixture(scope="module")
+def measure(here: Bench) -> Iterator[Measure]:
+    for drive in here.drives:
+        here.lab.vm.set_iops(drive.serial or "", 300)
+    held = HeldDrives(here.machine, here.drives)
+    setup = Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
+    array = assembly.build(setup, Geometry.parse("raid5x3"), FRESH)
     try:
-        finished = run.finish()
+        yield Measure(setup, array, Server(here.lab))
     finally:
-        server.ask("sh", "-c", "date --set=@$(($(date +%s) - 3600))")
-    (said,) = finished.results()[ONE]
-    assert said.startswith("error: ")
-    assert "clock was set" in said
+        assembly.stop(setup, array)
+        held.release()
+
+
+def test_another_program_that_reads_a_member_is_found_and_the_drive_is_named(measure: Measure) -> None:
+    member = measure.array.members[1]
+    (said,) = measure(f"while :; do dd if={member.path} of=/dev/null bs=1M iflag=direct; done")
+    assert said.startswith("the members of raid5x3 read ")
+    assert f"something else uses them (most at drive {member.serial}: " in said
+
+
+def test_a_clock_that_is_set_meanwhile_is_found(measure: Measure) -> None:
+    until_fio = "until pidof fio; do sleep 0.1; done; sleep 2"
+    try:
+        said = measure(f"{until_fio}; date --set=@$(($(date +%s) + 3600)); sleep 100")
+    finally:
+        measure.server.ask("sh", "-c", "date --set=@$(($(date +%s) - 3600))")
+    assert "clock was set" in said[0]
+
+
+def test_nothing_speaks_against_it_otherwise(measure: Measure) -> None:
+    assert measure("sleep 100") == ()

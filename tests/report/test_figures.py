@@ -8,8 +8,9 @@ import strategies
 from pytest_ssdqual.qual.exceedance import slower_than
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.look import Look
-from pytest_ssdqual.qual.measurement import Interval, Measured, Run
+from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.protocol import SteadyRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation

@@ -152,10 +152,10 @@ def test_a_full_disk_is_told_and_costs_no_other_line(journal: Journal) -> None:
     assert [each.kind for each in read_records(journal.path)] == ["run_started", "run_ended"]
 
 
-def test_no_space_at_all(journal: Journal) -> None:
-    records = journal.path / "records.jsonl"
-    records.unlink()
-    records.symlink_to("/dev/full")
+def test_no_space_at_all(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(full, data))
     with pytest.raises(JournalError, match=re.escape(os.strerror(errno.ENOSPC))):
         journal.note("measured")
 

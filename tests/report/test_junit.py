@@ -210,7 +210,7 @@ def named(element: Element) -> dict[str, str]:
 @pytest.mark.parametrize("written", [(True,), (True, "-n", "2")], indirect=True, ids=["alone", "xdist"])
 def test_dashboards_find_the_properties(written: Path) -> None:
     (suite,) = xunit2.JUnitXml.fromfile(str(written))
-    assert named(suite) == {"ssd.machine": "root@dut7", "ssd.bad": "a#x00b"}
+    assert named(suite) == {"ssd.machine": "root@dut7", "ssd.bad": "a\\x00b"}
     cases = {case.name: case for case in suite}
     assert sorted(cases) == ["test_both", "test_error", "test_fail", "test_pass", "test_skip"]
     for case in cases.values():

@@ -184,3 +184,45 @@ def test_a_look_is_a_line_of_its_own_in_a_log(screen: Screen, clock: Clock) -> N
     shown.looked("a look", 10)
     assert screen.pieces[-1] == "ssdqual: a look\n"
     assert begun[-1] == len(screen.pieces) - 1
+
+
+class Alarm(threading.Event):
+    """Asked to wait, it lets that much time pass on the clock, three times; what it was asked is remembered."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.asked_s: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.asked_s.append(timeout or 0.0)
+        self.clock.now_s += timeout or 0.0
+        return len(self.asked_s) > 3
+
+
+@pytest.mark.parametrize(
+    ("terminal", "passed_s", "asked_s"),
+    [(True, 0.25, [0.75, 1, 1, 1]), (False, 20, [40, 60, 60, 60]), (False, 59.9, [3, 60, 60, 60])],
+)
+def test_nobody_wakes_up_before_there_is_something_to_draw(
+    screen: Screen, clock: Clock, terminal: bool, passed_s: float, asked_s: list[float]
+) -> None:
+    alarm = Alarm(clock)
+    shown = Progress(screen, terminal=terminal, clock=clock, _ended=alarm)
+    shown("raid5x4: fill", 720)
+    clock.now_s += passed_s
+    shown._tick_on()
+    assert alarm.asked_s == pytest.approx(asked_s)
+    assert len([piece for piece in screen.pieces if "raid5x4: fill" in piece]) == 4
+
+
+def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: Clock) -> None:
+    alarm = Alarm(clock)
+    shown = Progress(screen, terminal=False, clock=clock, _ended=alarm)
+    shown._tick_on()
+    shown("raid5x4: fill", 720)
+    shown.idle()
+    clock.now_s += 300
+    alarm.asked_s.clear()
+    shown._tick_on()
+    assert alarm.asked_s == [60] * 4

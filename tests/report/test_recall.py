@@ -84,6 +84,9 @@ class Bench:
         machine = ScriptedMachine().on("sh", "-c", surroundings.SCRIPT, answer=self.surroundings.text)
         return Setup(machine, held, self.protocol, self.journal, "m1", lambda what, seconds: None)
 
+    def require(self, drives: object) -> None:
+        """They are free."""
+
     def require_lease(self) -> None:
         """It is held."""
 

@@ -79,6 +79,9 @@ class Rig:
             raise self.refuses
         self.did.append(f"require {len(drives)}")
 
+    def expect(self, uuid: str) -> None:
+        """Of no interest here."""
+
     def require_lease(self) -> None:
         if self.lease:
             raise self.lease

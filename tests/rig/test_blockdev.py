@@ -31,12 +31,19 @@ class Here:
     """The scripts for real, on this computer, as whoever runs the tests, under one shell after another."""
 
     name = "here"
+    generation = 0
 
     def __init__(self, shell: str) -> None:
         self.shell = (shell, "sh") if shell == "busybox" else (shell,)
 
     def run(
-        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
     ) -> Completed:
         argv = (*self.shell, *argv[1:]) if argv[0] == "sh" else tuple(argv)
         done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=deadline_s)
@@ -44,7 +51,7 @@ class Here:
             raise CommandFailed(f"{argv} failed", completed(argv, status=done.returncode))
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         raise NotImplementedError
 
     def close(self) -> None: ...

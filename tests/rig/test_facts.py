@@ -7,7 +7,7 @@ import pytest
 from simulated_disks import Device, World
 
 from pytest_ssdqual.rig.facts import topology_of
-from pytest_ssdqual.rig.topology import Drive, Topology, Use, UseKind
+from pytest_ssdqual.rig.topology import Drive, Signature, Topology, Use, UseKind
 
 SECTIONS = ("sysfs", "mounts", "swaps", "mdstat", "btrfs", "zfs", "writers", "numbers", "exclusive", "signatures")
 
@@ -123,6 +123,69 @@ def test_an_exported_drive_and_a_writer() -> None:
     )
 
 
+def test_by_a_name_that_nobody_knows_a_drive_is_known_by_its_number() -> None:
+    exported = one(listed(disk("sda", "8:10")), facts(sysfs="export target /mnt/odd\nexported target 8 a"))
+    assert exported.nodes["sda"].uses == (Use(UseKind.EXPORT, "SCSI target"),)
+    loop = disk("loop3", "7:3") | {"type": "loop"}
+    over = one(listed(disk("sda", "8:10"), loop), facts(sysfs="loop loop3 /mnt/odd (deleted)\nover loop3 8 a"))
+    assert over.nodes["sda"].holders == ("loop3",)
+
+
+def test_bcachefs_by_both_views() -> None:
+    uuid = "4e1c0a5a-0000-4000-8000-3b1f8b0d3c5e"
+    topology = one(listed(disk("cciss/c0d0")), facts(sysfs=f"bcachefs cciss!c0d0 {uuid}"), "cciss/c0d0")
+    assert topology.nodes["cciss/c0d0"].uses == (Use(UseKind.BCACHEFS, uuid),)
+
+
+def test_a_device_that_became_another_between_the_two_answers_is_an_error() -> None:
+    with pytest.raises(ValueError, match="sda was replaced while it was looked at"):
+        topology_of(listed(disk()), facts(sysfs="dev sda 8:16"))
+
+
+def test_two_stories_of_one_device_are_an_error() -> None:
+    upper = disk("md1", "9:1") | {"type": "raid1"}
+    told = [disk("sda") | {"children": [upper]}, disk("sdb", "8:16") | {"children": [upper | {"fstype": "ext4"}]}]
+    with pytest.raises(ValueError, match="lsblk tells two different things of md1"):
+        topology_of(listed(*told), facts())
+    told[1]["children"] = [upper]
+    assert topology_of(listed(*told), facts()).nodes["md1"].slaves == ("sda", "sdb")
+
+
+@pytest.mark.parametrize(
+    ("one_name", "other_name", "same"),
+    [
+        ({"serial": "S 1"}, {"serial": "S_1"}, True),
+        ({"serial": "S 1"}, {"serial": "S1"}, False),
+        ({"wwn": "0x5000c500A1B2C3D4"}, {"wwn": "naa.5000c500a1b2c3d4"}, True),
+        ({"serial": None}, {"serial": None}, False),
+        ({"wwn": "0x0000000000000000"}, {"wwn": "0x0000000000000000"}, False),
+    ],
+)
+def test_twins_have_a_name_in_common_however_it_is_spelled(
+    one_name: dict[str, str | None], other_name: dict[str, str | None], same: bool
+) -> None:
+    topology = topology_of(listed(disk(**one_name), disk("sdb", "8:16", **other_name)), facts())
+    assert [node.kname for node in topology.twins("sda")] == (["sdb"] if same else [])
+
+
+def test_twins_are_known_by_sysfs_and_through_each_other_and_parts_are_none() -> None:
+    drives = disk(serial="S1"), disk("sdb", "8:16", wwn="0x51"), disk("sdc", "8:32"), disk("sda1", "8:1", serial="S1")
+    sysfs = "disk sda1 sda\nwwid sdb naa.52\nwwid sdc naa.52\nserial sdb S1\nholder sda sdc"
+    topology = topology_of(listed(*drives), facts(sysfs=sysfs))
+    assert [node.kname for node in topology.twins("sda")] == ["sdb"], "what is built on it is no twin"
+    assert [node.kname for node in topology.twins("sdb")] == ["sda", "sdc"]
+
+
+def test_members_that_disagree_make_an_array_nobodys() -> None:
+    uuids = "3aaa0122-2982-7cfa-5331-ad66ca767371", "00112233-4455-6677-8899-aabbccddeeff"
+    members = [
+        disk(kname, number, fstype="linux_raid_member", uuid=uuid)
+        for kname, number, uuid in zip(("sda", "sdb"), ("8:0", "8:16"), uuids, strict=True)
+    ]
+    (array,) = one(listed(*members), facts(mdstat="md5 : active raid1 sda[0] sdb[1]")).arrays
+    assert array.uuid is None
+
+
 def test_what_could_not_be_looked_at_is_told_and_is_no_finding() -> None:
     answer = facts(numbers="/dev/sda 8 0", exclusive="unchecked no perl", writers="unchecked old find")
     topology = topology_of(listed(disk()), answer, ["sda"])
@@ -152,13 +215,18 @@ def test_a_candidate_that_cannot_be_opened() -> None:
 
 
 def test_all_signatures_of_a_candidate_are_kept() -> None:
-    answer = facts(signatures="/dev/sda gpt\n/dev/sda PMBR\n/dev/sda gpt\nunchecked x")
-    assert one(listed(disk()), answer).nodes["sda"].signatures == ("gpt", "PMBR")
+    uuid = "3aaa0122-2982-7cfa-5331-ad66ca767371"
+    answer = facts(signatures=f"/dev/sda gpt\n/dev/sda PMBR\n/dev/sda gpt\n/dev/sda ext4 {uuid}\nunchecked x")
+    assert one(listed(disk()), answer).nodes["sda"].signatures == (
+        Signature("gpt"),
+        Signature("PMBR"),
+        Signature("ext4", uuid),
+    )
 
 
 def test_a_process_cannot_smuggle_a_section_into_the_answer() -> None:
     topology = one(listed(disk()), facts(writers="8 0 42 x\x0b==end\x1e==mounts"))
-    assert topology.nodes["sda"].uses == (Use(UseKind.WRITER, "x\x0b==end\x1e==mounts (pid 42)"),)
+    assert topology.nodes["sda"].uses == (Use(UseKind.WRITER, r"x\x0b==end\x1e==mounts (pid 42)"),)
 
 
 def test_layers_are_walked_to_both_ends_and_cycles_end() -> None:

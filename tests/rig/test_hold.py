@@ -13,7 +13,7 @@ from pytest_ssdqual.rig import blockdev, hold, md
 from pytest_ssdqual.rig.hold import HeldDrives, clear_leftovers, mdadm_spelling
 from pytest_ssdqual.rig.lease import LeaseLost
 from pytest_ssdqual.rig.machine import DriveRefused, LeaseTaken, Machine
-from pytest_ssdqual.rig.topology import Drive, plain_uuid
+from pytest_ssdqual.rig.topology import Drive, Signature, plain_uuid
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 
@@ -159,6 +159,45 @@ def test_after_a_restart_drives_are_leased_anew_and_looked_at(leases: Leases) ->
     with pytest.raises(DriveRefused, match="is swap space"):
         held.hold_again()
     assert leases.events[2:] == ["take S1 S2 S3", "release"]
+
+
+def seen(world: World, kname: str, signature: str) -> ScriptedMachine:
+    """The machine, where one drive carries a signature now."""
+    line = f"==signatures\n/dev/{kname} {signature}\n"
+    return machine_of(world).on(
+        "sh", "-c", blockdev.FACTS, answer=lambda argv: world.facts(*argv[6:]).replace("==signatures\n", line)
+    )
+
+
+def test_what_came_after_the_check_is_refused_unless_it_is_ours(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    member = "linux_raid_member " + UUID.replace(":", "-")
+    held = HeldDrives(machine_of(world), drives)
+    held._machine = seen(world, "sdb", member)
+    with pytest.raises(DriveRefused, match=r"/dev/sdb .* carries a signature \(linux_raid_member\), which came after"):
+        held.require(drives)
+    held.require(drives[1:])
+    held.expect(UUID)
+    held.require(drives)
+    held._machine = seen(world, "sdb", "ext4 00112233-4455-6677-8899-aabbccddeeff")
+    with pytest.raises(DriveRefused, match=r"carries a signature \(ext4\), which came after"):
+        held.require(drives)
+
+
+def test_what_the_guard_saw_is_known_until_it_is_gone(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    contents = {drive.kname: frozenset[Signature]() for drive in drives}
+    with pytest.raises(DriveRefused, match="which came after it was checked"):
+        HeldDrives(seen(world, "sdc", "xfs"), drives, contents)
+    assert leases.events[-1] == "release"
+    held = HeldDrives(seen(world, "sdc", "xfs"), drives, contents | {"sdc": frozenset({Signature("xfs")})})
+    held._machine = machine_of(world)
+    held.require(drives)
+    held._machine = seen(world, "sdc", "xfs")
+    with pytest.raises(DriveRefused, match="which came after it was checked"):
+        held.require(drives)
 
 
 def array_of(*members: Device, uuid: str = UUID) -> Device:

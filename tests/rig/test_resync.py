@@ -22,10 +22,17 @@ class Sysfs:
     files: dict[str, str] = field(default_factory=lambda: {**SYSTEM, "sync_completed": "none"})
     written: list[tuple[str, str]] = field(default_factory=list)
     name: str = "sysfs"
+    generation: int = 0
     lost: bool = False
 
     def run(
-        self, argv: Sequence[str], *, deadline_s: float = 60.0, check: bool = True, stdin: bytes | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
     ) -> Completed:
         if self.lost:
             raise MachineLost("sysfs is lost")
@@ -44,7 +51,7 @@ class Sysfs:
         if (name, value) == ("sync_action", "check"):
             self.files |= {"sync_action": "idle", "last_sync_action": "check", "mismatch_cnt": "128"}
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT") -> Tethered:
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         raise NotImplementedError
 
     def close(self) -> None:

@@ -130,6 +130,11 @@ def test_an_answer_that_is_cut_short_is_an_error(text: str) -> None:
         parse(text, "md100", ["nvme0n1"])
 
 
+def test_other_files_of_a_link_do_not_stand_for_those_that_are_missing() -> None:
+    text = TEXT.replace("device/current_link_speed", "device/secondary_link_speed")
+    assert parse(text, "md100", ["nvme0n1", "nvme1n1"]).drives[0].link is None
+
+
 def test_the_simulation_speaks_the_same_language() -> None:
     """So that what is tested with it is what the script prints."""
     argv = ["sh", "-c", "", "surroundings", "before", "md100", "nvme0n1", "/dev/nvme0n1"]

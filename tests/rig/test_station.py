@@ -58,6 +58,8 @@ class Rig:
     did: list[str] = field(default_factory=list)
     notes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     required: list[Sequence[Drive]] = field(default_factory=list)
+    #: UUIDs of arrays whose superblocks are no surprise.
+    expected: list[str] = field(default_factory=list)
     refuses: RigError | None = None
     sick: RigError | None = None
     #: Members that could not be erased when the array was stopped.
@@ -67,6 +69,9 @@ class Rig:
         if self.refuses:
             raise self.refuses
         self.required.append(drives)
+
+    def expect(self, uuid: str) -> None:
+        self.expected.append(uuid)
 
     def require_lease(self) -> None:
         if not self.lease:
@@ -150,6 +155,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     monkeypatch.setattr(degraded, "fail", fail)
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(verify, "accept", accept)
+    monkeypatch.setattr(verify, "accept_packed", lambda packed, *rest: accept(gzip.decompress(packed), *rest))
     simulated_surroundings.unseen(monkeypatch)
     return rig
 
@@ -174,6 +180,21 @@ def test_the_way_of_one_measurement(rig: Rig) -> None:
     ]  # fmt: skip
     assert measured.iops == pytest.approx(1000)
     assert rig.required == [rig.drives[:3]]
+    (planned,) = [facts for kind, facts in rig.notes if kind == "array_planned"]
+    assert rig.expected == [planned["uuid"]]
+
+
+def test_bare_drives_are_looked_at_again_before_everything_that_writes_to_them(rig: Rig) -> None:
+    here = station(rig)
+    here.measure(Geometry.parse("drivex1"), READ)
+    assert [one for one in rig.did if one.startswith(("purge", "fill", "fio"))] == [
+        "purge 1", "fill", "filled", f"fio {WRITE}", f"fio {READ}",
+    ]  # fmt: skip
+    assert rig.required == [rig.drives[:1]] * 3
+    rig.refuses = DriveRefused("it is mounted")
+    with pytest.raises(DriveRefused):
+        here.measure(Geometry.parse("drivex1"), WRITE)
+    assert count(rig, f"fio {WRITE}") == 1
 
 
 def test_an_array_with_a_member_that_kept_its_superblock_stays_on_the_books(rig: Rig) -> None:

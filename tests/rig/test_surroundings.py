@@ -13,7 +13,7 @@ from scripted import ScriptedMachine, completed
 from simulated_surroundings import Surroundings, of_members, traffic
 
 from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.measurement import Interval
+from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.seen import Link, Seen, Traffic
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import surroundings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measurement import Interval
+from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
 #: Scheduling noise between the moment a status is asked for and the moment it is stamped.

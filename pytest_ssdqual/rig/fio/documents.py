@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.qual.plain import DECODER
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
 #: Documents begin and end alone at the left margin; everything between them is fio's talk.
 DOCUMENT = re.compile(r"^\{", re.MULTILINE)
+END = re.compile(r"^(?:\{.*)?\}", re.MULTILINE)
+#: A document of a drive with 500 bins takes 60 kB, of 24 side by side 3 MB. What goes on for longer is none, and
+#: neither is a line of text: nothing more is read.
+LONGEST = 32 << 20
 #: Lines of text never begin so.
 OF_JSON = ("", " ", "{", "}")
 
@@ -23,22 +28,30 @@ class Splitter:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._json = json.JSONDecoder()
         self._text = ""
         self._position = 0
         self._count = 0
+        #: Why nothing more is read; what is said of it.
+        self._damage = ""
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """The pieces that these bytes complete, in their order; to be used up before the next bytes come."""
+        """The pieces that these bytes complete, in their order; to be used up before the next bytes come.
+
+        Never more than ``LONGEST`` and these bytes are held; behind what is longer than that, nothing is read.
+        """
+        if self._damage:
+            return
         text = self._text + self._decoder.decode(data)
         position = 0
         while found := DOCUMENT.search(text, position):
             yield from _lines(text[position : found.start()])
             position = found.start()
+            if not END.search(text, position):
+                break  # not all of it is here
             try:
-                document, position = self._json.raw_decode(text, position)
-            except json.JSONDecodeError:
-                break  # not all of it is here, or it is damaged: ``end`` tells
+                document, position = DECODER.raw_decode(text, position)
+            except (ValueError, RecursionError):
+                break  # not all of it is here, or it is damaged: ``require_end`` tells
             self._count += 1
             yield document
         else:
@@ -47,19 +60,24 @@ class Splitter:
             position = complete
         self._position += position
         self._text = text[position:]
+        if len(self._text) > LONGEST:
+            self._damage, self._text = f"it goes on for more than {LONGEST >> 20} MiB without an end", ""
 
     @property
     def rest(self) -> tuple[str, ...]:
         """Lines of text in what is not whole yet, or never will be."""
-        return tuple(line for line in self._text.splitlines() if line[:1] not in OF_JSON)
+        return tuple(line for line in _lines(self._text) if line[:1] not in OF_JSON)
 
     def require_end(self) -> None:
-        """``InvalidMeasurement`` if a document is damaged or cut off."""
+        """``InvalidMeasurement`` if a document is damaged, cut off or endless."""
+        whole = f"after {self._count} whole documents"
+        if self._damage:
+            raise InvalidMeasurement(f"fio's output is damaged {whole}: {self._damage}")
         if found := DOCUMENT.search(self._text):
             try:
-                self._json.raw_decode(self._text, found.start())
-            except json.JSONDecodeError as error:
-                where = f"after {self._count} whole documents, at byte {self._position + error.pos}"
+                DECODER.raw_decode(self._text, found.start())
+            except (ValueError, RecursionError) as error:
+                where = f"{whole}, at byte {self._position + getattr(error, 'pos', found.start())}"
                 raise InvalidMeasurement(
                     f"fio's output is damaged or cut off {where} of {self._position + len(self._text)}; is its file "
                     "system full?"
@@ -75,4 +93,4 @@ def pieces(data: bytes) -> Iterator[Piece]:
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
+    return [printable.line(line) for line in text.splitlines() if line.strip()]

@@ -11,6 +11,11 @@ from pytest_ssdqual.rig.fio.jobfile import Job, Target, fill, measurement
 from pytest_ssdqual.rig.fio.pattern import read_back, write_pattern
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, Machine, RigError
 
+#: What only a search asks for, all at once.
+_EXPLORED = Workload(
+    "randwrite", "4k", 1, zipf=120, region_percent=50, sync=True, fsync=1, compressible_percent=50, dedupe_percent=50
+)
+
 UNKNOWN_OPTION = re.compile(r"unrecognized option '--([^'=]+)|Bad option <([^>=]+)")
 
 
@@ -51,6 +56,8 @@ def _specimens() -> Iterator[Job]:
     yield measurement(Workload("randrw", "1k/50:4k/50", 1, 70, 50, "512", name="mix"), [target], 1, 1)
     yield measurement(Workload("write", "128k", 1), [target], 2, 1)
     yield measurement(Workload("randread+randwrite", "4k", 1), [target, other], 2, 1, volume_bytes=1 << 20)
+    yield measurement(_EXPLORED, [target], 1, 1)
+    yield measurement(Workload("write", "4k", 1, gap="4k"), [target], 1, 1)
     yield fill(target, 1)
     yield write_pattern(target, 0, 1 << 20, seed=0)
     yield read_back(target, 0, 1 << 20, seed=0)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig.binding import Checked, bound
 from pytest_ssdqual.rig.fio import load
 from pytest_ssdqual.rig.fio.share import split
 
@@ -32,6 +33,8 @@ class Target:
     size_bytes: int
     #: The device goes on behind ``size_bytes``, and there nothing may be touched.
     is_part: bool = False
+    #: What must be behind the path when fio starts; None: that is not looked at.
+    checked: Checked | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         checked_path(self.path)
@@ -65,6 +68,8 @@ class Job:
 
     options: tuple[str, ...]
     expectation: Expectation
+    #: The devices it is bound to: fio does not open them exclusively, so that is done for it, for as long as it runs.
+    bound_to: tuple[Checked, ...] = ()
 
     def argv(self, output_path: str) -> tuple[str, ...]:
         """The command; its documents go to ``output_path`` on the machine under test.
@@ -72,11 +77,15 @@ class Job:
         A file, never a pipe: fio 3.33 kills its own workers ("stuck grabbing stat_sem") when nobody reads the
         status documents for 14 s. ``ValueError`` for a path fio could read as something else.
         """
-        return ("fio", f"--output={checked_path(output_path)}", *self.options)
+        argv = self._plain(output_path)
+        return bound(argv, self.bound_to, alone=True) if self.bound_to else argv
 
     def shell(self, output_path: str) -> str:
-        """The same as one line for a terminal."""
-        return shlex.join(self.argv(output_path))
+        """The part of it that is fio's, as one line for a terminal."""
+        return shlex.join(self._plain(output_path))
+
+    def _plain(self, output_path: str) -> tuple[str, ...]:
+        return ("fio", f"--output={checked_path(output_path)}", *self.options)
 
 
 def measurement(
@@ -111,15 +120,26 @@ def measurement(
     ]
     if len(targets) == 1 and not workload.has_streams:
         ((_, only),) = sections[0]
-        options = (*reporting(status_interval_s), f"--name={workload}", *_file(targets[0]), *engine(), *only)
+        options = (f"--name={workload}", *_file(targets[0]), *engine(), *only)
     else:
-        options = (*reporting(status_interval_s), "--name=global", *engine(), *_exit(targets))
-        for number, (target, streams) in enumerate(zip(targets, sections, strict=True)):
-            for first, (name, stream) in enumerate(streams):
-                options += (*_section(targets, number, name, new_group=not first), *_file(target), *stream)
+        options = _grouped(targets, sections)
+    expectation = _expected(workload, targets, seconds, volume_bytes)
+    return Job((*reporting(status_interval_s), *options), expectation, checks(targets))
+
+
+def _grouped(targets: Sequence[Target], sections: Sequence[Sequence[tuple[str, tuple[str, ...]]]]) -> tuple[str, ...]:
+    """Several targets, or several streams of one; ``sections`` are the streams of each target, by name."""
+    options = ("--name=global", *engine(), *_exit(targets))
+    for number, (target, streams) in enumerate(zip(targets, sections, strict=True)):
+        for first, (name, stream) in enumerate(streams):
+            options += (*_section(targets, number, name, new_group=not first), *_file(target), *stream)
+    return options
+
+
+def _expected(workload: Workload, targets: Sequence[Target], seconds: float, volume_bytes: int | None) -> Expectation:
     smallest, largest = workload.smallest_bytes, workload.largest_bytes
     single = smallest == largest
-    expectation = Expectation(
+    return Expectation(
         reads=workload.reads,
         writes=workload.writes,
         seconds=seconds,
@@ -129,7 +149,6 @@ def measurement(
         volume_bytes=volume_bytes,
         paths=_side_by_side(targets),
     )
-    return Job(options, expectation)
 
 
 def fill(
@@ -167,7 +186,12 @@ def fill(
             ]
     written = passes * sum(target.size_bytes for target in targets)
     expectation = Expectation(reads=False, writes=True, written_bytes=written, paths=_side_by_side(targets))
-    return Job(tuple(options), expectation)
+    return Job(tuple(options), expectation, checks(targets))
+
+
+def checks(targets: Sequence[Target]) -> tuple[Checked, ...]:
+    """What is known of the devices."""
+    return tuple(target.checked for target in targets if target.checked is not None)
 
 
 def checked_path(path: str) -> str:

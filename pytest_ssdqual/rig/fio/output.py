@@ -7,34 +7,24 @@ target and a full disk all end with status 0 in one version or both.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measurement import Interval
-from pytest_ssdqual.rig.fio import counters
-from pytest_ssdqual.rig.fio.counters import Counters, Direction, Snapshot
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.rig.fio import counters, status
+from pytest_ssdqual.rig.fio.counters import Direction, Snapshot
 from pytest_ssdqual.rig.fio.documents import Splitter
+from pytest_ssdqual.rig.fio.status import DiskUse, OddShape
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
 #: How many documents of a measurement of hours are kept: five hours of 5 s in cells of 10 s. That of a drive with 500
-#: bins takes some 60 kB, so of many drives side by side there are fewer, but never so few that 80 blocks were crude.
+#: bins takes 9 kB, so of many drives side by side there are fewer, but never so few that 80 blocks were crude: of 24
+#: drives 100 MB.
 MOST_DOCUMENTS, FEWEST_DOCUMENTS = 2000, 480
 
-#: How ``jobfile`` names the first section of each of several drives, by which fio names the group.
-DRIVE = re.compile(r"drive-(\d+)(?:-\w+)*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUse:
-    """The kernel's count of one block device during the process; members of an array are listed as well."""
-
-    name: str
-    read_ios: int
-    write_ios: int
-    busy_percent: float
+#: fio says a line for each job that failed. What comes after so many tells nothing new.
+MOST_MESSAGES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +77,8 @@ class Reader:
         """Take the next bytes of the file; never raises, what is wrong with them is for ``so_far`` and ``whole``."""
         for piece in self._splitter.feed(data):
             if isinstance(piece, str):
-                self._messages.append(piece)
+                if len(self._messages) < MOST_MESSAGES:
+                    self._messages.append(piece)
             else:
                 self._take(piece)
 
@@ -114,10 +105,10 @@ class Reader:
             if not self._snapshots:
                 raise InvalidMeasurement(f"fio wrote no result{_quoted(self.said())}")
             return _result(self._snapshots, self._last, self.said(), block_bytes)
-        except (KeyError, TypeError, ZeroDivisionError) as error:
-            version = self._last.get("fio version", "an unknown fio")
-            raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error!r}") from error
-        except ValueError as error:
+        except OddShape as error:
+            version = status.version(self._last)
+            raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error}") from error
+        except (ValueError, OverflowError) as error:
             raise InvalidMeasurement(f"fio's counters are not those of one run: {error}") from error
 
     def whole(self) -> FioResult:
@@ -134,8 +125,8 @@ class Reader:
         """Remember a document; the newest one always, of the others every so many."""
         self._last = document
         try:
-            snapshot = _snapshot(document)
-        except (KeyError, TypeError, ValueError) as error:
+            snapshot = status.snapshot(document)
+        except OddShape as error:
             self._odd = self._odd or error
             return
         held, number = self._snapshots, len(self._snapshots)
@@ -167,65 +158,21 @@ def _result(
     snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str], block_bytes: int | None
 ) -> FioResult:
     parts, started_ms = counters.parts(snapshots, block_bytes)
-    jobs, final = last["jobs"], snapshots[-1].parts
+    ended, final = status.ended(last), snapshots[-1].parts
     return FioResult(
-        version=str(last["fio version"]),
+        version=ended.version,
         started_ms=started_ms,
         seconds=snapshots[-1].asked_ms / 1000,
         intervals=parts[0] if len(parts) == 1 else tuple(map(counters.together, zip(*parts, strict=True))),
         read=counters.summed([part.read for part in final]),
         write=counters.summed([part.write for part in final]),
-        error=next((int(job["error"]) for job in jobs if job["error"]), 0),
-        user_percent=sum(job["usr_cpu"] for job in jobs) / len(jobs),
-        system_percent=sum(job["sys_cpu"] for job in jobs) / len(jobs),
-        disks=tuple(_disks(last)),
+        error=ended.error,
+        user_percent=ended.user_percent,
+        system_percent=ended.system_percent,
+        disks=ended.disks,
         messages=tuple(messages),
         parts=tuple(parts) if len(parts) > 1 else (),
     )
-
-
-def _snapshot(document: dict[str, Any]) -> Snapshot:
-    jobs = document["jobs"]
-    return Snapshot(
-        printed_ms=int(document["timestamp_ms"]),
-        asked_ms=max(int(job[way]["runtime"]) for job in jobs for way in ("read", "write")),
-        parts=_parts(jobs),
-    )
-
-
-def _parts(jobs: Sequence[dict[str, Any]]) -> tuple[Counters, ...]:
-    """Of drives side by side each one's counters; otherwise everything in one."""
-    each = [Counters(_direction(job["read"]), _direction(job["write"])) for job in jobs]
-    found = [DRIVE.fullmatch(str(job.get("jobname", ""))) for job in jobs]
-    numbers = [int(drive[1]) for drive in found if drive]
-    if numbers and numbers == list(range(len(jobs))):
-        return tuple(each)
-    return (Counters(counters.summed([one.read for one in each]), counters.summed([one.write for one in each])),)
-
-
-def _direction(way: dict[str, Any]) -> Direction:
-    latency = way["lat_ns"]
-    return Direction(
-        ios=way["total_ios"],
-        bytes=way["io_bytes"],
-        latency=_histogram(latency),
-        mean_ns=latency["mean"] if latency["N"] else 0.0,
-        max_ns=latency["max"],
-    )
-
-
-def _histogram(latency: dict[str, Any]) -> LatencyHistogram:
-    # fio leaves "bins" out of a direction without I/O.
-    bins = latency.get("bins", {})
-    return LatencyHistogram.from_bins({int(value_ns): count for value_ns, count in bins.items()})
-
-
-def _disks(document: dict[str, Any]) -> list[DiskUse]:
-    """None for plain files on some file systems, or when a process was refused at once."""
-    return [
-        DiskUse(str(disk["name"]), int(disk["read_ios"]), int(disk["write_ios"]), float(disk["util"]))
-        for disk in document.get("disk_util", ())
-    ]
 
 
 def _quoted(messages: Sequence[str]) -> str:

@@ -41,14 +41,16 @@ def write_pattern(target: Target, offset_bytes: int, size_bytes: int, seed: int,
     """
     expectation = Expectation(reads=False, writes=True, block_bytes=BLOCK_BYTES, written_bytes=size_bytes)
     options = ("--rw=write", "--do_verify=0", *_range(target, offset_bytes, size_bytes, seed))
-    return Job((*jobfile.reporting(status_interval_s), "--name=write-pattern", *options), expectation)
+    options = (*jobfile.reporting(status_interval_s), "--name=write-pattern", *options)
+    return Job(options, expectation, jobfile.checks([target]))
 
 
 def read_back(target: Target, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
     """Read the range and compare; ``damage`` tells what came of it. ``ValueError`` as ``write_pattern``."""
     expectation = Expectation(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=size_bytes)
     options = ("--rw=read", *_range(target, offset_bytes, size_bytes, seed))
-    return Job((*jobfile.reporting(status_interval_s), "--name=read-back", *options), expectation)
+    options = (*jobfile.reporting(status_interval_s), "--name=read-back", *options)
+    return Job(options, expectation, jobfile.checks([target]))
 
 
 def damage(finished: Finished, expectation: Expectation) -> str:

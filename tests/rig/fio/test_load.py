@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -220,3 +221,118 @@ def test_real_fio_keeps_off_what_lies_behind_a_part(tmp_path: Path, workload: Wo
     done = real_fio.transfers(measurement(workload, [target], 1, 1), tmp_path)
     ends = [each.end for each in done]
     assert 2 * MIB < max(ends) <= 3 * MIB
+
+
+def test_every_dimension_of_a_search_becomes_its_option() -> None:
+    options = one(
+        Workload(
+            "randwrite", "4k", 8, zipf=120, region_percent=10, sync=True, fsync=4, compressible_percent=50,
+            dedupe_percent=25,
+        ),
+        size_bytes=1000 * 4096,
+    )  # fmt: skip
+    assert options["random_distribution"] == "zipf:1.2"
+    assert (options["offset"], options["size"]) == ("0", str(100 * 4096))
+    assert (options["sync"], options["fsync"]) == ("1", "4")
+    assert (options["buffer_compress_percentage"], options["dedupe_percentage"]) == ("50", "25")
+
+
+def test_a_usual_workload_has_none_of_them() -> None:
+    options = one(Workload("randwrite", "4k", 8))
+    assert not {"random_distribution", "sync", "fsync", "buffer_compress_percentage", "dedupe_percentage"} & set(
+        options
+    )
+
+
+def test_readers_beside_writers_flush_nothing() -> None:
+    found = streams(Workload("randread+randwrite", "4k", 1, sync=True, fsync=1), "/dev/sdx", 1 << 30, 1, Ending(10))
+    (_, readers), (_, writers) = found
+    assert {"--sync=1", "--fsync=1"} <= set(writers)
+    assert not {"--sync=1", "--fsync=1"} & set(readers)
+
+
+def test_a_gap_is_told_behind_the_pattern() -> None:
+    options = one(Workload("write", "64k", 8, gap="64k"), size_bytes=100 * MIB, jobs=4)
+    assert options["rw"] == f"write:{64 * KIB}"
+    assert options["size"] == options["offset_increment"] == str(25 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("workload", "size_bytes", "cause"),
+    [
+        (Workload("read", "1m", 1, gap="4k"), 4 * MIB, r"too small for 4 streams of 1048576 bytes with gaps of 4096"),
+        (Workload("randread", "64k", 1, region_percent=1), 4 * MIB, r"1 % of /dev/sdx \(4194304 bytes\) is too small"),
+        (Workload("read", "4k", 1, gap="100"), 4 * MIB, "whole sectors of 512 bytes"),
+    ],
+)
+def test_a_target_too_small_for_a_region_or_a_gap_is_refused(workload: Workload, size_bytes: int, cause: str) -> None:
+    with pytest.raises(ValueError, match=cause):
+        streams(workload, "/dev/sdx", size_bytes, 4, Ending(10))
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        Workload("write", "4k", 2, gap="4k"),
+        Workload("write", "4k", 2, gap="2560", offset="512"),
+        Workload("write", "64k", 2, gap="256k", region_percent=50),
+        Workload("randwrite", "4k", 2, zipf=120, region_percent=30),
+        Workload("randwrite", "16k", 2, region_percent=10, offset="512", sync=True),
+    ],
+    ids=str,
+)
+def test_real_fio_keeps_within_the_region_and_the_jobs_own_range(tmp_path: Path, workload: Workload) -> None:
+    """Also where gaps lead past the end of a job's range: what lies behind may be another's, or a reserved pattern."""
+    target = real_fio.image(tmp_path, 16 * MIB + 5 * 512)
+    job = measurement(workload, [target], 1, 1)
+    done = real_fio.transfers(job, tmp_path)
+    end = target.size_bytes * workload.region_percent // 100
+    assert len(done) > 100
+    assert max(each.end for each in done) <= end
+    assert workload.offset_bytes <= min(each.offset for each in done) <= workload.offset_bytes + 64 * KIB
+    assert max(each.end for each in done) > 0.8 * end
+    if workload.gap_bytes:
+        steps = Counter(after.offset - before.offset for before, after in pairwise(done))
+        ((step, _),) = steps.most_common(1)
+        assert step == workload.smallest_bytes + workload.gap_bytes
+        assert all(each < 0 for each in steps if each != step)
+
+
+def test_behind_gaps_that_are_no_whole_blocks_real_fio_stays_in_its_share(tmp_path: Path) -> None:
+    """Three shares of 1 MiB: the last transfer of each would begin in it and end 60 KiB behind it."""
+    target = real_fio.image(tmp_path, 3 * MIB + 512 * KIB)
+    real_fio.run(measurement(Workload("write", "64k", 1, gap="4k"), [target], 3, 1), tmp_path)
+    data = Path(target.path).read_bytes()
+    assert not any(data[3 * MIB :])
+    assert all(any(data[at : at + 64 * KIB]) for at in range(0, 3 * MIB - 68 * KIB, 68 * KIB))
+
+
+def test_zipf_has_favourites(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, 16 * MIB)
+    shares = []
+    for workload in (Workload("randread", "4k", 4, zipf=120), Workload("randread", "4k", 4)):
+        folder = tmp_path / str(workload)
+        folder.mkdir()
+        done = real_fio.transfers(measurement(workload, [target], 1, 1), folder)
+        shares.append(Counter(each.offset for each in done).most_common(1)[0][1] / len(done))
+    skewed, even = shares
+    assert skewed > 0.1 > 10 * even
+
+
+def test_what_is_written_can_be_compressed_and_repeats_itself_as_told(tmp_path: Path) -> None:
+    def written(name: str, **more: int) -> bytes:
+        target = real_fio.image(tmp_path, 4 * MIB, name)
+        real_fio.run(measurement(Workload("write", "64k", 1, **more), [target], 1, 1), tmp_path)  # type: ignore[arg-type]
+        return Path(target.path).read_bytes()
+
+    def packed(data: bytes) -> float:
+        return len(zlib.compress(data, 1)) / len(data)
+
+    assert packed(written("random")) > 0.99
+    assert packed(written("half", compressible_percent=50)) == pytest.approx(0.5, abs=0.1)
+    data = written("same", dedupe_percent=50)
+    blocks = Counter(data[at : at + 4096] for at in range(0, len(data), 4096))
+    assert packed(data) > 0.4
+    assert max(blocks.values()) > 1
+    plain = written("plain")
+    assert len({plain[at : at + 4096] for at in range(0, len(plain), 4096)}) == len(plain) // 4096

@@ -12,7 +12,7 @@ from scripted import completed
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobfile import Target, measurement
-from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, MachineLost, Tethered
+from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, MachineLost, RigError, Tethered
 
 JOB = measurement(Workload("randread", "4k", 1), [Target("/dev/sdb", 1 << 30)], 1, 5)
 
@@ -145,6 +145,16 @@ def test_a_rest_that_cannot_be_fetched_leaves_what_was_read() -> None:
         machine.output = None
         finished = running.wait(1)
     assert (finished.output, finished.rest) == (b"{1}\n", b"")
+
+
+def test_what_arrives_damaged_or_endless_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for damaged in (b"{}", gzip.compress(b"{}" * 1000)[:-9], b"\x1f\x8b\x08" + bytes(50)):
+        with pytest.raises(RigError, match=r"^the output of fio arrived damaged: "):
+            process.unpacked(damaged)
+    monkeypatch.setattr(process, "UNPACKED_BYTES", 1 << 20)
+    assert len(process.unpacked(gzip.compress(bytes(1 << 20)))) == 1 << 20
+    with pytest.raises(RigError, match=r"^the output of fio has more than "):
+        process.unpacked(gzip.compress(bytes((1 << 20) + 1)))
 
 
 def test_nobody_waits_for_one_that_has_ended() -> None:

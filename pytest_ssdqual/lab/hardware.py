@@ -1,0 +1,68 @@
+"""What QEMU is asked to emulate: values → its command line. Pure functions only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ssdqual.lab.host import Architecture
+from pytest_ssdqual.lab.image import Image
+from pytest_ssdqual.lab.media import ScaleModel, drive_argv
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What QEMU is asked to emulate."""
+
+    architecture: Architecture
+    image: Image
+    #: ``kvm`` or ``tcg``.
+    accelerator: str
+    #: Of the virtual machine's own: sockets, console, drives.
+    directory: Path
+    #: The public key that the guest lets in, without the type in front.
+    key: str
+    drives: tuple[ScaleModel, ...]
+    #: On 127.0.0.1; 0 lets the host choose a free one.
+    ssh_port: int = 0
+    #: Taken from the host only as it is used. The SNIA loops hold 128 MiB of 1 MiB transfers for every drive.
+    memory_mib: int = 2048
+    cpus: int = 2
+
+
+def qemu_argv(hardware: Hardware) -> list[str]:
+    """The whole command line; reads like a manual page."""
+    row = hardware.architecture
+    directory = str(hardware.directory).replace(",", ",,")
+    accelerator = "tcg,thread=multi" if hardware.accelerator == "tcg" else hardware.accelerator
+    # fmt: off
+    argv = [
+        row.qemu, "-nodefaults", "-no-user-config", "-display", "none",
+        "-machine", row.machine, "-accel", accelerator, "-cpu", "max",
+        "-smp", str(hardware.cpus), "-m", f"{hardware.memory_mib}M",
+        # a guest that panics ends the emulation instead of starting over
+        "-no-reboot",
+
+        "-kernel", str(hardware.image.kernel), "-initrd", str(hardware.image.initrd),
+        "-append", kernel_arguments(row, hardware.key),
+
+        "-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console",
+        "-chardev", f"socket,id=qmp,path={directory}/qmp,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
+
+        # restrict: the guest reaches nothing, it is only reached
+        "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{hardware.ssh_port}-:22",
+        "-device", "virtio-net-pci,netdev=net,romfile=",
+    ]
+    # fmt: on
+    for position, drive in enumerate(hardware.drives):
+        argv += drive_argv(position, drive, hardware.directory)
+    return argv
+
+
+def kernel_arguments(row: Architecture, key: str) -> str:
+    # panic=-1: reboot at once, which -no-reboot makes the end of QEMU.
+    # The rest saves seconds of an emulated boot: no clock calibration, no mitigations, no watchdogs.
+    return (
+        f"console={row.console} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "
+        f"raid=noautodetect random.trust_cpu=on rdinit=/init ssdqual.key={key}"
+    )

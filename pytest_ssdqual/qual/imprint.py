@@ -1,0 +1,59 @@
+"""What is written so that it can be known again: 16 bytes, repeated, that say which write they are of, and where.
+
+A cell is ``SQ``, the number of the history (2 bytes), the generation (4 bytes, both big-endian) and the byte offset in
+the array of the transfer that it was written with (8 bytes, little-endian: what fio makes of ``%o``). Every write has
+a generation of its own, so data of an earlier write, of another place or of nobody are told apart without a record of
+what was sent; and as a whole block repeats one cell, any byte of it that is not as written is found.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+MAGIC = b"SQ"
+CELL_BYTES = 16
+#: Numbers of histories and generations that a cell has room for.
+HISTORIES, GENERATIONS = 1 << 16, 1 << 32
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Imprint:
+    """What one cell says."""
+
+    history: int
+    generation: int
+    #: Of the transfer, in the array.
+    offset_bytes: int
+
+    @property
+    def cell(self) -> bytes:
+        return MAGIC + struct.pack(">HI", self.history, self.generation) + struct.pack("<Q", self.offset_bytes)
+
+    @classmethod
+    def of_cell(cls, cell: bytes) -> Imprint | None:
+        """What 16 bytes say; None if they are not ours."""
+        if len(cell) != CELL_BYTES or cell[:2] != MAGIC:
+            return None
+        history, generation = struct.unpack(">HI", cell[2:8])
+        return cls(history, generation, struct.unpack("<Q", cell[8:])[0])
+
+
+def fio_pattern(history: int, generation: int) -> str:
+    """The same for fio's ``verify_pattern``, which fills in the offset; ``ValueError`` for numbers without room."""
+    if not (0 <= history < HISTORIES and 0 <= generation < GENERATIONS):
+        raise ValueError(f"history {history}, generation {generation}: there is no room for such numbers")
+    return f"0x{MAGIC.hex()}{history:04x}{generation:08x}%o"
+
+
+def filled(imprint: Imprint, size_bytes: int) -> bytes:
+    """A block that was written so."""
+    return imprint.cell * (size_bytes // CELL_BYTES)
+
+
+def cells(block: bytes) -> frozenset[bytes]:
+    """The different cells of a block: one, if it is whole."""
+    first = block[:CELL_BYTES]
+    if block == first * (len(block) // CELL_BYTES):
+        return frozenset((first,))
+    return frozenset(block[at : at + CELL_BYTES] for at in range(0, len(block), CELL_BYTES))

@@ -1,0 +1,80 @@
+"""What happened between two status documents of fio: counts, latencies, and how long it really was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+
+#: Shorter intervals are no "second" when the slowest second of a run is looked for.
+SHORTEST_RATE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What happened between two status documents of one fio process, all jobs together.
+
+    ``start_s`` counts from the start of the process; ``seconds`` is the interval's real length, which
+    after a stall is longer than asked (so: resample by time, never by index).
+    """
+
+    start_s: float
+    seconds: float
+    read_ios: int
+    write_ios: int
+    read_bytes: int
+    write_bytes: int
+    read_latency: LatencyHistogram
+    write_latency: LatencyHistogram
+    #: Bytes per second of the slowest and the fastest interval it was merged of; None: it was not merged.
+    slowest: float | None = None
+    fastest: float | None = None
+
+    @property
+    def bytes_per_s(self) -> float:
+        return (self.read_bytes + self.write_bytes) / self.seconds
+
+    @property
+    def slowest_bytes_per_s(self) -> float:
+        return self.bytes_per_s if self.slowest is None else self.slowest
+
+    @property
+    def fastest_bytes_per_s(self) -> float:
+        return self.bytes_per_s if self.fastest is None else self.fastest
+
+    @property
+    def ios(self) -> int:
+        return self.read_ios + self.write_ios
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.seconds
+
+    @property
+    def latencies(self) -> tuple[LatencyHistogram, LatencyHistogram]:
+        """Of reads and of writes."""
+        return self.read_latency, self.write_latency
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        """Reads and writes together."""
+        return self.read_latency + self.write_latency
+
+
+def merged(part: Sequence[Interval]) -> Interval:
+    """Intervals that follow each other as one; of their rates only the lowest and the highest are left."""
+    # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+    whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
+    return Interval(
+        start_s=part[0].start_s,
+        seconds=sum(each.seconds for each in part),
+        read_ios=sum(each.read_ios for each in part),
+        write_ios=sum(each.write_ios for each in part),
+        read_bytes=sum(each.read_bytes for each in part),
+        write_bytes=sum(each.write_bytes for each in part),
+        read_latency=LatencyHistogram.merged(each.read_latency for each in part),
+        write_latency=LatencyHistogram.merged(each.write_latency for each in part),
+        slowest=min(each.slowest_bytes_per_s for each in whole),
+        fastest=max(each.fastest_bytes_per_s for each in whole),
+    )

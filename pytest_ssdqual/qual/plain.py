@@ -1,0 +1,107 @@
+"""Plain data from outside: JSON text → dicts, lists, text and numbers, or ``ValueError``; nothing else leaves.
+
+Python's own reader raises ``RecursionError`` for deep nesting and takes ``NaN`` and ``Infinity``, which are no JSON and
+which every ``int()`` and comparison behind it would stumble over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+
+ValueT = TypeVar("ValueT")
+
+#: Above every counter of 64 bits; what is larger counts nothing.
+LARGEST = 2**64
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+#: For what comes in pieces: ``json.JSONDecoder.raw_decode``; may raise ``RecursionError``.
+DECODER = json.JSONDecoder(parse_constant=_no_number)
+
+
+def read_json(text: str | bytes) -> object:
+    """The value; ``ValueError`` if it is not JSON, not UTF-8, or nested too deeply."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    try:
+        return DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def whole(value: object, at_most: int = LARGEST) -> int | None:
+    """A count, or None for anything else: a negative or enormous number, a fraction, text, true."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= at_most else None
+
+
+def count(record: Mapping[str, object], name: str) -> int:
+    """The count of this name; ``ValueError`` if there is none."""
+    found = whole(record.get(name))
+    if found is None:
+        raise ValueError(f"{name} is no count: {_short(record.get(name))}")
+    return found
+
+
+def number(value: object) -> float:
+    """A number that one can reckon with; ``ValueError`` for anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
+        return float(value)
+    raise ValueError(f"{_short(value)} is no number")
+
+
+def table(value: object) -> Mapping[str, object]:
+    """``ValueError`` unless it is a JSON object."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{_short(value)} is no object")  # noqa: TRY004 (bad data, not a bad call)
+    return value
+
+
+def array(value: object) -> list[object]:
+    """``ValueError`` unless it is a JSON array."""
+    if not isinstance(value, list):
+        raise ValueError(f"{_short(value)} is no array")  # noqa: TRY004 (as above)
+    return value
+
+
+def conforming(made: ValueT) -> ValueT:
+    """A dataclass made of plain data, if every value in it is of the type that its field has; ``ValueError``."""
+    if not _conforms(made, type(made)):
+        raise ValueError(f"this is no {type(made).__name__}")
+    return made
+
+
+def _conforms(value: object, hint: object) -> bool:
+    inside = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(_conforms(value, each) for each in inside)
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_conforms(each, inside[0]) for each in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
+    if not isinstance(hint, type) or not isinstance(value, hint):
+        return False
+    return not is_dataclass(hint) or all(_conforms(getattr(value, name), each) for name, each in _fields(hint))
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, object], ...]:
+    hints = get_type_hints(kind)
+    return tuple((each.name, hints[each.name]) for each in fields(kind))
+
+
+def _short(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
+    if isinstance(value, int) and abs(value) > LARGEST:  # more than 4,300 digits cannot even be printed
+        return "a number out of range"
+    return "nothing" if value is None else ascii(value)[:40]

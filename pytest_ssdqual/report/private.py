@@ -1,0 +1,132 @@
+"""Files and folders of ours alone: nobody else reads what a run writes, and nobody makes it write somewhere else.
+
+The rule of the module: whatever the umask, folders are made with 0700 and files with 0600; a symbolic link is never
+followed inside of a run folder; and every refusal is an ``OSError`` whose text is the reason.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+#: Of the folder that run folders are in, where it has to be made: others may see which runs there are.
+ROOT_MODE = 0o755
+#: Others may give it another content.
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+#: Of a file's name, to which its number and what marks it as a part are still added; file systems take 255 bytes.
+NAME_BYTES = 160
+#: A record with thousands of rounds is 1 MB; longer lines are none of ours.
+LONGEST_LINE_BYTES = 16 << 20
+
+
+def make_root(root: Path) -> None:
+    """The folder that run folders are in; one where others could replace them is refused."""
+    for path in reversed([root, *root.parents]):
+        if not path.exists():
+            path.mkdir(exist_ok=True)
+            path.chmod(ROOT_MODE)
+    found = root.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if found.st_uid not in {*_ourselves(), 0}:
+        raise _refused(f"{root} belongs to another user (uid {found.st_uid}), who could replace what is in it")
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        raise _refused(f"{root} may be written by everybody, who could replace what is in it: chmod o-w {root}")
+
+
+def make_folder(path: Path) -> None:
+    """A new one, ours alone."""
+    path.mkdir(mode=FOLDER_MODE)
+    path.chmod(FOLDER_MODE)  # a umask may have taken from us what we need
+
+
+def create(path: Path, *, replace: bool = False) -> int:
+    """A descriptor to write to a new file, ours alone; with ``replace`` an old one loses its content."""
+    once = os.O_TRUNC if replace else os.O_EXCL
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | once, FILE_MODE)
+    os.fchmod(descriptor, FILE_MODE)
+    return descriptor
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
+    """A descriptor of a file that is there, and is one: not a link to another, nor a FIFO that nobody writes to."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _refused(f"{path} is not a file")
+    return descriptor
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a regular file, which end at a line feed and at nothing else; those too long to be ours left out."""
+    with open(open_regular(path), "rb") as file:
+        while line := file.readline(LONGEST_LINE_BYTES):
+            if len(line) == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
+                while (rest := file.readline(LONGEST_LINE_BYTES)) and not rest.endswith(b"\n"):
+                    pass
+                continue
+            yield line.removesuffix(b"\n")
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Every regular file, in order; links, whatever they lead to, are not followed and not among them."""
+    found = []
+    for path, _, names in os.walk(folder, onerror=_raise):
+        found += [Path(path, name) for name in names]
+    return sorted(path for path in found if stat.S_ISREG(path.lstat().st_mode))
+
+
+def require_ours(folder: Path) -> None:
+    """That a run folder is ours alone, with files and folders in it and nothing else.
+
+    What others can write to, or have made, may lead anywhere; so may a link that came with an archive.
+    """
+    below = (Path(at, name) for at, *names in os.walk(folder, onerror=_raise) for each in names for name in each)
+    for path in itertools.chain([folder], below):
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "neither a file nor a folder"
+            raise _refused(f"{path} is {kind}, which no run of ours leaves")
+        if found.st_uid not in _ourselves():
+            raise _refused(f"{path} belongs to another user (uid {found.st_uid}): copy the run folder to continue it")
+        if found.st_mode & WRITABLE_BY_OTHERS:
+            raise _refused(f"{path} may be written by others: look through the run folder, then chmod -R go-w it")
+
+
+def file_name(name: str) -> str:
+    """Characters that any file system takes, and not too many of them; cut, it ends in a digest and its own end."""
+    plain = re.sub(r"[^\w.,:+=-]|^[.-]", "_", name, flags=re.ASCII) or "_"
+    if len(plain) <= NAME_BYTES:
+        return plain
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{plain[: NAME_BYTES // 2]}-{digest}-{plain[-NAME_BYTES // 3 :]}"
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder is one that nobody but us can write into; a link to one is not."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid in _ourselves() and not found.st_mode & WRITABLE_BY_OTHERS
+
+
+def _ourselves() -> set[int]:
+    """As whom we act: under sudo also the user who said so, in whose folders runs without root were made."""
+    me, asked = os.geteuid(), os.environ.get("SUDO_UID", "")
+    return {me, int(asked)} if me == 0 and asked.isdecimal() and len(asked) < 12 else {me}
+
+
+def _refused(reason: str) -> OSError:
+    return PermissionError(errno.EPERM, reason)
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,45 @@
+"""A topology while it is put together out of many sources, each of which may know only a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.rig.topology import Node, Signature, Use, UseKind
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is known so far. What is told of a path or a number holds for every device that has it."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    #: (lower, upper): the upper device is built on the lower one.
+    edges: dict[tuple[str, str], None] = field(default_factory=dict)
+    disks: dict[str, str] = field(default_factory=dict)
+    mountpoints: dict[str, dict[str, None]] = field(default_factory=dict)
+    uses: dict[str, dict[Use, None]] = field(default_factory=dict)
+    signatures: dict[str, dict[Signature, None]] = field(default_factory=dict)
+    md_uuids: dict[str, str] = field(default_factory=dict)
+    md_members: dict[str, list[str]] = field(default_factory=dict)
+    unchecked: dict[str, None] = field(default_factory=dict)
+
+    def use(self, knames: Iterable[str], kind: UseKind, detail: str = "") -> None:
+        for kname in knames:
+            self.uses.setdefault(kname, {})[Use(kind, printable.line(detail))] = None
+
+    def mount(self, knames: Iterable[str], mountpoint: str) -> None:
+        for kname in knames:
+            self.mountpoints.setdefault(kname, {})[printable.line(mountpoint)] = None
+
+    def by_path(self, path: str) -> list[str]:
+        return [kname for kname, node in self.nodes.items() if path in (node.path, f"/dev/{kname}")]
+
+    def by_number(self, number: str) -> list[str]:
+        return [kname for kname, node in self.nodes.items() if node.device_number == number]
+
+
+def decimal(hexadecimal: str) -> str:
+    """As stat(1) and the survey's other programs write the number of a device."""
+    major, minor = hexadecimal.split(" ")
+    return f"{int(major, 16)}:{int(minor, 16)}"

@@ -1,0 +1,61 @@
+"""What the rehearsals of faults share. They need the tests' own pieces and boot a lab of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fault_journey import Journey
+    from fault_table import Ledger
+    from rehearsed import Lab
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Nothing is here where ``tests`` is not, nor in a run that was given drives: those are not for this."""
+    del collection_path
+    return True if find_spec("rehearsing") is None or config.getoption("--ssd-devices", None) else None
+
+
+#: One run goes through the first four; when all has been seen, the table is compared.
+ORDER = ("test_drives", "test_machine", "test_controller", "test_connection", "test_table")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These come last, in their order."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: ORDER.index(item.path.stem) + 1 if item.path.parent == here else 0)
+
+
+@pytest.fixture(scope="session")
+def ledger() -> Ledger:
+    """What was seen of each fault."""
+    from fault_table import Ledger
+
+    return Ledger()
+
+
+@pytest.fixture(scope="package")
+def journey(lab: Lab, ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+    """One run that is struck by one fault after another; the machine is in order when all is over."""
+    from fault_journey import BYSTANDER, PROTOCOL, Bystander, Journey, small_disk
+    from rehearsed import Server, Start
+
+    place, server = tmp_path_factory.mktemp("faults"), Server(lab)
+    start = Start(place, server.options, protocol=PROTOCOL)
+    disk, elsewhere = place / "disk", place / "mirror"
+    for each in (disk, elsewhere):
+        each.mkdir()
+    mirror = Start(elsewhere, server.options, "suites/degraded", PROTOCOL)
+    bystander = Bystander(lab.vm.backing_file(BYSTANDER))
+    with small_disk(disk) as is_small:
+        yield Journey(server, start, mirror, ledger, bystander, disk / "runs", is_small)
+        start.close()
+        mirror.close()
+    bystander.erase()
+    server.reset()

@@ -1,0 +1,61 @@
+"""The way to the machine under test is lost, for longer or for a while; the last of these finishes the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fault_journey import Journey
+
+pytestmark = pytest.mark.lab
+
+#: Until the connection is found to be dead: 15 to 20 s (ssh's keep-alive).
+FROZEN_S = 25.0
+CUT_S = 3.0
+
+
+def test_a_connection_that_does_not_come_back(journey: Journey) -> None:
+    from fault_journey import ORDERLY, WRITES, told
+    from fault_table import Observed
+
+    with journey.relayed() as (relay, options):
+        running = journey.begin(*options, "--ssd-reconnect=5s")
+        journey.until(running, WRITES)
+        relay.cut()
+        run = journey.finish(running, "cut_for_long")
+    assert run.status == 2, run.output
+    journey.await_nothing_left()
+    seen = journey.observe("cut_for_long", run, *told(run, WRITES))
+    assert seen.said == ("x",)
+    assert seen == Observed(seen.said, "ends, exit status 2", "left standing", **ORDERLY)
+
+
+def test_a_frozen_machine_and_a_connection_that_comes_back_cost_nothing(journey: Journey) -> None:
+    """The same processes of fio go on; and the run that was struck so often is whole."""
+    from fault_journey import MORE_READS, ORDERLY, WRITES, told
+    from fault_table import Observed
+
+    vm, server = journey.server.lab.vm, journey.server
+    with journey.relayed() as (relay, options):
+        running = journey.begin(*options)
+        journey.until(running, WRITES)
+        vm.pause()
+        journey.rest(FROZEN_S)
+        vm.cont()
+        journey.until(running, MORE_READS)
+        processes = server.ask("pidof", "fio")
+        relay.cut()
+        journey.rest(CUT_S)
+        relay.heal()
+        assert server.ask("pidof", "fio", check=False) in (processes, "")
+        run = journey.finish(running)
+    assert run.status == 0, run.output
+    assert [each["argv"] for each in run.folder.transcript()].count(["reconnected"]) == 2
+    for fault, workload in {"frozen_machine": WRITES, "cut_briefly": MORE_READS}.items():
+        seen = journey.observe(fault, run, *told(run, workload))
+        assert seen == Observed(("passed",), "goes on", "stopped, its members erased", **ORDERLY)
+        journey.ledger.resumed[fault] = "not needed"
+        assert len(run.folder.records("measuring")[run.since :]) >= 0
+    journey.require_whole(run)

@@ -1,0 +1,129 @@
+"""A drive, fio or the clock goes wrong during a measurement: an error that says so, never a verdict of the drives.
+
+What can go on goes on, and the next test is the resumption of this one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fault_journey import Journey
+
+pytestmark = pytest.mark.lab
+
+#: The member that goes wrong.
+MEMBER = "SSDQ0002"
+DEGRADED = "`<error>` raid5x3 cannot be measured: degraded by 1 member"
+
+
+def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
+    import guest_faults
+    from fault_journey import MORE_READS, ORDERLY, READS, STOPPED, WRITES, told
+    from fault_table import Observed
+
+    running = journey.begin()
+    journey.until(running, WRITES)
+    guest_faults.kill_worker(journey.server)
+    journey.until(running, MORE_READS)
+    guest_faults.step_clock(journey.server, 3600)
+    journey.until(running, READS)
+    journey.stall(MEMBER)
+    run = journey.finish(running, "worker_killed", "clock_step", "spike")
+    guest_faults.step_clock(journey.server, -3600)
+    assert run.status == 1, run.output
+    expected = {
+        "worker_killed": (WRITES, "`<error>` a worker of fio was killed by signal 9"),
+        "clock_step": (MORE_READS, "`<error>` the machine's clock was set by … ms or more during the measurement"),
+        "spike": (READS, "measured again", "passed"),
+    }
+    for fault, (workload, *said) in expected.items():
+        seen = journey.observe(fault, run, *told(run, workload))
+        assert seen == Observed(tuple(said), "goes on", STOPPED, **ORDERLY)
+
+
+def test_a_pulled_member(journey: Journey) -> None:
+    from fault_journey import KEPT, ORDERLY, WRITES, told
+    from fault_table import Observed
+
+    vm, running = journey.server.lab.vm, journey.begin()
+    journey.until(running, WRITES)
+    vm.pull(MEMBER)
+    try:
+        run = journey.finish(running, "pulled")
+    finally:
+        vm.plug(MEMBER)
+    seen = journey.observe("pulled", run, *told(run, WRITES))
+    assert seen == Observed((DEGRADED,), "goes on", KEPT, **ORDERLY)
+
+
+def test_io_errors(journey: Journey) -> None:
+    from fault_journey import KEPT, ORDERLY, WRITES, told
+    from fault_table import Observed
+
+    vm, running = journey.server.lab.vm, journey.begin()
+    journey.until(running, WRITES)
+    vm.fail(MEMBER)
+    try:
+        run = journey.finish(running, "io_errors")
+    finally:
+        vm.mend(MEMBER)
+    seen = journey.observe("io_errors", run, *told(run, WRITES))
+    assert seen == Observed((DEGRADED,), "goes on", KEPT, **ORDERLY)
+
+
+def test_a_drive_that_turns_read_only(journey: Journey) -> None:
+    from fault_journey import KEPT, ORDERLY, WRITES, told, worsened
+    from fault_table import Observed
+
+    vm, running = journey.server.lab.vm, journey.begin()
+    journey.until(running, WRITES)
+    vm.turn_read_only(MEMBER)
+    try:
+        run = journey.finish(running, "read_only")
+    finally:
+        vm.mend(MEMBER)
+    seen = journey.observe("read_only", run, *told(run, WRITES), *worsened(run))
+    said = (DEGRADED, "in red: its own SMART health assessment is now FAILED; new critical warning: media is read-only")
+    assert seen == Observed(said, "goes on", KEPT, **ORDERLY)
+
+
+def test_a_drive_that_answers_nothing(journey: Journey) -> None:
+    import guest_faults
+    from fault_journey import KEPT, ORDERLY, WRITES, told
+    from fault_table import Observed
+
+    running = journey.begin()
+    journey.until(running, WRITES)
+    deaf = guest_faults.deafen(journey.server, MEMBER)
+    try:
+        run = journey.finish(running, "frozen_drive")
+    finally:
+        guest_faults.hear_again(journey.server, *deaf)
+    seen = journey.observe("frozen_drive", run, *told(run, WRITES))
+    assert seen == Observed((DEGRADED,), "goes on", KEPT, **ORDERLY)
+
+
+def test_a_corrupted_copy(journey: Journey) -> None:
+    """No measurement of speed reads what it wrote; the suite that promises data does."""
+    from fault_journey import ORDERLY, STOPPED, tell
+    from fault_table import Observed
+
+    with journey.quick_drives():
+        running = journey.of_mirror()
+        running.await_record("pattern_written")
+        journey.corrupt_mirror("SSDQ0001", running.folder())
+        run = running.finish()
+    ((name, results),) = run.results().items()
+    assert name == "test_a_mirror_survives_the_loss_of_one_drive[raid1x2-1failed-randrw70_4k_qd1]"
+    seen = journey.observe("corrupted", run, *map(tell, results))
+    assert run.status == 1, run.output
+    again = journey.of_mirror("--ssd-resume=last").finish()
+    assert again.results() == run.results()
+    assert not again.records("array_created")
+    journey.ledger.resumed["corrupted"] = "recalls the measurement, and the test fails again"
+    (said,) = seen.said
+    assert said.startswith("`<failure>` "), said
+    assert seen == Observed((said,), "goes on", STOPPED, **ORDERLY)

@@ -1,0 +1,56 @@
+"""The machine under test goes down while it measures: one sentence, exit status 2, and the run is gone on with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fault_journey import Journey
+    from rehearsed import Server
+
+pytestmark = pytest.mark.lab
+
+LOST = ("`<error>` lab is lost: ",)
+
+
+def panics(server: Server) -> None:
+    import guest_faults
+
+    guest_faults.panic(server)
+    server.lab.vm.await_end()
+    server.lab.vm.power_cut()
+    server.lab.vm.power_on()
+
+
+def is_reset(server: Server) -> None:
+    server.lab.vm.reset()
+
+
+def loses_power(server: Server) -> None:
+    server.lab.vm.power_cut()
+    server.lab.vm.power_on()
+
+
+@pytest.mark.parametrize(
+    ("fault", "strike"),
+    [
+        pytest.param("panic", panics, id="panic"),
+        pytest.param("reset", is_reset, id="reset"),
+        pytest.param("power_cut", loses_power, id="power_cut"),
+    ],
+)
+def test_a_machine_that_boots_anew(fault: str, strike: Callable[[Server], None], journey: Journey) -> None:
+    from fault_journey import WRITES, told
+
+    running = journey.begin()
+    journey.until(running, WRITES)
+    with journey.rebooted_after_all():
+        strike(journey.server)
+        run = journey.finish(running, fault)
+    seen = journey.observe(fault, run, *told(run, WRITES))
+    assert seen.said == LOST, run.output
+    print(seen)

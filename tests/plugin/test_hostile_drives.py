@@ -1,0 +1,192 @@
+"""A drive's firmware may call itself anything: what that does to refusals, the terminal, JUnit and the run folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import simulated_rig
+import xmlschema
+from hypothesis import given
+from hypothesis import strategies as st
+from inner_session import Inner
+from mutations import fuzzed
+from simulated_disks import Device, World
+
+from pytest_ssdqual.plugin.options import parse_wipe
+from pytest_ssdqual.report.terminal import Header, header_lines
+from pytest_ssdqual.rig.facts import topology_of
+from pytest_ssdqual.rig.keeper import DIRECTORY
+from pytest_ssdqual.rig.lease import lock_files
+from pytest_ssdqual.rig.safety import refusals
+from pytest_ssdqual.rig.topology import Drive
+
+SCHEMA = Path(__file__).parents[1] / "data/junit/jenkins-xunit.xsd"
+
+HOSTILE = (
+    "<script>alert(1)</script>&amp;]]>", "\x1b]0;owned\x07\x1b[2J\x1b[31m", "\x9b31m", "a\nb\r\nPASSED",
+    "it's \"quoted\" `id` $(id)", "\u2028\u2029\x85", "\u202eSSDQ\u202c\ufeff", "nul\0nul", "\ud800",
+    b"\xff\xfe".decode("utf-8", "surrogateescape"), "=cmd|' /C calc'!A0", "+1", "-rf", "@SUM(1)", "A,B ,C", "x" * 10**6,
+    "\\x1b", "../../etc/shadow", "%s%n{0}", "|", ";rm -rf /",
+)  # fmt: skip
+NAMES = st.sampled_from(HOSTILE) | st.text(st.characters(codec=None), min_size=1, max_size=30)
+
+
+def drive_called(serial: str, model: str, fstype: str | None = None) -> tuple[World, Drive]:
+    world = World([Device("sdb", "disk", "8:16", serial=serial, model=model, fstype=fstype)])
+    topology = topology_of(world.lsblk(), world.facts("/dev/sdb"), ["sdb"])
+    return world, topology.drive("sdb")
+
+
+@fuzzed(60)
+@given(NAMES, NAMES)
+def test_from_lsblk_to_every_place_where_it_is_shown(serial: str, model: str) -> None:
+    _, drive = drive_called(serial, model)
+    shown = [drive.describe(), *filter(None, (drive.serial, drive.model))]
+    shown += header_lines(Header((drive.model,), "dut", "snia", True, None, None))
+    assert all(each.isprintable() and len(each) < 1000 for each in shown)
+    json.dumps(drive.to_json()).encode()
+    assert Drive.from_json(json.loads(json.dumps(drive.to_json()))) == drive
+    if drive.serial:
+        (lock,) = lock_files([drive.identity])
+        assert re.fullmatch(rf"{DIRECTORY}/[A-Za-z0-9._-]{{1,150}}\.lock", lock)
+
+
+@fuzzed(60)
+@given(NAMES, st.sampled_from(["ext4", "\x1b[2J\n<x>"]))
+def test_a_refusal_says_how_to_consent_and_that_is_understood(serial: str, fstype: str) -> None:
+    world, drive = drive_called(serial, "M", fstype)
+    topology = topology_of(world.lsblk(), world.facts("/dev/sdb"), ["sdb"])
+    sentence = "".join(map(str, refusals(topology, world.matches())))
+    assert sentence.isprintable()
+    if not drive.serial:
+        return
+    (option,) = [word for word in shlex.split(sentence.rpartition(" add ")[2].removesuffix(".")) if word]
+    consented = parse_wipe(option.removeprefix("--ssd-wipe="))
+    assert consented == (drive.serial,)
+    assert refusals(topology, world.matches(), frozenset(consented)) == ()
+
+
+def test_two_drives_are_told_apart_by_what_cannot_be_seen() -> None:
+    serials = [
+        "SN",
+        "SN\u200b",
+        "SN\x00",
+        "S\x1bN",
+        r"S\x1bN",
+        "SN\ufeff",
+        "x" * 999 + "1",
+        "x" * 999 + "2",
+        "S N",
+        "S_N",
+    ]
+    drives = [drive_called(serial, "M")[1] for serial in serials]
+    drives = [replace(drive, wwn=None) for drive in drives]
+    assert len({drive.identity for drive in drives}) == len(serials)
+    assert len(lock_files(drive.identity for drive in drives)) == len(serials)
+
+
+@pytest.mark.parametrize("text", ["A\\,B", "A\\,B, C ,,D", ",", ""])
+def test_commas_in_consents(text: str) -> None:
+    expected = {"A\\,B": ("A,B",), "A\\,B, C ,,D": ("A,B", "C", "D"), ",": (), "": ()}
+    assert parse_wipe(text) == expected[text]
+
+
+class Renamed(simulated_rig.SimulatedMachine):
+    """The drives of this machine, and the machine itself, call themselves what they like."""
+
+    @property
+    def world(self) -> World:
+        disks = super().world.disks
+        for number, disk in enumerate(disks):
+            disk.serial = f"{HOSTILE[number]}{number}" * (1 if number != 3 else 50_000)
+            disk.model = HOSTILE[number + 4]
+        return World(disks)
+
+
+@pytest.fixture
+def hostile(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
+    monkeypatch.setattr(simulated_rig, "SimulatedMachine", Renamed)
+    return inner
+
+
+def only_printable(text: str) -> bool:
+    return not [each for each in text if each not in "\n\t" and not each.isprintable()]
+
+
+BROKEN = """
+    import pytest
+    from pytest_ssdqual import Workload
+    from pytest_ssdqual.rig.machine import RigError
+
+    pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
+
+    def test_side_by_side(run, sla):
+        verdict = sla.judge("steady_iops", run)
+        assert verdict
+
+    def test_broken(run):
+        raise RigError("the tool said " + bytes.fromhex("1b5b324a c29b e280ae 3c623e 00").decode())
+    """
+
+
+def test_a_whole_run_is_harmless(hostile: Inner, promises: str) -> None:
+    hostile.pytester.makepyfile(test_drives=BROKEN)
+    result = hostile.run("--ssd-devices=/dev/nvme*", promises, "--ssd-protocol=quick", "--color=no", "-v")
+    assert result.parseoutcomes()["errors"] >= 1
+    assert result.parseoutcomes()["failed"] >= 1
+    assert_printable(result.stdout.str() + result.stderr.str())
+    cases = hostile.cases()
+    assert r"the tool said \x1b[2J\u009b\u202e<b>\x00" in cases["test_broken[drivex4-randread_4k_qd8]"].message
+    properties = cases["test_side_by_side[drivex4-randread_4k_qd8]"].properties
+    assert properties["ssd.drives"].startswith("<script>alert(1)</script>&amp;]]>0 \\x1b]0;owned\\x07")
+    check_junit(hostile.pytester.path / "junit.xml")
+    (folder,) = (hostile.pytester.path / "ssdqual-runs").iterdir()
+    check_folder(folder)
+
+
+def test_a_refused_run_is_harmless(hostile: Inner, promises: str) -> None:
+    said = hostile.refused("--ssd-devices=/dev/nvme*", promises, "--ssd-wipe=\x1b[2J")
+    assert "is the serial of no drive that was named" in said
+    assert_printable(said)
+    (folder,) = (hostile.pytester.path / "ssdqual-runs").iterdir()
+    check_folder(folder)
+
+
+def assert_printable(text: str) -> None:
+    """What a terminal takes for a command is not in it."""
+    assert {each for each in text if each not in "\n\t" and not each.isprintable()} == set()
+
+
+def check_junit(file: Path) -> None:
+    """Well-formed, of the schema, and nothing in it that a log viewer would obey."""
+    ET.parse(file)  # noqa: S314 (our own)
+    assert_printable(file.read_text())
+    root = ET.parse(file).getroot()  # noqa: S314
+    for case in root.iter("testcase"):
+        for properties in case.findall("properties"):
+            case.remove(properties)  # the schema knows properties of suites only
+    xmlschema.XMLSchema(SCHEMA).validate(ET.tostring(root, encoding="unicode"))
+
+
+def check_folder(folder: Path) -> None:
+    for name in ("records.jsonl", "transcript.jsonl"):
+        text = (folder / name).read_text()
+        assert_printable(text)
+        lines = text.splitlines()
+        assert lines == text.removesuffix("\n").split("\n")
+        assert all(isinstance(json.loads(line), dict) for line in lines)
+    for path in folder.rglob("*"):
+        assert re.fullmatch(r"[A-Za-z0-9_.,:+=-]+", path.name)
+        assert len(path.name) < 200
+    if (folder / "manifest.json").exists():
+        assert_printable((folder / "manifest.json").read_text())
+        assert json.loads((folder / "manifest.json").read_text())["bays"]
+    checked = subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=folder, check=False)
+    assert checked.returncode == 0

@@ -1,0 +1,165 @@
+"""Run folders that came from somebody else: damaged, forged or meant to do harm."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inner_session import Inner
+from mutations import bytes_like, fuzzed, plain_like, survives
+
+from pytest_ssdqual.qual.loop import Loop
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report import evidence
+from pytest_ssdqual.report.inheritance import inheritance
+from pytest_ssdqual.report.manifest import Manifest
+from pytest_ssdqual.report.recall import MOST_UNPACKED_TIMES, Forgotten, Shelf
+from pytest_ssdqual.report.records import read_records, unfinished_arrays, worsened_drives
+from pytest_ssdqual.report.resume import NotResumable, Past, Present, Verdicts
+from pytest_ssdqual.rig.counters import Written
+from pytest_ssdqual.rig.memory import Key
+
+
+@pytest.fixture
+def folder(inner: Inner, promises: str) -> Path:
+    """What a real run of the plugin leaves, on a rig that was never there."""
+    inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randread")
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    return folder
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def read_all(folder: Path) -> None:
+    """Everything that a resumed session reads of a folder."""
+    past = survives(lambda: Past.read(folder), NotResumable)
+    worsened_drives(folder)
+    unfinished_arrays(folder.parent)
+    if not isinstance(past, Past):
+        return
+    Verdicts(past.records)
+    memory = past.memory()
+    for key in list(memory._noted):
+        assert isinstance(key, Key)
+        memory.recall(key)
+    inheritance(read_records(folder))
+    bay = past.manifest.bays[0]
+    drives = tuple(entry.drive for entry in bay.drives)
+    now = Present("dut", {"fio": "3.33"}, drives, past.manifest.protocol, past.manifest.protocol)
+    past.refusals(now)
+    past.remarks(now)
+
+
+def examples(folder: Path, damage: Callable[[st.DataObject], None], few: int) -> None:
+    """Damage a fresh copy, read it, and put it back."""
+    whole = folder.with_name("whole")
+    shutil.copytree(folder, whole)
+
+    @fuzzed(few)
+    @given(st.data())
+    def each(data: st.DataObject) -> None:
+        for name in ("records.jsonl", "manifest.json", "SHA256SUMS"):
+            shutil.copy(whole / name, folder / name)
+        damage(data)
+        read_all(folder)
+
+    each()
+
+
+def test_records_of_odd_values(folder: Path) -> None:
+    lines = lines_of(folder)
+    assert {"measured", "ran", "array_created", "array_stopped", "counters", "conditioned"} <= {
+        each["kind"] for each in lines
+    }
+    interesting = [each for each in lines if each["kind"] not in ("claims_planned", "health", "looked")]
+
+    def damage(data: st.DataObject) -> None:
+        spoiled = data.draw(plain_like([interesting]))
+        (folder / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in spoiled))  # type: ignore[attr-defined]
+
+    examples(folder, damage, 40)
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "manifest.json", "SHA256SUMS"])
+def test_files_that_are_damaged(folder: Path, name: str) -> None:
+    whole = (folder / name).read_bytes()
+    examples(folder, lambda data: void((folder / name).write_bytes(data.draw(bytes_like([whole])))), 15)
+
+
+def test_a_manifest_of_odd_values(folder: Path) -> None:
+    whole = json.loads((folder / "manifest.json").read_text())
+
+    def damage(data: st.DataObject) -> None:
+        (folder / "manifest.json").write_text(json.dumps(data.draw(plain_like([whole]))))
+
+    examples(folder, damage, 40)
+
+
+def test_records_read_one_by_one(folder: Path) -> None:
+    lines = lines_of(folder)
+    of = {each["kind"]: each for each in lines}
+    asked = of["measured"]["asked"]
+    looped = {"name": "loop", "workloads": [asked], "tracked": [{"workload": asked, "claim": "steady_iops"}],
+              "fill_bs": "128k", "fill_passes": 1}  # fmt: skip
+    written = next(iter(of["counters"]["written"].values()))
+    verdict = next(each for each in lines if each["kind"] in ("verdict", "observation"))
+    readers: list[tuple[object, Callable[[Any], object]]] = [
+        (asked, Workload.from_record),
+        (looped, Loop.from_record),
+        (written, Written.from_record),
+        (verdict, evidence.from_record),
+        (json.loads((folder / "manifest.json").read_text()), Manifest.from_record),
+    ]
+    for record, read in readers:
+        read(record)
+        spoil(record, read)
+
+
+def spoil(record: object, read: Callable[[Any], object]) -> None:
+    @fuzzed(40)
+    @given(plain_like([record]))
+    def each(spoiled: object) -> None:
+        if isinstance(spoiled, dict):
+            survives(lambda: read(spoiled), ValueError)
+
+    each()
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "fio").mkdir()
+    # What it would unpack to is beyond the memory of any machine that tests run on; that of a few pieces is held.
+    packed = gzip.compress(b" " * (1 << 20))
+    (tmp_path / "fio" / "x.json.gz").write_bytes(packed * 2000)
+    assert len(packed) * MOST_UNPACKED_TIMES < 1 << 20
+    noted = {"raw": "fio/x.json.gz", "geometry": "drivex1", "members": [], "ramp_s": 0, "window_s": 1, "round_iops": []}
+    with pytest.raises(Forgotten, match=rf"unpacks to over {MOST_UNPACKED_TIMES} times its size"):
+        Shelf(tmp_path).run(noted, Workload("randread", "4k", 8))
+
+
+def test_the_files_of_a_real_run_are_no_bombs(folder: Path) -> None:
+    packed = list((folder / "fio").glob("*.gz"))
+    assert packed
+    for file in packed:
+        assert len(gzip.decompress(file.read_bytes())) < MOST_UNPACKED_TIMES / 2 * file.stat().st_size
+
+
+def test_a_line_without_an_end_is_passed_over(folder: Path) -> None:
+    before = len(list(read_records(folder)))
+    with (folder / "records.jsonl").open("ab") as file:
+        file.truncate(file.tell() + (40 << 20))  # a hole: 40 MB of zeroes
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b'\n{"schema":1,"kind":"x","time":"y"}\n')
+    assert [each.kind for each in read_records(folder)][before:] == ["x"]
+
+
+def void(value: object) -> None:
+    """A lambda that is a statement."""

@@ -1,0 +1,81 @@
+"""Three simulated days: what the controller holds in memory does not grow with what was measured."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+from sheet import PRODUCT, promise
+
+if TYPE_CHECKING:
+    from inner_session import Inner
+
+#: Of three hours each.
+MEASUREMENTS = 24
+#: What may stay of each. pytest itself keeps the reports of its test until JUnit's file is written, and we its verdict:
+#: 20 KiB of properties and evidence of two drives. What was measured, even so coarsely, is several times that.
+BOUND_BYTES = 32 << 10
+PROTOCOL = """
+acceptance = false
+purge = "discard"
+fill = { passes = 1, bs = "1m" }
+precondition = { step = "20 s", limit = "80 s" }
+measure = { ramp = "6 min" }
+
+[sequential]
+first = "3 h"
+growth = 1.3
+limit = "3 h"
+report = "3 min"
+slowest = "35 min"
+plateau = "35 min"
+pause = "60 s"
+"""
+SPEC = PRODUCT + promise(claim="steady_iops", at_least="250 IOPS")
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    SIZES = ("4k", "8k", "16k", "32k", "64k", "128k")
+    WORKLOADS = [Workload("randread", size, depth) for size in SIZES for depth in range(1, 5)]
+    pytestmark = [pytest.mark.array("drive", widths=(2,)), pytest.mark.workload(*WORKLOADS)]
+
+    def test_iops(run, sla):
+        verdict = sla.judge("steady_iops", run)
+        assert verdict
+"""
+#: A plugin that weighs what Python holds after every test. In a process of its own, without pytester's ear: that keeps
+#: all that hooks are called with.
+SCALES = """
+    import gc, json, tracemalloc
+
+    tracemalloc.start()
+    weights = []
+
+    def pytest_runtest_logfinish():
+        gc.collect()
+        weights.append(tracemalloc.get_traced_memory()[0])
+
+    def pytest_unconfigure():
+        with open("weights.json", "w") as file:
+            json.dump(weights, file)
+"""
+
+
+def growth_bytes(inner: Inner) -> float:
+    """Of each measurement, between the end of the first third and the end of the last."""
+    inner.pytester.makepyfile(test_three_days=SUITE, scales=SCALES)
+    (inner.pytester.path / "protocol.toml").write_text(PROTOCOL)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    options = ("--ssd-devices=lab:2", "--ssd-protocol=protocol.toml", "--ssd-spec=acme.toml", "--junitxml=junit.xml")
+    result = inner.pytester.runpytest_subprocess("-p", "scales", "-p", "simulated_rig", *options, "-q")
+    result.assert_outcomes(passed=MEASUREMENTS)
+    weights = json.loads((inner.pytester.path / "weights.json").read_text())
+    # The end of the last test gives the drives back, and with them much of the memory.
+    first, last = weights[MEASUREMENTS // 3 - 1], weights[-2]
+    return float(last - first) / (MEASUREMENTS - 1 - MEASUREMENTS // 3)
+
+
+def test_three_days_take_the_memory_of_one(inner: Inner) -> None:
+    assert growth_bytes(inner) < BOUND_BYTES
+    assert sum(cast("float", look["at_s"]) for look in inner.records("looked")) == 72 * 3600

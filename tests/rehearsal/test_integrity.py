@@ -1,0 +1,139 @@
+"""Lives of real arrays: an honest one survives a power cut in the middle of writes, a corrupt one is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import power_switch
+import pytest
+from bare_drives import Bench, bench
+from rehearsed import BRIEF, Lab, Server, Start, await_that, drives
+
+from pytest_ssdqual.plugin.lives import Search
+from pytest_ssdqual.qual import history, regions
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.history import UNIT_BYTES, Write
+from pytest_ssdqual.qual.ledger import Kind
+from pytest_ssdqual.qual.protocol import ArraySettings, IntegrityRule, Protocol
+from pytest_ssdqual.rig.array_body import LiveBody
+from pytest_ssdqual.rig.fio.stamps import Stretch
+from pytest_ssdqual.rig.hold import HeldDrives
+from pytest_ssdqual.rig.living import Body, live
+from pytest_ssdqual.rig.setup import Setup
+
+pytestmark = pytest.mark.lab
+
+TESTS = Path(__file__).parents[1]
+RAID5 = Geometry.parse("raid5x3")
+#: What an array goes through that is honest: a member fails and comes back, and the power is cut under writes.
+LIFE = """\
+array raid5x3 bitmap internal
+write 1 16k unflushed
+cut 3 4k
+fail 2
+remove 2
+write 0 128k
+re-add 2
+"""
+SMALL = """
+[integrity]
+histories = 1
+steps = 8
+limit = "5 min"
+regions = 4
+member = "32m"
+"""
+RULE = IntegrityRule(histories=4, steps=2, limit_s=20.0, regions=2, member_bytes=32 << 20)
+PROTOCOL = Protocol(
+    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
+    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, integrity=RULE,
+)  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder through which a run asks for a power cut."""
+    folder = tmp_path / "switch"
+    folder.mkdir()
+    monkeypatch.setenv("POWER_SWITCH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    return folder
+
+
+def test_an_honest_raid5_survives_a_power_cut_under_writes(server: Server, site: Path, tmp_path: Path) -> None:
+    protocol, life = tmp_path / "small.toml", tmp_path / "life.history"
+    protocol.write_text(BRIEF.read_text() + SMALL)
+    life.write_text(LIFE)
+    start = Start(tmp_path, server.options, suite="suites/integrity", protocol=protocol)
+    try:
+        run = start(drives(4), "-p", "power_switch", "-k", "raid5x3", f"--ssd-replay={life}")
+        await_that((site / power_switch.ASKED).exists, "a power cut")
+        assert (site / power_switch.ASKED).read_text() == "lab"
+        server.lab.vm.power_cut()
+        server.lab.vm.power_on()
+        (site / power_switch.DONE).touch()
+        done = run.finish()
+    finally:
+        start.close()
+    assert done.results() == {"test_a_raid5_keeps_what_it_acknowledged[raid5x3]": []}, done.output
+    (story,) = done.folder.records("history")
+    assert story.facts["steps_done"] == 6
+    assert (done.folder.path / str(story.facts["script"])).read_text() == LIFE
+    assert [each.kind for each in done.folder.records("power_cut")] == ["power_cut"]
+    assert server.left() == []
+
+
+@dataclass
+class Book:
+    """What a run folder would hold."""
+
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes.append(kind)
+
+    def keep(self, name: str, data: bytes) -> str:
+        return name
+
+
+class Corrupting(LiveBody):
+    """Whenever something is overwritten, 4 KiB at the beginning of the array change behind md's back."""
+
+    here: Bench
+
+    def write(self, history: int, stretches: Sequence[Stretch], *, flush: bool) -> None:
+        super().write(history, stretches, flush=flush)
+        if stretches[0].generation > 1:
+            argv = ["sh", "-c", f"cat /sys/block/{self.array.kname}/md/dev-*/offset"]
+            sectors = int(self.here.machine.run(argv).text.split()[0])
+            self.here.write(self.array.members[0].path, "4k", 1, at=sectors * 512 // 4096)
+
+
+@pytest.fixture
+def corrupting(lab: Lab) -> Iterator[Body]:
+    with bench(lab) as here:
+        held = HeldDrives(here.machine, here.drives)
+        body = Corrupting(Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None))
+        body.here = here
+        try:
+            yield body
+        finally:
+            body.close()
+            held.release()
+
+
+def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> None:
+    settings = ArraySettings()
+    sizes = (UNIT_BYTES, regions.stripe_bytes(RAID5, settings))
+    found = Search(corrupting, RAID5, 4, RULE, sizes, regions.region_bytes(RAID5, settings)).run()
+    assert not found
+    assert found.findings[0].kind is Kind.GARBAGE
+    assert found.findings[0].offset_bytes == 0
+    assert found.shortest is not None
+    assert any(isinstance(step, Write) for step in found.shortest.steps)
+    script = history.parse(str(found.shortest))
+    again = live(corrupting, script, 999)
+    assert again.findings
+    assert again.findings[0].offset_bytes == 0
