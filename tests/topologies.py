@@ -302,8 +302,9 @@ def _disk(draw: st.DrawFn, number: int) -> Device:
     kname = draw(
         st.sampled_from((f"sd{'abcd'[number]}", f"nvme{number}n1", f"cciss/c{number}d0", f"vd{'abcd'[number]}"))
     )
-    wwn = draw(st.sampled_from((f"5000c500{number:08x}", "5000c500ffffffff", None)))
-    serial = draw(st.sampled_from((f"SER{number}", f"SER{number}", *SERIALS)))
+    # Two drives in a row are twins by one name or by the other, and three through the one in the middle.
+    wwn = draw(st.sampled_from((f"5000c500{number:08x}", f"5000c5000ff0000{number // 2}", None)))
+    serial = draw(st.sampled_from((f"SER{number}", f"TWIN {(number + 1) // 2}", *SERIALS)))
     udev, kernel = draw(st.sampled_from(((True, True), (True, False), (False, True))))
     disk = Device(
         kname, "disk", f"8:{number * 16}", model=f"ACME {number}",

@@ -220,13 +220,16 @@ class Channel:
     def _execute(self, argv: Sequence[str], here: list[str], limit_s: float, stdin: bytes | None) -> Completed:
         started, clock = utc_now(), time.monotonic()
         # A session of its own: Ctrl-C at the terminal is for pytest, which then ends things in order.
-        process = subprocess.Popen(
-            here,
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                here,
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:  # not found here, or longer than any command may be
+            raise RigError(f"{_short(argv)} cannot be started: {error.strerror}") from error
         try:
             out, err = process.communicate(stdin, timeout=limit_s)
         except subprocess.TimeoutExpired:

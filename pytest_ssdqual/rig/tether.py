@@ -147,6 +147,8 @@ class TetheredProcess:
                     raise MachineLost(f"{self._argv[0]} does not answer any more, though its machine does")
             except RigError as error:
                 self._settle(error)
+            except (OSError, ValueError) as error:  # nothing was started here, or no keeper speaks over there
+                self._settle(RigError(f"{self._argv[0]} cannot be kept on the machine under test: {error}"))
 
     def _come_back(self, generation: int, done: Completed) -> None:
         lost_at, self._is_away = time.monotonic(), True

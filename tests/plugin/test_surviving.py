@@ -14,6 +14,7 @@ from pytest_ssdqual.qual import history
 from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.rig.power import Switch
 from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.rig.station import Station
 
 LAB = ("--ssd-devices=lab:4", "integrity", "-k", "raid5x3")
 TEST = "test_a_raid5_keeps_what_it_acknowledged[raid5x3]"
@@ -83,6 +84,13 @@ def test_lost_data_fail_the_test_in_one_sentence_with_a_script_that_does_it_agai
     built = bodies.made[-1].built
     inner.run(*LAB, f"--ssd-replay={script}", "--ssd-run-dir=again").assert_outcomes(failed=1, deselected=9)
     assert (bodies.made[-1].built, built > 1) == (1, True)
+
+
+def test_what_stood_before_is_stopped_first(inner: Inner, bodies: Bodies, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[int] = []
+    monkeypatch.setattr(Station, "close", lambda station: closed.append(len(bodies.made)))
+    inner.run(*LAB)
+    assert closed[0] == 0, "before the first array is built"
 
 
 def test_a_broken_rig_is_an_error(inner: Inner, bodies: Bodies) -> None:

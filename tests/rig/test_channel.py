@@ -180,6 +180,11 @@ def test_last_words(stdout: str, stderr: str, words: str) -> None:
     assert last_words(completed(["x"], stdout, 9, stderr)) == words
 
 
+def test_a_command_longer_than_any_may_be_is_a_sentence() -> None:
+    with pytest.raises(RigError, match=r"^echo x+… cannot be started: Argument list too long$"):
+        made().run(["echo", "x" * 10_000_000])
+
+
 def test_long_commands_are_named_in_short() -> None:
     with pytest.raises(RigError) as failed:
         made().run([sys.executable, "-c", "import sys\nsys.exit('gone wrong')", *["x" * 100] * 3])

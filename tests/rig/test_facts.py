@@ -176,6 +176,14 @@ def test_twins_are_known_by_sysfs_and_through_each_other_and_parts_are_none() ->
     assert [node.kname for node in topology.twins("sdb")] == ["sda", "sdc"]
 
 
+def test_a_twin_of_a_twin_is_one_and_every_source_of_a_name_counts() -> None:
+    chain = disk(serial="UDEV"), disk("sdb", "8:16", wwn="0x51"), disk("sdc", "8:32", wwn="0x51"), disk("sdd", "8:48")
+    topology = topology_of(listed(*chain), facts(sysfs="serial sda KERNEL\nserial sdb KERNEL\nserial sdd OTHER"))
+    assert [node.kname for node in topology.twins("sda")] == ["sdb", "sdc"]
+    assert [node.kname for node in topology.twins("sdc")] == ["sda", "sdb"]
+    assert topology.twins("sdd") == ()
+
+
 def test_members_that_disagree_make_an_array_nobodys() -> None:
     uuids = "3aaa0122-2982-7cfa-5331-ad66ca767371", "00112233-4455-6677-8899-aabbccddeeff"
     members = [

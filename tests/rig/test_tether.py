@@ -244,6 +244,14 @@ def test_a_cut_while_the_connection_is_lost_is_done_when_it_is_back(
     assert gone(pid)
 
 
+def test_what_is_no_keeper_is_an_error_and_not_waited_for(road: Road) -> None:
+    for here in (["echo", "ended well"], ["no-such-program"]):
+        road.wrap = lambda argv, here=here: here  # type: ignore[method-assign,misc]
+        keeper = Keeper.of(["fio"], silence_s=60, directory=str(road.place / "run"))
+        with pytest.raises(RigError, match=r"^fio cannot be kept on the machine under test: "):
+            TetheredProcess(keeper, road).wait(30)
+
+
 def test_what_cannot_be_started_says_why(road: Road) -> None:
     (road.place / "run").write_text("in the way")
     keeper = Keeper.of(["true"], silence_s=60, survives=True, directory=str(road.place / "run"))
