@@ -90,7 +90,8 @@ class Journey:
     _last: tuple[str, ...] = ()
 
     def begin(self, *options: str) -> Running:
-        """The run, begun or gone on with."""
+        """The run, begun or gone on with; one that a failed test has left is ended."""
+        self.start.close()
         again = ("--ssd-resume=last",) if self.root.is_dir() and any(self.root.iterdir()) else ()
         return self.start(drives(3), *CHOSEN, *again, *options, root=self.root)
 
@@ -228,11 +229,11 @@ def state_of(run: Finished) -> str:
 
 def how_resumed(run: Finished) -> str:
     """From what a run that was resumed says and notes."""
-    said = re.search(r"resuming \S+: (\d+ measurements? recalled)", run.output)
+    said = re.search(r"resuming \S+: \d+ measurements? recalled", run.output)
     built = run.records("array_created")
     if not said or not built:
         return f"stopped: {run.output.splitlines()[-1]}"
-    return f"goes on: {said[1]}, array {'put together again' if 'kept_of' in built[0].facts else 'built anew'}"
+    return f"goes on, the array is {'put together again' if 'kept_of' in built[0].facts else 'built anew'}"
 
 
 def told(run: Finished, workload: str) -> tuple[str, ...]:

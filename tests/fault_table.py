@@ -34,8 +34,12 @@ FAULTS = {
     "clock_step": "the machine's clock is set an hour forward, then back",
 }
 
-#: Figures of sentences that differ from run to run, and what stands for them; each must be found nowhere else.
-VARYING = ((r"\d[\d,.]*(?= ?(?:IOPS|s\b|%|µs|ms))", "…"), (r"(?<= byte )\d+", "…"))
+#: What differs from run to run, and what stands for it: ssh's own words for how it lost the connection, and figures.
+VARYING = (
+    (r"(?<= is lost: )[^;]*(?=; )", "…"),
+    (r"\d[\d,.]*(?= ?(?:IOPS|s\b|%|µs|ms))", "…"),
+    (r"(?<= byte )\d+", "…"),
+)
 
 
 def plain(sentence: str) -> str:

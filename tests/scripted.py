@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ssdqual.rig.binding import unbound
+from pytest_ssdqual.rig.binding import bound_to, unbound
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, Tethered
 
 Answer = str | Completed | Exception | Callable[[tuple[str, ...]], "str | Completed"]
@@ -19,13 +19,15 @@ def completed(argv: Sequence[str], stdout: str = "", status: int = 0, stderr: st
 class ScriptedMachine:
     """Answers by the longest matching argv prefix; an argv nobody foresaw is an error of the test.
 
-    Of a command that is bound to its drives, it is asked the command itself.
+    Of a command that is bound to its drives, it is asked the command itself, and ``bound`` tells to which.
     """
 
     answers: dict[tuple[str, ...], Answer] = field(default_factory=dict)
     name: str = "scripted"
     generation: int = 0
     asked: list[tuple[str, ...]] = field(default_factory=list)
+    #: ``alone`` or ``beside``, the device's path, and the first two words of what is run on it.
+    bound: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
 
     def on(self, *prefix: str, answer: Answer = "") -> ScriptedMachine:
         self.answers[prefix] = answer
@@ -40,7 +42,9 @@ class ScriptedMachine:
         stdin: bytes | None = None,
         repeatable: bool = False,
     ) -> Completed:
+        how, paths = bound_to(argv)
         argv = unbound(argv)
+        self.bound += [(how, path, argv[:2]) for path in paths]
         self.asked.append(argv)
         matching = [prefix for prefix in self.answers if argv[: len(prefix)] == prefix]
         if not matching:

@@ -14,12 +14,13 @@ from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.history import UNIT_BYTES, History
 from pytest_ssdqual.qual.imprint import Imprint, filled
+from pytest_ssdqual.qual.regions import MOST_BYTES
+from pytest_ssdqual.rig.body import Aftermath, Ground
 from pytest_ssdqual.rig.fio.stamps import Stretch
-from pytest_ssdqual.rig.living import Aftermath, Ground
 from pytest_ssdqual.rig.machine import RigError
 
 ATOM = 512
-CHUNK = 16 * UNIT_BYTES
+CHUNK = 8 * UNIT_BYTES
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class SimulatedBody:
     can: Abilities = field(default_factory=lambda: Abilities(trim=True, power_cut=True))
     size_bytes: int = 32 * CHUNK
     regions: int = 6
-    region_bytes: int = CHUNK + UNIT_BYTES
+    #: Of a stripe; a region is one and a unit more.
+    chunk: int = CHUNK
     #: How often an array was built.
     built: int = 0
     closed: bool = False
@@ -84,11 +86,13 @@ class SimulatedBody:
         self.built += 1
         self.geometry, width = history.geometry, history.geometry.width
         self.chance = random.Random(1)  # noqa: S311
+        stripe = self.chunk * (1 if self.geometry.level is Level.RAID1 else self.geometry.data_drives)
+        self.size_bytes = 6 * self.regions * stripe // UNIT_BYTES * UNIT_BYTES
         self.held = {number: bytearray(self.size_bytes) for number in range(1, width + 1)}
         self.whole, self.filling, self.idle, self.failed = list(range(1, width + 1)), [], [], []
         self.cache.clear()
-        stripe = CHUNK * self.geometry.data_drives if self.geometry.has_parity else 0
-        return Ground(self.size_bytes, self.region_bytes, self.regions, ATOM, stripe, self.drives)
+        each = min(stripe, MOST_BYTES) + UNIT_BYTES
+        return Ground(self.size_bytes, each, self.regions, ATOM, stripe if self.geometry.has_parity else 0, self.drives)
 
     def abilities(self, level: Level) -> Abilities:
         return self.can

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import pytest
 import simulated_fio
 from scripted import completed
+from simulated_array import SimulatedBody
 from simulated_disks import Device, World
 from simulated_fio import UnderWay
 from simulated_media import Media
@@ -27,8 +28,11 @@ from simulated_surroundings import Surroundings
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.lab import media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
+from pytest_ssdqual.plugin import surviving
+from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.measurement import Run
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import (
     assembly,
@@ -52,9 +56,11 @@ from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, MachineLost, Observer, RigError
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.measuring import Window
+from pytest_ssdqual.rig.power import Switch
 from pytest_ssdqual.rig.setup import Setup
 
 SMART = (Path(__file__).parent / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
+REAL_BODY = surviving.body_of
 LSBLK_BYTES = 480_103_981_056
 
 
@@ -304,6 +310,12 @@ def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
         setup.logbook.note("filled", geometry=str(array.geometry), passes=fill.passes, bs=fill.bs, raw="")
 
 
+def simulated_body(setup: Setup, switch: Switch | None) -> SimulatedBody:
+    """Instead of ``surviving.body_of``: an array that keeps its data."""
+    chunk = parse_size(setup.protocol.array.chunk)
+    return SimulatedBody(drives=len(setup.held.drives), can=Abilities(power_cut=switch is not None), chunk=chunk)
+
+
 def machine_of(setup: Setup) -> SimulatedMachine:
     if not isinstance(setup.machine, SimulatedMachine):
         raise TypeError("this is a real machine")
@@ -336,3 +348,5 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(assembly, "fill_up", simulated_fill)
     patch.setattr(degraded, "fail", simulated_fio.fail)
     patch.setattr(rebuilding, "rebuild", simulated_fio.rebuild(simulated_run))
+    if surviving.body_of is REAL_BODY:  # a test may have its own
+        patch.setattr(surviving, "body_of", simulated_body)

@@ -114,10 +114,10 @@ class Vm:
         self._ask("device_del", id=device)
         self._await_event("DEVICE_DELETED", deadline_s, device=device)
 
-    def plug(self, serial: str, bearing: str = "") -> None:
-        """Put a pulled drive in again, with what was on it; as if it were another one if it shall bear its serial."""
+    def plug(self, serial: str, **instead: str) -> None:
+        """Put a pulled drive in again, with what was on it; ``instead`` of its own it may have other properties."""
         position, drive = self._drive(serial)
-        self._ask("device_add", **device_properties(position, replace(drive, serial=bearing or serial)))
+        self._ask("device_add", **{**device_properties(position, drive), **instead})
 
     def fail(self, serial: str, requests: Collection[Request] = EVERYTHING) -> None:
         """Let a drive answer such requests with an error from now on, until ``mend``."""

@@ -37,7 +37,8 @@ from pytest_ssdqual.qual.imprint import HISTORIES
 from pytest_ssdqual.qual.protocol import IntegrityRule
 from pytest_ssdqual.qual.shortening import shorten
 from pytest_ssdqual.qual.survival import Survival
-from pytest_ssdqual.rig.living import Body, Lived, live
+from pytest_ssdqual.rig.body import Body
+from pytest_ssdqual.rig.living import Lived, live
 from pytest_ssdqual.rig.machine import RigError
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from pytest_ssdqual.qual.survival import Survival
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.survivals import of_survival
 from pytest_ssdqual.rig.array_body import LiveBody
-from pytest_ssdqual.rig.living import Body, Lived
+from pytest_ssdqual.rig.body import Body
+from pytest_ssdqual.rig.living import Lived
 from pytest_ssdqual.rig.machine import RigError
 from pytest_ssdqual.rig.power import Switch
 from pytest_ssdqual.rig.setup import Setup

@@ -17,16 +17,14 @@ from pytest_ssdqual.qual import regions
 from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.history import History
-from pytest_ssdqual.qual.ledger import PASSES
-from pytest_ssdqual.rig import assembly, binding, condition, md, membership, power, purge, reserve, resync
+from pytest_ssdqual.rig import assembly, binding, condition, md, membership, overwriting, power, purge, reserve, resync
 from pytest_ssdqual.rig.blockdev import Drive
+from pytest_ssdqual.rig.body import Aftermath, Ground
 from pytest_ssdqual.rig.fio import process, stamps, verify
 from pytest_ssdqual.rig.fio.jobfile import Job, Target
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.fio.stamps import Stretch
-from pytest_ssdqual.rig.keeper import DIRECTORY
-from pytest_ssdqual.rig.living import Aftermath, Ground
-from pytest_ssdqual.rig.machine import CommandFailed, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.power import Switch
 from pytest_ssdqual.rig.setup import Setup
@@ -38,8 +36,6 @@ PAUSE_S, START_S = 0.3, 30.0
 #: $1 device, $2 offset, $3 bytes: what is there, packed; less if it cannot be read.
 RAW = 'dd if="$1" bs=65536 iflag=direct,skip_bytes,count_bytes skip="$2" count="$3" 2>/dev/null | gzip -1 -c'
 SWORN = "/sys/module/raid456/parameters/devices_handle_discard_safely"
-#: Passes that must have been flushed before the power is cut, and how long they may take.
-PASSES_BEFORE, PASSES_S = 2, 120.0
 #: md marks an array clean when nothing was written for a moment (safe_mode_delay, 0.2 s); assembled, it is not written
 #: to before that is needed.
 CLEAN, CLEAN_S = ("clean", "read-auto", "readonly"), 30.0
@@ -199,7 +195,7 @@ class LiveBody:
         if over is None:
             condition.until(self._is_clean, CLEAN_S)
         else:
-            acknowledged = self._overwriting(history, over)
+            acknowledged = overwriting.begin(self.setup.machine, self._target, history, over)
         doubtful = self.array.geometry.has_parity and md.state(self.setup.machine, self.array.kname).degraded > 0
         power.cut(self.setup, self.switch, self.array)
         forced = power.assemble(self.setup, self.array, self._drives(members), dirty=doubtful)
@@ -281,25 +277,3 @@ class LiveBody:
         if FACTS[self.array.geometry.level].may_lose(self.array.geometry.width) == 0:
             return True
         return md.state(self.setup.machine, self.array.kname).array_state in CLEAN
-
-    def _overwriting(self, history: int, over: Stretch) -> int | None:
-        """Begin to overwrite, and return in the middle of a pass: the last one that was told to be flushed."""
-        note = f"{DIRECTORY}/passes-{secrets.token_hex(4)}"
-        argv = binding.bound(
-            stamps.overwrite(self._target, history, over, PASSES, note), [self.array.checked], alone=True
-        )
-        running = self.setup.machine.tether(argv, first_signal="TERM")
-        started, last_at, seen, pass_s = time.monotonic(), time.monotonic(), over.generation - 1, 0.0
-        while seen < over.generation + PASSES_BEFORE - 1:
-            if not running.alive() or time.monotonic() - started > PASSES_S:
-                done = running.cut()
-                raise InvalidMeasurement(f"{self.array.path} could not be overwritten: {done.errors.strip()}")
-            time.sleep(0.05)
-            said = self.setup.machine.run(["cat", note], check=False, repeatable=True).text.strip()
-            if said.isdecimal() and int(said) > seen:
-                now = time.monotonic()
-                seen, pass_s, last_at = int(said), (now - last_at) / (int(said) - seen), now
-        # fio begins a pass with a start of its own, which takes most of a short one.
-        time.sleep(0.7 * pass_s)
-        said = self.setup.machine.run(["cat", note], check=False, repeatable=True).text.strip()
-        return int(said) if said.isdecimal() else seen

@@ -139,6 +139,11 @@ def unbound(argv: Sequence[str]) -> tuple[str, ...]:
     return argv[9 + 4 * int(argv[8]) :] if argv[2:3] == (BOUND,) else argv
 
 
+def bound_to(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Of a bound command, whether it is ``alone`` or ``beside``, and the paths of its devices; of others nothing."""
+    return (argv[7], tuple(argv[9 : 9 + 4 * int(argv[8]) : 4])) if tuple(argv[2:3]) == (BOUND,) else ("", ())
+
+
 def refusal(done: Completed) -> str:
     """Why a bound command was not run; empty if it was."""
     return done.errors.strip().rpartition("\n")[2] if done.status == REFUSED else ""

@@ -81,8 +81,9 @@ def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: b
 
 def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
     """``work`` on every drive, several at a time; the first error is raised when all have ended."""
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        return list(pool.map(work, drives))
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:  # not map: at an error that cancels what has not begun
+        working = [pool.submit(work, drive) for drive in drives]
+    return [done.result() for done in working]
 
 
 def until(done: Callable[[], bool], deadline_s: float) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pytest_ssdqual.qual import regions
-from pytest_ssdqual.qual.array_life import Abilities, ArrayLife
-from pytest_ssdqual.qual.geometry import FACTS, Level
+from pytest_ssdqual.qual.array_life import ArrayLife
+from pytest_ssdqual.qual.geometry import FACTS
 from pytest_ssdqual.qual.history import (
     UNIT_BYTES,
     Add,
@@ -29,84 +28,9 @@ from pytest_ssdqual.qual.history import (
 )
 from pytest_ssdqual.qual.ledger import PASSES, Finding, Kind, Ledger, Torn
 from pytest_ssdqual.qual.regions import Region
+from pytest_ssdqual.rig.body import Body, Ground
 from pytest_ssdqual.rig.fio.stamps import Stretch
 from pytest_ssdqual.rig.machine import RigError
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """An array that was built."""
-
-    size_bytes: int
-    region_bytes: int
-    regions: int
-    #: Of the drives: what is written at once is never torn within this.
-    atom_bytes: int
-    #: User data of a stripe with parity; else 0.
-    stripe_bytes: int
-    drives: int
-
-
-class Body(Protocol):
-    """An array whose members are numbered drives. ``RigError`` or a child of it where the rig is at fault."""
-
-    def build(self, history: History) -> Ground:
-        """A new one, in place of whatever there was."""
-        ...
-
-    def abilities(self, level: Level) -> Abilities:
-        """What can be done to an array of this level, and to the machine."""
-        ...
-
-    def write(self, history: int, stretches: Sequence[Stretch], *, flush: bool) -> None:
-        """All of it, acknowledged."""
-        ...
-
-    def differs(self, history: int, stretches: Sequence[Stretch]) -> bool:
-        """Whether any of it does not read back, or nobody can say."""
-        ...
-
-    def read(self, offset_bytes: int, size_bytes: int) -> bytes:
-        """What is there; less of it if it cannot be read."""
-        ...
-
-    def trim(self, offset_bytes: int, size_bytes: int) -> None: ...
-    def fail(self, drive: int) -> None: ...
-    def remove(self, drive: int) -> None: ...
-    def re_add(self, drive: int) -> None: ...
-    def add(self, drive: int) -> None: ...
-
-    def settle(self, missing: int) -> None:
-        """Wait until nothing is rebuilt, and just so many members are missing."""
-        ...
-
-    def compare(self, *, repair: bool) -> int:
-        """Sectors that do not agree."""
-        ...
-
-    def restart(self, members: Sequence[int], missing: int) -> None: ...
-
-    def grow(self, drive: int) -> int:
-        """Bytes of the wider array."""
-        ...
-
-    def close(self) -> None:
-        """Stop what stands, and leave nothing of it on its members."""
-        ...
-
-    def cut(self, members: Sequence[int], missing: int, history: int, over: Stretch | None) -> Aftermath:
-        """Cut the power and assemble what comes back; while ``over`` is overwritten, with up to ``PASSES`` more."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Aftermath:
-    """What is known of a power cut."""
-
-    #: The last generation that was written and flushed before it, as we were told.
-    acknowledged: int | None = None
-    #: Members were missing and parity may be wrong: md had to be forced (``mdadm --assemble --force``).
-    dirty: bool = False
 
 
 @dataclass(slots=True)
@@ -159,9 +83,14 @@ class _Living:
     @classmethod
     def begin(cls, body: Body, history: History, number: int) -> _Living:
         ground = body.build(history)
-        found = regions.spread(ground.size_bytes, ground.region_bytes, ground.regions)
+        found = _spread(history, ground)
         life = ArrayLife.begin(
-            history.geometry, history.bitmap, ground.drives, len(found), ground.region_bytes, body.abilities(history.geometry.level)
+            history.geometry,
+            history.bitmap,
+            ground.drives,
+            len(found),
+            ground.region_bytes,
+            body.abilities(history.geometry.level),
         )
         ledger = Ledger(number, ground.atom_bytes, ground.stripe_bytes)
         living = cls(body, number, ground, life, ledger, Lived(history, atom_bytes=ground.atom_bytes))
@@ -306,5 +235,15 @@ class _Living:
         found = list(self._read())
         yield from found
         redundant = FACTS[self.life.level].may_lose(self.life.geometry.width) > 0
-        if False:
+        if not found and redundant and not self.life.lacking:
             yield from self._compare(repair=False)
+
+
+def _spread(history: History, ground: Ground) -> tuple[Region, ...]:
+    count = min(ground.regions, ground.size_bytes // (2 * ground.region_bytes) * 2) // 2 * 2
+    if count < ground.regions // 2 * 2:
+        raise RigError(
+            f"{history.geometry} has room for {count} of {ground.regions} regions: use more of each member "
+            "(integrity.member), or fewer regions (integrity.regions)"
+        )
+    return regions.spread(ground.size_bytes, ground.region_bytes, ground.regions)

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.lab
 
 def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
     """Fio and the lease end by themselves; only who built the array may take it down."""
-    from fault_journey import CHOSEN, WRITES
+    from fault_journey import CHOSEN, ORDERLY, WRITES
+    from fault_table import Observed
     from rehearsed import drives
 
     running = journey.begin()
@@ -25,7 +26,8 @@ def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
     run = journey.finish(running, "controller_killed")
     journey.await_nothing_left()
     seen = journey.observe("controller_killed", run, "nothing: there is nobody left to say it")
-    print(seen)
+    left = ORDERLY | {"junit": "none", "folder": "readable, not sealed"}
+    assert seen == Observed(seen.said, "ends, exit status -9", "left standing", **left)
 
     stranger = journey.start(drives(3), *CHOSEN, root=tmp_path / "elsewhere").finish()
     assert stranger.status == 4, stranger.output
@@ -35,7 +37,8 @@ def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
 
 def test_a_full_disk(journey: Journey) -> None:
     """No evidence, so no verdict."""
-    from fault_journey import WRITES, told
+    from fault_journey import ORDERLY, STOPPED, WRITES, told
+    from fault_table import Observed
 
     if not journey.is_small:
         pytest.skip("this user may not mount a file system")
@@ -43,6 +46,10 @@ def test_a_full_disk(journey: Journey) -> None:
     journey.until(running, WRITES)
     with journey.full_disk():
         run = journey.finish(running, "disk_full")
-    print(run.output)
-    seen = journey.observe("disk_full", run, *told(run, WRITES))
-    print(seen)
+    assert run.status == 2, run.output
+    assert "INTERNALERROR" not in run.output
+    assert "the run folder is not complete: evidence cannot be kept in" in run.output
+    said = tuple(each.replace(str(run.folder.path), "RUN_FOLDER") for each in told(run, WRITES))
+    seen = journey.observe("disk_full", run, *said)
+    assert said == ("x",)
+    assert seen == Observed(said, "ends, exit status 2", STOPPED, **ORDERLY | {"folder": "readable, not sealed"})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 from pathlib import Path
@@ -12,6 +13,7 @@ from pytest_ssdqual.plugin.bay import Bay
 from pytest_ssdqual.rig import provenance
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.ssh import Target
+from pytest_ssdqual.rig.topology import Signature
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -31,8 +33,12 @@ def test_a_bay_travels_as_plain_data() -> None:
     topology = survey(machine, ["nvme0n1", "nvme1n1"])
     drives = topology.drive("nvme0n1"), topology.drive("nvme1n1")
     for target in (None, Target("root@dut7", ("-F", "config"), "dut7"), Target("root@dut7")):
-        bay = Bay(target, drives, {"kernel": "Linux 6.1"}, ("a remark",))
-        assert Bay.from_json(bay.to_json()) == bay
+        contents = {
+            "nvme0n1": frozenset({Signature("ext4", "0011"), Signature("gpt")}),
+            "nvme1n1": frozenset[Signature](),
+        }
+        bay = Bay(target, drives, {"kernel": "Linux 6.1"}, ("a remark",), contents)
+        assert Bay.from_json(json.loads(json.dumps(bay.to_json()))) == bay
     assert Bay(None, drives).machine == "localhost"
     assert Bay(Target("root@dut7"), drives).machine == "root@dut7"
 

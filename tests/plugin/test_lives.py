@@ -8,13 +8,15 @@ import pytest
 from simulated_array import CHUNK, Bugs, SimulatedBody
 
 from pytest_ssdqual.plugin.lives import Search
-from pytest_ssdqual.qual import history
+from pytest_ssdqual.qual import history, regions
 from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.history import UNIT_BYTES, Cut, Grow, History, ReAdd, Restart, Trim, Write
 from pytest_ssdqual.qual.ledger import Kind
-from pytest_ssdqual.qual.protocol import IntegrityRule
+from pytest_ssdqual.qual.protocol import ArraySettings, IntegrityRule
 from pytest_ssdqual.qual.survival import Survival
+from pytest_ssdqual.qual.units import format_size
+from pytest_ssdqual.rig.body import Ground
 from pytest_ssdqual.rig.living import Lived, live
 from pytest_ssdqual.rig.machine import RigError
 
@@ -37,9 +39,10 @@ def search(body: SimulatedBody, shape: str, rule: IntegrityRule = RULE, kept: li
     geometry = Geometry.parse(shape)
     body.drives = geometry.width + 1
     seen = [] if kept is None else kept
-    sizes = (UNIT_BYTES, 4 * UNIT_BYTES, CHUNK)
+    stripe = regions.stripe_bytes(geometry, ArraySettings(chunk=format_size(CHUNK)))
+    sizes = tuple(sorted({UNIT_BYTES, 4 * UNIT_BYTES, CHUNK, stripe}))
     return Search(
-        body, geometry, body.drives, rule, sizes, CHUNK + UNIT_BYTES, kept=lambda number, lived: seen.append(lived),
+        body, geometry, body.drives, rule, sizes, stripe + UNIT_BYTES, kept=lambda number, lived: seen.append(lived),
         clock=Clock(),
     )  # fmt: skip
 
@@ -143,7 +146,7 @@ def test_every_kind_of_step_is_drawn() -> None:
     kept: list[Lived] = []
     search(SimulatedBody(can=replace(CAN, write_hole=True)), "raid6x4", kept=kept).run()
     drawn = {type(step).__name__ for each in kept for step in each.history.steps}
-    assert drawn == {each.__name__ for each in history.Step.__args__}  # type: ignore[attr-defined]
+    assert drawn == {each.__name__ for each in history.Step.__args__}
     assert {each.history.bitmap for each in kept} == {"none", "internal"}
 
 
@@ -195,8 +198,18 @@ def test_a_history_is_replayed_once() -> None:
     assert found.shortest is not None
     assert found.shortest.steps == script.steps[:3]
     assert found.happened_again is None
+    assert (found.findings[0].kind, found.findings[0].offset_bytes) == (Kind.STALE, 0)
 
 
 def test_a_script_that_is_not_possible_names_its_step() -> None:
     with pytest.raises(RigError, match=r"^step 2 of the history, 're-add 1', is not possible: drive 1 cannot be"):
         search(SimulatedBody(), "raid5x3").replay(history.parse("array raid5x3 bitmap none\nfail 1\nre-add 1\n"))
+
+
+def test_an_array_without_room_is_an_error_that_says_what_to_change() -> None:
+    class Small(SimulatedBody):
+        def build(self, history: History) -> Ground:
+            return replace(super().build(history), size_bytes=10 * CHUNK)
+
+    with pytest.raises(RigError, match=r"room for 4 of 6 regions: .*integrity\.member"):
+        search(Small(), "raid5x3").run()

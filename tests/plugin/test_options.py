@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OPTIONS = (
     "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
     "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
-    "--ssd-reconnect=DURATION", "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN",
+    "--ssd-reconnect=DURATION", "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
 )  # fmt: skip
 INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",

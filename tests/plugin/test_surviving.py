@@ -31,7 +31,7 @@ class Bodies:
     def __call__(self, setup: Setup, switch: Switch | None) -> SimulatedBody:
         self.switches.append(switch)
         can = Abilities(power_cut=switch is not None)
-        self.made.append(SimulatedBody(self.bugs, len(setup.held.drives), can, region_bytes=135168))
+        self.made.append(SimulatedBody(self.bugs, len(setup.held.drives), can, chunk=65536))
         return self.made[-1]
 
 

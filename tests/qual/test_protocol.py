@@ -8,6 +8,7 @@ from pytest_ssdqual.qual import protocol
 from pytest_ssdqual.qual.protocol import (
     ArraySettings,
     ExploreRule,
+    IntegrityRule,
     ProtocolError,
     SequentialRule,
     SteadyRule,
@@ -230,3 +231,25 @@ def test_a_sequential_search_has_one_look_at_least(tmp_path: Path) -> None:
     assert load(tmp_path, text + '[explore]\nmeasurement = "5 min"\n').explore.measurement_s == 300
     with pytest.raises(ProtocolError, match=r"explore\.measurement \(60 s\) is before the first look \(300 s\)"):
         load(tmp_path, text + '[explore]\nmeasurement = "1 min"\n')
+
+
+def test_lives_of_an_array_are_searched_within_limits(tmp_path: Path) -> None:
+    table = '[integrity]\nhistories = 3\nsteps = 9\nlimit = "5 min"\nregions = 8\nmember = "1g"\natomic = "physical"\n'
+    found = load(tmp_path, GOOD + table + "write_hole = true\n").integrity
+    assert found == IntegrityRule(3, 9, 300.0, 8, 1 << 30, "physical", write_hole=True)
+    assert load(tmp_path, GOOD).integrity == IntegrityRule()
+    assert protocol.load("quick").integrity.histories < protocol.load("sequential").integrity.histories
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ('member = "8m"', 'integrity.member: "8m" is not a whole number of MiB, at least 16m'),
+        ('member = "20000k"', 'integrity.member: "20000k" is not a whole number of MiB, at least 16m'),
+        ("regions = 65", "integrity.regions"),
+        ("histories = 0", "integrity.histories"),
+        ('atomic = "page"', "integrity.atomic"),
+    ],
+)
+def test_lives_that_could_not_be_are_refused(tmp_path: Path, table: str, why: str) -> None:
+    require_refused(tmp_path, f"{GOOD}[integrity]\n{table}\n", why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,10 @@ from pytest_ssdqual.qual.history import UNIT_BYTES, Write
 from pytest_ssdqual.qual.ledger import Kind
 from pytest_ssdqual.qual.protocol import ArraySettings, IntegrityRule, Protocol
 from pytest_ssdqual.rig.array_body import LiveBody
+from pytest_ssdqual.rig.body import Body
 from pytest_ssdqual.rig.fio.stamps import Stretch
 from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.living import Body, live
+from pytest_ssdqual.rig.living import live
 from pytest_ssdqual.rig.setup import Setup
 
 pytestmark = pytest.mark.lab
@@ -45,7 +47,7 @@ limit = "5 min"
 regions = 4
 member = "32m"
 """
-RULE = IntegrityRule(histories=4, steps=2, limit_s=20.0, regions=2, member_bytes=32 << 20)
+RULE = IntegrityRule(histories=4, steps=3, limit_s=2.0, regions=2, member_bytes=32 << 20)
 PROTOCOL = Protocol(
     name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
     precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, integrity=RULE,
@@ -127,7 +129,9 @@ def corrupting(lab: Lab) -> Iterator[Body]:
 def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> None:
     settings = ArraySettings()
     sizes = (UNIT_BYTES, regions.stripe_bytes(RAID5, settings))
-    found = Search(corrupting, RAID5, 4, RULE, sizes, regions.region_bytes(RAID5, settings)).run()
+    looks = itertools.count()  # at the clock, one for each life: few of them, however fast the lab is
+    size = regions.region_bytes(RAID5, settings)
+    found = Search(corrupting, RAID5, 4, RULE, sizes, size, clock=lambda: float(next(looks))).run()
     assert not found
     assert found.findings[0].kind is Kind.GARBAGE
     assert found.findings[0].offset_bytes == 0

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.lab
 
 FORMATTED = {"method": "NVMe Format, user data erase", "passed_over": []}
 #: A drive that can discard nothing: null_blk does not unless it is asked to.
-NULL = Drive("/dev/nullb0", "nullb0", None, "NULL", None, None, 64 << 20, 512, 512, False, None)
+NULL = Drive("/dev/nullb0", "nullb0", None, None, None, None, 1 << 30, 512, 512, False, None)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ The protocol is the shipped one on the lab's scale of time, where seconds stand 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rehearsed import Finished, Lab, Server, Start, drives
@@ -112,7 +112,7 @@ def test_a_promise_on_the_limit_is_undecided_at_the_end_or_within_the_margin(run
 def test_what_was_measured_is_the_models_rate(run: Finished) -> None:
     for record in run.folder.records("measured"):
         assert record.facts["iops"] == pytest.approx(600, rel=0.03)
-        (noted,) = record.facts["runs"]
+        (noted,) = cast("list[dict[str, Any]]", record.facts["runs"])
         assert noted["look"]["number"] == looks(run, noted["workload"])[-1]["look"]
 
 

@@ -14,7 +14,7 @@ from scripted import ScriptedMachine, completed
 from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import IntegrityRule, Protocol
-from pytest_ssdqual.rig import array_body, membership
+from pytest_ssdqual.rig import array_body, assembly, md, membership
 from pytest_ssdqual.rig.array_body import SWORN, LiveBody
 from pytest_ssdqual.rig.fio.stamps import Stretch
 from pytest_ssdqual.rig.hold import HeldDrives
@@ -148,7 +148,7 @@ def test_a_new_drive_is_not_erased_a_former_member_is(rack: Rack) -> None:
     rack.body.add(4)
     assert not rack.did("sh")
     rack.body.add(4)
-    assert rack.did("sh", "-c", array_body.md.ERASE)
+    assert rack.did("sh", "-c", md.ERASE)
 
 
 def test_a_member_that_md_will_not_have_back_is_given_as_a_new_one(rack: Rack) -> None:
@@ -212,7 +212,7 @@ def test_of_large_members_only_a_part_is_used_and_of_small_ones_all(rack: Rack) 
 
 def test_closing_erases_whoever_bears_our_superblock(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[Drive, ...]] = []
-    monkeypatch.setattr(array_body.assembly, "take_down", lambda setup, path, members, uuid: taken.append(members))
+    monkeypatch.setattr(assembly, "take_down", lambda setup, path, members, uuid: taken.append(members))
     rack.body.add(4)
     rack.body.close()
     rack.body.close()

@@ -55,7 +55,9 @@ def test_an_answer_that_was_cut_short_supports_nothing() -> None:
 
 
 def test_a_drive_is_erased_and_its_password_is_gone(drive: FakeDrive) -> None:
-    assert ata.security_erase(drive.machine(), DRIVE) == "ATA Security Erase, enhanced"
+    here = drive.machine()
+    assert ata.security_erase(here, DRIVE) == "ATA Security Erase, enhanced"
+    assert here.bound == [("alone", DRIVE.path, ("sh", "-c"))]
     assert drive.is_erased
     assert not drive.is_locked_in
     assert [line.split()[:4] for line in drive.asked("--security")] == [
@@ -204,7 +206,9 @@ def test_nor_does_the_loss_of_whoever_listens(drive: FakeDrive, fails: bool) -> 
 def test_a_drive_is_sanitized_until_it_says_that_it_is_done(
     drive: FakeDrive, name: str, option: str, done: str
 ) -> None:
-    assert ata.sanitize(drive.identifies_as(name).machine(), DRIVE) == done
+    here = drive.identifies_as(name).machine()
+    assert ata.sanitize(here, DRIVE) == done
+    assert here.bound == [("alone", DRIVE.path, ("hdparm", "--yes-i-know-what-i-am-doing"))]
     assert drive.asked("--yes") == [f"--yes-i-know-what-i-am-doing {option} /dev/sdb"]
     asked = drive.asked("")
     assert len(asked[asked.index(drive.asked("--yes")[0]) + 1 :]) == 4  # three times still under way

@@ -15,7 +15,7 @@ from scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.rig import binding
-from pytest_ssdqual.rig.binding import BOUND, BUSY, REFUSED, Checked, bound, unbound
+from pytest_ssdqual.rig.binding import BOUND, BUSY, REFUSED, Checked, bound, bound_to, unbound
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, DriveRefused
 from pytest_ssdqual.rig.topology import Drive
 
@@ -30,6 +30,8 @@ words = st.lists(texts, min_size=1)
 def test_a_bound_command_can_be_told_from_its_binding(argv: list[str], devices: list[Checked], alone: bool) -> None:
     whole = bound(argv, devices, alone=alone)
     assert unbound(whole) == tuple(argv)
+    assert bound_to(whole) == ("alone" if alone else "beside", tuple(each.path for each in devices))
+    assert bound_to(argv) == ("", ())
     assert unbound(argv) == tuple(argv)
     assert whole[:3] == ("sh", "-c", BOUND), "names are parameters, never part of a script"
 

@@ -23,6 +23,8 @@ from pytest_ssdqual.rig.blockdev import (
     survey,
 )
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, RigError, Tethered
+from pytest_ssdqual.rig.safety import refusals
+from pytest_ssdqual.rig.topology import Use, UseKind
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
@@ -197,6 +199,26 @@ def test_a_survey_is_two_commands_and_user_data_is_only_parameters() -> None:
     _, dash_c, script, name, *parameters = machine.asked[1]
     assert (dash_c, name, parameters) == ("-c", "facts", [PERL_PROBE, PYTHON_PROBE, "/dev/sdb"])
     assert "sdb" not in script
+
+
+def test_other_paths_to_a_candidate_are_opened_too_and_to_nothing_else() -> None:
+    twins = Device("sdb", "disk", "8:16", serial="S"), Device("sdc", "disk", "8:32", serial="S")
+    world = World([*twins, Device("sdd", "disk", "8:48", serial="other")])
+    opened: list[tuple[str, ...]] = []
+
+    def facts(argv: tuple[str, ...]) -> str:
+        opened.append(argv[6:])
+        return world.facts(*argv[6:]).replace("/dev/sdc 0\n", "/dev/sdc 16\n")  # as if its file system was hidden
+
+    machine = ScriptedMachine().on("lsblk", answer=world.lsblk()).on("sh", answer=facts)
+    topology = survey(machine, ["sdb"])
+    assert opened == [("/dev/sdb",), ("/dev/sdb", "/dev/sdc")]
+    assert topology.candidates == {"sdb"}, "the other one may not be destroyed"
+    assert topology.nodes["sdc"].uses == (Use(UseKind.EXCLUSIVE),)
+    (refusal,) = refusals(topology, world.matches(twins[0]))
+    assert refusal.reasons == (
+        "is the same drive as /dev/sdc (same serial S), which is open exclusively by something else",
+    )
 
 
 @pytest.mark.parametrize("lsblk", ["", "[]", '{"blockdevices": {}}', '{"blockdevices": [{"kname": null}]}'])

@@ -16,6 +16,7 @@ from strategies import geometries
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings
 from pytest_ssdqual.rig import md
+from pytest_ssdqual.rig.binding import Checked
 from pytest_ssdqual.rig.fio.jobfile import Target
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import (
@@ -28,6 +29,7 @@ from pytest_ssdqual.rig.md import (
     require_healthy,
     settle,
 )
+from pytest_ssdqual.rig.reserve import Region
 from pytest_ssdqual.rig.topology import Drive
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -150,6 +152,7 @@ def test_an_array_of_zeroed_drives_is_not_resynced(machine: ScriptedMachine) -> 
     assert (array.consistency, array.size_bytes, array.kname) == ("zeroed", 536870912, "md100")
     assert array.members == tuple(MEMBERS)
     assert "--assume-clean" in machine.asked[0]
+    assert machine.bound == [("beside", member.path, ("mdadm", "--create")) for member in MEMBERS]
 
 
 def test_an_array_of_others_is_waited_for(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +234,16 @@ def test_a_reserved_end_is_not_fios(machine: ScriptedMachine) -> None:
     )
     apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
     assert apart.targets == tuple(Target(f"/dev/nvme{number}n1", 256 << 20) for number in range(3))
+
+
+def test_what_fio_is_pointed_at_must_be_what_was_checked(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    whole = Checked("/dev/md100", array.size_bytes)
+    assert [target.checked for target in array.targets] == [whole]
+    assert [target.checked for target in replace(array, reserved_bytes=1 << 20).targets] == [whole]
+    apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
+    assert [target.checked for target in apart.targets] == [Checked.of(member) for member in MEMBERS]
+    assert Region.of(replace(array, reserved_bytes=1 << 20)).target.checked == whole
 
 
 def test_a_bare_drive_has_no_md_to_ask() -> None:

@@ -191,6 +191,7 @@ def test_what_is_given_back_is_new_to_md() -> None:
         ("sh", "-c", md.ERASE, "erase", UUID, "/dev/sdd", "/dev/sde"),
         ("mdadm", "--add", "/dev/md100", "/dev/sdd", "/dev/sde"),
     ]
+    assert machine.bound == [("beside", path, ("mdadm", "--add")) for path in ("/dev/sdd", "/dev/sde")]
 
 
 def test_a_drive_without_our_superblock_is_not_given_back() -> None:

@@ -91,6 +91,7 @@ def test_a_namespace_is_formatted_in_the_format_it_has() -> None:
     (argv,) = sent(here, "format")
     assert argv[2:8] == ("/dev/nvme0n1", "--ses=1", "--lbaf=0", "--ms=0", "--pi=0", "--pil=0")
     assert "--force" in argv  # without it, it waits ten seconds for a human
+    assert here.bound == [("alone", DRIVE.path, ("nvme", "format"))]
 
 
 @pytest.mark.parametrize(
@@ -226,6 +227,7 @@ def test_a_drive_is_sanitized_until_it_says_that_it_is_done(sanicap: int, action
     here = FakeDrive({"sanicap": sanicap}, ends=ends, looks=3).machine()
     assert nvme.sanitize(here, DRIVE) == f"NVMe Sanitize, {done}"
     assert sent(here, "sanitize") == [("nvme", "sanitize", "/dev/nvme0n1", f"--sanact={action}", "--ause")]
+    assert here.bound == [("alone", DRIVE.path, ("nvme", "sanitize"))]
     after = here.asked[here.asked.index(sent(here, "sanitize")[0]) + 1 :]
     assert [argv[1] for argv in after] == ["get-log"] * 4  # three times still under way
 

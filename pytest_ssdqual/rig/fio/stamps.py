@@ -19,13 +19,26 @@ from pytest_ssdqual.rig.machine import InvalidMeasurement
 DEPTH = 32
 #: What fio answers for data that differ, and for those that an array does not deliver.
 DIFFERENT, UNREADABLE = errno.EILSEQ, (errno.EIO, errno.ENODATA, errno.EREMOTEIO, errno.ETIMEDOUT)
-#: $1 where to note what is done, $2 the first generation and $3 the end of them, $4 the pattern for printf, then fio:
-#: one generation after the other, each flushed before it is noted and the next begins.
-OVERWRITE = (
-    'note=$1 at=$2 end=$3 form=$4; shift 4; while [ "$at" -lt "$end" ]; do '
-    '"$@" "--verify_pattern=$(printf "$form" "$at")%o" >/dev/null || exit 1; '
-    'echo "$at" >"$note.part" && mv "$note.part" "$note"; at=$((at + 1)); done'
-)
+#: Generations that one fio process writes, one after the other; between two processes nothing is written for a moment.
+BATCH = 16
+#: $1 where to note what is done, $2 the first generation and $3 the end of them, $4 how many a process writes, $5 the
+#: pattern for printf, then fio: one generation after the other, each flushed before the next begins (a stonewalled job
+#: starts when the one before it has ended), and noted when its process has ended.
+OVERWRITE = r"""
+note=$1 at=$2 end=$3 batch=$4 form=$5; shift 5
+while [ "$at" -lt "$end" ]; do
+    (
+        n=$at
+        while [ "$n" -lt "$((at + batch))" ]; do
+            set -- "$@" "--name=pass-$n" --stonewall "--verify_pattern=$(printf "$form" "$n")%o"
+            n=$((n + 1))
+        done
+        exec "$@" >/dev/null
+    ) || exit 1
+    at=$((at + batch))
+    echo "$((at - 1))" >"$note.part" && mv "$note.part" "$note"
+done
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +83,12 @@ def differs(finished: Finished, expectation: Expectation) -> bool:
 def overwrite(target: Target, history: int, over: Stretch, passes: int, note: str) -> tuple[str, ...]:
     """A command that overwrites a stretch again and again, with a generation more each time; each pass is flushed.
 
-    The last generation that was flushed is in the file ``note``.
+    The last generation that is known to be flushed is in the file ``note``; ``passes`` are whole batches.
     """
     form = imprint.fio_pattern(history, 0).removesuffix(f"{0:08x}%o") + "%08x"
-    fio = ["fio", "--name=overwrite", f"--filename={target.path}", *_engine(), "--rw=randwrite", "--do_verify=0"]
+    fio = ["fio", "--name=global", f"--filename={target.path}", *_engine(), "--rw=randwrite", "--do_verify=0"]
     fio += ["--output-format=terse", "--end_fsync=1", *_place(over)]
-    ends = str(over.generation), str(over.generation + passes)
+    ends = str(over.generation), str(over.generation + passes), str(BATCH)
     return ("sh", "-c", OVERWRITE, "overwrite", note, *ends, form, *fio)
 
 

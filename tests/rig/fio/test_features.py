@@ -22,6 +22,13 @@ def test_every_option_of_every_kind_of_job_is_tried_and_nothing_is_run() -> None
     assert {"--norandommap", "--offset_increment", "--rwmixread", "--loops", "--status-interval"} <= tried
     assert {"--bssplit", "--blockalign", "--percentage_random", "--offset", "--new_group", "--exit_what"} <= tried
     assert {"--io_size", "--exitall", "--verify", "--verify_offset", "--verify_dump", "--verify_state_save"} <= tried
+    assert {
+        "--random_distribution",
+        "--sync",
+        "--fsync",
+        "--buffer_compress_percentage",
+        "--dedupe_percentage",
+    } <= tried
     assert all(argv[1].partition("=")[0] in ("--version", "--enghelp", "--parse-only") for argv in asked.asked)
 
 

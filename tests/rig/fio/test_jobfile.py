@@ -9,6 +9,7 @@ import real_fio
 from captured import VERSIONS, captured
 
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig.binding import Checked, bound_to, unbound
 from pytest_ssdqual.rig.fio import verify
 from pytest_ssdqual.rig.fio.jobfile import Expectation, Job, Target, fill, measurement
 
@@ -229,6 +230,18 @@ def test_the_output_comes_first_and_the_line_can_be_pasted() -> None:
     argv = job.argv("/run/out.json")
     assert argv[:2] == ("fio", "--output=/run/out.json")
     assert tuple(shlex.split(job.shell("/run/out.json"))) == argv
+
+
+def test_a_job_is_bound_to_the_devices_that_were_checked_and_has_them_alone() -> None:
+    checked = [Checked(f"/dev/sd{letter}", 480, f"S{letter}") for letter in "bcd"]
+    targets = [replace(target, checked=each) for target, each in zip(DRIVES, checked, strict=True)]
+    workload = Workload("randwrite", "4k", 8)
+    for job in (measurement(workload, targets, 3, 10), fill(targets, 1)):
+        argv = job.argv("/run/out.json")
+        assert bound_to(argv) == ("alone", ("/dev/sdb", "/dev/sdc", "/dev/sdd"))
+        assert unbound(argv) == ("fio", "--output=/run/out.json", *job.options)
+        assert job.shell("/run/out.json").startswith("fio --output=/run/out.json ")
+    assert bound_to(measurement(workload, DRIVES, 3, 10).argv("/run/out.json")) == ("", ())
 
 
 def test_a_size_that_is_no_whole_number_of_sectors_is_refused() -> None:

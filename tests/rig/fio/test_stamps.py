@@ -107,18 +107,18 @@ def test_nothing_to_write_is_an_error(target: Target) -> None:
 
 def test_overwriting_goes_on_with_a_generation_more_each_time(target: Target, tmp_path: Path) -> None:
     note = tmp_path / "note"
-    argv = stamps.overwrite(target, 3, Stretch(0, 64 * KIB, 7, 16 * KIB), 3, str(note))
+    argv = stamps.overwrite(target, 3, Stretch(0, 64 * KIB, 7, 16 * KIB), 2 * stamps.BATCH, str(note))
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert note.read_text() == "9\n"
-    assert Path(target.path).read_bytes()[: 16 * KIB] == filled(Imprint(3, 9, 0), 16 * KIB)
+    assert note.read_text() == "38\n"
+    assert Path(target.path).read_bytes()[: 16 * KIB] == filled(Imprint(3, 38, 0), 16 * KIB)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["image", "note"]
 
 
 def test_overwriting_ends_when_fio_fails(target: Target, tmp_path: Path) -> None:
     note = tmp_path / "note"
     missing = Target("/dev/ssdqual-is-not-there", 512 * KIB)
-    argv = stamps.overwrite(missing, 3, Stretch(0, 64 * KIB, 7, 16 * KIB), 3, str(note))
+    argv = stamps.overwrite(missing, 3, Stretch(0, 64 * KIB, 7, 16 * KIB), stamps.BATCH, str(note))
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 1
     assert not note.exists()

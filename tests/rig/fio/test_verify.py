@@ -24,6 +24,21 @@ READ_3S = Expectation(reads=True, writes=False, seconds=3.0, block_bytes=4096)
 on_every_version = pytest.mark.parametrize("version", VERSIONS)
 
 
+@pytest.mark.parametrize(
+    ("stderr", "sentence"),
+    [
+        ("/dev/sdb: Device or resource busy\n", "fio was not started: /dev/sdb is in use by something else"),
+        (
+            "/dev/sdb is not the drive that was checked: its serial is not S1\n",
+            "fio was not started: /dev/sdb is not the drive that was checked: its serial is not S1",
+        ),
+    ],
+)
+def test_a_drive_that_was_not_to_be_had_is_refused(stderr: str, sentence: str) -> None:
+    with pytest.raises(DriveRefused, match=f"^{re.escape(sentence)}$"):
+        accept(b"", 76, stderr, READ_3S)
+
+
 @on_every_version
 @pytest.mark.parametrize("case", GOOD)
 def test_a_whole_run_is_accepted(version: str, case: str) -> None:
