@@ -37,6 +37,7 @@ FAULTS = {
 #: What differs from run to run, and what stands for it: ssh's own words for how it lost the connection, and figures.
 VARYING = (
     (r"(?<= is lost: )[^;]*(?=; )", "…"),
+    (r"(?<= by ssh: ).*", "…"),
     (r"\d[\d,.]*(?= ?(?:IOPS|s\b|%|µs|ms))", "…"),
     (r"(?<= byte )\d+", "…"),
 )

@@ -114,7 +114,7 @@ class Vm:
         self._ask("device_del", id=device)
         self._await_event("DEVICE_DELETED", deadline_s, device=device)
 
-    def plug(self, serial: str, **instead: str) -> None:
+    def plug(self, serial: str, /, **instead: str) -> None:
         """Put a pulled drive in again, with what was on it; ``instead`` of its own it may have other properties."""
         position, drive = self._drive(serial)
         self._ask("device_add", **{**device_properties(position, drive), **instead})

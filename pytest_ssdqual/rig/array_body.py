@@ -150,7 +150,7 @@ class LiveBody:
             now = md.state(machine, kname)
             at = time.monotonic()
             idle = now.sync_action in ("", "idle")
-            if idle and now.degraded == missing:
+            if idle and now.degraded == missing and (missing or self._agrees()):
                 if objections := now.objections(missing):
                     raise RigError(f"{self.array.path} is not as it should be: {'; '.join(objections)}")
                 return
@@ -272,6 +272,11 @@ class LiveBody:
     def _forget_stripes(self) -> None:
         if self.array.geometry.has_parity:
             reserve.empty_stripe_cache(self.setup.machine, self.array.kname)
+
+    def _agrees(self) -> bool:
+        """Whether no resync is pending: after an unclean stop, md is idle for a moment before it begins one."""
+        start = f"/sys/block/{self.array.kname}/md/resync_start"
+        return self.setup.machine.run(["cat", start], check=False).text.strip() in ("", "none")
 
     def _is_clean(self) -> bool:
         if FACTS[self.array.geometry.level].may_lose(self.array.geometry.width) == 0:

@@ -65,6 +65,8 @@ def assemble(setup: Setup, array: Array, members: Sequence[Drive], *, dirty: boo
         forced = True
     md.tune(setup.machine, array.geometry, array.kname, setup.protocol.array)
     md.require_ours(setup.machine, array.path, array.uuid)
+    # md may wait for the first write with a resync that is due (array_state read-auto).
+    setup.machine.run(["mdadm", "--readwrite", array.path], check=False)
     return forced
 
 

@@ -28,8 +28,8 @@ def test_a_connection_that_does_not_come_back(journey: Journey) -> None:
     assert run.status == 2, run.output
     journey.await_nothing_left()
     seen = journey.observe("cut_for_long", run, *told(run, WRITES))
-    assert seen.said == ("x",)
-    assert seen == Observed(seen.said, "ends, exit status 2", "left standing", **ORDERLY)
+    said = ("`<error>` lab is lost: …; tried again for … s: cannot reach lab by ssh: …",)
+    assert seen == Observed(said, "ends, exit status 2", "left standing", **ORDERLY)
 
 
 def test_a_frozen_machine_and_a_connection_that_comes_back_cost_nothing(journey: Journey) -> None:
@@ -57,5 +57,4 @@ def test_a_frozen_machine_and_a_connection_that_comes_back_cost_nothing(journey:
         seen = journey.observe(fault, run, *told(run, workload))
         assert seen == Observed(("passed",), "goes on", "stopped, its members erased", **ORDERLY)
         journey.ledger.resumed[fault] = "not needed"
-        assert len(run.folder.records("measuring")[run.since :]) >= 0
     journey.require_whole(run)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +36,7 @@ def test_regions_reach_from_the_first_byte_to_the_last_and_do_not_overlap(each: 
     assert size - UNIT_BYTES < found[-1].end_bytes <= size or len(found) == 2
     assert [region.number for region in found] == list(range(len(found)))
     assert len(found) <= count
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in itertools.pairwise(found):
         assert one.end_bytes <= other.offset_bytes
         assert one.number % 2 or one.end_bytes == other.offset_bytes
     assert all(region.offset_bytes % UNIT_BYTES == 0 for region in found)

@@ -92,7 +92,7 @@ class Rack:
             action, degraded = now.split()
             return f"/md/array_state:clean\n/md/sync_action:{action}\n/md/degraded:{degraded}\n/md/mismatch_cnt:0\n"
 
-        self.machine.on("grep", answer=said)
+        self.machine.on("grep", answer=said).on("cat", answer="none\n")
 
 
 @pytest.fixture
@@ -161,6 +161,14 @@ def test_a_member_that_md_will_not_have_back_is_given_as_a_new_one(rack: Rack) -
 def test_settling_waits_for_the_end_of_a_rebuild(rack: Rack) -> None:
     rack.states("idle 1", "recover 1", "recover 1", "idle 0")
     rack.body.settle(0)
+
+
+def test_a_resync_that_is_due_is_waited_for(rack: Rack) -> None:
+    rack.states("idle 0", "idle 0", "resync 0", "idle 0")
+    due = ["0\n", "0\n", "none\n"]
+    rack.machine.on("cat", "/sys/block/md100/md/resync_start", answer=lambda argv: due.pop(0))
+    rack.body.settle(0)
+    assert due == []
 
 
 def test_members_that_should_be_missing_are_waited_for_too(rack: Rack) -> None:

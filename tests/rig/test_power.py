@@ -65,6 +65,7 @@ class Rack:
         self.machine = ScriptedMachine()
         for name in ("udevadm", "nproc", "tee"):
             self.machine.on(name, answer="2")
+        self.machine.on("mdadm", "--readwrite")
         self.machine.on("mdadm", "--detail", answer=f"UUID : {UUID}")
         self.machine.on("mdadm", "--assemble", answer=self._assemble)
         self.machine.on("lsblk", answer='{"blockdevices": []}')

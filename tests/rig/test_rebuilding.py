@@ -207,6 +207,7 @@ def test_everything_in_its_order(bench: Bench) -> None:
         "give back nvme2n1 nvme3n1",
         "end fio",
         "sh",
+        "rm",
         "surroundings after",
         "unlimit",
         "healthy raid6x4",

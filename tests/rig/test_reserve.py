@@ -44,7 +44,9 @@ class Bench:
     def __post_init__(self) -> None:
         run = self.machine.run
 
-        def noted(argv: Sequence[str], *, stdin: bytes | None = None, check: bool = True) -> Completed:
+        def noted(
+            argv: Sequence[str], *, stdin: bytes | None = None, check: bool = True, repeatable: bool = False
+        ) -> Completed:
             if stdin is not None:
                 self.sysfs.append((argv[1], stdin))
             return run(argv, check=check)
