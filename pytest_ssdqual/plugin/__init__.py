@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin import options
+from pytest_ssdqual.plugin import declared, options
 from pytest_ssdqual.plugin.fixtures import (
     array,
     explore,
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    options.declare(parser)
+    declared.declare(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -69,7 +69,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for line in options.MARKERS:
+    for line in declared.MARKERS:
         config.addinivalue_line("markers", line)
     if options.active(config):
         from pytest_ssdqual.plugin import conduct

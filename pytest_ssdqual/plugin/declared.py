@@ -1,0 +1,144 @@
+"""What pytest is told of our options, ini values and marks: their names, their help, nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+#: Each line is what ``pytest --markers`` prints.
+MARKERS = (
+    "array(level, widths=None, failed=0): the test needs arrays of this RAID level (raid0, raid1, raid5, raid6, "
+    "raid10), of every possible width up to the number of drives given, or of these widths, with so many members "
+    "failed; drive: all drives side by side, each on its own; array(default=LIST): a method's arrays, e.g. "
+    "'drive,raid5x4,raid0', for which --ssd-arrays may name others",
+    "workload(*workloads): the test is run once for each of these pytest_ssdqual.Workload",
+    "series(*series): the test is run once for each of these pytest_ssdqual.Series, measured as a whole (fixture runs)",
+    "loop(*loops): the test is about these pytest_ssdqual.Loop: fixture loop_result, or run for each of their cells",
+    "published(sheet): the shipped data sheet whose published figures are printed beside what is measured",
+    "lab: the test boots the lab's virtual machine (deselect with -m 'not lab')",
+)
+#: How long a connection may be lost: a minute costs nothing, and a drive whose controller is gone is not kept busy.
+RECONNECT = "2 min"
+#: Without --ssd-protocol: what may decide about a product, and what a rehearsal can afford.
+DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
+
+
+def declare(parser: pytest.Parser) -> None:
+    """Options and ini values; must have no effect beyond that."""
+    group = parser.getgroup("ssdqual", "storage qualification")
+    group.addoption(
+        "--ssd-devices",
+        action="append",
+        default=[],
+        metavar="WHERE",
+        dest="ssd_devices",
+        help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
+        "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N] for N emulated drives in a VM; may repeat",
+    )
+    group.addoption(
+        "--ssd-spec",
+        metavar="SPEC",
+        dest="ssd_spec",
+        help="The promises to judge by: a TOML file or a shipped data sheet; default: found by the drives' model",
+    )
+    group.addoption(
+        "--ssd-protocol",
+        metavar="PROTOCOL",
+        dest="ssd_protocol",
+        help="How to condition and measure: intel, quick (not for acceptance) or a TOML file; "
+        f"default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+    )
+    group.addoption(
+        "--ssd-arrays",
+        metavar="LIST",
+        dest="ssd_arrays",
+        help="What the methods' suites are run on, e.g. 'drive,raid5x4,raid0': a level without a width is of all "
+        "drives, drive is all of them side by side; default: what each method was published for",
+    )
+    _declare_circumstances(group)
+    _declare_policies(parser)
+
+
+def _declare_circumstances(group: pytest.OptionGroup) -> None:
+    """What has to do with this machine and these drives only."""
+    group.addoption(
+        "--ssd-wipe",
+        action="append",
+        default=[],
+        metavar="SERIAL[,SERIAL...]",
+        dest="ssd_wipe",
+        help="Consent to destroy these drives although they carry a partition table, file system or RAID signature; "
+        "serials as refusals spell them, a comma in one as \\,",
+    )
+    group.addoption(
+        "--ssd-run-dir",
+        metavar="DIR",
+        dest="ssd_run_dir",
+        help="Where run folders are kept; default: ssdqual-runs in the root directory",
+    )
+    group.addoption(
+        "--ssd-resume",
+        metavar="RUN",
+        dest="ssd_resume",
+        help="Continue a run that ended too early, in its own folder, and measure only what is missing there: "
+        "the folder, its name, or last; everything else as it was given then",
+    )
+    group.addoption(
+        "--ssd-ssh-config",
+        metavar="FILE",
+        dest="ssd_ssh_config",
+        help="OpenSSH configuration file to use instead of the user's own",
+    )
+    group.addoption(
+        "--ssd-reconnect",
+        metavar="DURATION",
+        dest="ssd_reconnect",
+        help="How long a connection to the machine under test may be lost; what runs there goes on until it is back, "
+        f"or is ended there when it does not come; 0: not at all; default: {RECONNECT}",
+    )
+    group.addoption(
+        "--ssd-explore-database",
+        metavar="DIR",
+        dest="ssd_explore_database",
+        help="Where searches for a broken promise keep what they found, to begin with it; default: .explore among the "
+        "run folders",
+    )
+    group.addoption(
+        "--ssd-explore-seed",
+        metavar="RUN",
+        dest="ssd_explore_seed",
+        help="Draw the same workloads as the search of another run: the name of its folder",
+    )
+    group.addoption(
+        "--ssd-replay",
+        metavar="FILE",
+        dest="ssd_replay",
+        help="Instead of searching, try the one history of an array in this file, as suites/integrity leaves it",
+    )
+    group.addoption(
+        "--ssd-spec-schema",
+        action="store_true",
+        dest="ssd_spec_schema",
+        help="Print the JSON Schema of spec files, for editors, and exit",
+    )
+
+
+def _declare_policies(parser: pytest.Parser) -> None:
+    """What a site decides once, in its configuration file."""
+    parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
+    parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
+    parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
+    parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
+    parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
+    parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
+    parser.addini(
+        "ssd_inconclusive",
+        "How a verdict that could not be reached is reported: error (default) or skip",
+        type="string",
+        default="error",
+    )
+    parser.addini(
+        "ssd_junit_properties",
+        "Write evidence as JUnit properties (off for consumers that check the Jenkins schema)",
+        type="bool",
+        default=True,
+    )
