@@ -31,7 +31,8 @@ HEAVY = """
         assert ours <= {"pytest_ssdqual", "pytest_ssdqual.plugin"} | LIGHT, ours - LIGHT
         assert not HEAVY & set(sys.modules)
 
-    LIGHT = {"pytest_ssdqual.plugin." + name for name in ("options", "fixtures", "stash", "distribute", "hookspecs")}
+    ROOMS = ("declared", "options", "fixtures", "stash", "distribute", "hookspecs")
+    LIGHT = {"pytest_ssdqual.plugin." + name for name in ROOMS}
     LIGHT |= {"pytest_ssdqual." + name for name in ("qual", "qual.matrix", "qual.workload", "qual.units")}
     HEAVY = {"numpy", "scipy", "pydantic", "hypothesis"}
 """
