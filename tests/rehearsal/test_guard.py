@@ -374,7 +374,7 @@ def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: Rack) -
     with pytest.raises(DriveRefused, match="its serial is not SSDQ0001"):
         _bound(rack, replace(drive, serial="SSDQ0001"), "true")
     argv = binding.bound(["sh", "-c", "echo on; exec sleep 600"], [Checked.of(drive)], alone=True)
-    running = rack.machine.tether(argv, announces=True)
+    running = rack.machine.tether(argv, first_signal="TERM", announces=True)
     try:
         assert running.read_line(30.0).strip() == "on"
         for attempt in ("mke2fs -q -F", "mkswap", "wipefs --all"):

@@ -37,7 +37,7 @@ def test_a_killed_worker_and_a_pulled_drive_are_errors_and_the_run_goes_on(serve
 
 
 def test_a_machine_that_goes_away_ends_the_run_with_one_sentence(server: Server, start: Start) -> None:
-    running = start(drives(3), "-k", "raid5x3 and randwrite_4k_qd8")
+    running = start(drives(3), "--ssd-reconnect=0", "-k", "raid5x3 and randwrite_4k_qd8")
     running.await_record("conditioned")
     server.await_fio()
     server.lab.vm.pause()
