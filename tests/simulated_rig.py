@@ -9,7 +9,9 @@ PYTEST_DONT_REWRITE: it has no assertions, and pytest warns of plugins that it f
 from __future__ import annotations
 
 import json
+import math
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -95,6 +97,8 @@ class Scene:
     worn: bool
     #: What goes wrong around each run, see ``simulated_surroundings``.
     trouble: tuple[str, ...]
+    #: How long each process of fio lasts in truth, for those who watch; 0: no time passes.
+    takes_s: float
 
     @classmethod
     def of_environment(cls) -> Scene:
@@ -116,6 +120,7 @@ class Scene:
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
             trouble=tuple(given("SIMULATED_TROUBLE", "").split()),
+            takes_s=float(given("SIMULATED_TAKES", "0")),
         )
 
 
@@ -139,6 +144,25 @@ class Held:
 
     def cut(self, deadline_s: float = 30.0) -> Completed:
         return completed(self._argv)
+
+
+@dataclass
+class Counting:
+    """Answers as the kernel would count 4 KiB writes at this rate, with a slow swing of a tenth."""
+
+    iops: Callable[[], float]
+    began_s: float = field(default_factory=time.monotonic)
+    writes: float = 0.0
+    at_s: float = 0.0
+
+    def ask(self, text: str, answers: int, deadline_s: float) -> list[str]:
+        now_s = time.monotonic() - self.began_s
+        self.writes += (now_s - self.at_s) * self.iops() * (1 + 0.1 * math.sin(now_s))
+        self.at_s = now_s
+        return [f"0 0 0 0 0 0 {int(self.writes * (8 + index))}" for index in range(answers)]
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @dataclass
@@ -182,6 +206,10 @@ class SimulatedMachine:
         self.require_alive()
         return Held(argv)
 
+    def talk(self, argv: Sequence[str]) -> Counting:
+        """Of whatever name, its drives' counters go up by the law for 4 KiB; see ``rig.glance``."""
+        return Counting(lambda: simulated_fio.IOPS * self.geometry.data_drives)
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -192,6 +220,7 @@ class SimulatedMachine:
         self.require_alive()
         if self.runs == self.scene.interrupted_at:
             raise KeyboardInterrupt
+        time.sleep(self.scene.takes_s)
 
     def require_alive(self) -> None:
         if self.gone:

@@ -18,11 +18,12 @@ from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.protocol import VerdictRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.since import Since
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.verdict import Subject, Verdict
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report import evidence, figures, lots
+from pytest_ssdqual.report import earlier, evidence, figures, lots
 from pytest_ssdqual.report.evidence import About, Evidence
 from pytest_ssdqual.report.family import P_VALUE
 from pytest_ssdqual.report.part import Figure, Finding, Part
@@ -75,7 +76,8 @@ class Account:
         alone = [_part(each) for each in verdicts if each.subject.drive]
         whole = self._whole(found, judged, alone, told.subject.drive, in_percent=told.reference is not None)
         more = figures.of_exceedance(told.slower) if told.slower else ()
-        return replace(whole, figures=(*_p_value(told), *whole.figures, *more))
+        since = earlier.of_since(told.reference) if isinstance(told.reference, Since) else None
+        return replace(whole, figures=(*_p_value(told), *whole.figures, *more), baseline=since)
 
     def of_lot(self, judged: Measured, told: LotVerdict) -> Evidence:
         """Of a lot, with the plan and each drive of the sample."""

@@ -83,6 +83,13 @@ def _declare_circumstances(group: pytest.OptionGroup) -> None:
         "the folder, its name, or last; everything else as it was given then",
     )
     group.addoption(
+        "--ssd-baseline",
+        metavar="RUN",
+        dest="ssd_baseline",
+        help="The earlier run that promises in per cent of a baseline are held against: its folder, the beginning of "
+        "its name, or last",
+    )
+    group.addoption(
         "--ssd-ssh-config",
         metavar="FILE",
         dest="ssd_ssh_config",
@@ -115,6 +122,30 @@ def _declare_circumstances(group: pytest.OptionGroup) -> None:
         help="Instead of searching, try the one history of an array in this file, as suites/integrity leaves it",
     )
     group.addoption(
+        "--ssd-page",
+        choices=("yes", "no"),
+        type=str.lower,
+        metavar="YES|NO",
+        dest="ssd_page",
+        help="Whether the run folder gets a page for people, report.html, when the run ends; default: yes",
+    )
+    group.addoption(
+        "--ssd-openmetrics",
+        metavar="FILE",
+        dest="ssd_openmetrics",
+        help="Write verdicts, figures and health to this file when the run ends, for Prometheus: the textfile "
+        "collector of its node_exporter reads what ends in .prom",
+    )
+    group.addoption(
+        "--ssd-live",
+        nargs="?",
+        const="0",
+        metavar="PORT",
+        dest="ssd_live",
+        help="Serve a page on this computer's loopback that shows the run while it goes on, at the address that is "
+        "printed: --ssd-live for any free port, --ssd-live=PORT for this one",
+    )
+    group.addoption(
         "--ssd-spec-schema",
         action="store_true",
         dest="ssd_spec_schema",
@@ -129,6 +160,7 @@ def _declare_policies(parser: pytest.Parser) -> None:
     parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
     parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
+    parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
     parser.addini(
         "ssd_inconclusive",

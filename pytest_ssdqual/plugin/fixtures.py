@@ -6,6 +6,7 @@ Everything that can go wrong with the rig goes wrong in here, so that pytest its
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,13 +64,13 @@ def loop() -> Loop | None:
 @pytest.fixture(scope="session")
 def station(pytestconfig: pytest.Config) -> Iterator[Station]:
     """The machine under test with its drives leased to this run."""
-    narrator = pytestconfig.pluginmanager.get_plugin("ssdqual-narrator")  # not in xdist's workers
+    from pytest_ssdqual.plugin import onlookers
 
-    def silent(what: str, seconds: float) -> None:
-        """Output of a worker goes nowhere."""
-
-    progress, looked = (narrator.progress, narrator.progress.looked) if narrator else (silent, silent)
-    with pytestconfig.stash[QUALIFICATION].station(progress, looked) as station:
+    run, plugins = pytestconfig.stash[QUALIFICATION], pytestconfig.pluginmanager
+    # The second one on xdist's workers.
+    take = next(found for name in ("narrator", "teller") if (found := plugins.get_plugin(f"ssdqual-{name}"))).take
+    watch = partial(onlookers.live_of, tell=take, period_s=run.glance_s)
+    with run.station(onlookers.begun(take), onlookers.looked(take), watch) as station:
         yield station
 
 
@@ -172,4 +173,5 @@ def sla(request: pytest.FixtureRequest) -> Sla:
         measure.circumstances(request, qualification),
         request.node.stash.setdefault(EVIDENCE, []).append,
         lambda geometry, workload: measure.reference(request, geometry, workload),
+        qualification.baseline,
     )

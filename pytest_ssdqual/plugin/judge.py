@@ -7,12 +7,13 @@ same process (``pytest.main()`` twice) would have no such fixture.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
 from pytest_ssdqual.plugin import account
 from pytest_ssdqual.plugin.account import Account, Judged, Place
+from pytest_ssdqual.qual import comparison
 from pytest_ssdqual.qual import verdict as verdicts
 from pytest_ssdqual.qual.claim import Claim, Limit, Scope
 from pytest_ssdqual.qual.estimate import Estimate, TooFew, ratio
@@ -21,10 +22,12 @@ from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.promise import Relation
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.search import Search
+from pytest_ssdqual.qual.since import OfBaseline, Since
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import Outcome, Subject, Verdict
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
@@ -39,17 +42,25 @@ class Sla:
     """Judges what was measured by the promises of the spec, and remembers everything as evidence."""
 
     def __init__(
-        self, spec: Spec, inconclusive: str, circumstances: Account, note: Callable[[Evidence], None], measure: Measure
+        self,
+        spec: Spec,
+        inconclusive: str,
+        circumstances: Account,
+        note: Callable[[Evidence], None],
+        measure: Measure,
+        baseline: Baseline | None = None,
     ) -> None:
         """``inconclusive`` says what becomes of an undecided verdict: ``error`` or ``skip``.
 
-        ``measure`` gives what a promise compares with, if that is another workload.
+        ``measure`` gives what a promise compares with, if that is another workload; ``baseline`` is the earlier run
+        that promises may be in per cent of.
         """
         self._spec = spec
         self._inconclusive = inconclusive
         self.account = circumstances
         self._note = note
         self._measure = measure
+        self._baseline = baseline
 
     def judge(self, claim: str, judged: Judged) -> Verdict:
         """The verdict on ``claim`` about a run, a sweep, a series, a saturation or a rebuild.
@@ -73,14 +84,20 @@ class Sla:
         place = Place.of(judged)
         limit = self._spec.limit(claim, place.geometry, place.workload)
         relation = self._spec.relation(claim, place.geometry, place.workload)
+        of_baseline = self._spec.of_baseline(claim, place.geometry, place.workload)
+        why = ""
         try:
             if limit is not None:
                 return self._by_limit(claim, judged, limit)
             if relation is not None and isinstance(judged, Measured):
                 return self._by_relation(claim, judged, place, relation)
+            if of_baseline is not None:
+                return self._by_baseline(claim, judged, of_baseline)
+        except Missing as error:
+            why = str(error)
         except ValueError as error:
             raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
-        return self._observe(claim, judged, place)
+        return self._observe(claim, judged, place, why)
 
     def tell(self, told: Verdict | Search, evidence: Evidence) -> None:
         """Note the evidence; what is undecided ends the test."""
@@ -121,9 +138,34 @@ class Sla:
 
         return tuple(of_drive(index, *each) for index, each in enumerate(ratios()))
 
-    def _observe(self, claim: Claim, judged: Judged, place: Place) -> NoReturn:
+    def _by_baseline(self, claim: Claim, judged: Judged, promise: OfBaseline) -> tuple[Verdict, ...]:
+        """Each drive against itself, or against the median one of a baseline of other drives."""
+        baseline, account = self._baseline, self.account
+        if baseline is None:
+            raise Missing("no baseline is given: --ssd-baseline=RUN names the earlier run")
+        like: Any = baseline.like(judged, account.loop() if account.loop else None)
+        limit = Limit(promise.direction, promise.percent, Unit.PERCENT, f"{promise.source}: {promise}")
+
+        def both(share: float = 1.0) -> list[tuple[Subject, Estimate, Since]]:
+            now, then = (account.estimates(claim, each, share) for each in (judged, like))
+            pairs = [(subject, own, *_counterpart(subject, then)) for subject, own in now]
+            named = baseline.name, baseline.sha256
+            return [
+                (subject, comparison.ratio(own, other, unit=Unit.PERCENT), Since(*named, own, other, drive))
+                for subject, own, other, drive in pairs
+            ]
+
+        def of_drive(index: int, subject: Subject, found: Estimate, since: Since) -> Verdict:
+            margin = account.rule.indifference_percent
+            alone = verdicts.judge_relation(claim, subject, since, found, limit, margin)
+            return verdicts.in_family(alone, lambda share: both(share)[index][1], account.family)
+
+        return tuple(of_drive(index, *each) for index, each in enumerate(both()))
+
+    def _observe(self, claim: Claim, judged: Judged, place: Place, more: str = "") -> NoReturn:
         """Note the figure, and skip the test with it and the reason."""
         why = self._spec.why_no_limit(claim, place.geometry, place.workload)
+        why = f"{why}; {more}" if more else why
         try:
             found = self.account.estimates(claim, judged)
         except TooFew as error:
@@ -134,3 +176,13 @@ class Sla:
         subject, told = account.worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {told}{by}; {why}")
+
+
+def _counterpart(subject: Subject, then: Sequence[tuple[Subject, Estimate]]) -> tuple[Estimate, str]:
+    """Of the baseline: what this drive did, or else the median one, and then its serial number."""
+    for earlier, found in then:
+        if earlier.drive == subject.drive:
+            return found, ""
+    ordered = sorted(then, key=lambda each: each[1].value)
+    middle, found = ordered[len(ordered) // 2]
+    return found, middle.drive

@@ -23,8 +23,12 @@ DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
 LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
 #: The drives are written to for as long as a connection may be lost.
 MAX_RECONNECT_S = 3600.0
+LAST_PORT = 65535
 #: Options that say nothing without drives.
-NEED_DEVICES = ("ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_reconnect", "ssd_replay")
+NEED_DEVICES = (
+    "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
+    "ssd_live", "ssd_openmetrics",
+)  # fmt: skip
 #: Drives of a lab whose number is not said.
 LAB_DRIVES = 8
 
@@ -65,12 +69,18 @@ class Settings:
     reconnect_s: float
     inconclusive: str
     junit_properties: bool
+    #: Whether a page is made at the end.
+    page: bool
     #: Where searches keep what they have found.
     explore_database: Path
     #: Instead of the name of the run folder; empty: that.
     explore_seed: str
     #: The one life of an array that is tried, instead of searching.
     replay: History | None
+    #: The run that promises in per cent of a baseline are held against: as ``resume``, or the beginning of its name.
+    baseline: str | None = None
+    #: Where metrics of the run are written for Prometheus; None: nowhere.
+    openmetrics: Path | None = None
 
 
 def read(config: pytest.Config) -> Settings | None:
@@ -101,18 +111,33 @@ def read(config: pytest.Config) -> Settings | None:
         reconnect_s=_reconnect(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
         inconclusive=inconclusive,
         junit_properties=config.getini("ssd_junit_properties"),
+        page=asked == "yes" if (asked := config.getoption("ssd_page")) else config.getini("ssd_page"),
         explore_database=config.rootpath / (_either(config, "ssd_explore_database") or Path(run_dir, ".explore")),
         explore_seed=config.getoption("ssd_explore_seed") or "",
         replay=_replay(config.getoption("ssd_replay")),
+        baseline=config.getoption("ssd_baseline") or None,
+        openmetrics=_openmetrics(config),
     )
 
 
 def _require_words(config: pytest.Config) -> None:
     """A configuration file may hold a NUL, which no path, no host and no command can."""
-    for name in ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_resume", "ssd_ssh_config"):
+    for name in (*IN_FILES, "ssd_resume", "ssd_ssh_config", "ssd_baseline", "ssd_openmetrics"):
         said = [config.getoption(name), config.getini(name) if name in IN_FILES else None]
         if any("\0" in text for text in said if text):
             raise pytest.UsageError(f"--{name.replace('_', '-')} holds a NUL character, which no name of a file does")
+
+
+def _openmetrics(config: pytest.Config) -> Path | None:
+    """As for pytest's own files, from where it was called."""
+    text = config.getoption("ssd_openmetrics")
+    path = config.invocation_params.dir / text if text else None
+    if path and not hasattr(config, "workerinput"):
+        if not path.parent.is_dir():
+            raise pytest.UsageError(f"--ssd-openmetrics={text}: there is no folder {path.parent}")
+        if path.is_dir():
+            raise pytest.UsageError(f"--ssd-openmetrics={text}: a folder; name a file in it, such as ssdqual.prom")
+    return path
 
 
 def _replay(text: str | None) -> History | None:
@@ -203,6 +228,19 @@ def _lab_count(text: str | None) -> int:
     except ValueError as error:
         raise pytest.UsageError(f"--ssd-devices=lab:{text}: {error}") from None
     return count
+
+
+def live_port(config: pytest.Config) -> int | None:
+    """Where the live page is served, 0: any free port; None: nowhere. ``pytest.UsageError`` for what is no port."""
+    text = config.getoption("ssd_live")
+    if text is None:
+        return None
+    if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) <= LAST_PORT:
+        return int(text)
+    raise pytest.UsageError(
+        f"--ssd-live={text}: a port is a number up to {LAST_PORT}; for any free one write --ssd-live at the end of the "
+        "line or --ssd-live=0"
+    )
 
 
 def active(config: pytest.Config) -> bool:

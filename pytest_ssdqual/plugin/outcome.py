@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_ssdqual.plugin.stash import EVIDENCE
@@ -26,6 +28,7 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         _as_error(item, call.excinfo, report)
     elif report.when == "call" and (failed := [each for each in evidence if each.outcome == "fail"]):
         _say(report, failed[-1].sentence)
+        _begin(report, failed[-1].sentence)
         add_section = getattr(report.longrepr, "addsection", None)
         if add_section is not None:
             add_section("evidence", section(evidence))
@@ -51,3 +54,15 @@ def _say(report: pytest.TestReport, sentence: str) -> None:
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
         crash.message = printable.lines(sentence, SENTENCE_CHARACTERS)
+
+
+def _begin(report: pytest.TestReport, sentence: str) -> None:
+    """Let the text of a failure begin with the sentence, too: GitLab shows that and not the message.
+
+    As an entry of the traceback, which is what xdist carries; not if the traceback is Python's own (--tb=native).
+    """
+    entries = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", [])
+    if entries and hasattr(entries[0], "reprfileloc"):
+        nothing = {"reprfuncargs": None, "reprlocals": None, "reprfileloc": None}
+        line = printable.lines(sentence, SENTENCE_CHARACTERS)
+        entries.insert(0, replace(entries[0], lines=[line], style="value", **nothing))

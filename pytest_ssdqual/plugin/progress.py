@@ -20,9 +20,10 @@ def on_terminal(config: pytest.Config) -> Progress:
 
     def fresh_line() -> None:
         # reporter.ensure_newline() would write where the test's own output goes, while that is captured.
-        if reporter.currentfspath:
+        # Under xdist there is no file's name before the dots.
+        if reporter.currentfspath or reporter._tw.width_of_current_line:
             stream.write("\n")
-            reporter.currentfspath = None
+            reporter.currentfspath, reporter._tw._current_line = None, ""
 
     return Progress(stream, terminal=stream.isatty(), width=reporter._tw.fullwidth, fresh_line=fresh_line)
 

@@ -115,9 +115,14 @@ class Promises:
         named = (
             (claim for claim in claims if claim not in limits)
             if not claims >= ALL
-            else (claim for claim in claims if self.spec.relation(claim, place.geometry, place.workload))
+            else (claim for claim in claims if self._is_relative(claim, place))
         )
         return any(named)
+
+    def _is_relative(self, claim: Claim, place: Place) -> bool:
+        """Whether its limit is in per cent of another figure, of this run or of the baseline."""
+        where = claim, place.geometry, place.workload
+        return bool(self.spec.relation(*where) or self.spec.of_baseline(*where))
 
 
 def _decision(open_ends: list[str], told: str) -> Decision:

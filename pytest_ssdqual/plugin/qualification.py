@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_ssdqual.plugin import resumption
+from pytest_ssdqual.plugin import baselines, paging, resumption, surfaces, written
 from pytest_ssdqual.plugin.bay import Bay, open_bay, planned_bay
 from pytest_ssdqual.plugin.endings import end_in_order_on_sigterm, unless_lost
 from pytest_ssdqual.plugin.options import Settings, read
+from pytest_ssdqual.plugin.paging import Paged
 from pytest_ssdqual.plugin.promises import Asked, Promises
 from pytest_ssdqual.plugin.resumption import Resumption
-from pytest_ssdqual.qual import document
 from pytest_ssdqual.qual import protocol as protocols
 from pytest_ssdqual.qual import spec as specs
 from pytest_ssdqual.qual.family import Family
@@ -31,14 +30,17 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.protocol import Protocol
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.baseline import Baseline
 from pytest_ssdqual.report.journal import Journal
-from pytest_ssdqual.report.manifest import BayEntry, Document, DriveEntry, Manifest, keep_health
+from pytest_ssdqual.report.manifest import Manifest, keep_health
+from pytest_ssdqual.report.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.report.records import unfinished_arrays
 from pytest_ssdqual.report.resume import Past, Present
 from pytest_ssdqual.rig import health
 from pytest_ssdqual.rig.channel import Channel
+from pytest_ssdqual.rig.glance import Live
 from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.machine import RigError, utc_now
+from pytest_ssdqual.rig.machine import Machine, RigError, utc_now
 from pytest_ssdqual.rig.memory import Forgetful, Memory
 from pytest_ssdqual.rig.setup import Looked, Progress, Setup
 from pytest_ssdqual.rig.station import Station
@@ -67,8 +69,15 @@ class Qualification:
     asked: Asked = field(default_factory=dict)
     #: How many claims the run was planned to make when it began.
     claims: int = 1
+    #: How often whoever watches wants to know how fio does.
+    glance_s: float = PLAIN_PERIOD_S
     #: The run that this one continues.
     resumed: Resumption | None = None
+    #: What came of the page of the run; None: there was none to be made.
+    page: Paged | None = None
+    complaints: tuple[str, ...] = ()  #: What could not be told to others, a sentence each.
+    #: The earlier run that promises may be in per cent of.
+    baseline: Baseline | None = None
 
     @property
     def family(self) -> Family:
@@ -83,7 +92,7 @@ class Qualification:
     @property
     def present(self) -> Present:
         """What measurements of this session depend on."""
-        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *_documents(self))
+        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *written.documents(self))
 
     @property
     def acceptance(self) -> bool:
@@ -93,14 +102,18 @@ class Qualification:
     def to_worker(self) -> dict[str, Any]:
         """What an xdist worker needs beyond its own command line; plain types."""
         journal = str(self.journal and self.journal.path)
-        return {"bay": self.bay.to_json(), "spec": self.spec_source, "journal": journal, "resumed": bool(self.resumed)}
+        baseline = str(self.baseline.folder) if self.baseline else ""
+        known = {"journal": journal, "resumed": bool(self.resumed), "baseline": baseline}
+        return {"bay": self.bay.to_json(), "spec": self.spec_source, "glance_s": self.glance_s, **known}
 
     @property
     def spec_source(self) -> str:
         return self.settings.spec or self.spec.key
 
     @contextmanager
-    def station(self, progress: Progress, looked: Looked | None = None) -> Iterator[Station]:
+    def station(
+        self, progress: Progress, looked: Looked | None = None, watch: Callable[[Machine], Live] | None = None
+    ) -> Iterator[Station]:
         """Lease the drives, look at their health, and give them back when the block is left."""
         if self.journal is None:
             raise RigError("nothing can be measured while tests are only collected")
@@ -109,6 +122,9 @@ class Qualification:
             if channel is None:
                 channel = self.bay.connect(self.journal.transcribe(self.bay.machine))
                 stack.callback(channel.close)
+            live = watch(channel) if watch else None
+            if live:
+                stack.callback(live.close)
             held = HeldDrives(channel, self.bay.drives, self.bay.contents)
             stack.callback(unless_lost, held.release)
             before = self._health(channel, "before")
@@ -122,6 +138,7 @@ class Qualification:
                     machine_id=machine_id,
                     progress=progress,
                     looked=looked,
+                    live=live,
                 ),
                 self.memory,
                 planned=self.planned,
@@ -159,11 +176,17 @@ class Qualification:
             if self.journal and self.manifest:
                 ended = self.manifest.closed(utc_now(), status)
                 last.callback(self.journal.seal)
+                last.callback(self._make_page, self.journal.path)
                 last.callback(self.stack.close)
                 last.callback(self.journal.write_manifest, ended.to_record())
                 last.callback(self.journal.note, "run_ended", exit_status=status)
             else:
                 last.callback(self.stack.close)
+
+    def _make_page(self, folder: Path) -> None:
+        """When everything else is written and given back, and before the folder is sealed with it."""
+        self.page = paging.make(folder) if self.settings.page else None
+        self.complaints = surfaces.tell(folder, self.settings)
 
 
 def begin(config: pytest.Config) -> Qualification | None:
@@ -176,6 +199,7 @@ def begin(config: pytest.Config) -> Qualification | None:
         return None
     protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
     chosen = _load(specs.load, settings.spec, "--ssd-spec") if settings.spec else None
+    baseline = baselines.asked_for(settings)
     resumed = resumption.asked_for(config, settings)
     stack = ExitStack()
     try:
@@ -185,16 +209,15 @@ def begin(config: pytest.Config) -> Qualification | None:
             bay = resumed.bay(bay) if resumed else bay
             spec = chosen or _spec_for(settings, bay)
             run = Qualification(settings, protocol, spec, bay, journal, stack, channel, resumed=resumed)
-            if resumed:
-                resumed.require_same(run.present)
-                run.bay = replace(bay, remarks=(*bay.remarks, *resumed.remarks(run.present)))
+            run.baseline = baseline
+            resumption.require(run)
+            baselines.require(run)
             return run
 
         if config.option.collectonly:
             return qualification(planned_bay(settings, stack, ours, refuse))
         end_in_order_on_sigterm(stack)
-        new = partial(Journal.create, settings.run_root, secrets.token_hex(4))
-        journal = resumption.opened(config, resumed, new)
+        journal = resumption.opened(config, resumed, partial(Journal.create, settings.run_root, secrets.token_hex(4)))
         with _noted_if_refused(journal, resumed):
             observer = journal.transcribe(settings.devices.machine)
             bay, channel = open_bay(settings, stack, ours, refuse, observer, journal.note)
@@ -226,7 +249,7 @@ def _note_begun(config: pytest.Config, run: Qualification, journal: Journal, cha
         run.resumed.note_begun(journal, run.present)
         return
     extra = [facts for facts in config.hook.pytest_ssdqual_facts(machine=channel) if facts]
-    run.manifest = _manifest(run, journal, {name: facts[name] for facts in extra for name in facts})
+    run.manifest = written.manifest(run, journal, {name: facts[name] for facts in extra for name in facts})
     journal.write_manifest(run.manifest.to_record())
     journal.note("run_started", machine=run.bay.machine, drives=[drive.identity for drive in run.bay.drives])
 
@@ -241,13 +264,14 @@ def join(config: pytest.Config, told: Mapping[str, Any]) -> Qualification:
     protocol, spec = protocols.load(settings.protocol), specs.load(told["spec"])
     if told["journal"] == "None":
         return Qualification(settings, protocol, spec, bay, None, ExitStack())
+    baseline = baselines.told(told)
     folder = Path(told["journal"])
     resumption.claim(config, folder, worker)
     journal = Journal.open(folder, worker)
     resumed = Resumption.of(Past.read(folder)) if told["resumed"] else None
     if resumed:
         resumed.tell(journal)
-    return Qualification(settings, protocol, spec, bay, journal, ExitStack(), resumed=resumed)
+    return Qualification(settings, protocol, spec, bay, journal, ExitStack(), resumed=resumed, baseline=baseline)
 
 
 def _load(load: Callable[[str], Any], name: str, option: str) -> Any:  # noqa: ANN401 (whatever the loader gives)
@@ -271,24 +295,3 @@ def _ours(settings: Settings, resumed: Resumption | None) -> frozenset[str]:
 
 def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
     return lambda drive: [why for why in config.hook.pytest_ssdqual_refuse_drive(drive=drive) if why]
-
-
-def _manifest(run: Qualification, journal: Journal, extra: Mapping[str, str]) -> Manifest:
-    bay = run.bay
-    spec, protocol = _documents(run)
-    return Manifest(
-        run_id=journal.path.name,
-        command_line=tuple(sys.argv),
-        started=utc_now(),
-        spec=spec,
-        protocol=protocol,
-        acceptance=run.acceptance,
-        bays=(BayEntry(bay.machine, {**bay.facts, **extra}, [DriveEntry(drive) for drive in bay.drives]),),
-        remarks=bay.remarks,
-    )
-
-
-def _documents(run: Qualification) -> tuple[Document, Document]:
-    """The spec and the protocol, as they are now."""
-    spec = Document(run.spec.key, document.text(run.spec_source, specs.FOLDER))
-    return spec, Document(run.protocol.name, document.text(run.settings.protocol, protocols.FOLDER))

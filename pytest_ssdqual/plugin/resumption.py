@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from pytest_ssdqual.report.recall import Recollection
 from pytest_ssdqual.report.resume import NotResumable, Past, Present, Verdicts, find
 from pytest_ssdqual.rig.machine import RigError, utc_now
 from pytest_ssdqual.rig.memory import Key
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.qualification import Qualification
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,13 @@ def asked_for(config: pytest.Config, settings: Settings) -> Resumption | None:
         return Resumption.of(Past.read(folder))
     except (NotResumable, RigError) as error:
         raise pytest.UsageError(f"--ssd-resume: {error}") from error
+
+
+def require(run: Qualification) -> None:
+    """That a run may be continued with what this session has; ``pytest.UsageError`` if not, remarks if so."""
+    if run.resumed:
+        run.resumed.require_same(run.present)
+        run.bay = replace(run.bay, remarks=(*run.bay.remarks, *run.resumed.remarks(run.present)))
 
 
 def claim(config: pytest.Config, folder: Path, writer: str = "main") -> Claim:

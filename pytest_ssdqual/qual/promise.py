@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from pytest_ssdqual.qual.claim import Claim, Direction, Scope
 from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.since import OfBaseline
 from pytest_ssdqual.qual.workload import Workload
 
 #: What an array can be when it is measured (``Geometry.state``).
@@ -29,7 +30,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One ``[[promise]]``; exactly one of ``bound``, ``percent_of_spec`` and ``relative_to`` is set."""
+    """One ``[[promise]]``; its limit is a ``bound``, or ``percent_of_spec`` or ``percent_of_baseline``."""
 
     claim: Claim
     #: Of arrays; None: any.
@@ -45,6 +46,8 @@ class Promise:
     relative_to: Workload | None
     #: File and place in it.
     source: str
+    #: Per cent of what an earlier run measured.
+    percent_of_baseline: float | None = None
 
     def matches(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
         """Whether this promise is about the claim, array and workload; no workload is compared with itself."""
@@ -63,3 +66,9 @@ class Promise:
         if self.relative_to is None or self.bound is None:
             return None
         return Relation(self.relative_to, self.claim.direction, self.bound, self.source)
+
+    @property
+    def of_baseline(self) -> OfBaseline | None:
+        if self.percent_of_baseline is None:
+            return None
+        return OfBaseline(self.claim.direction, self.percent_of_baseline, self.source)

@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.figure import ONE_DRIVE, Figure, Published
 from pytest_ssdqual.qual.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.promise import Promise, Relation
 from pytest_ssdqual.qual.sampling_plan import Plan
+from pytest_ssdqual.qual.since import OfBaseline
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
 
@@ -103,12 +104,13 @@ class Spec:
     def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
         """Where the claim is broken for this array and workload; None when nothing is promised in numbers.
 
-        Then ``relation`` may have it in terms of another workload, and ``why_no_limit`` says why if that has not.
+        Then ``relation`` may have it in terms of another workload, ``of_baseline`` in terms of an earlier run, and
+        ``why_no_limit`` says why if neither has.
         ValueError for a claim that does not exist.
         """
         claim = Claim(claim)
         promise = self._promise(claim, geometry, workload)
-        if promise is None or promise.relative_to is not None:
+        if promise is None or promise.relative_to is not None or promise.of_baseline:
             return None
         if promise.percent_of_spec is None:
             return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.source)
@@ -122,6 +124,11 @@ class Spec:
         """The limit in per cent of another workload's quantity on the same array, where it is given so."""
         promise = self._promise(Claim(claim), geometry, workload)
         return promise.relation if promise else None
+
+    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> OfBaseline | None:
+        """The limit in per cent of what an earlier run measured, where it is given so."""
+        promise = self._promise(Claim(claim), geometry, workload)
+        return promise.of_baseline if promise else None
 
     def references(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
         """The other workloads that must be measured to judge any claim about this one, each once."""
@@ -137,6 +144,8 @@ class Spec:
             return f"{self.name} promises no {claim.label} for {geometry} {workload}"
         if promise.relative_to is not None:
             return f"{self.name} promises the {claim.label} of {workload} only relative to {promise.relative_to}"
+        if promise.of_baseline:
+            return f"{self.name} promises the {claim.label} of {workload} only in per cent of a baseline"
         array = ONE_DRIVE if geometry.is_side_by_side else geometry
         if claim is Claim.STEADY_IOPS and _has_law(array, workload):
             depth = workload.depth_per_member(array.width)
@@ -242,6 +251,7 @@ def _figure(table: FigureTable) -> Figure:
 def _promises(name: str, tables: Iterable[PromiseTable]) -> Iterable[Promise]:
     for index, each in enumerate(tables):
         percent = each.max_percent_of_spec if each.min_percent_of_spec is None else each.min_percent_of_spec
+        least, most = each.min_percent_of_baseline, each.max_percent_of_baseline
         yield Promise(
             claim=each.claim,
             level=each.level,
@@ -252,4 +262,5 @@ def _promises(name: str, tables: Iterable[PromiseTable]) -> Iterable[Promise]:
             percent_of_spec=percent,
             relative_to=Workload.parse(each.relative_to) if each.relative_to else None,
             source=f"{name} promise[{index}]",
+            percent_of_baseline=most if least is None else least,
         )

@@ -37,7 +37,14 @@ class EnduranceTable(Strict):
     tbw: Annotated[Size, Field(description="Rated bytes written over the drive's life", examples=["3,500 TB"])]
 
 
-_LIMITS = ("at_least", "at_most", "min_percent_of_spec", "max_percent_of_spec")
+_LIMITS = (
+    "at_least",
+    "at_most",
+    "min_percent_of_spec",
+    "max_percent_of_spec",
+    "min_percent_of_baseline",
+    "max_percent_of_baseline",
+)
 
 
 class PromiseTable(Strict):
@@ -79,6 +86,12 @@ class PromiseTable(Strict):
     ] = None
     max_percent_of_spec: Annotated[
         Percent | None, Field(description="Upper limit in per cent of the published figure")
+    ] = None
+    min_percent_of_baseline: Annotated[
+        Percent | None, Field(description="Lower limit in per cent of what the run of --ssd-baseline measured")
+    ] = None
+    max_percent_of_baseline: Annotated[
+        Percent | None, Field(description="Upper limit in per cent of what the run of --ssd-baseline measured")
     ] = None
 
     @field_validator("claim", mode="after")
@@ -128,10 +141,19 @@ class PromiseTable(Strict):
             raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim)}")
         return given
 
+    @field_validator("min_percent_of_baseline", "max_percent_of_baseline", mode="after")
+    @classmethod
+    def _of_a_run(cls, given: float | None, info: ValidationInfo) -> float | None:
+        claim = info.data.get("claim")
+        if given is not None and claim and info.field_name != _percent_key(claim, "baseline"):
+            raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim, 'baseline')}")
+        return given
+
     @model_validator(mode="after")
     def _one_limit(self) -> Self:
         given = [key for key in _LIMITS if getattr(self, key) is not None]
         possible = [self.claim.direction.value] + [_percent_key(self.claim)] * (self.claim in QUANTITIES)
+        possible.append(_percent_key(self.claim, "baseline"))
         if len(given) != 1:
             raise ValueError(f"{self.claim} needs exactly one limit: {' or '.join(possible)}")
         if self.relative_to is not None and given[0] not in possible[:1]:
@@ -150,8 +172,8 @@ class PromiseTable(Strict):
         return self
 
 
-def _percent_key(claim: Claim) -> str:
-    return "min_percent_of_spec" if claim.direction is Direction.AT_LEAST else "max_percent_of_spec"
+def _percent_key(claim: Claim, of: str = "spec") -> str:
+    return f"{'min' if claim.direction is Direction.AT_LEAST else 'max'}_percent_of_{of}"
 
 
 class SpecDocument(Strict):

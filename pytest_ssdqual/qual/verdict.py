@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.family import ALONE, Family, p_value
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.since import Since
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.workload import Workload
 
@@ -57,8 +58,8 @@ class Verdict:
     estimate: Estimate
     limit: Limit
     outcome: Outcome
-    #: Of a relation: the workload whose figure is the 100 % of estimate and limit.
-    reference: Workload | None = None
+    #: Of a relation: the workload, or the earlier run, whose figure is the 100 % of estimate and limit.
+    reference: Workload | Since | None = None
     #: An interval within this of the limit is as good as on it; of the protocol.
     indifference_percent: float = 0.0
     #: Of a maximum latency: how often I/Os were slower than the limit, and what that proves.
@@ -170,14 +171,16 @@ def judge(
 def judge_relation(
     claim: Claim | str,
     subject: Subject,
-    reference: Workload,
+    reference: Workload | Since,
     estimate: Estimate,
     limit: Limit,
     indifference_percent: float = 0.0,
 ) -> Verdict:
-    """As ``judge``, of a figure in per cent of the same figure of the workload ``reference`` on the same array.
+    """As ``judge``, of a figure in per cent of the same figure of the workload ``reference`` on the same array, or of
+    the same workload in an earlier run.
 
-    ``estimate`` is that of ``estimate.ratio``. ValueError unless it and the limit are in per cent.
+    ``estimate`` is that of ``estimate.ratio``, or of ``comparison.ratio``. ValueError unless it and the limit are in
+    per cent.
     """
     if not Unit.PERCENT is estimate.unit is limit.unit:
         raise ValueError(f"a relation is in {Unit.PERCENT}, the estimate in {estimate.unit}, the limit in {limit.unit}")

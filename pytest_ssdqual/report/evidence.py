@@ -16,7 +16,8 @@ from pytest_ssdqual.qual.claim import Direction
 from pytest_ssdqual.qual.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
-from pytest_ssdqual.report import part
+from pytest_ssdqual.report import earlier, part
+from pytest_ssdqual.report.earlier import Earlier
 from pytest_ssdqual.report.part import Figure, Finding, Part
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Evidence:
     is_reading: bool = False
     #: What the figure depends on and does not say by itself: ``rounds of 2 min``.
     basis: str = ""
+    #: Of a figure in per cent of a baseline: what it was made of.
+    baseline: Earlier | None = None
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON data; ``from_record`` reads it back."""
@@ -125,6 +128,7 @@ class Evidence:
             "worst": self.worst,
             "points": [part.part_record(each) for each in self.points],
             "remarks": list(self.remarks),
+            "baseline": self.baseline and earlier.record(self.baseline),
         }
 
     @property
@@ -261,6 +265,7 @@ def from_record(record: Mapping[str, object]) -> Evidence:
             confidence=part.unbounded(estimate.get("confidence", CONFIDENCE)),
             is_reading=estimate.get("is_reading") is True,
             basis=str(estimate.get("basis", "")),
+            baseline=earlier.of_record(record["baseline"]) if record.get("baseline") else None,
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"this is no evidence of ours: {error!r}") from error

@@ -109,6 +109,8 @@ class Manifest:
     resumed: tuple[Session, ...] = ()
     #: What the number of claims does to the error rates of their verdicts (``report.family``); None until the end.
     family: Mapping[str, object] | None = None
+    #: The earlier run that promises are in per cent of: its name, and the digest of its records.
+    baseline: Mapping[str, str] | None = None
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -140,6 +142,7 @@ class Manifest:
             "protocol": _document(self.protocol),
             "remarks": list(self.remarks),
             "family": self.family,
+            "baseline": self.baseline and dict(self.baseline),
             "bays": [
                 {"machine": bay.machine, "facts": dict(bay.facts), "drives": [_drive(entry) for entry in bay.drives]}
                 for bay in self.bays
@@ -165,6 +168,7 @@ class Manifest:
                 versions=first.versions,
                 resumed=tuple(resumed),
                 family=plain.get("family"),
+                baseline=plain.get("baseline"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is no manifest of ours: {error!r}") from error

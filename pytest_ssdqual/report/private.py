@@ -6,6 +6,7 @@ followed inside of a run folder; and every refusal is an ``OSError`` whose text 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import itertools
@@ -53,6 +54,20 @@ def create(path: Path, *, replace: bool = False) -> int:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | once, FILE_MODE)
     os.fchmod(descriptor, FILE_MODE)
     return descriptor
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Give a file, ours alone, its content: all of it, or an old one keeps its own."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with os.fdopen(create(part, replace=True), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:

@@ -36,15 +36,19 @@ class PlannedArray:
     run_folder: Path
 
 
-def read_records(path: Path) -> Iterator[Record]:
-    """All events of a run folder (or of its ``records.jsonl``), in the order they were written.
+def read_records(path: Path, *kinds: str) -> Iterator[Record]:
+    """All events of a run folder (or of its ``records.jsonl``), or those of some kinds, in the order they were written.
 
     A line that is not whole, as a crash or a full disk leaves it, is passed over: it was never acknowledged to its
     writer; so is one that is longer than any of ours. ``OSError`` if there is no such file.
     """
+    named = [f'"{kind}"'.encode() for kind in kinds]
     for line in private.read_lines(path / RECORDS if path.is_dir() else path):
+        # Most of a long run's lines are of other kinds: without this, reading its verdicts takes three times as long.
+        if named and not any(name in line for name in named):
+            continue
         record = _parse(line)
-        if record:
+        if record and (not kinds or record.kind in kinds):
             yield record
 
 

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import Protocol
-from pytest_ssdqual.rig import condition, md, measuring, purge
+from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.rig import condition, glance, md, measuring, purge
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.machine import RigError
@@ -101,7 +102,8 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
     job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs)
     seconds = fill.passes * sum(each.size_bytes for each in targets) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
-    finished = process.run(setup.machine, job, seconds)
+    with glance.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
+        finished = process.run(setup.machine, job, seconds)
     raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
     verify.accept(finished.output, finished.completed.status, finished.completed.errors, job.expectation)
     setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)

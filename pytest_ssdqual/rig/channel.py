@@ -28,6 +28,7 @@ from pytest_ssdqual.rig.machine import (
     RigError,
     utc_now,
 )
+from pytest_ssdqual.rig.talk import Conversation
 from pytest_ssdqual.rig.tether import SILENCE_S, TetheredProcess
 
 #: What is answered when ``timeout`` had to end the command (coreutils manual, "timeout invocation"): 124 after its
@@ -115,6 +116,11 @@ class Channel:
         self._tethers = [each for each in self._tethers if each.alive()]
         self._tethers.append(process)
         return process
+
+    def talk(self, argv: Sequence[str]) -> Conversation:
+        """Start what answers lines, as whoever we are there: it needs no root. ``RigError`` if the machine is lost."""
+        self._require_alive()
+        return Conversation(argv, self.wrap([*ENGLISH, *argv]), self.ended)
 
     def close(self) -> None:
         """Cut every tether that is still held, then the connection."""

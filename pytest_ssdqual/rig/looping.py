@@ -8,7 +8,8 @@ from pytest_ssdqual.qual import validity
 from pytest_ssdqual.qual.loop import Loop, LoopResult, Round, settled, states
 from pytest_ssdqual.qual.measurement import Run
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import measuring
+from pytest_ssdqual.rig import glance, measuring
+from pytest_ssdqual.rig.glance import Course
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
@@ -27,13 +28,18 @@ def run(setup: Setup, array: Array, loop: Loop) -> LoopResult:
     rounds: list[Round] = []
     while len(rounds) < most:
         rounds.append(_round(setup, array, loop, len(rounds) + 1, most))
+        found_states = states(loop, rounds, rule)
         setup.logbook.note(
             "loop_round",
             geometry=str(array.geometry),
             loop=loop.name,
             round=len(rounds),
-            states=[asdict(each) for each in states(loop, rounds, rule)],
+            states=[asdict(each) for each in found_states],
         )
+        if found_states:
+            steady = sum(each.reached for each in found_states)
+            told = f"{steady} of {len(found_states)} figures of {loop} are steady after {len(rounds)} rounds"
+            glance.judged(setup.live, steady == len(found_states), told)
         if settled(loop, rounds, rule):
             break
     found = LoopResult(array.geometry, loop, tuple(rounds), rule)
@@ -56,12 +62,13 @@ def _round(setup: Setup, array: Array, loop: Loop, number: int, most: int) -> Ro
         f"{array.geometry}: {loop} round {number} of at most {most}",
         len(loop.workloads) * setup.protocol.loop.cell_s,
     )
-    return tuple(_cell(setup, array, loop, each, number) for each in loop.workloads)
+    return tuple(_cell(setup, array, loop, each, number, most) for each in loop.workloads)
 
 
-def _cell(setup: Setup, array: Array, loop: Loop, workload: Workload, number: int) -> Run:
+def _cell(setup: Setup, array: Array, loop: Loop, workload: Workload, number: int, most: int) -> Run:
     """One workload of one round, from its first I/O on: whole minutes count in the specification."""
     window = measuring.Window(0.0, setup.protocol.loop.cell_s, 1)
+    glance.expect(setup.live, Course(number - 1, most))
     found = measuring.run(setup, array, workload, f"{loop}-{number:02}", window)
     if objections := validity.objections(found):
         raise InvalidMeasurement(

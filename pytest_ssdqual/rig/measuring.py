@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from pytest_ssdqual.qual import settling, steady, validity
 from pytest_ssdqual.qual.measurement import Measured, Run
-from pytest_ssdqual.qual.protocol import SteadyRule
+from pytest_ssdqual.qual.protocol import Protocol, SteadyRule
 from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import md, surroundings
+from pytest_ssdqual.rig import glance, md, surroundings
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.glance import Course
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
@@ -94,7 +96,8 @@ def noted(
     """
     about = {"geometry": str(array.geometry), "workload": str(workload), "fio": kind}
     setup.logbook.note("measuring", **about, asked=workload.to_record(), writes=workload.writes)
-    finished = work()
+    with glance.watched(setup.live, array, workload, kind, workload.block_bytes):
+        finished = work()
     raw = setup.logbook.keep(f"{array.geometry}-{workload}-{kind}.json.gz", finished.packed)
     setup.logbook.note("ran", **about, raw=raw, sha256=hashlib.sha256(finished.packed).hexdigest())
     return raw, finished
@@ -126,6 +129,8 @@ def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
     window = Window(protocol.ramp_s, protocol.window_s, protocol.steady.window)
     for _ in range(protocol.attempts):
         setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + protocol.window_s)
+        round_s = protocol.window_s / window.rounds
+        glance.expect(setup.live, Course(most=window.rounds, round_s=round_s, ramp_s=protocol.ramp_s))
         found = run(setup, array, workload, "run", window)
         objections = validity.objections(found)
         now = least_steady([each.round_iops() for each in found.of_members()], protocol.steady)
@@ -137,6 +142,7 @@ def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
             objections=objections,
             **asdict(now),
         )
+        glance.judged(setup.live, now.reached, now.describe())
         if now.reached and not objections:
             return found.condensed()
         if objections:
@@ -163,10 +169,12 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
     steps = _Steps([[] for _ in array.targets])
     while True:
         setup.progress(f"{array.geometry}: precondition with {writes}", step_s)
+        glance.expect(setup.live, _course(protocol, window, len(steps.rates[0])))
         steps.add(run(setup, array, writes, "precondition", window), step_s)
         if len(steps.rates[0]) < rule.window:
             continue  # steps shorter than the window: the rule needs one whole window, whatever the limit
         reached = least_steady([each[-rule.window :] for each in steps.rates], rule)
+        glance.judged(setup.live, reached.reached, reached.describe())
         if (reached.reached and steps.bytes_written >= least) or steps.seconds >= protocol.precondition_limit_s:
             break
     setup.logbook.note(
@@ -183,6 +191,13 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
     )
     _require_conditioned(array, writes, reached, steps, least)
     return reached
+
+
+def _course(protocol: Protocol, window: Window, before: int) -> Course:
+    """Of a step of preconditioning: rounds until the limit, but for the step that goes beyond it."""
+    steps = max(1, math.ceil(protocol.precondition_limit_s / window.window_s))
+    most = max(steps * window.rounds, before + window.rounds)
+    return Course(before, most, window.window_s / window.rounds)
 
 
 @dataclass(slots=True)

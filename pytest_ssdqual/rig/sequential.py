@@ -16,11 +16,12 @@ from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.protocol import SequentialRule
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import md, measuring, surroundings
+from pytest_ssdqual.rig import glance, md, measuring, surroundings
 from pytest_ssdqual.rig.fio import jobfile, output, process, verify
 from pytest_ssdqual.rig.fio.jobfile import Job
 from pytest_ssdqual.rig.fio.output import FioResult, Reader
 from pytest_ssdqual.rig.fio.process import Finished, Running
+from pytest_ssdqual.rig.glance import Course
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
@@ -141,6 +142,7 @@ class _Watch:
     def follow(self, running: Running) -> bool:
         """Look until it is decided, or until fio has ended; whether it was decided while fio was still running."""
         began, ramp_s = time.monotonic(), self.setup.protocol.ramp_s
+        glance.turned(self.setup.live, Course(0, len(self.times_s)))
         self.setup.progress(f"{self.array.geometry}: {self.workload}", ramp_s + self.times_s[0])
         for number, at_s in enumerate(self.times_s[:-1], 1):
             if not self._await(running, ramp_s + at_s, began):
@@ -150,6 +152,7 @@ class _Watch:
             if self._look(number):
                 self.ended_early = True
                 return True
+            glance.turned(self.setup.live, Course(number, len(self.times_s)))
         # The last look is when fio ends by itself.
         self._await(running, ramp_s + self.times_s[-1] + self.rule.report_s, began)
         return False
@@ -182,6 +185,7 @@ class _Watch:
         if self._objected >= OBJECTED:
             self.given_up = objections
         self._note(run, objections, decision)
+        glance.judged(self.setup.live, decision.done, decision.told)
         return decision.done or bool(self.given_up)
 
     def _run(self, result: FioResult, raw: str) -> Run:

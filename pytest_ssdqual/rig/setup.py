@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.protocol import Protocol
+from pytest_ssdqual.rig.glance import Live
 from pytest_ssdqual.rig.hold import HeldDrives
 from pytest_ssdqual.rig.machine import Machine
 
@@ -40,3 +41,5 @@ class Setup:
     machine_id: str
     progress: Progress
     looked: Looked | None = None
+    #: Whoever watches fio while it runs.
+    live: Live | None = None

@@ -23,6 +23,7 @@ INI = """
     [pytest]
     strict = true
     filterwarnings = error
+    ssd_page = false
 """
 
 
@@ -30,6 +31,7 @@ INI = """
 def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Inner:
     for name in [name for name in os.environ if name.startswith("SIMULATED_")]:
         monkeypatch.delenv(name)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)  # of the job that runs these tests
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     monkeypatch.setenv("COLUMNS", "140")
     pytester.makeini(INI)

@@ -34,7 +34,7 @@ HEAVY = """
     ROOMS = ("declared", "options", "fixtures", "stash", "distribute", "hookspecs")
     LIGHT = {"pytest_ssdqual.plugin." + name for name in ROOMS}
     LIGHT |= {"pytest_ssdqual." + name for name in ("qual", "qual.matrix", "qual.workload", "qual.units")}
-    HEAVY = {"numpy", "scipy", "pydantic", "hypothesis"}
+    HEAVY = {"numpy", "scipy", "pydantic", "hypothesis", "jinja2", "matplotlib"}
 """
 
 

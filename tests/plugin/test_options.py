@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 OPTIONS = (
     "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
     "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
+    "--ssd-baseline=RUN",
     "--ssd-reconnect=DURATION", "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
+    "--ssd-page=YES|NO", "--ssd-openmetrics=FILE", "--ssd-live=PORT",
 )  # fmt: skip
 INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
-    "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)",
+    "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)", "ssd_page (bool)",
 )  # fmt: skip
 
 

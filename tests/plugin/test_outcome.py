@@ -22,9 +22,19 @@ def test_a_broken_promise_is_a_failure_in_one_sentence(inner: Inner, promises: s
     failed = inner.cases()["test_iops[raid5x3-randread_4k_qd8]"]
     sentence = "steady IOPS of raid5x3 randread_4k_qd8: 900 IOPS (95 % CI 889…911 IOPS), limit 950 IOPS: FAIL by 5.3 %"
     assert (failed.outcome, failed.message) == ("failure", sentence)
+    assert failed.text.startswith(f"{sentence}\n")
     assert f"E   assert {sentence}" in failed.text
     assert "  limit     ≥ 950 IOPS (acme.toml promise[0])" in failed.text
     result.stdout.fnmatch_lines([f"FAILED test_promises.py::test_iops[[]raid5x3-randread_4k_qd8] - {sentence[:40]}*"])
+
+
+@pytest.mark.parametrize("style", ["long", "line", "native", "no"])
+def test_a_failure_is_told_in_every_style_of_tracebacks(inner: Inner, promises: str, style: str) -> None:
+    result = inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randread", f"--tb={style}")
+    result.assert_outcomes(failed=1)
+    (failed,) = inner.cases().values()
+    assert failed.message.startswith("steady IOPS of raid5x3")
+    assert failed.text.startswith(failed.message) is (style != "native")
 
 
 def test_what_cannot_be_decided_is_an_error(inner: Inner, promises: str) -> None:

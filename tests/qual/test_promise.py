@@ -11,6 +11,7 @@ from strategies import geometries, workloads
 from pytest_ssdqual.qual.claim import Claim, Direction
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.promise import STATES, Promise, Relation
+from pytest_ssdqual.qual.since import OfBaseline
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.spec_schema import PromiseTable
 from pytest_ssdqual.qual.workload import Workload
@@ -107,6 +108,20 @@ def test_a_limit_can_be_relative_to_another_workload(tmp_path: Path) -> None:
     assert bound(acme, "p99_latency", HEALTHY, WRITE) == 1e6
 
 
+def test_a_limit_can_be_relative_to_an_earlier_run(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + promise(claim="p99_latency", workload="randrw*", max_percent_of_baseline=110))
+    assert acme.of_baseline("p99_latency", HEALTHY, MIXED) == OfBaseline(
+        Direction.AT_MOST, 110, "acme.toml promise[0]"
+    )
+    assert str(acme.of_baseline("p99_latency", HEALTHY, MIXED)) == "at most 110 % of the baseline"
+    assert acme.of_baseline("p99_latency", HEALTHY, READ) is None
+    assert acme.limit("p99_latency", HEALTHY, MIXED) is None
+    assert acme.relation("p99_latency", HEALTHY, MIXED) is None
+    assert acme.why_no_limit("p99_latency", HEALTHY, MIXED) == (
+        "ACME 9 promises the p99 latency of randrw70_4k_qd8 only in per cent of a baseline"
+    )
+
+
 def test_no_workload_is_compared_with_itself(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + RELATIVE.replace('workload = "randrw*"\n', ""))
     assert acme.relation("p99_latency", HEALTHY, READ) is None
@@ -149,19 +164,31 @@ BAD = {
     ),
     "reference without limit": (
         promise(claim="p99_latency", relative_to="randread_4k_qd8"),
-        "promise[0]: p99_latency needs exactly one limit: at_most or max_percent_of_spec",
+        "promise[0]: p99_latency needs exactly one limit: at_most or max_percent_of_spec or max_percent_of_baseline",
     ),
     "two limits": (
         promise(claim="steady_iops", at_least="5 IOPS", min_percent_of_spec=90),
-        "promise[0]: steady_iops needs exactly one limit: at_least or min_percent_of_spec",
+        "promise[0]: steady_iops needs exactly one limit: at_least or min_percent_of_spec or min_percent_of_baseline",
     ),
     "no limit": (
         promise(claim="scaling_slope"),
-        "promise[0]: scaling_slope needs exactly one limit: at_least",
+        "promise[0]: scaling_slope needs exactly one limit: at_least or min_percent_of_baseline",
     ),
     "wrong side of a figure": (
         promise(claim="mean_latency", min_percent_of_spec=120),
         "promise[0].min_percent_of_spec: mean_latency is judged by at_most: write max_percent_of_spec",
+    ),
+    "wrong side of a baseline": (
+        promise(claim="mean_latency", min_percent_of_baseline=95),
+        "promise[0].min_percent_of_baseline: mean_latency is judged by at_most: write max_percent_of_baseline",
+    ),
+    "a baseline and a figure": (
+        promise(claim="steady_iops", min_percent_of_baseline=95, min_percent_of_spec=90),
+        "promise[0]: steady_iops needs exactly one limit: at_least or min_percent_of_spec or min_percent_of_baseline",
+    ),
+    "a baseline and another workload": (
+        promise(claim="steady_iops", min_percent_of_baseline=95, relative_to="randread_4k_qd8"),
+        "promise[0]: relative_to goes with at_least, in per cent, not with min_percent_of_baseline",
     ),
     "no such figure": (
         promise(claim="rebuild_rate", min_percent_of_spec=90),

@@ -193,7 +193,8 @@ def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
     assert "'speed'" in by_place["promise[1].claim"]
     assert by_place["promise[2].at_least"] == "p99_latency is judged by at_most"
     assert "is not a number of IOPS" in by_place["promise[3].at_least"]
-    assert by_place["promise[4]"] == "steady_iops needs exactly one limit: at_least or min_percent_of_spec"
+    possible = "at_least or min_percent_of_spec or min_percent_of_baseline"
+    assert by_place["promise[4]"] == f"steady_iops needs exactly one limit: {possible}"
     assert "no figure can be published for scaling_slope" in by_place["promise[5].min_percent_of_spec"]
     assert len(found) == len(by_place) == 13
 

@@ -16,6 +16,7 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import Subject
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.earlier import Earlier, Ends
 from pytest_ssdqual.report.evidence import About, Evidence, attach, carried_by, from_record, of_observation
 from pytest_ssdqual.report.part import Figure, Finding, Part
 
@@ -31,6 +32,7 @@ parts = st.lists(
     st.builds(Part, texts, figures, st.none() | st.sampled_from(Finding), st.lists(stated, max_size=2).map(tuple)),
     max_size=2,
 ).map(tuple)
+ends = st.builds(Ends, *[st.none() | numbers] * 3)
 promised = st.builds(
     Evidence,
     claim=texts,
@@ -61,6 +63,7 @@ promised = st.builds(
     confidence=st.floats(0.5, 0.999),
     is_reading=st.booleans(),
     basis=texts,
+    baseline=st.none() | st.builds(Earlier, texts, texts, st.sampled_from(Unit), ends, ends),
 )
 evidences = promised | promised.map(
     lambda each: replace(each, limit=None, margin_percent=None, outcome=Finding.OBSERVED)
@@ -85,7 +88,14 @@ def test_a_record_without_a_part_is_refused(evidence: Evidence, key: str) -> Non
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("estimate", 7), ("geometries", "raid5x4"), ("outcome", "maybe"), ("margin_percent", True), ("figures", [1])],
+    [
+        ("estimate", 7),
+        ("geometries", "raid5x4"),
+        ("outcome", "maybe"),
+        ("margin_percent", True),
+        ("figures", [1]),
+        ("baseline", {"run": 1}),
+    ],
 )
 def test_a_record_with_a_wrong_part_is_refused(claimed: Claimed, key: str, value: object) -> None:
     with pytest.raises(ValueError, match=r"is not|no evidence|valid"):

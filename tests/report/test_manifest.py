@@ -34,6 +34,7 @@ WHOLE = Manifest(
     acceptance=True,
     bays=(BayEntry("root@dut7", {"kernel": "Linux 6.12"}, (DriveEntry(DRIVE, HEALTH),)),),
     remarks=("zpool could not be looked at",),
+    baseline={"run": "bbbbbbbb", "sha256": "00ff"},
 )
 
 

@@ -280,3 +280,20 @@ def test_any_name_becomes_one_that_a_file_can_have(tmp_path: Path, name: str) ->
         assert len(plain) < 200
         assert not plain.startswith((".", "-"))
         assert (journal.path / kept).is_file()
+
+
+def test_a_file_gets_all_of_its_content_or_keeps_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    private.write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        private.write_whole(path, b"newer")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]

@@ -4,11 +4,10 @@ import io
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from pytest_ssdqual.qual.news import Begun, Idle, Load, Now, Planned, Steadiness
 from pytest_ssdqual.report import progress
-from pytest_ssdqual.report.progress import ERASE, Progress, Step, line
+from pytest_ssdqual.report.progress import ERASE, UP, Progress
 
 
 class Clock:
@@ -40,19 +39,6 @@ def screen() -> Screen:
     return Screen()
 
 
-def test_a_line_says_what_how_long_and_how_long_still() -> None:
-    step = Step("raid5x4: fill", 720, 0, "round 3, 41,200 IOPS")
-    assert line(step, 75, 15000, None) == (
-        "ssdqual: raid5x4: fill 1:15 of 12:00, round 3, 41,200 IOPS, about 4.17 h left in all"
-    )
-    assert line(Step("raid5x4: fill", 0, 0), 3725, None, None) == "ssdqual: raid5x4: fill 1:02:05"
-
-
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200), st.integers(20, 200))
-def test_a_line_never_wraps(what: str, width: int) -> None:
-    assert len(line(Step(what, 60, 0), 1, 7200, width)) < width
-
-
 def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: Clock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown("raid5x4: create", 5)
@@ -77,23 +63,9 @@ def test_elsewhere_one_line_a_minute(screen: Screen, clock: Clock) -> None:
     ]
 
 
-def test_details_are_shown_with_their_step_only(screen: Screen, clock: Clock) -> None:
-    shown = Progress(screen, terminal=True, clock=clock)
-    shown.detail("nobody is there")
-    shown("one", 0)
-    clock.now_s += 1
-    shown.detail("round 3")
-    clock.now_s += 1
-    shown("two", 0)
-    assert [piece.removeprefix(ERASE) for piece in screen.pieces] == [
-        "ssdqual: one 0:00",
-        "ssdqual: one 0:01, round 3",
-        "ssdqual: two 0:00",
-    ]
-
-
 def test_what_is_left_counts_steps_as_they_were_planned(screen: Screen, clock: Clock) -> None:
-    shown = Progress(screen, terminal=True, clock=clock, total_s=1000)
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown.take(Planned(1000))
     shown("one", 100)
     clock.now_s += 300  # three times as long as planned
     shown.tick()
@@ -154,11 +126,12 @@ def test_a_terminal_that_went_away_does_not_matter(clock: Clock) -> None:
     shown = Progress(gone, terminal=True, clock=clock)
     shown("one", 0)
     shown.idle()
-    assert shown.total_s is None
+    assert gone.closed
 
 
 def test_a_look_is_a_line_that_stays_and_lengthens_the_plan(screen: Screen, clock: Clock) -> None:
-    shown = Progress(screen, terminal=True, clock=clock, total_s=1000)
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown.take(Planned(1000))
     shown("raid5x4: randread_4k_qd8", 480)
     clock.now_s += 480
     shown.looked("raid5x4 randread_4k_qd8: look 1 of 14 at 8 min: goes on", 144)
@@ -226,3 +199,62 @@ def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: Clock) -> N
     alarm.asked_s.clear()
     shown._tick_on()
     assert alarm.asked_s == [60] * 4
+
+
+def test_what_is_told_of_a_step_is_in_its_line(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown("raid5x4: randwrite_4k_qd8", 60)
+    shown.take(Load("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",)))
+    shown.take(Now(9.0, (900.0,), 48_000_000, 2, 5))
+    clock.now_s += 1
+    shown.take(Steadiness(True, "steady at 900 IOPS over 5 rounds"))
+    # 48 MB written and how steady it is have no place on 80 columns.
+    told = "raid5x4: randwrite_4k_qd8 0:01 of 1:00, round 2 of at most 5, 900 IOPS"
+    assert screen.pieces[-1] == f"{ERASE}ssdqual: {told}"
+
+
+def test_each_bay_has_a_line_and_all_are_erased_together(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown.take(Planned(600), "gw2")
+    shown.take(Begun("raid5x4: fill", 60), "gw1")
+    clock.now_s += 1
+    shown.take(Begun("raid5x8: fill", 60), "gw0")
+    clock.now_s += 1
+    shown.tick()
+    shown.clear()
+    one, two = "ssdqual gw0: raid5x8: fill 0:0{} of 1:00", "ssdqual gw1: raid5x4: fill 0:0{} of 1:00"
+    assert screen.pieces == [
+        f"{ERASE}ssdqual: raid5x4: fill 0:00 of 1:00",
+        f"{ERASE}{one.format(0)}\n{two.format(1)}",
+        f"{ERASE}{UP}{one.format(1)}\n{two.format(2)}",
+        f"{ERASE}{UP}",
+    ]
+
+
+def test_a_bay_that_is_idle_has_no_line(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=False, clock=clock)
+    shown.take(Begun("one", 0), "gw0")
+    shown.take(Begun("two", 0), "gw1")
+    shown.take(Idle(), "gw0")
+    clock.now_s += 60
+    shown.tick()
+    assert screen.pieces == ["ssdqual: one 0:00\n", "ssdqual gw1: two 1:00\n"]
+
+
+def test_news_that_must_be_fetched_are_fetched_as_often_as_somebody_wants_them(screen: Screen, clock: Clock) -> None:
+    fetched: list[float] = []
+    alarm = Alarm(clock)
+    shown = Progress(screen, terminal=False, clock=clock, _ended=alarm)
+    shown.poll = lambda: fetched.append(clock.now_s)
+    shown._tick_on()
+    assert alarm.asked_s == [60] * 4
+    shown.poll_s, alarm.asked_s = 1.0, []
+    shown._tick_on()
+    assert alarm.asked_s == [1] * 4
+    assert len(fetched) == 6
+
+
+def test_news_from_elsewhere_have_happened_when_they_did(screen: Screen, clock: Clock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock)
+    shown.take(Begun("raid5x4: fill", 0), "gw0", at_s=40)
+    assert screen.pieces == [f"{ERASE}ssdqual: raid5x4: fill 1:00"]

@@ -106,3 +106,15 @@ def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:
         "/dev/sdb (ACME, serial 1): has 2 new media errors",
         "/dev/sdb (ACME, serial 1): is FAILED",
     )
+
+
+def test_records_of_some_kinds_only(tmp_path: Path) -> None:
+    lines = [
+        '{"schema":1,"kind":"verdict","time":"t","test":"a"}',
+        '{"schema":1,"kind":"error","time":"t","message":"no \\"verdict\\""}',
+        '{"schema":1,"kind":"measured","time":"t"}',
+        '{"schema":1,"kind":"error","time":"t","about":"verdict"}',
+    ]
+    (tmp_path / "records.jsonl").write_text("\n".join(lines) + "\n")
+    assert [record.kind for record in read_records(tmp_path)] == ["verdict", "error", "measured", "error"]
+    assert [record.kind for record in read_records(tmp_path, "verdict", "measured")] == ["verdict", "measured"]

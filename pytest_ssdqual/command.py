@@ -1,0 +1,180 @@
+"""``ssdqual``: what can be done with run folders after the runs.
+
+The rule of the module: whatever is wrong with what was asked is one sentence on standard error, and exit status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.report.runs import NoSuchRun, find
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.report.grid import Line
+
+RUNS = "ssdqual-runs"
+LAST = "last"
+#: Of a pipe, which has no width.
+PLAIN_WIDTH = 120
+#: ANSI, for the words of ``report.grid``.
+COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
+
+
+class Refused(ValueError):
+    """What was asked cannot be done; the sentence says why."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status: 0, or 2 after a sentence on standard error."""
+    given = _parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without … must not end it
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        given.act(given)
+    except BrokenPipeError:  # ``| head``
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, Refused, NoSuchRun) as error:
+        said = error.strerror and f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else ""
+        print(f"ssdqual: {printable.lines(said or str(error))}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ssdqual", description="What runs of pytest-ssdqual have left, read again.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _report(commands.add_parser("report", help="write the page of a run again"))
+    _compare(commands.add_parser("compare", help="hold runs against the first of them"))
+    _history(commands.add_parser("history", help="one figure over all runs of a folder"))
+    return parser
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help=f"a run folder, the beginning of its name, or {LAST}")
+    _where(parser)
+    parser.set_defaults(act=report)
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="the first is what the others are held against")
+    parser.add_argument("--anyway", action="store_true", help="compare although the protocols differ")
+    parser.add_argument("--all", action="store_true", help="also list figures of which no difference is shown")
+    parser.add_argument(
+        "--run-to-run",
+        metavar="PERCENT",
+        type=float,
+        default=0.0,
+        help="standard deviation of a figure from run to run of the same drive, to be allowed for",
+    )
+    _where(parser)
+    _forms(parser)
+    parser.set_defaults(act=compare)
+
+
+def _history(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", type=Path, help="all run folders below it are read")
+    for name in ("claim", "workload", "geometry", "model", "firmware"):
+        parser.add_argument(f"--{name}", metavar="GLOB", help=f"only figures of this {name}")
+    _forms(parser)
+    parser.set_defaults(act=history)
+
+
+def _where(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--run-dir", metavar="DIR", type=Path, default=Path(RUNS), help=f"where runs are looked for; default: {RUNS}"
+    )
+
+
+def _forms(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page that opens by itself")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="write the drawing alone")
+
+
+def report(given: argparse.Namespace) -> None:
+    """``ssdqual report RUN``."""
+    from pytest_ssdqual.report import page
+
+    print(page.write(find(given.run, given.run_dir)))
+
+
+def compare(given: argparse.Namespace) -> None:
+    """``ssdqual compare RUN RUN…``."""
+    from pytest_ssdqual.report import comparison
+    from pytest_ssdqual.report.comparison import drawing, files, text
+
+    if len(given.runs) < 2:
+        raise Refused("compare needs two runs at least: the first is what the others are held against")
+    if not 0 <= given.run_to_run <= 100:
+        raise Refused(f"--run-to-run={given.run_to_run:g} is no standard deviation in per cent: write e.g. 1.5")
+    folders = [find(name, given.run_dir) for name in given.runs]
+    told = [comparison.Told.read(folder) for folder in folders]
+    try:
+        found = comparison.compare(told, anyway=given.anyway, run_to_run_percent=given.run_to_run)
+    except comparison.NotComparable as error:
+        raise Refused(f"{error}; --anyway compares them all the same") from error
+    if given.json:
+        _print_json(files.record(found))
+    elif given.csv:
+        sys.stdout.write(files.csv_text(files.COLUMNS, files.rows(found)))
+    else:
+        write_lines(text.table(found, _width(), every=given.all))
+    _keep(given, lambda: drawing.svg(found), lambda: drawing.page(found))
+
+
+def history(given: argparse.Namespace) -> None:
+    """``ssdqual history DIR``."""
+    from pytest_ssdqual.report import history as histories
+    from pytest_ssdqual.report.history import drawing, text
+
+    chosen = histories.Choice(given.claim, given.workload, given.geometry, given.model, given.firmware)
+    try:
+        found = histories.read(given.folder, chosen)
+    except histories.NoFigure as error:
+        raise Refused(str(error)) from error
+    if given.json:
+        _print_json(text.record(found))
+    elif given.csv:
+        sys.stdout.write(text.csv(found))
+    else:
+        write_lines(text.table(found, _width()))
+    _keep(given, lambda: drawing.svg(found), lambda: drawing.page(found))
+
+
+def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], str]) -> None:
+    """Write what was asked for into files; drawing takes a second, so only then."""
+    if given.svg:
+        given.svg.write_text(svg(), encoding="utf-8")
+    if given.html:
+        given.html.write_text(page(), encoding="utf-8")
+
+
+def write_lines(lines: Iterable[Line]) -> None:
+    """In colour on a terminal, plain when piped."""
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for line in lines:
+        text = printable.line(line.text, 10 * PLAIN_WIDTH)
+        codes = ";".join(COLOURS[each] for each in line.markup if each in COLOURS) if coloured else ""
+        print(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+
+
+def _print_json(record: object) -> None:
+    print(printable.json_text(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)))

@@ -1,0 +1,202 @@
+"""The live page over HTTP, on this computer's loopback and nowhere else: four files and one stream, all in memory.
+
+Who may see it: whoever has the address, which holds a word that nobody can guess, because other users of this
+computer reach its loopback, too. Pages of other sites do not: a name of theirs that leads to 127.0.0.1 (DNS
+rebinding) is not one of ours in ``Host``, and what a browser marks as asked for by another site is refused.
+No part of a request is ever the name of a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hmac
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+
+from pytest_ssdqual.live.feed import Feed
+
+LOOPBACK = "127.0.0.1"
+#: By what a browser of this computer may call us.
+NAMES = ("127.0.0.1", "localhost")
+#: Streams at a time: a browser opens at most six to one place.
+MOST_CLIENTS = 16
+#: A client that takes nothing for so long is let go; its thread waits meanwhile, and nobody else.
+STALLED_S = 20.0
+#: How often a client that nothing is to be said to is asked whether it is still there.
+SILENCE_S = 15.0
+#: What a closed window's next one waits before it comes back.
+RETRY_MS = 2000
+#: For what is still under way at the end of a run.
+GOODBYE_S = 3.0
+#: What the kernel keeps for a client that does not read.
+SEND_BUFFER_BYTES = 1 << 16
+HEADERS = (
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cache-Control", "no-store"),
+)
+#: Path, file of the package and kind.
+PAGES = (
+    ("", "live.html", "text/html"),
+    ("live.css", "live.css", "text/css"),
+    ("live.js", "live.js", "text/javascript"),
+    ("icon.svg", "icon.svg", "image/svg+xml"),
+)
+
+
+class PortTaken(Exception):
+    """The port cannot be had; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A file of the package, read once."""
+
+    content: bytes
+    kind: str
+
+
+class Server:
+    """Serves ``feed`` until it is closed."""
+
+    def __init__(self, feed: Feed, port: int = 0, word: str | None = None) -> None:
+        """``port`` 0 takes a free one. Raises ``PortTaken``."""
+        self.feed = feed
+        self.word = secrets.token_urlsafe(16) if word is None else word
+        here = files("pytest_ssdqual.live") / "page"
+        self.pages = {path: Page((here / name).read_bytes(), kind) for path, name, kind in PAGES}
+        try:
+            self._http = _Http((LOOPBACK, port), _handler(self))
+        except (OSError, OverflowError) as error:
+            taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            why = "another program has it" if taken else f"{error}"
+            raise PortTaken(f"port {port} of {LOOPBACK} cannot be had: {why}") from error
+        self.port = int(self._http.server_address[1])
+        self._closing = False
+        self._thread = threading.Thread(target=self._serve, name="ssdqual-live", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}/{self.word}/"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """What ``Host`` may say."""
+        return frozenset(f"{name}:{self.port}" for name in NAMES)
+
+    def close(self) -> None:
+        """Let those who watch read the last word, for a moment, and end."""
+        end = time.monotonic() + GOODBYE_S
+        while self.feed.count and time.monotonic() < end:
+            time.sleep(0.05)
+        self._closing = True
+        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1):
+            pass  # somebody has to knock for the thread to look up
+        self._thread.join(GOODBYE_S)
+        self._http.server_close()
+
+    def _serve(self) -> None:
+        """As ``serve_forever``, without its waking up twice a second."""
+        while not self._closing:
+            self._http.handle_request()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = MOST_CLIENTS
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is nobody's business; nothing is printed into a test run."""
+
+
+def _handler(server: Server) -> Callable[..., BaseHTTPRequestHandler]:
+    class Handler(_Handler):
+        ours = server
+
+    return Handler
+
+
+class _Handler(BaseHTTPRequestHandler):
+    ours: Server
+    #: Of reading a request as of writing an answer.
+    timeout = STALLED_S
+    server_version, sys_version = "ssdqual", ""
+    protocol_version = "HTTP/1.0"
+
+    def do_GET(self) -> None:
+        host = (self.headers.get("Host") or "").lower()
+        if len(self.headers.get_all("Host") or ()) != 1 or host not in self.ours.hosts:
+            return self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this is not the name of this computer's loopback")
+        if self.headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):
+            return self._refuse(HTTPStatus.FORBIDDEN, "other sites may not look in here")
+        first, slash, rest = self.path.removeprefix("/").partition("/")
+        if not hmac.compare_digest(first.encode("utf-8", "replace"), self.ours.word.encode()):
+            return self._refuse(HTTPStatus.NOT_FOUND, "nothing is here: take the whole address that pytest printed")
+        if not slash:
+            return self._send(HTTPStatus.MOVED_PERMANENTLY, b"", "text/plain", ("Location", f"/{self.ours.word}/"))
+        if rest == "events":
+            return self._stream()
+        page = self.ours.pages.get(rest)
+        if page is None:
+            return self._refuse(HTTPStatus.NOT_FOUND, "nothing is here")
+        return self._send(HTTPStatus.OK, page.content, page.kind)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (do_POST and whatever else is asked)
+        if name.startswith("do_"):
+            return lambda: self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered", ("Allow", "GET"))
+        raise AttributeError(name)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed into a test run."""
+
+    def _stream(self) -> None:
+        feed = self.ours.feed
+        if feed.count >= MOST_CLIENTS:
+            return self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many windows watch already: close one")
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        client = feed.join()
+        try:
+            self._head(HTTPStatus.OK, "text/event-stream", ())
+            self.wfile.write(f"retry: {RETRY_MS}\n\n".encode())
+            while (message := client.next(SILENCE_S)) is not None:
+                self.wfile.write(message or b": still here\n\n")
+        except OSError:
+            pass  # it closed its window, or took nothing for too long
+        finally:
+            feed.leave(client)
+        return None
+
+    def _refuse(self, status: HTTPStatus, why: str, *more: tuple[str, str]) -> None:
+        self._send(status, f"{why}\n".encode(), "text/plain", *more)
+
+    def _send(self, status: HTTPStatus, content: bytes, kind: str, *more: tuple[str, str]) -> None:
+        with contextlib.suppress(OSError):
+            self._head(status, kind, (("Content-Length", str(len(content))), *more))
+            self.wfile.write(content)
+
+    def _head(self, status: HTTPStatus, kind: str, more: tuple[tuple[str, str], ...]) -> None:
+        self.send_response(status)
+        for name, value in (("Content-Type", f"{kind}; charset=utf-8"), *HEADERS, *more):
+            self.send_header(name, value)
+        self.send_header("Connection", "close")
+        self.end_headers()

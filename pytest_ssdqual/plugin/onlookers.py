@@ -1,0 +1,130 @@
+"""Who watches a run: the terminal, and the pages that are open of it. Fed by this process, or by xdist's workers."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.plugin.progress import on_terminal
+from pytest_ssdqual.qual.news import Begun, Idle, Looked, News, Planned
+from pytest_ssdqual.report.spool import Reader, Writer
+from pytest_ssdqual.rig.glance import Live
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.broadcast import Broadcast
+    from pytest_ssdqual.plugin.qualification import Qualification
+    from pytest_ssdqual.report.evidence import Evidence
+    from pytest_ssdqual.rig.machine import Machine
+
+#: Whoever has a page open sees figures of this age at most.
+PAGE_PERIOD_S = 1.0
+
+
+def live_of(machine: Machine, tell: Callable[[News], None], period_s: float) -> Live:
+    """Glances at what runs on ``machine``; none at one that cannot be talked to."""
+    return Live(tell, getattr(machine, "talk", None), period_s)
+
+
+class Onlookers:
+    """On the controller."""
+
+    def __init__(self, config: pytest.Config, run: Qualification, broadcast: Broadcast | None) -> None:
+        self._broadcast = broadcast
+        self.progress = on_terminal(config)
+        #: By xdist; then news come by way of files.
+        self.is_distributed = config.pluginmanager.hasplugin("dsession")
+        self._spool = Reader(run.journal.path) if self.is_distributed and run.journal else None
+        self.period_s = min(self.progress.period_s, PAGE_PERIOD_S if broadcast else self.progress.period_s)
+        if self._spool:
+            self.progress.poll = self._poll
+            self.progress.poll_s = self.period_s
+        self._outcomes: Counter[str] = Counter()
+        self.progress.__enter__()
+
+    def take(self, news: News, bay: str = "", at_s: float | None = None) -> None:
+        """Tell everybody; from whatever thread."""
+        self.progress.take(news, bay, at_s)
+        if self._broadcast:
+            self._broadcast.take(news, bay, time.monotonic() if at_s is None else at_s)
+
+    def judged(self, test: str, evidence: Evidence) -> None:
+        if self._broadcast:
+            self._broadcast.judged(test, evidence)
+
+    def wrong(self, test: str, message: str) -> None:
+        """Nothing was judged, and why."""
+        if self._broadcast:
+            self._broadcast.log(f"{test}: {message}")
+
+    def reported(self, report: pytest.TestReport) -> None:
+        """A part of a test has ended."""
+        if self.is_distributed:
+            self.progress.clear()
+        else:
+            self.progress.idle()
+            if self._broadcast:
+                self._broadcast.take(Idle(), "", time.monotonic())
+        if outcome := _outcome(report):
+            self._outcomes[outcome] += 1
+
+    def ended(self, status: int) -> None:
+        """Nothing more comes."""
+        self._poll()
+        self.progress.__exit__(None, None, None)
+        if self._spool:
+            self._spool.remove()
+        if self._broadcast:
+            self._broadcast.end(self._outcomes, status)
+
+    def _poll(self) -> None:
+        for worker, news, at_s in self._spool.poll() if self._spool else ():
+            self.take(news, worker, at_s)
+
+
+class Teller:
+    """On an xdist worker: writes its news where the controller finds them."""
+
+    def __init__(self, run: Qualification, predict: Callable[[Sequence[pytest.Item]], float | None]) -> None:
+        """``predict`` says how long tests take; None for those that measure nothing."""
+        self._writer = Writer(run.journal.path, run.journal.writer) if run.journal else None
+        self._predict = predict
+        self._is_idle = True
+
+    def take(self, news: News) -> None:
+        self._is_idle = isinstance(news, Idle)
+        if self._writer:
+            self._writer.tell(news)
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        seconds = self._predict(session.items)
+        if seconds is not None:
+            self.take(Planned(seconds))
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not self._is_idle:
+            self.take(Idle())
+
+
+def begun(take: Callable[[News], None]) -> Callable[[str, float], None]:
+    """``take`` as ``rig.setup`` wants its progress told."""
+    return lambda what, seconds: take(Begun(what, seconds))
+
+
+def looked(take: Callable[[News], None]) -> Callable[[str, float], None]:
+    """``take`` as ``rig.setup`` wants its looks told."""
+    return lambda told, more_s: take(Looked(told, more_s))
+
+
+def _outcome(report: pytest.TestReport) -> str:
+    """Of a test as a whole; nothing where this part does not decide it."""
+    if report.outcome == "failed":
+        return "failed" if report.when == "call" else "error"
+    if report.outcome == "skipped":
+        return "skipped"
+    return "passed" if report.when == "call" else ""

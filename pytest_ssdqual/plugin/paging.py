@@ -1,0 +1,42 @@
+"""The page of a run, made when it ends: a page that cannot be made is a sentence, never another verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.report import page
+from pytest_ssdqual.report.records import read_records
+
+#: A run of which there is nothing more than its header has nothing to show.
+TOLD = frozenset({"measuring", "measured", "verdict", "observation", "error", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """What came of it."""
+
+    path: Path
+    #: Why there is none; empty if there is one.
+    failed: str = ""
+
+    def __str__(self) -> str:
+        """For the summary."""
+        return f"there is no {page.NAME}: {self.failed}" if self.failed else f"report: {self.path}"
+
+
+def make(folder: Path) -> Paged | None:
+    """The page of a run folder; None if nothing was measured and nothing went wrong. Never raises.
+
+    Whoever interrupts the drawing wants the run to end: what is left is only to seal it.
+    """
+    try:
+        if not any(record.kind in TOLD for record in read_records(folder)):
+            return None
+        return Paged(page.write(folder))
+    except KeyboardInterrupt:
+        return Paged(folder / page.NAME, "it was interrupted while it was written")
+    except Exception as error:
+        why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        return Paged(folder / page.NAME, printable.line(f"it could not be written ({why})", 300))

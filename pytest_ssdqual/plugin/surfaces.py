@@ -1,0 +1,65 @@
+"""What others are told of a run when it ends, beside its page: the page of a CI's job, Prometheus.
+
+The rule of the module: what cannot be told is a sentence, never another verdict.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pytest_ssdqual.plugin.options import Settings
+from pytest_ssdqual.plugin.paging import TOLD
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.report import openmetrics, private, summary
+from pytest_ssdqual.report.records import read_records
+
+#: Names the file whose Markdown GitHub shows on the page of the job.
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+#: With more than that in it, GitHub shows nothing of it.
+STEP_BYTES = 1 << 20
+
+
+def tell(folder: Path, settings: Settings) -> tuple[str, ...]:
+    """``summary.md`` into the run folder and to GitHub, metrics to where they are asked for. Never raises.
+
+    A sentence for each of them that could not be.
+    """
+    failed = _complaint(summary.NAME, partial(_summarise, folder))
+    step = os.environ.get(STEP_SUMMARY)
+    if step and not failed and (folder / summary.NAME).is_file():
+        failed = _complaint(f"the job summary ({STEP_SUMMARY})", partial(_append, folder, Path(step)))
+    unmetered = ""
+    if path := settings.openmetrics:
+        unmetered = _complaint(f"--ssd-openmetrics={path}", partial(openmetrics.write, folder, path))
+    return tuple(filter(None, [failed, unmetered]))
+
+
+def _complaint(what: str, make: Callable[[], None]) -> str:
+    """Empty if it could be made. Whoever interrupts it wants the run to end: what is left is only to seal it."""
+    try:
+        make()
+    except KeyboardInterrupt:
+        return f"{what} was interrupted while it was written"
+    except Exception as error:
+        why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        return printable.line(f"{what} could not be written ({why})")
+    return ""
+
+
+def _summarise(folder: Path) -> None:
+    """Of a run of which there is more than its header."""
+    if any(record.kind in TOLD for record in read_records(folder)):
+        summary.write(folder)
+
+
+def _append(folder: Path, path: Path) -> None:
+    data = b"\n" + (folder / summary.NAME).read_bytes()
+    descriptor = private.open_regular(path, os.O_WRONLY | os.O_APPEND) if path.exists() else private.create(path)
+    with os.fdopen(descriptor, "ab") as file:
+        there = os.fstat(descriptor).st_size
+        if there + len(data) > STEP_BYTES:
+            raise OSError(f"there are {there:,} bytes in it already, and GitHub takes {STEP_BYTES:,}")
+        file.write(data)

@@ -1,0 +1,40 @@
+"""What a run writes of itself when it begins: the spec and the protocol as they are, and the manifest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pytest_ssdqual.qual import document
+from pytest_ssdqual.qual import protocol as protocols
+from pytest_ssdqual.qual import spec as specs
+from pytest_ssdqual.report.journal import Journal
+from pytest_ssdqual.report.manifest import BayEntry, Document, DriveEntry, Manifest
+from pytest_ssdqual.rig.machine import utc_now
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.qualification import Qualification
+
+
+def manifest(run: Qualification, journal: Journal, extra: Mapping[str, str]) -> Manifest:
+    """Of a run that begins; ``extra`` are facts that others have found out."""
+    bay = run.bay
+    spec, protocol = documents(run)
+    return Manifest(
+        run_id=journal.path.name,
+        command_line=tuple(sys.argv),
+        started=utc_now(),
+        spec=spec,
+        protocol=protocol,
+        acceptance=run.acceptance,
+        bays=(BayEntry(bay.machine, {**bay.facts, **extra}, [DriveEntry(drive) for drive in bay.drives]),),
+        remarks=bay.remarks,
+        baseline=run.baseline.to_record() if run.baseline else None,
+    )
+
+
+def documents(run: Qualification) -> tuple[Document, Document]:
+    """The spec and the protocol, as they are now."""
+    spec = Document(run.spec.key, document.text(run.spec_source, specs.FOLDER))
+    return spec, Document(run.protocol.name, document.text(run.settings.protocol, protocols.FOLDER))

@@ -1,0 +1,130 @@
+"""Every drive beside the others, the one that stands out by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import Chart, Table, said, sentence, slug
+from pytest_ssdqual.report.charts.noted import tests_of
+from pytest_ssdqual.report.charts.palette import INK, PUBLISHED, colour
+from pytest_ssdqual.report.charts.plate import Plate, drawing
+from pytest_ssdqual.report.evidence import Evidence
+from pytest_ssdqual.report.members import shortened
+from pytest_ssdqual.report.naming import label
+from pytest_ssdqual.report.part import Finding, Part
+from pytest_ssdqual.report.story import Judged
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+
+#: Ordinals of the palette for a drive like the others, one that is not as good as promised, and the worst.
+USUAL, BROKEN = 0, 1
+#: Beyond so many drives their names are turned, beyond the second only the worst is named.
+STRAIGHT, NAMED = 8, 32
+
+
+def figure_of(evidence: Evidence, part: Part) -> tuple[float, Unit] | None:
+    """What the drives are compared by; of likeness the figure that it was computed from (as ``report.members``)."""
+    slowest_ns, value, iops = (part.figure(name) for name in ("slowest_ns", "value", "iops"))
+    if slowest_ns is not None:
+        return slowest_ns, Unit.NANOSECONDS
+    if value is not None:
+        # Of a lot: the value is that of the claim that drives were judged by, the evidence counts drives.
+        return value, _lot_unit(evidence) if evidence.unit is Unit.COUNT else evidence.unit
+    return None if iops is None else (iops, Unit.IOPS)
+
+
+def _lot_unit(evidence: Evidence) -> Unit:
+    return Unit.NANOSECONDS if "latency" in evidence.group else Unit.IOPS if "iops" in evidence.group else Unit.COUNT
+
+
+def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
+    """One bar a drive; None if fewer than two have a figure."""
+    evidence = judged.evidence
+    found = [(part, each) for part in evidence.members if (each := figure_of(evidence, part)) is not None]
+    if len(found) < 2:
+        return None
+    unit, values = found[0][1][1], [value for _, (value, _) in found]
+    names = [part.name for part, _ in found]
+    short = shortened(names)
+    claim = label(evidence.group or evidence.claim)
+    key = slug(prefix, evidence.claim, *evidence.geometries, *evidence.workloads)
+    worst = f": {said(evidence.worst, 30)} stands out" if evidence.worst and evidence.outcome is Finding.FAIL else ""
+    title = f"{' '.join(evidence.geometries)}, {claim} of {' '.join(evidence.workloads[:2])}, drive by drive{worst}"
+    with drawing():
+        plate = Plate.of(2.9)
+        axes = plate.axes("", _axis(unit))
+        bounds = _limits(plate, evidence, values, unit)
+        # Bars have no length on a scale without zero.
+        is_wide = scales.is_wide([*values, *bounds])
+        _drives(plate, evidence, [part for part, _ in found], values, unit, dots=is_wide)
+        plate.entry(axes.axhline(median(values), color=INK, linestyle=":", linewidth=1.2), "median drive")
+        scales.suited(axes, unit, [*values, *bounds])
+        shown = [said(short[name], 16) if len(names) <= NAMED or name == evidence.worst else "" for name in names]
+        scales.places(axes, shown, steep=len(names) > STRAIGHT)
+        svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
+    rows = tuple((part.name, format_value(value, unit), str(part.outcome or "")) for part, (value, _) in found)
+    table = Table(("drive", _axis(unit), "outcome"), rows)
+    return Chart(
+        key,
+        title,
+        sentence(evidence.sentence),
+        svg,
+        table,
+        tests_of([judged]),
+        evidence.geometries[0].partition("x")[0],
+    )
+
+
+def _drives(plate: Plate, evidence: Evidence, parts: Sequence[Part], values: Sequence[float], unit: Unit,
+            *, dots: bool) -> None:  # fmt: skip
+    axes = plate.figure.axes[0]
+    for index, (part, value) in enumerate(zip(parts, values, strict=True)):
+        broken = part.outcome is Finding.FAIL or (part.name == evidence.worst and evidence.outcome is Finding.FAIL)
+        tint, name = colour(BROKEN if broken else USUAL), "not as promised" if broken else "drive"
+        drawn: Artist
+        if dots:
+            mark = "X" if broken else "o"
+            (drawn,) = axes.plot([index], [value], color=tint, marker=mark, markersize=8, linestyle="")
+        else:
+            (drawn,) = axes.bar([index], [value], 0.66, color=tint, alpha=0.6)
+            if broken:
+                drawn.set(edgecolor=INK, linewidth=1.2)
+        if part.name == evidence.worst and broken:
+            axes.annotate(
+                said(part.name, 24), (index, value), (0, 3), textcoords="offset points", ha="center", fontsize=8
+            )
+        plate.entry(drawn, name)
+        plate.tell(drawn, [f"{part.name}: {format_value(value, unit)}"])
+
+
+def _limits(plate: Plate, evidence: Evidence, values: Sequence[float], unit: Unit) -> list[float]:
+    """The promise in the drives' own unit: one of likeness is a multiple of the median drive."""
+    axes, shown = plate.figure.axes[0], []
+    if evidence.limit is not None and evidence.unit is unit:
+        plate.limit(axes, evidence.limit, f"promised: {evidence.bound}")
+        shown.append(evidence.limit)
+    elif evidence.limit is not None and evidence.claim == "member_spread":
+        at = evidence.limit * median(values)
+        plate.limit(axes, at, f"promised: {evidence.bound} of the median")
+        shown.append(at)
+    if evidence.published and evidence.published.unit is unit:
+        plate.entry(
+            axes.axhline(evidence.published.value, color=PUBLISHED, linestyle="-.", linewidth=1.2),
+            f"published: {evidence.published}",
+        )
+        shown.append(evidence.published.value)
+    return shown
+
+
+def _axis(unit: Unit) -> str:
+    return {
+        Unit.NANOSECONDS: "latency",
+        Unit.BYTES_PER_SECOND: "throughput",
+        Unit.RATIO: "ratio",
+        Unit.COUNT: "figure",
+    }.get(unit, unit.value)

@@ -1,0 +1,74 @@
+"""Colours of charts: names in the picture, values in the page's style sheet, for light and dark paper.
+
+The series come from Okabe and Ito's set for all kinds of colour vision (2008). Its orange, sky blue and yellow have too
+little contrast on white (2.2, 2.3 and 1.3 to 1), its blue and black on dark; these are shades of the same hues with at
+least 3 to 1 (WCAG 2.1, 1.4.11), and series differ in dash and marker besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: By the names of CSS custom properties, without the dashes.
+LIGHT: Mapping[str, str] = {
+    "s1": "#0072b2",
+    "s2": "#c75000",
+    "s3": "#008a65",
+    "s4": "#b3568a",
+    "s5": "#a87000",
+    "s6": "#2f8fc4",
+    "s7": "#6b6100",
+    "s8": "#5c5c66",
+    "limit": "#b00020",
+    "published": "#5b3fa8",
+    "band": "#6f7d8c",
+}
+DARK: Mapping[str, str] = {
+    "s1": "#5fb4ee",
+    "s2": "#f58a4b",
+    "s3": "#2ec99b",
+    "s4": "#e6a0c9",
+    "s5": "#f0b43c",
+    "s6": "#a5d8f8",
+    "s7": "#efe35a",
+    "s8": "#b4b4bf",
+    "limit": "#ff7b7b",
+    "published": "#bdadff",
+    "band": "#93a1b0",
+}
+PAPER_LIGHT, PAPER_DARK = "#ffffff", "#14181d"
+
+#: What matplotlib draws with, and what becomes of it. Each stands for nothing else, so none can be missed.
+INK, LIMIT, PUBLISHED, BAND = "#010101", "#0100a1", "#0100a2", "#0100a3"
+SERIES = tuple(f"#0100f{index}" for index in range(1, 9))
+VARIABLES: Mapping[str, str] = {
+    INK: "currentColor",
+    LIMIT: "var(--limit)",
+    PUBLISHED: "var(--published)",
+    BAND: "var(--band)",
+    **{colour: f"var(--s{index})" for index, colour in enumerate(SERIES, start=1)},
+}
+#: Besides the colour, for those who do not see it and for print.
+DASHES: tuple[str | tuple[float, tuple[float, ...]], ...] = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.4)),
+    (0, (6, 1.5, 1.2, 1.5)),
+    (0, (3, 1)),
+    (0, (8, 2)),
+    (0, (2, 2)),
+    (0, (9, 1.5, 1.2, 1.5, 1.2, 1.5)),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def colour(index: int) -> str:
+    """Of the n-th series, as matplotlib is told it; the ninth looks like the first."""
+    return SERIES[index % len(SERIES)]
+
+
+def style_sheet() -> str:
+    """The custom properties for a page: light, dark where that is preferred, and light again on paper."""
+    light = "".join(f"--{name}:{value};" for name, value in LIGHT.items())
+    dark = "".join(f"--{name}:{value};" for name, value in DARK.items())
+    return f":root{{{light}}}\n@media screen and (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"

@@ -1,0 +1,242 @@
+"""A figure while it is drawn: matplotlib set up so that nothing of the machine or its user shows in the result.
+
+The rule of the module: matplotlib's object interface only, never pyplot, whose state is the process's; its settings
+hold inside ``drawing`` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ssdqual.report.charts.chart import said
+from pytest_ssdqual.report.charts.inline import inline
+from pytest_ssdqual.report.charts.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, colour
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH_IN = 6.2
+#: Points with words of their own, in all of a chart.
+MOST_TOLD = 200
+#: Room for the labels of a scale and its name.
+LEFT_IN = 0.85
+#: Of the text in a legend at its size, on average; DejaVu Sans is wider than the fonts that browsers choose.
+CHARACTER_IN, HANDLE_IN, ROW_IN = 0.073, 0.48, 0.165
+
+_SETTINGS: Mapping[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ssdqual",
+    # A drive may call itself $\frac$.
+    "text.parse_math": False,
+    "text.usetex": False,
+    "axes.formatter.use_mathtext": False,
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": INK,
+    "grid.alpha": 0.14,
+    "grid.linewidth": 0.6,
+    "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "path.simplify": False,
+}
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The defaults of matplotlib and ours for as long as it takes; a user's own style files do not count.
+
+    Characters that its font does not have are no trouble: the browser draws the text.
+    """
+    _import()
+    from matplotlib import style
+
+    with style.context(["default", dict(_SETTINGS)]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def _import() -> None:
+    """Load it with a place for its cache: the usual one, or a temporary one where the home cannot be written to.
+
+    It would find one by itself, but say so on the terminal each time.
+    """
+    if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ or _is_writable_home():
+        return
+    with tempfile.TemporaryDirectory(prefix="ssdqual-matplotlib-") as folder:
+        os.environ["MPLCONFIGDIR"] = folder
+        try:
+            import matplotlib.font_manager  # noqa: F401 (it decides about its folders now)
+        finally:
+            del os.environ["MPLCONFIGDIR"]
+
+
+def _is_writable_home() -> bool:
+    try:
+        home = Path.home()
+    except RuntimeError:  # neither $HOME nor an entry in the password file
+        return False
+    return os.access(home, os.W_OK | os.X_OK)
+
+
+@dataclass(slots=True)
+class Plate:
+    """One figure, its legend and what its points say."""
+
+    figure: Figure
+    height_in: float
+    _legend: list[tuple[Artist, str]] = field(default_factory=list)
+    _told: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, height_in: float = 3.3) -> Plate:
+        """Inside ``drawing`` only."""
+        from matplotlib.figure import Figure
+
+        return cls(Figure(figsize=(WIDTH_IN, height_in)), height_in)
+
+    def axes(self, x_label: str, y_label: str, *, rows: int = 1, row: int = 0, right: bool = False) -> Axes:
+        """Axes over the whole width, in rows from the top; ``right`` leaves room for a second scale."""
+        height, gap = 1 / rows, 0.35 / self.height_in if rows > 1 else 0.0
+        bottom, top = 0.5 / self.height_in, 0.12 / self.height_in
+        room = 1 - bottom - top - gap * (rows - 1)
+        at = bottom + (rows - 1 - row) * (room * height + gap)
+        axes = self.figure.add_axes(
+            (LEFT_IN / WIDTH_IN, at, 1 - (LEFT_IN + (0.75 if right else 0.2)) / WIDTH_IN, room * height)
+        )
+        axes.set_xlabel(said(x_label))
+        axes.set_ylabel(said(y_label))
+        axes.grid(visible=True)
+        return axes
+
+    def second(self, axes: Axes, y_label: str) -> Axes:
+        """Another scale at the right."""
+        twin = axes.twinx()
+        twin.spines["right"].set_visible(True)
+        twin.set_ylabel(said(y_label))
+        return twin
+
+    def entry(self, artist: Artist, words: str) -> None:
+        """A line of the legend; each text once."""
+        if said(words) not in [each for _, each in self._legend]:
+            self._legend.append((artist, said(words)))
+
+    def tell(self, artist: Artist, words: Sequence[str]) -> None:
+        """What the points of an artist say when the pointer is over them; nothing where there are too many."""
+        if words and sum(map(len, self._told.values())) + len(words) <= MOST_TOLD:
+            name = f"told-{len(self._told)}"
+            artist.set_gid(name)
+            self._told[name] = tuple(said(each, 120) for each in words)
+
+    def line(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], index: int, words: str = "", *,
+             told: Sequence[str] = (), marked: bool = True, hollow: bool = False,
+             thin: bool = False) -> None:  # fmt: skip
+        """A series, by colour, dash and marker."""
+        (drawn,) = axes.plot(
+            xs, ys, color=colour(index), linestyle=DASHES[index % len(DASHES)],
+            marker=MARKERS[index % len(MARKERS)] if marked else "", linewidth=1.0 if thin else 1.5,
+            markerfacecolor="none" if hollow else colour(index), clip_on=True,
+        )  # fmt: skip
+        self.tell(drawn, told)
+        if words:
+            self.entry(drawn, words)
+
+    def whiskers(self, axes: Axes, xs: Sequence[float], ends: Sequence[tuple[float, float] | None], tint: str) -> None:
+        """Intervals, as vertical lines with caps; None has none."""
+        found = [(x, end) for x, end in zip(xs, ends, strict=True) if end]
+        if found:
+            places, lows, highs = [x for x, _ in found], [end[0] for _, end in found], [end[1] for _, end in found]
+            axes.vlines(places, lows, highs, colors=tint, linewidth=0.9)
+            for each in (lows, highs):
+                axes.plot(places, each, linestyle="", marker="_", markersize=4, color=tint, markeredgewidth=0.9)
+
+    def limit(self, axes: Axes, y: float, words: str) -> None:
+        """A promise, across the axes."""
+        self.entry(axes.axhline(y, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4), words)
+
+    def published(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], told: Sequence[str] = ()) -> None:
+        """What a paper says of the same."""
+        (drawn,) = axes.plot(
+            xs,
+            ys,
+            linestyle="",
+            marker="D",
+            markersize=5,
+            markerfacecolor="none",
+            color=PUBLISHED,
+            zorder=5,
+            clip_on=False,
+        )
+        self.tell(drawn, told)
+        self.entry(drawn, "published")
+
+    def band(self, axes: Axes, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], words: str) -> None:
+        """A range that is allowed."""
+        drawn = axes.fill_between(xs, lows, highs, color=BAND, alpha=0.2, linewidth=0)
+        if words:
+            self.entry(drawn, words)
+
+    def svg(self, key: str, title: str, desc: str) -> str:
+        """The whole, legend on top; see ``inline``."""
+        # What is promised and what is published come last, wherever they were drawn first.
+        self._legend.sort(key=lambda entry: entry[1].startswith(("promised", "published")))
+        self._place_legend()
+        file = io.StringIO()
+        self.figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        return inline(file.getvalue(), key, said(title, 200), said(desc, 500), self._told)
+
+    def _place_legend(self) -> None:
+        """Above the axes, in columns that its longest line fits into, and the figure so much higher."""
+        if not self._legend:
+            return
+        columns = _columns([HANDLE_IN + CHARACTER_IN * len(words) for _, words in self._legend])
+        extra = ROW_IN * -(-len(self._legend) // columns) + 0.1
+        share = self.height_in / (self.height_in + extra)
+        self.figure.set_size_inches(WIDTH_IN, self.height_in + extra)
+        boxes = [axes.get_position(original=True) for axes in self.figure.axes]
+        for axes, box in zip(self.figure.axes, boxes, strict=True):  # twins move together
+            axes.set_position((box.x0, box.y0 * share, box.width, box.height * share))
+        self.figure.legend(
+            [artist for artist, _ in self._legend], [words for _, words in self._legend], loc="upper left",
+            bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False, borderaxespad=0.2, handlelength=2.4,
+            labelspacing=0.35, columnspacing=1.2, handletextpad=0.5,
+        )  # fmt: skip
+
+
+def _columns(widths_in: Sequence[float]) -> int:
+    """The most columns that fit beside each other; matplotlib fills them downwards, the first ones with one more."""
+    for columns in range(len(widths_in), 1, -1):
+        least, more = divmod(len(widths_in), columns)
+        ends = [index * least + min(index, more) for index in range(columns + 1)]
+        if sum(max(widths_in[begin:end]) for begin, end in pairwise(ends)) <= WIDTH_IN - 0.2:
+            return columns
+    return 1

@@ -1,0 +1,127 @@
+"""Profiles of servers as a radar: a spoke for each, and every array's share of the most IOPS that any of them did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import Chart, Table, said, slug
+from pytest_ssdqual.report.charts.noted import Noted, Notes, tests_of
+from pytest_ssdqual.report.charts.palette import DASHES, MARKERS, colour
+from pytest_ssdqual.report.charts.plate import Plate, drawing
+
+#: Fewer spokes show no area.
+FEWEST = 3
+MOST_ARRAYS = 5
+CLAIMS = ("steady_iops", "mean_latency", "throughput")
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """Named workloads of one depth on several arrays."""
+
+    depth: int
+    names: tuple[str, ...]
+    #: By array and name.
+    cells: Mapping[tuple[Geometry, str], Noted]
+
+    @property
+    def arrays(self) -> list[Geometry]:
+        return sorted({array for array, _ in self.cells})
+
+
+def radars(notes: Notes) -> Iterator[Profiles]:
+    """Of each set of arrays that had the same profiles, at the deepest queue that they share."""
+    found: dict[tuple[int, Geometry], dict[str, Noted]] = {}
+    for each in notes.measured:
+        if each.workload.name and not each.geometry.missing:
+            found.setdefault((each.workload.qd_per_drive, each.geometry), {})[each.workload.name] = each
+    sets: dict[tuple[tuple[str, ...], int], list[Geometry]] = {}
+    for (depth, array), named in found.items():
+        if len(named) >= FEWEST:
+            sets.setdefault((tuple(sorted(named)), depth), []).append(array)
+    told: set[tuple[str, ...]] = set()
+    for (names, depth), arrays in sorted(sets.items(), key=lambda each: (-len(each[1]), -each[0][1])):
+        if names in told:
+            continue
+        told.add(names)
+        kept = sorted(arrays)[-MOST_ARRAYS:]
+        yield Profiles(depth, names, {(array, name): found[depth, array][name] for array in kept for name in names})
+
+
+def chart(notes: Notes, profiles: Profiles) -> Chart:
+    """A polygon for each array."""
+    arrays = profiles.arrays
+    key = slug("profiles", *map(str, arrays), str(profiles.depth))
+    title = f"Server profiles at QD {profiles.depth} per drive on {', '.join(map(str, arrays))}"
+    most = {name: max(profiles.cells[array, name].rate for array in arrays) for name in profiles.names}
+    with drawing():
+        plate = Plate.of(3.6)
+        axes = plate.figure.add_axes((0.2, 0.13, 0.6, 0.74), projection="polar")
+        turns = [2 * math.pi * index / len(profiles.names) for index in range(len(profiles.names))]
+        for index, array in enumerate(arrays):
+            rates = [profiles.cells[array, name].rate for name in profiles.names]
+            shares = [
+                100 * rate / most[name] if most[name] else 0.0 for rate, name in zip(rates, profiles.names, strict=True)
+            ]
+            (drawn,) = axes.plot(
+                [*turns, turns[0]],
+                [*shares, shares[0]],
+                color=colour(index),
+                linestyle=DASHES[index],
+                marker=MARKERS[index],
+            )
+            axes.fill(turns, shares, color=colour(index), alpha=0.10, linewidth=0)
+            told = [
+                f"{array} {name}: {format_value(rate, Unit.IOPS)}"
+                for name, rate in zip(profiles.names, rates, strict=True)
+            ]
+            plate.tell(drawn, [*told, told[0]])
+            plate.entry(drawn, str(array))
+        _spokes(plate, turns, [f"{said(name)}\n{scales.short(most[name])} IOPS" for name in profiles.names])
+        svg = plate.svg(key, title, f"{len(arrays)} arrays over {len(profiles.names)} profiles.")
+    caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
+    return Chart(key, title, caption, svg, _table(profiles, most), _tests(notes, profiles), _level(arrays))
+
+
+def _spokes(plate: Plate, turns: list[float], words: list[str]) -> None:
+    axes = plate.figure.axes[0]
+    axes.set_xticks(turns, words)
+    axes.tick_params(axis="x", pad=9)
+    axes.set_rlabel_position(180 / len(turns))  # type: ignore[attr-defined]
+    axes.set_ylim(0, 105)
+    axes.set_yticks([25, 50, 75, 100], ["", "50 %", "", "100 %"])
+    for text, turn in zip(axes.get_xticklabels(), turns, strict=True):
+        side = math.cos(turn)
+        text.set_horizontalalignment("center" if abs(side) < 0.2 else "left" if side > 0 else "right")
+    axes.spines["polar"].set_visible(False)
+
+
+def _table(profiles: Profiles, most: Mapping[str, float]) -> Table:
+    rows = tuple(
+        (
+            name,
+            *(format_value(profiles.cells[array, name].rate, Unit.IOPS) for array in profiles.arrays),
+            format_value(most[name], Unit.IOPS),
+        )
+        for name in profiles.names
+    )
+    return Table(("profile", *map(str, profiles.arrays), "the most"), rows)
+
+
+def _tests(notes: Notes, profiles: Profiles) -> tuple[str, ...]:
+    return tests_of(
+        each
+        for (array, _), noted in profiles.cells.items()
+        for claim in CLAIMS
+        for each in notes.verdicts(claim, str(array), str(noted.workload))
+    )
+
+
+def _level(arrays: list[Geometry]) -> str:
+    levels = {array.level.value for array in arrays}
+    return levels.pop() if len(levels) == 1 else ""

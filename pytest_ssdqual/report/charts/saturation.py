@@ -1,0 +1,180 @@
+"""Writes from the purged state: IOPS over what was written, with fresh, cliff and settled marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from pytest_ssdqual.qual import plain
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.units import Unit, format_duration, format_value
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.charts import outputs, scales
+from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, said, slug
+from pytest_ssdqual.report.charts.decimate import MOST_POINTS, extremes
+from pytest_ssdqual.report.charts.noted import NotedRun, Notes, noted_run, tests_of
+from pytest_ssdqual.report.charts.palette import BAND, INK
+from pytest_ssdqual.report.charts.plate import Plate, drawing
+from pytest_ssdqual.report.evidence import About
+from pytest_ssdqual.report.members import shortened
+from pytest_ssdqual.report.records import Record
+from pytest_ssdqual.report.story import Judged
+
+#: More drives in one picture cannot be told apart.
+MOST_DRIVES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One saturation as noted; of drives side by side the average drive."""
+
+    geometry: Geometry
+    workload: Workload
+    run: NotedRun
+    #: Of one drive or array.
+    capacity_bytes: float
+    #: The whole record.
+    facts: Mapping[str, Any]
+
+    @property
+    def drives(self) -> int:
+        return self.geometry.width if self.geometry.is_side_by_side else 1
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """User capacities written by the end of each sample, and its IOPS."""
+        rates = [rate / self.drives for rate in self.run.round_iops]
+        each_s = self.run.window_s / len(rates) if rates else 0.0
+        written = accumulate(rate * each_s * self.workload.block_bytes for rate in rates)
+        return [(volume / self.capacity_bytes, rate) for volume, rate in zip(written, rates, strict=True)]
+
+
+def strips(records: Sequence[Record]) -> Iterator[Strip]:
+    """Of ``saturation`` records; those that cannot be read are left out."""
+    for record in records:
+        facts: Mapping[str, Any] = record.facts
+        try:
+            geometry, workload = Geometry.parse(facts["geometry"]), Workload.from_record(facts["asked"])
+            drives = geometry.width if geometry.is_side_by_side else 1
+            capacity_bytes = plain.count(facts, "capacity_bytes") / drives
+            found = Strip(geometry, workload, noted_run(facts["run"]), capacity_bytes, facts)
+        except (KeyError, TypeError, ValueError):
+            continue
+        if capacity_bytes and found.points and workload.writes and not workload.reads:
+            yield found
+
+
+def judged(notes: Notes, strip: Strip) -> tuple[Judged, ...]:
+    """What was judged of this curve."""
+    place = ((str(strip.geometry),), (str(strip.workload),))
+    return tuple(
+        each
+        for each in notes.judged
+        if each.evidence.about is About.SATURATION and (each.evidence.geometries, each.evidence.workloads) == place
+    )
+
+
+def chart(notes: Notes, strip: Strip, prefix: str = "saturation") -> Chart:
+    """The curve over capacities written; marks are where the verdicts found them."""
+    verdicts = judged(notes, strip)
+    figures = {each.name: each.value for one in verdicts for each in one.evidence.figures if each.value is not None}
+    points, curves = strip.points, _curves(notes, strip)
+    key = slug(prefix, str(strip.geometry), str(strip.workload))
+    what = f"{strip.geometry}, {strip.drives} drives" if strip.drives > 1 else f"{strip.geometry}"
+    title = f"{what}: {strip.workload} from the purged state{_fall(figures)}"
+    with drawing():
+        plate = Plate.of()
+        axes = plate.axes("user capacities written", "IOPS per drive" if strip.drives > 1 else "IOPS")
+        short = shortened([name for name, _ in curves]) if len(curves) > 1 else {}
+        for index, (name, curve) in enumerate(curves):
+            _draw(plate, index, short.get(name, name), curve, alone=len(curves) == 1)
+        end = max(x for _, curve in curves for x, _ in curve)
+        values = [*(y for _, curve in curves for _, y in curve), *_mark(plate, figures, end)]
+        scales.suited(axes, Unit.IOPS, [*values, *_promised(plate, verdicts)])
+        axes.set_xlim(0, end * 1.01 if end > 0 else 1)
+        svg = plate.svg(key, title, f"{len(points)} samples from the first write on.")
+    lasted, count = format_duration(strip.run.window_s), sum(len(curve) for _, curve in curves)
+    caption = f"From a purged drive on, for {lasted}. {_found(figures)}{condensing(count)}"
+    rows = [
+        (name, f"{x:.3f}", format_value(y, Unit.IOPS)) for name, each in curves for x, y in condensed(each, len(curves))
+    ]
+    marks = [("found", name, value) for name, value in _marks(figures)]
+    table = Table(("of", "capacities written", "IOPS"), (*rows, *marks))
+    return Chart(key, title, caption, svg, table, tests_of(verdicts), strip.geometry.level.value)
+
+
+def _curves(notes: Notes, strip: Strip) -> list[tuple[str, list[tuple[float, float]]]]:
+    """Of drives side by side each one, if there are few and fio's output is at hand; else their average."""
+    if 1 < strip.drives <= MOST_DRIVES and (found := outputs.saturation_of(notes.story.folder, strip.facts)):
+        alone = found.of_members()
+        points = [[(at.bytes_written / each.capacity_bytes, at.iops) for at in each.points] for each in alone]
+        if len(alone) == strip.drives and all(points):
+            return list(zip((each.run.members[0] for each in alone), points, strict=True))
+    return [("average drive" if strip.drives > 1 else "IOPS", strip.points)]
+
+
+def _draw(plate: Plate, index: int, name: str, curve: Sequence[tuple[float, float]], *, alone: bool) -> None:
+    xs, ys = extremes([x for x, _ in curve], [y for _, y in curve], MOST_POINTS if alone else MOST_POINTS // 4)
+    told = [f"{name}, {x:.2f} × capacity: {format_value(y, Unit.IOPS)}" for x, y in zip(xs, ys, strict=True)]
+    marked = alone and len(xs) <= MOST_ROWS
+    plate.line(
+        plate.figure.axes[0], xs, ys, index, said(name, 24), told=told if marked else (), marked=marked, thin=not alone
+    )
+
+
+def _fall(figures: Mapping[str, float]) -> str:
+    fresh, settled = figures.get("fresh_iops"), figures.get("settled_iops")
+    return f", {fresh / settled:.2g} times slower in the end" if fresh and settled else ""
+
+
+def _marks(figures: Mapping[str, float]) -> list[tuple[str, str]]:
+    shown = []
+    if "fresh_iops" in figures:
+        shown.append(("fresh", format_value(figures["fresh_iops"], Unit.IOPS)))
+    if "cliff_capacities" in figures:
+        shown.append(("cliff after", f"{figures['cliff_capacities']:.3f} capacities"))
+    if "settled_iops" in figures:
+        shown.append(("settled", format_value(figures["settled_iops"], Unit.IOPS)))
+    if "settled_capacities" in figures:
+        shown.append(("settled after", f"{figures['settled_capacities']:.3f} capacities"))
+    return shown
+
+
+def _found(figures: Mapping[str, float]) -> str:
+    words = ", ".join(f"{name} {value}" for name, value in _marks(figures))
+    return f"{words[:1].upper()}{words[1:]}." if words else "Nothing was judged of it."
+
+
+def _mark(plate: Plate, figures: Mapping[str, float], end: float) -> list[float]:
+    """Levels as lines over their stretch, the cliff as an upright one; returns how high they are."""
+    axes, shown = plate.figure.axes[0], []
+    cliff, settled = figures.get("cliff_capacities"), figures.get("settled_capacities")
+    if (fresh := figures.get("fresh_iops")) is not None:
+        plate.entry(axes.hlines([fresh], [0], [cliff or end / 4], colors=INK, linewidth=2.2, alpha=0.55), "fresh")
+        shown.append(fresh)
+    if cliff is not None:
+        plate.entry(axes.axvline(cliff, color=INK, linestyle=(0, (1.5, 2)), linewidth=1.2), "cliff")
+    if (level := figures.get("settled_iops")) is not None:
+        plate.entry(
+            axes.hlines([level], [settled or 0], [end], colors=INK, linestyles="--", linewidth=1.4, alpha=0.8),
+            "settled",
+        )
+        shown.append(level)
+    if settled is not None:
+        axes.axvspan(settled, end, color=BAND, alpha=0.12, linewidth=0)
+    return shown
+
+
+def _promised(plate: Plate, verdicts: Sequence[Judged]) -> list[float]:
+    axes, shown = plate.figure.axes[0], []
+    for each in (one.evidence for one in verdicts if one.evidence.unit is Unit.IOPS):
+        name = each.claim.removesuffix("_iops")
+        if each.limit is not None:
+            plate.limit(axes, each.limit, f"promised, {name}: {each.bound}")
+            shown.append(each.limit)
+        if each.published:
+            plate.published(axes, [0], [each.published.value], [f"published, {name}: {each.published}"])
+            shown.append(each.published.value)
+    return shown

@@ -1,0 +1,40 @@
+"""The page of a run: one HTML file that a stranger understands, offline, in print and with a screen reader.
+
+The rule of the room: everything that is shown was read from the run folder; it is text, whatever it looks like, and
+nothing of the page comes from anywhere else (its Content-Security-Policy says so to the browser).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from pytest_ssdqual.report import private
+from pytest_ssdqual.report.story import Story
+
+NAME = "report.html"
+
+
+def write(folder: Path) -> Path:
+    """Write ``report.html`` of a run folder, for its owner alone, and return its path; an old one is replaced.
+
+    Charts that cannot be drawn are missing from it, and it says so. ``OSError`` if there are no records, or no room
+    for the page; then an old one stays.
+    """
+    from pytest_ssdqual.report.page.composition import compose
+    from pytest_ssdqual.report.page.rendering import render
+
+    text = render(compose(Story.read(folder)))
+    path = folder / NAME
+    part = path.with_name(f".{NAME}.{os.getpid()}.part")
+    try:
+        with os.fdopen(private.create(part, replace=True), "wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+    return path

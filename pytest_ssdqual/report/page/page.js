@@ -1,0 +1,123 @@
+"use strict";
+// Everything is there without this: it adds filters to tables, and zoom and a read-out to charts, and opens what is
+// folded before it is printed.
+(() => {
+  const make = (tag, properties, ...children) => {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  };
+
+  for (const table of document.querySelectorAll("table[data-filter]")) {
+    const rows = [...table.tBodies[0].rows];
+    const words = make("input", { type: "search", placeholder: "raid5 randread …" });
+    const kinds = [...new Set(rows.map((row) => row.cells[row.cells.length - 1].textContent.trim()))];
+    const which = make("select", {}, make("option", { value: "", textContent: "all" }),
+      ...kinds.map((kind) => make("option", { value: kind, textContent: kind })));
+    const said = make("output", { className: "note" });
+    const apply = () => {
+      const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const text = row.textContent.toLowerCase();
+        const last = row.cells[row.cells.length - 1].textContent.trim();
+        row.hidden = !(wanted.every((word) => text.includes(word)) && (!which.value || last === which.value));
+        shown += !row.hidden;
+      }
+      said.textContent = `${shown} of ${rows.length} rows`;
+    };
+    words.addEventListener("input", apply);
+    which.addEventListener("change", apply);
+    table.parentNode.before(make("div", { className: "filter" },
+      make("label", {}, "Rows with", words), make("label", {}, "Outcome", which), said));
+    apply();
+  }
+
+  for (const plot of document.querySelectorAll(".plot")) {
+    const svg = plot.querySelector("svg");
+    if (!svg || !svg.viewBox.baseVal.width) continue;
+    const whole = { ...["x", "y", "width", "height"].reduce((box, name) => ({ ...box, [name]: svg.viewBox.baseVal[name] }), {}) };
+    let box = { ...whole };
+    const show = () => {
+      svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.width} ${box.height}`);
+      plot.classList.toggle("zoomed", box.width < whole.width);
+    };
+    const inside = (value, least, most) => Math.min(Math.max(value, least), most);
+    const move = (x, y) => {
+      box.x = inside(x, whole.x, whole.x + whole.width - box.width);
+      box.y = inside(y, whole.y, whole.y + whole.height - box.height);
+      show();
+    };
+    const zoom = (factor, atX = 0.5, atY = 0.5) => {
+      const width = inside(box.width * factor, whole.width / 20, whole.width);
+      const height = whole.height * width / whole.width;
+      const x = box.x + (box.width - width) * atX, y = box.y + (box.height - height) * atY;
+      box = { x, y, width, height };
+      move(x, y);
+    };
+    const reset = () => { box = { ...whole }; show(); };
+    const share = (event) => {
+      const at = svg.getBoundingClientRect();
+      return [(event.clientX - at.left) / at.width, (event.clientY - at.top) / at.height];
+    };
+    const told = make("output", {});
+    const button = (text, label, work) => {
+      const made = make("button", { type: "button", textContent: text, onclick: work });
+      made.setAttribute("aria-label", label);
+      return made;
+    };
+    plot.after(make("div", { className: "tools" },
+      button("+", "Zoom in", () => zoom(0.7)), button("−", "Zoom out", () => zoom(1 / 0.7)),
+      button("Reset", "Show the whole chart", reset), told));
+
+    // A plain wheel scrolls the page, as everywhere.
+    svg.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      zoom(event.deltaY < 0 ? 0.85 : 1 / 0.85, ...share(event));
+    }, { passive: false });
+    svg.addEventListener("dblclick", reset);
+    let from = null;
+    svg.addEventListener("pointerdown", (event) => {
+      if (box.width >= whole.width) return;
+      from = { event, x: box.x, y: box.y };
+      svg.setPointerCapture(event.pointerId);
+    });
+    for (const name of ["pointerup", "pointercancel"]) svg.addEventListener(name, () => { from = null; });
+
+    let points = null;
+    svg.addEventListener("pointermove", (event) => {
+      if (from) {
+        const at = svg.getBoundingClientRect();
+        move(from.x - (event.clientX - from.event.clientX) / at.width * box.width,
+          from.y - (event.clientY - from.event.clientY) / at.height * box.height);
+        return;
+      }
+      points ??= [...svg.querySelectorAll("title")].filter((title) => title.parentNode !== svg);
+      let nearest = null, least = 60;
+      for (const title of points) {
+        const at = title.parentNode.getBoundingClientRect();
+        const away = Math.hypot((at.left + at.right) / 2 - event.clientX, (at.top + at.bottom) / 2 - event.clientY);
+        if (away < least) [nearest, least] = [title, away];
+      }
+      told.textContent = nearest ? nearest.textContent : "";
+    });
+    svg.addEventListener("pointerleave", () => { told.textContent = ""; });
+  }
+
+  // On paper nothing can be unfolded: the tables of charts are printed, long texts and lists are not.
+  const opened = [];
+  addEventListener("beforeprint", () => {
+    for (const details of document.querySelectorAll("figure details:not([open]), .failure details:not([open])")) {
+      details.open = true;
+      opened.push(details);
+    }
+  });
+  addEventListener("afterprint", () => { for (const details of opened.splice(0)) details.open = false; });
+
+  const unfold = () => {
+    for (let at = document.getElementById(location.hash.slice(1)); at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+})();

@@ -1,0 +1,91 @@
+"""A composed page as HTML: our own template, style sheet and script in one text, everything else escaped.
+
+The rule of the module: text is escaped by the template engine, always, after it was made printable. What is exempt is
+listed here: our own style sheet and script, and the drawings, whose text was escaped when they were written. If one of
+those ever held a script, the browser would still not run it: only ours has the hash that the page's policy names.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.report.part import Finding
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from pytest_ssdqual.report.page.composition import Page
+
+FOLDER = Path(__file__).parent
+#: Of one piece of text: a spec or a protocol is the longest.
+TEXT_CHARACTERS = 4_000
+#: A mark and a word, never a colour alone.
+OUTCOMES = {
+    Finding.PASS: ("✓", "kept"),
+    Finding.FAIL: ("✗", "broken"),
+    Finding.INCONCLUSIVE: ("?", "undecided"),
+    Finding.OBSERVED: ("·", "observed"),
+}
+
+
+def render(page: Page) -> str:
+    """The whole file."""
+    from markupsafe import Markup
+
+    from pytest_ssdqual.report.charts.palette import style_sheet
+
+    script = _own("page.js")
+    return _template().render(
+        page=page,
+        outcomes=OUTCOMES,
+        policy=policy(script),
+        script=Markup(script),  # noqa: S704 (our own file)
+        style=Markup(style_sheet() + _own("page.css")),  # noqa: S704
+    )
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: object) -> object:
+        return value if isinstance(value, Markup) else printable.line(str(value), TEXT_CHARACTERS)
+
+    environment = Environment(
+        autoescape=True,
+        finalize=shown,
+        loader=FileSystemLoader(FOLDER),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    # Texts of several lines, of which each is made printable by itself.
+    environment.filters["lines"] = lambda text: Markup("\n").join(
+        printable.line(line, TEXT_CHARACTERS) for line in str(text).split("\n")
+    )
+    environment.filters["drawing"] = Markup
+    environment.tests["finding"] = lambda value: isinstance(value, Finding)  # not a drive that calls itself "pass"
+    return environment.get_template("page.html")
+
+
+def policy(script: str) -> str:
+    """The page's Content-Security-Policy.
+
+    The script is named by its hash, so no other one is run. Styles cannot be: every stroke of a drawing has a ``style``
+    attribute with its colour, and hashes do not cover attributes. Images are those inside of drawings (heat maps).
+    """
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _own(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")

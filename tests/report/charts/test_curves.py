@@ -1,0 +1,291 @@
+"""Curves over depth and mix, from the purged state, and over rounds; maps, radars, drives and their health."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import charted
+import fio_documents
+import pytest
+
+from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.measurement import Run
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.charts import blocks, depths, drives, health, mixes, profiles, saturation, settling
+from pytest_ssdqual.report.charts.noted import Notes
+from pytest_ssdqual.report.part import Figure, Finding, Part
+from pytest_ssdqual.report.records import Record
+from pytest_ssdqual.rig.fio.output import Reader
+
+READ = Workload("randread", "4k", 1)
+
+
+def notes(*records: Record) -> Notes:
+    return Notes.of(charted.story(*records))
+
+
+def only_curve(*records: Record) -> tuple[Notes, depths.Curve]:
+    found = notes(*records)
+    (curve,) = depths.curves(found)
+    return found, curve
+
+
+def test_a_sweep_over_depths_has_its_knee_and_what_is_published() -> None:
+    found, curve = only_curve(charted.depths())
+    assert depths.is_by_depth(curve)
+    assert not mixes.is_by_mix(curve)
+    chart = depths.chart(found, curve)
+    assert chart.title == "raid0x4: queue depth, randread_qd1to64, no gain beyond 16 outstanding"
+    assert "knee: 16" in chart.svg
+    assert chart.svg.count("habr.com 156147") + chart.caption.count("habr.com 156147") >= 1
+    assert chart.table.rows[2] == ("randread_4k_t1xqd16", "16", "88,000 IOPS", "182 µs", "96,800 IOPS")
+
+
+def test_a_knee_that_was_not_reached_is_not_claimed() -> None:
+    record = charted.depths(published=False)
+    facts = {**record.facts, "estimate": {**record.facts["estimate"], "high": None}}  # type: ignore[dict-item]
+    found, curve = only_curve(replace(record, facts=facts))
+    chart = depths.chart(found, curve)
+    assert "no gain" not in chart.title
+    assert "published" not in chart.svg
+
+
+def test_a_bathtub_lies_below_its_line() -> None:
+    found, curve = only_curve(charted.bathtub())
+    assert mixes.is_by_mix(curve)
+    assert not depths.is_by_depth(curve)
+    chart = mixes.chart(found, curve)
+    assert chart.title.endswith("at worst 0.40 × of the line")
+    assert [row[1] for row in chart.table.rows] == ["100 %", "65 %", "35 %", "0 %"]
+    assert chart.table.rows[1][4] == "76,000 IOPS"
+    assert "promised: ≥ 0.60 × of it" in chart.svg
+
+
+def test_points_that_are_no_curve_are_bars() -> None:
+    pair = [Workload("randwrite", "4k", 8), Workload("randwrite", "4k", 8, offset="512")]
+    points = [Part(str(each), (Figure("outstanding", 8), Figure("iops", 900.0))) for each in pair]
+    record = charted.judged(Claim.UNALIGNED_PENALTY, "raid0x4", pair, 1, 2, about=depths.About.SERIES, points=points)
+    found, curve = only_curve(record)
+    chart = depths.bars(found, curve)
+    assert chart is not None
+    assert [row[2] for row in chart.table.rows] == ["900 IOPS", "900 IOPS"]
+    assert depths.bars(found, replace(curve, points=(Part("x"),))) is None
+
+
+def test_a_strip_is_drawn_over_capacities_with_its_marks() -> None:
+    found = notes(*charted.saturation())
+    (strip,) = saturation.strips(found.story.of("saturation"))
+    xs = [x for x, _ in strip.points]
+    assert xs[0] == pytest.approx(20e3 * 4096 / 1e9)
+    assert xs[11] == pytest.approx(12 * 20e3 * 4096 / 1e9)
+    chart = saturation.chart(found, strip)
+    assert chart.title == "drivex1: randwrite_4k_qd32 from the purged state, 4 times slower in the end"
+    for each in ("fresh", "cliff", "settled", "promised, settled: ≥ 4,000 IOPS"):
+        assert each in chart.svg
+    assert "peaks and dips of 164 points" in chart.caption
+    assert len(chart.table.rows) <= 60 + 4
+    assert ("found", "cliff after", "0.983 capacities") in chart.table.rows
+
+
+def test_drives_that_were_written_side_by_side_are_drawn_one_by_one(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    (tmp_path / "fio").mkdir(mode=0o700)
+    path, raw = tmp_path / "fio/drivex2-x.json.gz", "fio/drivex2-x.json.gz"
+    path.write_bytes(fio_documents.packed(*([_written(second, ios) for second in range(12)] for ios in (900, 400))))
+    path.chmod(0o600)
+    story = charted.story(
+        charted.record("saturation", _of_output(gzip.decompress(path.read_bytes()), raw)), folder=tmp_path
+    )
+    (strip,) = saturation.strips(story.of("saturation"))
+    chart = saturation.chart(Notes.of(story), strip)
+    assert {row[0]: row[2] for row in chart.table.rows} == {"S3X0001": "900 IOPS", "S3X0002": "400 IOPS"}
+    assert "…0001" in chart.svg
+    path.unlink()
+    assert {row[0] for row in saturation.chart(Notes.of(story), strip).table.rows} == {"average drive"}
+
+
+def _written(second: int, ios: int) -> Interval:
+    empty = LatencyHistogram()
+    return Interval(float(second), 1.0, 0, ios, 0, 4096 * ios, empty, LatencyHistogram([(100_864, ios)]))
+
+
+def _of_output(written: bytes, raw: str) -> dict[str, object]:
+    """The record of a saturation with this output."""
+    workload, geometry = Workload("randwrite", "4k", 32), Geometry.parse("drivex2")
+    reader = Reader(None)
+    reader.feed(written)
+    read = reader.whole()
+    run = Run(workload, geometry, charted.SERIALS[:2], read.intervals, 0.0, 12.0, 12, raw, parts=read.parts)
+    return {
+        "geometry": str(geometry),
+        "workload": str(workload),
+        "asked": workload.to_record(),
+        "capacity_bytes": 2 * 10**7,
+        "rule": {"window": 5, "range_percent": 20.0, "slope_percent": 10.0},
+        "gate_capacities": 0.0,
+        "run": run.summary(),
+    }
+
+
+def test_a_strip_without_a_verdict_has_no_marks() -> None:
+    found = notes(charted.saturation()[0])
+    (strip,) = saturation.strips(found.story.of("saturation"))
+    chart = saturation.chart(found, strip)
+    assert "cliff" not in chart.svg
+    assert chart.caption.startswith("From a purged drive on, for 2.73 min. Nothing was judged of it.")
+
+
+def test_rounds_until_steady_with_window_and_range() -> None:
+    (found,) = settling.conditioned([charted.conditioned()])
+    assert (found.begin, found.state.reached, len(found.values)) == (3, True, 8)
+    chart = settling.chart(found)
+    assert chart.title == "raid5x4: conditioning with randwrite_4k_qd8, steady after 8 rounds"
+    assert chart.table.rows[0] == ("1", "9,000 IOPS")
+    assert chart.table.rows[-1] == ("range allowed", "4,527 IOPS to 5,533 IOPS")
+    for each in ("best fit", "average", "window and range allowed"):
+        assert each in chart.svg
+
+
+def test_drives_side_by_side_are_shown_by_their_mean() -> None:
+    record = charted.conditioned()
+    rounds = record.facts["round_iops"]
+    assert isinstance(rounds, list)
+    beside = replace(record, facts={**record.facts, "geometry": "drivex2", "round_iops": [rounds, [0.0] * 8]})
+    (found,) = settling.conditioned([beside])
+    assert found.values[0] == 4500
+
+
+def test_a_loop_is_followed_in_what_it_tracks() -> None:
+    workload = Workload("randwrite", "4k", 32, threads=4)
+    rule = {"window": 5, "range_percent": 20.0, "slope_percent": 10.0}
+    asked = {
+        "name": "snia-iops",
+        "workloads": [workload.to_record()],
+        "tracked": [{"workload": workload.to_record(), "claim": "steady_iops"}],
+        "fill_bs": "128k",
+        "fill_passes": 2,
+    }
+    rates = [900.0, 500.0, 410.0, 400.0, 402.0, 398.0, 400.0, 401.0]
+    rounds = [[{"iops": 2 * each}] for each in rates]
+    facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": asked, "rule": rule, "rounds": rounds}
+    (found,) = settling.looped([charted.record("loop", facts)])
+    assert found.values == tuple(rates)
+    assert (found.begin, found.state.reached) == (2, True)
+
+
+def test_a_map_has_a_figure_for_every_size_and_mix() -> None:
+    (matrix,) = blocks.matrices(notes(*charted.matrix()))
+    assert (matrix.sizes, matrix.mixes) == ([512, 4096, 32768, 131072], [100, 65, 0])
+    chart = blocks.heat_map(matrix)
+    assert chart.table.columns == ("block size", "100/0", "65/35", "0/100")
+    assert chart.table.rows[1] == ("4k", "300,000 IOPS", "216,000 IOPS", "60,000 IOPS")
+    texts = [each.text for each in charted.parsed(chart.svg).iter("text")]
+    assert {"300k", "216k", "60k", "12.2k"} <= set(texts)
+    tints = [float(each) for each in re.findall(r"opacity:([\d.]+)", chart.svg)]
+    assert max(tints) <= 0.56  # ink must stay readable on it
+    assert blocks.lines(matrix).table == chart.table
+
+
+def test_few_sizes_are_no_map() -> None:
+    records = [each for each in charted.matrix() if "_4k_" in str(each.facts["workload"])]
+    assert not list(blocks.matrices(notes(*records)))
+
+
+def test_a_broken_cell_is_framed() -> None:
+    workload = Workload("randwrite", "4k", 32, threads=2)
+    broken = charted.judged(Claim.STEADY_IOPS, "raid0x6", [workload], 6e4, 9e4)
+    (matrix,) = blocks.matrices(notes(*charted.matrix(), broken))
+    chart = blocks.heat_map(matrix)
+    assert "Framed cells broke their promise" in chart.caption
+    assert chart.svg.count("stroke:var(--limit)") == 1
+
+
+def test_a_radar_has_a_spoke_for_each_profile() -> None:
+    found = notes(*charted.profiles())
+    (radar,) = profiles.radars(found)
+    chart = profiles.chart(found, radar)
+    assert chart.title == "Server profiles at QD 32 per drive on raid0x4, raid0x8"
+    assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
+    assert "raid0x8 exchange: 58,482 IOPS" in chart.svg
+    assert not list(profiles.radars(notes(*charted.profiles()[:2])))
+
+
+def test_the_outlier_is_named_and_looks_different() -> None:
+    (judged,) = notes(charted.outlier()).judged
+    chart = drives.chart(judged)
+    assert chart is not None
+    assert chart.title.endswith("S3X0005 stands out")
+    assert chart.svg.count("S3X0005") >= 3  # title, hover, label
+    assert ("S3X0005", "41,000 IOPS", "fail") in chart.table.rows
+    assert len(chart.table.rows) == 8
+    assert "not as promised" in chart.svg
+
+
+def test_a_promise_of_likeness_is_drawn_as_a_share_of_the_median() -> None:
+    members = [Part(f"S{index:04}", (Figure("iops", 100.0 * index),)) for index in (3, 4, 5)]
+    record = charted.judged(Claim.MEMBER_SPREAD, "drivex3", [READ], 0.75, 0.85, members=members, worst="S0003")
+    (judged,) = notes(record).judged
+    chart = drives.chart(judged)
+    assert chart is not None
+    assert judged.evidence.outcome is Finding.FAIL
+    assert "promised: ≥ 0.85 × of the median" in chart.svg
+    tallest = next(each for each in charted.parsed(chart.svg).iter("path") if "S0005" in each.findtext("title", ""))
+    bottom, top = max(_heights(tallest.get("d", ""))), min(_heights(tallest.get("d", "")))
+    lines = [each for each in charted.parsed(chart.svg).iter("path") if "stroke:var(--limit)" in each.get("style", "")]
+    # Of 300, 400 and 500 IOPS the median is 400.
+    drawn = [(bottom - _heights(each.get("d", ""))[0]) / (bottom - top) for each in lines]
+    assert any(each == pytest.approx(0.85 * 400 / 500, abs=0.005) for each in drawn)
+    alone = replace(judged, evidence=replace(judged.evidence, members=judged.evidence.members[:1]))
+    assert drives.chart(alone) is None
+
+
+def _heights(path: str) -> list[float]:
+    return [float(y) for y in re.findall(r"[ML]-?[\d.]+ (-?[\d.]+)", path)]
+
+
+def test_what_is_far_from_its_limit_is_dots_on_decades() -> None:
+    members = [Part(f"S{index:04}", (Figure("value", 3e6 + index),)) for index in range(3)]
+    record = charted.judged(Claim.MAX_LATENCY, "drivex3", [READ], 3e6, 1e9, members=members, worst="S0000")
+    (judged,) = notes(record).judged
+    chart = drives.chart(judged)
+    assert chart is not None
+    assert len([each for each in charted.parsed(chart.svg).iter("use") if each.findtext("title")]) == 3
+
+
+def test_temperatures_over_the_run_by_serial_number() -> None:
+    manifest = {"bays": [{"drives": [{"identity": "wwn-1", "serial": "S3X0001"}, "broken"]}, "broken"]}
+    records = [
+        charted.record("health", {"drive": "wwn-1", "when": "before", "temperature_c": 30}, 0),
+        charted.record("measured", _seen("S3X0001", 55, 70), 60),
+        charted.record("health", {"drive": "wwn-1", "when": "after", "temperature_c": 41}, 120),
+    ]
+    chart = health.temperatures(charted.story(*records, manifest=manifest))
+    assert chart is not None
+    assert chart.table.rows == (("S3X0001", "30 °C", "55 °C", "70 °C"),)
+    assert "promised by the drive: at most 70 °C" in chart.svg
+    assert chart.title.endswith("at most 55 °C")
+
+
+def _seen(name: str, temperature_c: int, limit_c: int) -> dict[str, object]:
+    heat = {"temperature_c": temperature_c, "limit_c": limit_c}
+    return {"runs": [{"seen": {"drives": [{"name": name, "heat": heat}]}}]}
+
+
+def test_wear_is_what_the_drives_counted() -> None:
+    chart = health.wear(charted.story(*charted.health()))
+    assert chart is not None
+    assert chart.title == "Written to 8 drives in this run: 64 GB"
+    assert chart.table.rows[0][:3] == ("S3X0001", "8 GB", "1")
+
+
+def test_drives_that_do_not_tell_are_not_drawn() -> None:
+    told = {"drive": "x", "temperature_c": None, "data_written_bytes": None}
+    records = [charted.record("health", {**told, "when": when}) for when in ("before", "after")]
+    assert health.temperatures(charted.story(*records)) is None
+    assert health.wear(charted.story(*records)) is None

@@ -1,0 +1,7 @@
+"""Run folders to make a page of."""
+
+from __future__ import annotations
+
+from report_page import told
+
+__all__ = ["told"]

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.news import Begun, Idle, Load, Looked, Now, Planned, Steadiness
+from pytest_ssdqual.report.bay_line import Bay, Step, line
+
+LOAD = Load("precondition", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
+BUSY = Bay(
+    step=Step("raid5x4: precondition with randwrite_4k_qd8", 720, 0),
+    load=LOAD,
+    now=Now(75, (41_200.4,), 1_234_000_000_000, 3, 25),
+    steadiness=Steadiness(False, "not steady at 41,000 IOPS"),
+)
+
+
+def test_a_line_says_what_how_it_does_and_how_long_still() -> None:
+    assert line(BUSY, 75, 15000, None) == (
+        "ssdqual: raid5x4: precondition with randwrite_4k_qd8 1:15 of 12:00, round 3 of at most 25, 41,200 IOPS, "
+        "not steady yet, 1.23 TB written, about 4.17 h left in all"
+    )
+    assert line(Bay("gw1", Step("raid5x4: fill", 0, 0)), 3725, None, None) == "ssdqual gw1: raid5x4: fill 1:02:05"
+
+
+@pytest.mark.parametrize(
+    ("width", "ends"),
+    [
+        (200, "41,200 IOPS, not steady yet, 1.23 TB written, about 4.17 h left in all"),
+        (160, "round 3 of at most 25, 41,200 IOPS, not steady yet, about 4.17 h left in all"),
+        (144, "round 3 of at most 25, 41,200 IOPS, about 4.17 h left in all"),
+        (115, "1:15 of 12:00, 41,200 IOPS, about 4.17 h left in all"),
+        (90, "1:15 of 12:00, 41,200 IOPS"),
+        (78, "1:15 of 12:00"),
+        (40, "ssdqual: raid5x4: precondition with ra…"),
+    ],
+)
+def test_what_matters_least_is_cut_first(width: int, ends: str) -> None:
+    assert line(BUSY, 75, 15000, width).endswith(ends)
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200), st.integers(20, 200))
+def test_a_line_never_wraps(what: str, width: int) -> None:
+    assert len(line(Bay(step=Step(what, 60, 0), now=BUSY.now), 1, 7200, width)) < width
+
+
+def test_what_a_terminal_would_obey_is_written_out() -> None:
+    assert "\x1b" not in line(Bay(step=Step("fill \x1b[2J", 0, 0)), 1, None, None)
+
+
+def test_another_step_takes_what_was_found_of_the_last_one_with_it() -> None:
+    assert BUSY.step
+    again = BUSY.after(Begun(BUSY.step.what, 720), 80).after(LOAD, 80)
+    assert (again.now, again.steadiness) == (None, BUSY.steadiness)
+    assert BUSY.after(Begun("raid5x8: purge", 5), 80).steadiness is None
+    assert BUSY.after(Idle(), 80).steadiness == BUSY.steadiness
+
+
+def test_time_that_is_left_counts_steps_as_planned_and_looks_on_top() -> None:
+    bay = Bay().after(Planned(1000), 0).after(Begun("one", 100), 0)
+    assert bay.left_s(40) == 960
+    assert bay.left_s(4000) == 900
+    bay = bay.after(Looked("goes on", 50), 100)
+    assert bay.left_s(125) == 925
+    bay = bay.after(Begun("nobody knows", 0), 150)
+    assert bay.left_s(160) == 890
+    bay = bay.after(Idle(), 170)
+    assert bay.left_s(170) is None
+    assert bay.after(Begun("two", 10), 180).left_s(180) == 900
+
+
+def test_only_what_has_begun_something_has_worked() -> None:
+    assert not Bay().after(Planned(9), 0).has_worked
+    assert Bay().after(Begun("one", 1), 0).after(Idle(), 1).has_worked

@@ -1,0 +1,126 @@
+"""``ssdqual``, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kept_runs import Kept, Measured
+
+from pytest_ssdqual import command
+from pytest_ssdqual.qual.claim import Claim
+
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three runs in ``ssdqual-runs`` of the current folder, the last one slower."""
+    for index, value in enumerate((12_000, 12_010, 11_000)):
+        kept = Kept([Measured(value), Measured(9e5, Claim.P99_LATENCY)], started=f"2026-03-0{index + 1}T12:00:00+00:00")
+        kept.keep(tmp_path / "ssdqual-runs" / f"2026030{index + 1}T120000Z-aaaa")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path / "ssdqual-runs"
+
+
+def refused(out: Out, *argv: str) -> str:
+    assert command.main(argv) == 2
+    said = out.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("ssdqual: ")
+    assert said.err.count("\n") == 1
+    return said.err.removeprefix("ssdqual: ").rstrip()
+
+
+def test_runs_are_named_by_the_beginning_of_their_names_by_last_or_by_path(runs: Path, capsys: Out) -> None:
+    assert command.main(["compare", "20260301", "last"]) == 0
+    first = capsys.readouterr().out
+    assert command.main(["compare", str(runs / "20260301T120000Z-aaaa"), "20260303T120000Z-aaaa"]) == 0
+    assert capsys.readouterr().out == first
+    assert "1 worse, 0 better" in first
+    assert "\x1b" not in first
+    assert max(map(len, first.splitlines())) <= 100
+
+
+def test_what_is_wrong_is_one_sentence(runs: Path, capsys: Out) -> None:
+    nothing = "x is neither a run folder nor the beginning of the name of one in ssdqual-runs"
+    assert refused(capsys, "compare", "x", "last") == nothing
+    assert (
+        refused(capsys, "compare", "last")
+        == "compare needs two runs at least: the first is what the others are held against"
+    )
+    assert refused(capsys, "compare", "2026", "last").startswith("2026 may be any of 3 runs in ssdqual-runs: 20260301T")
+    assert "no standard deviation" in refused(capsys, "compare", "--run-to-run=-1", "20260301", "last")
+    assert "no standard deviation" in refused(capsys, "compare", "--run-to-run=nan", "20260301", "last")
+    assert refused(capsys, "compare", "--run-dir=nowhere", "last", "last") == "there is no run in nowhere"
+    assert "nowhere: " in refused(capsys, "history", "nowhere")
+    assert refused(capsys, "history", ".").startswith("2 figures fit: steady_iops of raid5x4 randread_4k_qd8, p99_")
+    assert "none has such a figure" in refused(capsys, "history", ".", "--claim=throughput")
+
+
+def test_a_file_that_cannot_be_written_is_said_so(runs: Path, capsys: Out) -> None:
+    assert command.main(["compare", "20260301", "last", "--svg=missing/c.svg"]) == 2
+    assert capsys.readouterr().err == "ssdqual: missing/c.svg: No such file or directory\n"
+
+
+def test_another_protocol_is_refused_unless_it_is_wanted(runs: Path, capsys: Out) -> None:
+    Kept([Measured(5)], protocol="other").keep(runs / "20260401T120000Z-bbbb")
+    assert "the protocol differs: quick (" in refused(capsys, "compare", "20260301", "20260401")
+    assert command.main(["compare", "20260301", "20260401", "--anyway"]) == 0
+    assert "differs: protocol: quick (" in capsys.readouterr().out
+
+
+def test_json_and_csv_are_all_that_is_printed(runs: Path, capsys: Out) -> None:
+    assert command.main(["compare", "20260301", "20260302", "20260303", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["run"]["name"] for each in found["others"]] == ["20260302T120000Z-aaaa", "20260303T120000Z-aaaa"]
+    assert command.main(["compare", "20260301", "last", "--csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert command.main(["history", ".", "--claim=steady*", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["points"]) == 3
+    assert command.main(["history", ".", "--claim=steady*", "--csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_drawings_and_pages_are_written(runs: Path, capsys: Out) -> None:
+    assert command.main(["compare", "20260301", "last", "--html=c.html", "--svg=c.svg"]) == 0
+    assert command.main(["history", ".", "--claim=steady*", "--html=h.html", "--svg=h.svg"]) == 0
+    for name in ("c", "h"):
+        assert Path(f"{name}.svg").read_text().startswith("<svg ")
+        assert "<svg " in Path(f"{name}.html").read_text()
+
+
+def test_report_writes_the_page_of_a_run(runs: Path, capsys: Out) -> None:
+    assert command.main(["report", "20260301"]) == 0
+    written = Path(capsys.readouterr().out.strip())
+    assert written.parent == Path("ssdqual-runs") / "20260301T120000Z-aaaa"
+    assert "<html" in written.read_text()
+
+
+def test_colour_is_for_terminals(runs: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    command.main(["compare", "20260301", "last"])
+    assert "\x1b[31m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "")
+    command.main(["compare", "20260301", "last"])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_it_is_a_program_that_loads_nothing_heavy_for_its_help(runs: Path) -> None:
+    code = (
+        "import sys\nfrom pytest_ssdqual.command import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'numpy', 'scipy', 'pydantic', 'matplotlib', 'jinja2', 'duckdb', 'pytest'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "compare" in done.stdout
+    argv = [sys.executable, "-m", "pytest_ssdqual", "compare", "20260301", "last"]
+    plain = subprocess.run(argv, capture_output=True, check=False, env={"PYTHONIOENCODING": "ascii"})
+    assert plain.returncode == 0
+    assert b"raid5x4" in plain.stdout
