@@ -11,16 +11,15 @@ if TYPE_CHECKING:
 
     from fault_journey import Journey
     from rehearsed import Server
-    from severable import Relay
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 LOST = "`<error>` lab is lost: …; it has booted anew since, or is another machine"
 #: The array was not stopped, so its superblocks stay; the run folder knows them for ours.
 GONE = "gone with the boot; 3 members bear its superblock"
 
 
-def panics(server: Server, relay: Relay) -> None:
+def panics(server: Server) -> None:
     import guest_faults
 
     guest_faults.panic(server)
@@ -29,15 +28,16 @@ def panics(server: Server, relay: Relay) -> None:
     server.lab.vm.power_on()
 
 
-def is_reset(server: Server, relay: Relay) -> None:
-    # As with a switch that learns anew which port is up. Without this, QEMU's user network spins on connections that
-    # were given up while nobody answered in the guest (libslirp 4.7), and the guest does not come to boot.
-    relay.fall_silent()
-    server.lab.vm.reset()
-    relay.heal()
+def is_reset(server: Server) -> None:
+    import guest_faults
+
+    guest_faults.restart(server)
+    server.lab.vm.await_end()
+    server.lab.vm.power_cut()
+    server.lab.vm.power_on()
 
 
-def loses_power(server: Server, relay: Relay) -> None:
+def loses_power(server: Server) -> None:
     server.lab.vm.power_cut()
     server.lab.vm.power_on()
 
@@ -50,14 +50,14 @@ def loses_power(server: Server, relay: Relay) -> None:
         pytest.param("power_cut", loses_power, id="power_cut"),
     ],
 )
-def test_a_machine_that_boots_anew(fault: str, strike: Callable[[Server, Relay], None], journey: Journey) -> None:
+def test_a_machine_that_boots_anew(fault: str, strike: Callable[[Server], None], journey: Journey) -> None:
     from fault_journey import ORDERLY, WRITES, told
     from fault_table import Observed
 
-    with journey.relayed() as (relay, options), journey.rebooted_after_all():
-        running = journey.begin(*options)
-        journey.until(running, WRITES)
-        strike(journey.server, relay)
+    running = journey.begin()
+    journey.until(running, WRITES)
+    with journey.rebooted_after_all():
+        strike(journey.server)
         run = journey.finish(running, fault)
     assert run.status == 2, run.output
     seen = journey.observe(fault, run, *told(run, WRITES))

@@ -54,7 +54,10 @@ def connected(name: str, request: pytest.FixtureRequest, observer: Callable[[Com
     return ssh.connect(ssh.Target("lab", ("-F", str(host.ssh_config))), observer)
 
 
-@pytest.fixture(params=["local", "sshd", pytest.param("lab", marks=pytest.mark.lab)], scope="class")
+IN_LAB = [pytest.mark.lab, pytest.mark.unhurried]
+
+
+@pytest.fixture(params=["local", "sshd", pytest.param("lab", marks=IN_LAB)], scope="class")
 def name(request: pytest.FixtureRequest) -> str:
     found: str = request.param
     return found
@@ -184,7 +187,7 @@ def started(tether: Tethered) -> list[str]:
     return tether.read_line(30).split()
 
 
-@pytest.fixture(params=["sshd", pytest.param("lab", marks=pytest.mark.lab)])
+@pytest.fixture(params=["sshd", pytest.param("lab", marks=IN_LAB)])
 def remote(request: pytest.FixtureRequest) -> Iterator[Callable[[], Channel]]:
     """Makes connections to one remote machine."""
     opened: list[Channel] = []
@@ -343,6 +346,7 @@ def test_there_is_one_connection_however_many_commands(sshd: Sshd) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.unhurried
 class TestUsersOfTheLab:
     def test_who_may_use_sudo_is_root_by_it(self, lab: LabHost) -> None:
         machine = ssh.connect(ssh.Target("lab-tester", ("-F", str(lab.ssh_config))))
