@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import md, surroundings
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.fio.process import Finished
-from pytest_ssdqual.rig.machine import InvalidMeasurement
+from pytest_ssdqual.rig.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.surroundings import When
@@ -126,7 +126,13 @@ def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
     window = Window(protocol.ramp_s, protocol.window_s, protocol.steady.window)
     for _ in range(protocol.attempts):
         setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + protocol.window_s)
-        found = run(setup, array, workload, "run", window)
+        try:
+            found = run(setup, array, workload, "run", window)
+        except ClockSet as clock_set:
+            trouble = f"is not valid: {clock_set}"
+            about = {"geometry": str(array.geometry), "workload": str(workload)}
+            setup.logbook.note("steady", **about, reached=False, objections=(str(clock_set),))
+            continue
         objections = validity.objections(found)
         now = least_steady([each.round_iops() for each in found.of_members()], protocol.steady)
         setup.logbook.note(

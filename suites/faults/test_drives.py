@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
-#: From the first I/O to where fio has reported and will report again: before that, the clock is found to have been set
-#: by what is around the measurement, and it is repeated.
-AMIDST_S = 2.5
 #: The member that goes wrong.
 MEMBER = "SSDQ0002"
 DEGRADED = "`<error>` raid5x3 cannot be measured: degraded by 1 member"
@@ -54,7 +51,6 @@ def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
     journey.until(running, WRITES)
     guest_faults.kill_worker(journey.server)
     journey.until(running, MORE_READS)
-    journey.rest(AMIDST_S)
     guest_faults.step_clock(journey.server, 3600)
     journey.until(running, READS)
     journey.stall(MEMBER)
@@ -63,7 +59,7 @@ def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
     assert run.status == 1, run.output
     expected = {
         "worker_killed": (WRITES, "`<error>` a worker of fio was killed by signal 9"),
-        "clock_step": (MORE_READS, "`<error>` the machine's clock was set by … ms or more during the measurement"),
+        "clock_step": (MORE_READS, "measured again", "passed"),
         "spike": (READS, "measured again", "passed"),
     }
     for fault, (workload, *said) in expected.items():
