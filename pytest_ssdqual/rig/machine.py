@@ -116,6 +116,10 @@ class InvalidMeasurement(RigError):
     """Numbers were collected, but they must not be used to judge the product."""
 
 
+class ClockSet(InvalidMeasurement):
+    """Because the machine's clock was set meanwhile. That passes: the next attempt can be as good as any."""
+
+
 #: Told of every finished command, in order.
 Observer = Callable[[Completed], None]
 

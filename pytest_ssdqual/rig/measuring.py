@@ -16,7 +16,7 @@ from pytest_ssdqual.rig import glance, md, surroundings
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.glance import Course
-from pytest_ssdqual.rig.machine import InvalidMeasurement
+from pytest_ssdqual.rig.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.surroundings import When
@@ -131,7 +131,12 @@ def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
         setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + protocol.window_s)
         round_s = protocol.window_s / window.rounds
         glance.expect(setup.live, Course(most=window.rounds, round_s=round_s, ramp_s=protocol.ramp_s))
-        found = run(setup, array, workload, "run", window)
+        try:
+            found = run(setup, array, workload, "run", window)
+        except ClockSet as clock_set:
+            trouble = f"is not valid: {clock_set}"
+            _note_void(setup, array, workload, str(clock_set))
+            continue
         objections = validity.objections(found)
         now = least_steady([each.round_iops() for each in found.of_members()], protocol.steady)
         setup.logbook.note(
@@ -151,6 +156,12 @@ def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
             trouble = f"is {now.describe()}{settling.repeats(*settling.series(found))}"
     times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
     raise InvalidMeasurement(f"{workload} on {array.geometry} {trouble} (after {times})")
+
+
+def _note_void(setup: Setup, array: Array, workload: Workload, objection: str) -> None:
+    """Of an attempt that gave no figures."""
+    about = {"geometry": str(array.geometry), "workload": str(workload)}
+    setup.logbook.note("steady", **about, reached=False, objections=(objection,))
 
 
 def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState | None:

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from fault_journey import Journey
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 #: Until the connection is found to be dead: 15 to 20 s (ssh's keep-alive).
 FROZEN_S = 25.0

@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from fault_journey import Journey
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 
 def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fault_journey import Journey
     from rehearsed import Server
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 LOST = "`<error>` lab is lost: …; it has booted anew since, or is another machine"
 #: The array was not stopped, so its superblocks stay; the run folder knows them for ours.
@@ -29,7 +29,12 @@ def panics(server: Server) -> None:
 
 
 def is_reset(server: Server) -> None:
-    server.lab.vm.reset()
+    import guest_faults
+
+    guest_faults.restart(server)
+    server.lab.vm.await_end()
+    server.lab.vm.power_cut()
+    server.lab.vm.power_on()
 
 
 def loses_power(server: Server) -> None:

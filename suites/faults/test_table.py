@@ -33,6 +33,7 @@ def test_what_was_not_seen_stays_as_it_was_written() -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.unhurried
 def test_the_document_says_what_was_seen(ledger: Ledger) -> None:
     import fault_table
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_ssdqual.lab.vm import Vm
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 #: Only ends what hangs.
 DEADLINE_S = 60.0

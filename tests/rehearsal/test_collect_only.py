@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rehearsed import SERIALS, Server, Start, drives
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 
 def test_the_plan_is_told_and_nothing_is_written(server: Server, start: Start) -> None:

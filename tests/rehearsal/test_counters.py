@@ -16,7 +16,7 @@ from pytest_ssdqual.rig import counters, md, nvme
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.counters import Written
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 
 @pytest.fixture(scope="module")

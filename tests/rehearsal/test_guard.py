@@ -24,7 +24,7 @@ from pytest_ssdqual.rig.topology import Drive
 if TYPE_CHECKING:
     from rehearsed import LabHost
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 BY_ID = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{}"
 

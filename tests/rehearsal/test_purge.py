@@ -16,7 +16,7 @@ from pytest_ssdqual.rig.machine import DriveRefused, MachineLost
 from pytest_ssdqual.rig.purge import DISCARD, LADDER, NONE, Purged, purge_one
 from pytest_ssdqual.rig.topology import Drive
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 FORMATTED = {"method": "NVMe Format, user data erase", "passed_over": []}
 #: A drive that can discard nothing: null_blk does not unless it is asked to.

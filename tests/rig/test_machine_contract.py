@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rehearsed import await_that
 
 from pytest_ssdqual.rig import local, ssh
 from pytest_ssdqual.rig.channel import Channel
@@ -53,7 +54,10 @@ def connected(name: str, request: pytest.FixtureRequest, observer: Callable[[Com
     return ssh.connect(ssh.Target("lab", ("-F", str(host.ssh_config))), observer)
 
 
-@pytest.fixture(params=["local", "sshd", pytest.param("lab", marks=pytest.mark.lab)], scope="class")
+IN_LAB = [pytest.mark.lab, pytest.mark.unhurried]
+
+
+@pytest.fixture(params=["local", "sshd", pytest.param("lab", marks=IN_LAB)], scope="class")
 def name(request: pytest.FixtureRequest) -> str:
     found: str = request.param
     return found
@@ -183,7 +187,7 @@ def started(tether: Tethered) -> list[str]:
     return tether.read_line(30).split()
 
 
-@pytest.fixture(params=["sshd", pytest.param("lab", marks=pytest.mark.lab)])
+@pytest.fixture(params=["sshd", pytest.param("lab", marks=IN_LAB)])
 def remote(request: pytest.FixtureRequest) -> Iterator[Callable[[], Channel]]:
     """Makes connections to one remote machine."""
     opened: list[Channel] = []
@@ -296,15 +300,17 @@ class TestPatientMachine:
         assert (done.status, done.argv[:2]) == (4, ("sh", "-c"))
         assert (tmp_path / "ran").read_text() == "x\n"
 
-    def test_nothing_is_left_over_there(self, machine: Channel) -> None:
-        before = set(Path(machine.directory).glob("tether-*"))  # of others on this computer
+    def test_nothing_is_left_over_there(self, machine: Channel, tmp_path: Path) -> None:
+        machine.directory = str(tmp_path)  # the usual one is shared with others on this computer
+
+        def left() -> list[Path]:
+            return list(tmp_path.glob("tether-*"))
+
         machine.tether(["true"]).wait(60)
-        machine.tether(["sleep", "600"], first_signal="TERM").cut()
-        for _ in range(100):
-            if not set(Path(machine.directory).glob("tether-*")) - before:
-                return
-            time.sleep(0.1)
-        pytest.fail("keepers have left something")
+        tether = machine.tether(["sleep", "600"], first_signal="TERM")
+        await_that(lambda: bool(left()), "a keeper")
+        tether.cut()
+        await_that(lambda: not left(), "the keepers to clear away")
 
     def test_new_keys_in_the_middle_disturb_nobody(self, sshd: Sshd) -> None:
         root_here()
@@ -340,6 +346,7 @@ def test_there_is_one_connection_however_many_commands(sshd: Sshd) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.unhurried
 class TestUsersOfTheLab:
     def test_who_may_use_sudo_is_root_by_it(self, lab: LabHost) -> None:
         machine = ssh.connect(ssh.Target("lab-tester", ("-F", str(lab.ssh_config))))

@@ -1,4 +1,4 @@
-"""script/test: two parts of the tests, one outcome."""
+"""script/test: parts of the tests, one outcome."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: Says what it is asked to do, and ends as the file named by its part says.
+#: Says what it is asked to do, and ends as the file named by its part says; the second time as the next line says.
 PYTHON = """#!/bin/sh
 echo "$PYTEST_SSDQUAL_PART $*"
-exit "$(cat "$PYTEST_SSDQUAL_PART")"
+read -r status <"$PYTEST_SSDQUAL_PART"
+sed -i 1d "$PYTEST_SSDQUAL_PART"
+exit "$status"
 """
+UNIT = "unit -m pytest -o cache_dir=.pytest_cache/unit --numprocesses=auto --maxprocesses=4"
+LAB = "lab -m pytest -o cache_dir=.pytest_cache/lab"
+UNHURRIED = "unhurried -m pytest -o cache_dir=.pytest_cache/unhurried"
+BOTH = "lab,unhurried -m pytest -o cache_dir=.pytest_cache/lab,unhurried"
 
 
 @pytest.fixture
@@ -46,27 +52,53 @@ def checkout(tmp_path: Path) -> Path:
         (5, 5, 5, "unit tests: none selected; tests in the lab: none selected"),
     ],
 )
-def test_both_parts_are_run_and_both_count(checkout: Path, unit: int, lab: int, status: int, told: str) -> None:
-    done, lines = ended(checkout, unit, lab)
+def test_with_arguments_both_parts_are_run_once_and_both_count(
+    checkout: Path, unit: int, lab: int, status: int, told: str
+) -> None:
+    done, lines = ended(checkout, "-m", "not lab", unit=[unit], both=[lab])
     assert done == status
-    assert lines == [
-        "unit -m pytest --numprocesses=auto --maxprocesses=4 -m not lab",
-        "lab -m pytest -m not lab",
-        f"script/test: {told}",
-    ]
+    assert lines == [f"{UNIT} -m not lab", f"{BOTH} -m not lab", f"script/test: {told}"]
 
 
-@pytest.mark.parametrize(("unit", "lab"), [(2, 0), (3, 0), (4, 0), (0, 2)])
-def test_ctrl_c_and_wrong_arguments_end_it_all(checkout: Path, unit: int, lab: int) -> None:
-    done, lines = ended(checkout, unit, lab)
-    assert done == unit + lab
+def test_halves_of_the_rehearsals_run_beside_each_other(checkout: Path) -> None:
+    done, lines = ended(checkout, unit=[0], lab=[0], unhurried=[0])
+    assert done == 0
+    assert lines == [UNIT, LAB, UNHURRIED, "script/test: unit tests: passed; tests in the lab: passed"]
+
+
+@pytest.mark.parametrize("part", ["unit", "lab", "unhurried"])
+@pytest.mark.parametrize("second", [0, 1])
+def test_what_fails_is_run_once_more_alone_and_that_counts(checkout: Path, part: str, second: int) -> None:
+    done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [1, second]})
+    assert done == second
+    serial = " -n 0" if part == "unit" else ""
+    again = f"{part} -m pytest -o cache_dir=.pytest_cache/{part}{serial} --last-failed"
+    said = f"script/test: some of the part '{part}' failed; they are run once more, alone"
+    assert lines[3:5] == [said, again]
+    result = "FAILED" if second else "passed"
+    unit, lab = (result, "passed") if part == "unit" else ("passed", result)
+    assert lines[5:] == [f"script/test: unit tests: {unit}; tests in the lab: {lab}"]
+
+
+@pytest.mark.parametrize(("unit", "both"), [(2, 0), (3, 0), (4, 0), (0, 2)])
+def test_ctrl_c_and_wrong_arguments_end_it_all(checkout: Path, unit: int, both: int) -> None:
+    done, lines = ended(checkout, "-x", unit=[unit], both=[both])
+    assert done == unit + both
     assert len(lines) == 1 + (unit == 0)
 
 
-def ended(checkout: Path, unit: int, lab: int) -> tuple[int, list[str]]:
-    (checkout / "unit").write_text(str(unit))
-    (checkout / "lab").write_text(str(lab))
-    argv: list[str | Path] = [checkout / "script" / "test", "-m", "not lab"]
+@pytest.mark.parametrize("part", ["lab", "unhurried"])
+def test_an_error_inside_of_pytest_ends_it_all_in_either_half(checkout: Path, part: str) -> None:
+    done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [3]})
+    assert done == 3
+    assert not any(line.startswith("script/test: unit") for line in lines)
+
+
+def ended(checkout: Path, *arguments: str, **statuses: list[int]) -> tuple[int, list[str]]:
+    for part, each in statuses.items():
+        name = "lab,unhurried" if part == "both" else part
+        (checkout / name).write_text("".join(f"{status}\n" for status in each))
+    argv: list[str | Path] = [checkout / "script" / "test", *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
@@ -81,6 +113,11 @@ def test_arithmetic():
 @pytest.mark.lab
 def test_rehearsal():
     pass
+
+@pytest.mark.lab
+@pytest.mark.unhurried
+def test_patient_rehearsal():
+    pass
 """
 
 
@@ -89,19 +126,21 @@ def test_rehearsal():
     [
         ("unit", {"test_arithmetic"}, "results.xml"),
         ("lab", {"test_rehearsal"}, "results-lab.xml"),
-        ("", {"test_arithmetic", "test_rehearsal"}, "results.xml"),
+        ("unhurried", {"test_patient_rehearsal"}, "results.xml"),
+        ("lab,unhurried", {"test_rehearsal", "test_patient_rehearsal"}, "results-lab.xml"),
+        ("", {"test_arithmetic", "test_rehearsal", "test_patient_rehearsal"}, "results.xml"),
     ],
 )
 def test_a_part_has_its_tests_and_its_own_junit_file(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, part: str, ran: set[str], file: str
 ) -> None:
     shutil.copy(ROOT / "conftest.py", pytester.path)
-    pytester.makeini("[pytest]\nmarkers = lab: needs the lab\n")
+    pytester.makeini("[pytest]\nmarkers =\n    lab: needs the lab\n    unhurried: whenever\n")
     pytester.makepyfile(SOME)
     monkeypatch.setenv("PYTEST_SSDQUAL_PART", part)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     result = pytester.runpytest_subprocess("--junitxml=results.xml")
-    result.assert_outcomes(passed=len(ran), deselected=2 - len(ran))
+    result.assert_outcomes(passed=len(ran), deselected=3 - len(ran))
     assert [name for name in sorted(os.listdir(pytester.path)) if name.endswith(".xml")] == [file]  # noqa: PTH208
     cases = ET.parse(pytester.path / file).getroot().iter("testcase")  # noqa: S314 (our own)
     assert {case.get("name") for case in cases} == ran

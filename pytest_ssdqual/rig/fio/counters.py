@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.rig.machine import InvalidMeasurement
+from pytest_ssdqual.rig.machine import ClockSet
 
 #: Scheduling noise between the moment a status is asked for and the moment it is stamped.
 CLOCK_SLACK_MS = 100
@@ -51,7 +51,7 @@ def parts(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> tupl
     """The intervals of each part, at the same times; and when it all began, in ms by the machine's clock.
 
     ``block_bytes`` is the one transfer size, if that is known; the last snapshot of a process that has ended tells it.
-    ``InvalidMeasurement`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
+    ``ClockSet`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
     """
     moments_ms, started_ms = _moments(snapshots)
     kept = _kept(snapshots, moments_ms)
@@ -106,7 +106,7 @@ def _moments(snapshots: Sequence[Snapshot]) -> tuple[list[int], int]:
         moment_ms = each.printed_ms - started_ms
         late_ms = moment_ms - following.asked_ms if following.asked_ms else 0
         if late_ms > CLOCK_SLACK_MS and following is not last:
-            raise InvalidMeasurement(f"the machine's clock was set by {late_ms} ms or more during the measurement")
+            raise ClockSet(f"the machine's clock was set by {late_ms} ms or more during the measurement")
         moments_ms.append(max(each.asked_ms, moment_ms - max(0, late_ms)))
     return [*moments_ms, last.asked_ms], started_ms
 
