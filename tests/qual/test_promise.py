@@ -110,9 +110,7 @@ def test_a_limit_can_be_relative_to_another_workload(tmp_path: Path) -> None:
 
 def test_a_limit_can_be_relative_to_an_earlier_run(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + promise(claim="p99_latency", workload="randrw*", max_percent_of_baseline=110))
-    assert acme.of_baseline("p99_latency", HEALTHY, MIXED) == OfBaseline(
-        Direction.AT_MOST, 110, "acme.toml promise[0]"
-    )
+    assert acme.of_baseline("p99_latency", HEALTHY, MIXED) == OfBaseline(Direction.AT_MOST, 110, "acme.toml promise[0]")
     assert str(acme.of_baseline("p99_latency", HEALTHY, MIXED)) == "at most 110 % of the baseline"
     assert acme.of_baseline("p99_latency", HEALTHY, READ) is None
     assert acme.limit("p99_latency", HEALTHY, MIXED) is None
