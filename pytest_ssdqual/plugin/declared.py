@@ -44,7 +44,7 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         dest="ssd_protocol",
-        help="How to condition and measure: intel, quick (not for acceptance) or a TOML file; "
+        help="How to condition and measure: sequential, intel, snia, stec, quick (not for acceptance) or a TOML file; "
         f"default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
@@ -170,7 +170,7 @@ def _declare_policies(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "ssd_junit_properties",
-        "Write evidence as JUnit properties (off for consumers that check the Jenkins schema)",
+        "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
         type="bool",
         default=True,
     )

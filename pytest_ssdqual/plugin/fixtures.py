@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.loop import Loop, LoopResult
     from pytest_ssdqual.qual.matrix import Series
     from pytest_ssdqual.qual.measurement import Measured
-    from pytest_ssdqual.qual.rebuild import Rebuild
+    from pytest_ssdqual.qual.rebuild import Intact, Rebuild
     from pytest_ssdqual.qual.saturation import Saturation
     from pytest_ssdqual.qual.steady import SteadyState
     from pytest_ssdqual.qual.survival import Survival
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def geometry() -> Geometry:
-    """The array's shape; given by the mark ``array``."""
+    """The array's shape (``level``, ``width``, ``missing`` members), one test each; given by the mark ``array``."""
     raise pytest.UsageError("the fixture geometry needs the mark array(level)")
 
 
 @pytest.fixture
 def family() -> Family:
-    """All widths of a level; given by the mark ``array``."""
+    """All widths of a level, for a test that compares them (``sweep``); given by the mark ``array``."""
     raise pytest.UsageError("the fixture family needs the mark array(level)")
 
 
 @pytest.fixture
 def workload() -> Workload:
-    """What to measure; given by the mark ``workload``."""
+    """What to measure, one test each; given by the mark ``workload``."""
     raise pytest.UsageError("the fixture workload needs the marks array(level) and workload(*workloads)")
 
 
 @pytest.fixture
 def series() -> Series:
-    """Workloads to compare with each other; given by the mark ``series``."""
+    """Workloads to compare with each other, one test for each series; given by the mark ``series``."""
     raise pytest.UsageError("the fixture series needs the marks array(level) and series(*series)")
 
 
@@ -63,7 +63,7 @@ def loop() -> Loop | None:
 
 @pytest.fixture(scope="session")
 def station(pytestconfig: pytest.Config) -> Iterator[Station]:
-    """The machine under test with its drives leased to this run."""
+    """The machine under test with its drives leased to this run; what all other fixtures are built on."""
     from pytest_ssdqual.plugin import onlookers
 
     run, plugins = pytestconfig.stash[QUALIFICATION], pytestconfig.pluginmanager
@@ -76,13 +76,20 @@ def station(pytestconfig: pytest.Config) -> Iterator[Station]:
 
 @pytest.fixture
 def array(station: Station, geometry: Geometry) -> Array:
-    """The array of this test, built and filled."""
+    """The array of this test, built and filled.
+
+    Needs the mark ``array``. It has ``geometry``, ``members``, ``size_bytes``, ``path`` and ``uuid``; to be looked at,
+    not to be written to.
+    """
     return station.array(geometry)
 
 
 @pytest.fixture
 def steady(station: Station, geometry: Geometry, workload: Workload) -> SteadyState | None:
-    """How the array settled when it was conditioned for this class of workload."""
+    """How the array settled when it was conditioned for this class of workload.
+
+    Needs the marks ``array`` and ``workload``. None if the protocol does not condition.
+    """
     return station.steady(geometry, workload)
 
 
@@ -90,7 +97,8 @@ def steady(station: Station, geometry: Geometry, workload: Workload) -> SteadySt
 def run(station: Station, geometry: Geometry, workload: Workload, loop: Loop | None) -> Measured:
     """The workload measured on the array, all repeats; measured once however many tests ask for it.
 
-    With the mark ``loop`` it is one cell of the loop.
+    Needs the marks ``array`` and ``workload``. With the mark ``loop`` it is one cell of the loop. To be given to
+    ``sla.judge``; of its own it has ``iops``, ``latency`` and ``runs``.
     """
     from pytest_ssdqual.plugin import measure
 
@@ -99,7 +107,10 @@ def run(station: Station, geometry: Geometry, workload: Workload, loop: Loop | N
 
 @pytest.fixture
 def runs(station: Station, geometry: Geometry, series: Series, loop: Loop | None) -> tuple[Measured, ...]:
-    """All workloads of the series measured on the array, in the order of the series."""
+    """All workloads of the series measured on the array, in the order of the series.
+
+    Needs the marks ``array`` and ``series``.
+    """
     from pytest_ssdqual.plugin import measure
 
     return measure.several(station, geometry, series, loop)
@@ -107,19 +118,29 @@ def runs(station: Station, geometry: Geometry, series: Series, loop: Loop | None
 
 @pytest.fixture
 def sweep(station: Station, family: Family, workload: Workload) -> tuple[Measured, ...]:
-    """The workload measured on every width of the level, narrowest first."""
+    """The workload measured on every width of the level, narrowest first.
+
+    Needs the marks ``array`` and ``workload``. What ``run`` has measured is not measured again.
+    """
     return station.sweep(family.geometries, workload)
 
 
 @pytest.fixture
 def saturation(station: Station, geometry: Geometry, workload: Workload) -> Saturation:
-    """Writes from the purged state on, until settled or until the protocol's volume or time is used up."""
+    """Writes from the purged state on, until settled or until the protocol's volume or time is used up.
+
+    Needs the marks ``array`` and ``workload``, whose workload only writes. Its ``points`` are the curve.
+    """
     return station.saturate(geometry, workload)
 
 
 @pytest.fixture
 def loop_result(station: Station, geometry: Geometry, loop: Loop | None) -> LoopResult:
-    """All rounds of the loop on the array, from its own purge and fill on."""
+    """All rounds of the loop on the array, from its own purge and fill on.
+
+    Needs the marks ``array`` and ``loop``. ``reached`` says whether it became steady, ``measured(workload)`` gives a
+    cell.
+    """
     if loop is None:
         raise pytest.UsageError("the fixture loop_result needs the marks array(level) and loop(*loops)")
     return station.loop(geometry, loop)
@@ -127,13 +148,34 @@ def loop_result(station: Station, geometry: Geometry, loop: Loop | None) -> Loop
 
 @pytest.fixture
 def rebuild(station: Station, geometry: Geometry, workload: Workload) -> Rebuild:
-    """A degraded array given its members back while the workload runs."""
+    """A degraded array given its members back while the workload runs.
+
+    Needs the marks ``array(level, failed=1)`` and ``workload``. ``foreground`` is the workload meanwhile, ``intact``
+    whether the data survived; a test of a rebuild can ask for no other measurement.
+    """
     return station.rebuild(geometry, workload)
 
 
 @pytest.fixture
+def intact(request: pytest.FixtureRequest, rebuild: Rebuild) -> Intact:
+    """Whether the data survived the rebuild: true if all of them read back as they were written: ``assert intact``.
+
+    What ``rebuild`` needs.
+    """
+    from pytest_ssdqual.report.survivals import of_rebuild
+
+    run = request.config.stash[QUALIFICATION]
+    evidence = of_rebuild(rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
+    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    return rebuild.intact
+
+
+@pytest.fixture
 def lot(request: pytest.FixtureRequest, sla: Sla) -> Lot:
-    """Judges the lot that the drives were drawn from, by the plan of the spec: ``lot.judge("steady_iops", run)``."""
+    """Judges the lot that the drives were drawn from, by the plan of the spec: ``lot.judge("steady_iops", run)``.
+
+    The plan is the spec's table ``[lot]``; without one the test is skipped.
+    """
     from pytest_ssdqual.plugin.lots import Lot
 
     plan = request.config.stash[QUALIFICATION].spec.lot
@@ -144,7 +186,10 @@ def lot(request: pytest.FixtureRequest, sla: Sla) -> Lot:
 
 @pytest.fixture
 def explore(pytestconfig: pytest.Config, station: Station, geometry: Geometry, workload: Workload, sla: Sla) -> Explore:
-    """Searches the workloads around a plain one for one that breaks a promise: ``verdict = explore.judge()``."""
+    """Searches the workloads around a plain one for one that breaks a promise: ``verdict = explore.judge()``.
+
+    Needs the marks ``array`` and ``workload``, whose workload is the plain one.
+    """
     from pytest_ssdqual.plugin.explored import Explore
 
     return Explore(pytestconfig.stash[QUALIFICATION], station, geometry, workload, sla)
@@ -152,7 +197,10 @@ def explore(pytestconfig: pytest.Config, station: Station, geometry: Geometry, w
 
 @pytest.fixture
 def integrity(request: pytest.FixtureRequest, station: Station, geometry: Geometry) -> Survival:
-    """The array lives through histories of failures; false if it lost data that it had acknowledged."""
+    """The array lives through histories of failures; false if it lost data that it had acknowledged.
+
+    Needs the mark ``array``; the test is ``assert integrity``.
+    """
     from pytest_ssdqual.plugin.surviving import survive
 
     found, evidence = survive(request, station, geometry)

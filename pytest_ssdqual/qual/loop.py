@@ -33,7 +33,9 @@ Round = tuple[Run, ...]
 class Tracked:
     """What has to be steady: a claim's figure of one workload of the loop (``steady_iops``, ``throughput``, …)."""
 
+    #: One of the loop's.
     workload: Workload
+    #: Its name in specs; it must be one that each round has a figure of.
     claim: str
 
     def __post_init__(self) -> None:
@@ -49,10 +51,15 @@ class Tracked:
 class Loop:
     """One round: these workloads in this order. Begins on a purged target that was filled with ``fill_bs``."""
 
+    #: What ids of tests and records call it.
     name: str
+    #: Each of them once.
     workloads: tuple[Workload, ...]
+    #: All of these must be steady before the rounds end; one at least.
     tracked: tuple[Tracked, ...]
+    #: The size of a transfer of the sequential fill: ``128k``.
     fill_bs: str
+    #: How often the target is filled before the first round.
     fill_passes: int = 2
 
     def __post_init__(self) -> None:

@@ -15,7 +15,9 @@ from pytest_ssdqual.qual.workload import Workload
 class Series:
     """Workloads that are compared with each other on one array: a queue depth sweep, a sweep over mixes."""
 
+    #: What ids of tests and records call it.
     name: str
+    #: In the order in which they are measured, and drawn.
     workloads: tuple[Workload, ...]
 
     def __str__(self) -> str:
@@ -56,5 +58,5 @@ def unaligned(workload: Workload, offset: str) -> Series:
 
 
 #: Intel white paper 329903-001US (December 2013), S3500 drives in RAID 1 and RAID 5: 4 KiB random at 100 % write,
-#: 70 % read, 90 % read and 100 % read, each at queue depths 1, 2, 4 and 8 per drive (seeds A-P5, A-P10).
+#: 70 % read, 90 % read and 100 % read, each at queue depths 1, 2, 4 and 8 per drive (A-P5, A-P10).
 INTEL_RAID = tuple(random(reads, "4k", depth) for reads in (0, 70, 90, 100) for depth in (1, 2, 4, 8))

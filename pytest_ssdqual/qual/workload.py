@@ -51,16 +51,23 @@ class Workload:
     needs a ``name``: the id begins with it (``webserver_qd8``).
     """
 
+    #: The pattern, in fio's words: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw``.
     rw: str
+    #: The size of a transfer: ``4k``; binary, as in fio.
     bs: str
+    #: I/Os outstanding at a time: for each drive, or with ``threads`` for each of them.
     qd_per_drive: int
+    #: Share of reads; of patterns that do both, and only of them.
     read_percent: int | None = None
     #: Share of I/Os at random addresses, of a random pattern; the others follow the one before.
     random_percent: int = 100
     #: Every address is shifted by this: ``512`` makes each 4 KiB I/O straddle two pages.
     offset: str = "0"
+    #: Jobs for each drive, each of depth ``qd_per_drive``; without ``threads``.
     streams_per_drive: int = 1
+    #: Jobs for the whole target, however many drives it has.
     threads: int | None = None
+    #: What the id begins with, instead of pattern and size: lower case letters and digits.
     name: str = ""
     #: Of a random pattern, the exponent of Zipf's distribution in hundredths (120: some blocks are asked for far more
     #: often than others, by fio's ``zipf:1.2``); 0: all of them equally often.
@@ -73,8 +80,9 @@ class Workload:
     sync: bool = False
     #: A flush behind each so many writes, during which no other I/O is outstanding; 0: none.
     fsync: int = 0
-    #: Of the data written: the part of each block that is zeroes, and the share of blocks that repeat one before.
+    #: Of the data written: the part of each block that is zeroes.
     compressible_percent: int = 0
+    #: Of the data written: the share of blocks that repeat one before.
     dedupe_percent: int = 0
 
     def __post_init__(self) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pytest_ssdqual.qual.claim import Direction
+from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.survival import Survival
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence import Evidence
+from pytest_ssdqual.report.evidence import About, Evidence
 from pytest_ssdqual.report.part import Figure, Finding
 
 CLAIM = "lost_blocks"
 SOURCE = "what was acknowledged is what is read (docs/integrity.md)"
+#: Of an array that was rebuilt under load.
+REBUILT = "damage_after_rebuild"
 
 
 def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()) -> Evidence:
@@ -42,5 +45,32 @@ def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[
         ),
         raw=raw,
         remarks=tuple(f"{found.geometry}: {each}" for each in found.remarks),
+        is_reading=True,
+    )
+
+
+def of_rebuild(found: Rebuild, *, protocol: str, acceptance: bool) -> Evidence:
+    """The claim that a rebuild damages nothing; its figure is md's mismatches, and 1 for what read back wrong."""
+    wrong = float(found.mismatches + bool(found.damage))
+    return Evidence(
+        claim=REBUILT,
+        geometries=(str(found.geometry),),
+        workloads=(str(found.foreground.workload),),
+        value=wrong,
+        low=wrong,
+        high=wrong,
+        n=1,
+        unit=Unit.COUNT,
+        limit=0.0,
+        direction=Direction.AT_MOST,
+        source="what was written before members failed is what is read after they were rebuilt",
+        outcome=Finding.PASS if found.intact else Finding.FAIL,
+        margin_percent=0.0 if found.intact else -100.0,
+        sentence=repr(found.intact),
+        protocol=protocol,
+        acceptance=acceptance,
+        figures=(Figure("rebuild_s", found.seconds), Figure("mismatches", found.mismatches)),
+        raw=tuple(run.raw for run in found.foreground.runs),
+        about=About.REBUILD,
         is_reading=True,
     )

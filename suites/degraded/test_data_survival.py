@@ -15,30 +15,25 @@ pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
 
 
 @pytest.mark.array("raid1", widths=range(2, 5), failed=1)
-def test_a_mirror_survives_the_loss_of_one_drive(rebuild):
-    intact = rebuild.intact
+def test_a_mirror_survives_the_loss_of_one_drive(intact):
     assert intact
 
 
 @pytest.mark.array("raid10", failed=1)
-def test_a_raid10_survives_the_loss_of_one_drive(rebuild):
-    intact = rebuild.intact
+def test_a_raid10_survives_the_loss_of_one_drive(intact):
     assert intact
 
 
 @pytest.mark.array("raid5", failed=1)
-def test_a_raid5_survives_the_loss_of_one_drive(rebuild):
-    intact = rebuild.intact
+def test_a_raid5_survives_the_loss_of_one_drive(intact):
     assert intact
 
 
 @pytest.mark.array("raid6", failed=1)
-def test_a_raid6_survives_the_loss_of_one_drive(rebuild):
-    intact = rebuild.intact
+def test_a_raid6_survives_the_loss_of_one_drive(intact):
     assert intact
 
 
 @pytest.mark.array("raid6", failed=2)
-def test_a_raid6_survives_the_loss_of_two_drives(rebuild):
-    intact = rebuild.intact
+def test_a_raid6_survives_the_loss_of_two_drives(intact):
     assert intact

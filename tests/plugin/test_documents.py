@@ -1,0 +1,104 @@
+"""All documents: links lead somewhere, and what they name of the plugin exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from reference_tables import ROOT, declared_now
+from reference_tables import commands as commands_table
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDE = ROOT / "docs/README.md"
+#: Of a picture, too; what has a scheme is not ours to look after.
+LINK = re.compile(r"!?\[[^\]]*\]\((?!https?:)([^)\s#]*)(#[^)\s]*)?\)")
+#: Of the command ``ssdqual`` and of others no option begins so.
+OPTION = re.compile(r"(?<![\w-])--ssd-[a-z-]*[a-z]")
+INI = re.compile(r"(?<![\w./-])ssd_[a-z_]+")
+NAMES = [path.relative_to(ROOT).as_posix() for path in DOCUMENTS]
+
+
+def prose(path: Path) -> str:
+    """Without code, in which brackets are no links and # begins no heading."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"`[^`\n]*`", lambda found: re.sub(r"[\[\]()]", "", found[0]), re.sub(r"(?m)^    .*$", "", text))
+
+
+def anchors(path: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def links(path: Path) -> list[tuple[Path, str]]:
+    """Files, and the headings in them."""
+    return [
+        ((path.parent / file).resolve() if file else path, anchor.removeprefix("#"))
+        for file, anchor in LINK.findall(prose(path))
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_somewhere(name: str) -> None:
+    for file, anchor in links(ROOT / name):
+        assert file.is_file(), f"{name} links to {file}"
+        assert file.is_relative_to(ROOT), f"{name} links to {file}, which is not in the repository"
+        assert not anchor or anchor in anchors(file), f"{name} links to #{anchor} of {file.name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_and_ini_values_that_are_named_exist(name: str) -> None:
+    text, there = (ROOT / name).read_text(), declared_now()
+    assert set(OPTION.findall(text)) <= {each.name for each in there.options}
+    assert set(INI.findall(text)) <= {ini for ini, *_ in there.inis}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_that_are_named_exist_with_their_options(name: str) -> None:
+    for command, said in re.findall(r"(?:^    |`)ssdqual ([a-z]+)([^`\n]*)", (ROOT / name).read_text(), re.MULTILINE):
+        there = commands()
+        assert set(re.findall(r"--[a-z-]+", said)) <= there[command], f"ssdqual {command}{said}"
+
+
+def test_options_of_the_page_about_the_command_are_the_command_s() -> None:
+    said = set(re.findall(r"(?<![\w-])--(?!ssd-)[a-z][a-z-]*", (ROOT / "docs/history.md").read_text()))
+    assert said == set().union(*commands().values())
+
+
+def commands() -> dict[str, set[str]]:
+    """Options of each subcommand of ``ssdqual``, from the table of all of them."""
+    found: dict[str, set[str]] = {}
+    for line in commands_table().splitlines()[2:]:
+        first = line.split("`")[1]
+        if first.startswith("ssdqual "):
+            found[first.split()[1]] = options = set()
+        elif first.startswith("--"):
+            options.add(first.split("=")[0])
+    return found
+
+
+def test_the_guide_names_every_page_and_the_readme_the_guide() -> None:
+    named = {file for file, _ in links(GUIDE)}
+    assert {path for path in DOCUMENTS if path != GUIDE} <= named
+    assert GUIDE in {file for file, _ in links(ROOT / "README.md")}
+
+
+def test_the_guide_goes_from_task_to_reference_to_explanation() -> None:
+    headings = re.findall(r"^## (.*)$", GUIDE.read_text(), re.MULTILINE)
+    assert headings == ["Do", "Look up", "Understand"]
+
+
+def test_every_option_is_named_in_the_readme() -> None:
+    """In the short table; the long one is in docs/reference.md."""
+    readme = (ROOT / "README.md").read_text()
+    assert [each.name for each in declared_now().options if f"`{each.name}" not in readme] == []
+    assert [ini for ini, *_ in declared_now().inis if ini not in readme] == []
+
+
+def test_pictures_are_named_by_a_document_and_small() -> None:
+    pictures = set((ROOT / "docs").glob("*.png"))
+    shown = {file for path in DOCUMENTS for file, _ in links(path)}
+    assert pictures
+    assert pictures <= shown
+    assert all(path.stat().st_size <= 150_000 for path in pictures)
