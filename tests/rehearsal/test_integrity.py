@@ -25,7 +25,7 @@ from pytest_ssdqual.rig.hold import HeldDrives
 from pytest_ssdqual.rig.living import live
 from pytest_ssdqual.rig.setup import Setup
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 TESTS = Path(__file__).parents[1]
 RAID5 = Geometry.parse("raid5x3")

@@ -7,7 +7,7 @@ import signal
 import pytest
 from rehearsed import Server, Start, drives
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 
 @pytest.mark.parametrize(

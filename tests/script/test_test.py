@@ -66,18 +66,27 @@ def test_halves_of_the_rehearsals_run_beside_each_other(checkout: Path) -> None:
     assert lines == [UNIT, LAB, UNHURRIED, "script/test: unit tests: passed; tests in the lab: passed"]
 
 
-@pytest.mark.parametrize("part", ["unit", "lab", "unhurried"])
-@pytest.mark.parametrize("second", [0, 1])
-def test_what_fails_is_run_once_more_alone_and_that_counts(checkout: Path, part: str, second: int) -> None:
-    done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [1, second]})
-    assert done == second
-    serial = " -n 0" if part == "unit" else ""
-    again = f"{part} -m pytest -o cache_dir=.pytest_cache/{part}{serial} --last-failed"
-    said = f"script/test: some of the part '{part}' failed; they are run once more, alone"
-    assert lines[3:5] == [said, again]
-    result = "FAILED" if second else "passed"
-    unit, lab = (result, "passed") if part == "unit" else ("passed", result)
-    assert lines[5:] == [f"script/test: unit tests: {unit}; tests in the lab: {lab}"]
+@pytest.mark.parametrize("second", [0, 1, 5])
+def test_figures_that_failed_beside_others_are_judged_again_alone(checkout: Path, second: int) -> None:
+    done, lines = ended(checkout, unit=[0], lab=[1, second], unhurried=[0])
+    assert done == bool(second)
+    said = "script/test: some rehearsals that judge figures failed; they are run again, alone"
+    result = "FAILED" if second else "passed, some only alone"
+    told = f"script/test: unit tests: passed; tests in the lab: {result}"
+    assert lines[3:] == [said, f"{LAB} --last-failed", told]
+
+
+@pytest.mark.parametrize("part", ["unit", "unhurried"])
+def test_nothing_else_gets_a_second_chance(checkout: Path, part: str) -> None:
+    done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [1, 0]})
+    assert done == 1
+    unit, lab = ("FAILED", "passed") if part == "unit" else ("passed", "FAILED")
+    assert lines[3:] == [f"script/test: unit tests: {unit}; tests in the lab: {lab}"]
+
+
+def test_other_failures_are_not_forgotten_meanwhile(checkout: Path) -> None:
+    done, _ = ended(checkout, unit=[0], lab=[1, 0], unhurried=[1])
+    assert done == 1
 
 
 @pytest.mark.parametrize(("unit", "both"), [(2, 0), (3, 0), (4, 0), (0, 2)])
