@@ -249,17 +249,11 @@ def _claim(folder: Path, name: str) -> Path:
 
 def _replace(path: Path, data: bytes) -> None:
     """Give a file its content, all of it or nothing."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(private.create(part, replace=True), "wb") as file:  # noqa: PTH123 (a descriptor)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        private.write_whole(path, data)
         _sync(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
             if path.stat().st_size == 0:  # only claimed
                 path.unlink()
         _refuse(path, error)

@@ -6,8 +6,6 @@ nothing of the page comes from anywhere else (its Content-Security-Policy says s
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
 from pytest_ssdqual.report import private
@@ -27,14 +25,5 @@ def write(folder: Path) -> Path:
 
     text = render(compose(Story.read(folder)))
     path = folder / NAME
-    part = path.with_name(f".{NAME}.{os.getpid()}.part")
-    try:
-        with os.fdopen(private.create(part, replace=True), "wb") as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    private.write_whole(path, text.encode("utf-8", "backslashreplace"))
     return path
