@@ -72,7 +72,7 @@ class Station:
             condition = partial(self._condition, standing, workload)
             # The writes of one class undo the state that the other one needs.
             standing.conditioned.clear()
-            state = self._unless_failed((geometry.healthy, workload.is_random), condition)
+            state = self.stock.unless_failed((geometry.healthy, workload.is_random), condition)
             standing.conditioned[workload.is_random] = state
         return standing.conditioned[workload.is_random]
 
@@ -171,7 +171,7 @@ class Station:
             return standing
 
         try:
-            standing = self._unless_failed(("search", geometry, workload.is_random), prepare)
+            standing = self.stock.unless_failed(("search", geometry, workload.is_random), prepare)
         except InvalidMeasurement as error:
             raise RigError(f"nothing can be searched on {geometry}: {error}") from error
         standing.spent = standing.searched = True
@@ -292,17 +292,5 @@ class Station:
         if key not in self.stock:
             recalled = self.memory.recall(key)
             known = isinstance(recalled, kind) and is_this(recalled)
-            self.stock.put(key, recalled if known else self._unless_failed(key, work))
+            self.stock.put(key, recalled if known else self.stock.unless_failed(key, work))
         return self.stock[key]  # type: ignore[return-value]
-
-    def _unless_failed(self, key: object, work: Callable[[], T]) -> T:
-        """The outcome of ``work``; a failure is kept under ``key`` and told again instead of working again."""
-        if failure := self.stock.failure(key):
-            raise failure
-        try:
-            return work()
-        except MachineLost:
-            raise
-        except RigError as error:
-            self.stock.fail(key, error)
-            raise

@@ -12,11 +12,14 @@ import pickle
 import tempfile
 import weakref
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
-from pytest_ssdqual.rig.machine import RigError
+from pytest_ssdqual.rig.machine import MachineLost, RigError
+
+T = TypeVar("T")
 
 #: Tests that ask for one measurement follow each other, and a relation asks for a second one.
 NEWEST = 4
@@ -59,6 +62,21 @@ class Stock:
         """A new exception each time: one that was raised holds whatever it was raised through."""
         error = self._failures.get(key)
         return _bare(error) if error else None
+
+    def unless_failed(self, key: object, work: Callable[[], T]) -> T:
+        """The outcome of ``work``; a failure is kept under ``key`` and told again instead of working again.
+
+        Not that of a lost machine: it ends the run.
+        """
+        if failure := self.failure(key):
+            raise failure
+        try:
+            return work()
+        except MachineLost:
+            raise
+        except RigError as error:
+            self.fail(key, error)
+            raise
 
     def _hold(self, key: object, value: object) -> None:
         self._held[key] = value
