@@ -54,12 +54,13 @@ def declare(parser: pytest.Parser) -> None:
         help="What the methods' suites are run on, e.g. 'drive,raid5x4,raid0': a level without a width is of all "
         "drives, drive is all of them side by side; default: what each method was published for",
     )
-    _declare_circumstances(group)
+    for declare_more in (_declare_drives, _declare_runs, _declare_searches, _declare_telling):
+        declare_more(group)
     _declare_policies(parser)
 
 
-def _declare_circumstances(group: pytest.OptionGroup) -> None:
-    """What has to do with this machine and these drives only."""
+def _declare_drives(group: pytest.OptionGroup) -> None:
+    """What has to do with these drives and the way to them only."""
     group.addoption(
         "--ssd-wipe",
         action="append",
@@ -69,6 +70,23 @@ def _declare_circumstances(group: pytest.OptionGroup) -> None:
         help="Consent to destroy these drives although they carry a partition table, file system or RAID signature; "
         "serials as refusals spell them, a comma in one as \\,",
     )
+    group.addoption(
+        "--ssd-ssh-config",
+        metavar="FILE",
+        dest="ssd_ssh_config",
+        help="OpenSSH configuration file to use instead of the user's own",
+    )
+    group.addoption(
+        "--ssd-reconnect",
+        metavar="DURATION",
+        dest="ssd_reconnect",
+        help="How long a connection to the machine under test may be lost; what runs there goes on until it is back, "
+        f"or is ended there when it does not come; 0: not at all; default: {RECONNECT}",
+    )
+
+
+def _declare_runs(group: pytest.OptionGroup) -> None:
+    """Where a run is kept, and which earlier ones it has to do with."""
     group.addoption(
         "--ssd-run-dir",
         metavar="DIR",
@@ -89,19 +107,10 @@ def _declare_circumstances(group: pytest.OptionGroup) -> None:
         help="The earlier run that promises in per cent of a baseline are held against: its folder, the beginning of "
         "its name, or last",
     )
-    group.addoption(
-        "--ssd-ssh-config",
-        metavar="FILE",
-        dest="ssd_ssh_config",
-        help="OpenSSH configuration file to use instead of the user's own",
-    )
-    group.addoption(
-        "--ssd-reconnect",
-        metavar="DURATION",
-        dest="ssd_reconnect",
-        help="How long a connection to the machine under test may be lost; what runs there goes on until it is back, "
-        f"or is ended there when it does not come; 0: not at all; default: {RECONNECT}",
-    )
+
+
+def _declare_searches(group: pytest.OptionGroup) -> None:
+    """What is drawn, and from where."""
     group.addoption(
         "--ssd-explore-database",
         metavar="DIR",
@@ -121,6 +130,10 @@ def _declare_circumstances(group: pytest.OptionGroup) -> None:
         dest="ssd_replay",
         help="Instead of searching, try the one history of an array in this file, as suites/integrity leaves it",
     )
+
+
+def _declare_telling(group: pytest.OptionGroup) -> None:
+    """What is told of a run besides JUnit and the terminal, and what is printed instead of one."""
     group.addoption(
         "--ssd-page",
         choices=("yes", "no"),
