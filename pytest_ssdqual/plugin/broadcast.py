@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.news import Begun, Load, Looked, News, Now
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report import page
 from pytest_ssdqual.report.bay_line import Bay
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.spec import Spec
     from pytest_ssdqual.report.evidence import Evidence
 
-#: What a page of a run may be named, in the run folder.
-REPORT = "report.html"
 #: Of one text.
 LONGEST = 2000
 #: Of these no verdict speaks: their figures stand beside no limit.
@@ -125,7 +124,7 @@ def ending(outcomes: Mapping[str, int], status: int, folder: Path | None) -> str
     early = {2: "was interrupted", 3: "ended by an internal error", 4: "was refused"}.get(status, "has ended")
     where = ""
     if folder:
-        report = folder / REPORT
+        report = folder / page.NAME
         where = f" The report is {report}." if report.is_file() else f" The evidence is in {folder}."
     return f"The run {early}: {counted or 'no tests'}.{where}"
 

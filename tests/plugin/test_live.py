@@ -15,8 +15,9 @@ import pytest
 
 from pytest_ssdqual.live.feed import Feed
 from pytest_ssdqual.live.server import Server
-from pytest_ssdqual.plugin import broadcast, options
+from pytest_ssdqual.plugin import options
 from pytest_ssdqual.plugin.broadcast import Broadcast, ending
+from pytest_ssdqual.report import page
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -166,8 +167,8 @@ def test_a_page_without_drives_makes_no_sense(inner: Inner, promises: str) -> No
 def test_the_ending_says_how_it_went_and_where_to_look(tmp_path: Path) -> None:
     assert ending({"passed": 3, "error": 1}, 1, None) == "The run has ended: 3 passed, 1 error."
     assert ending({"failed": 2}, 2, tmp_path) == f"The run was interrupted: 2 failed. The evidence is in {tmp_path}."
-    (tmp_path / broadcast.REPORT).write_text("")
-    assert ending({}, 5, tmp_path) == f"The run has ended: no tests. The report is {tmp_path / broadcast.REPORT}."
+    (tmp_path / page.NAME).write_text("")
+    assert ending({}, 5, tmp_path) == f"The run has ended: no tests. The report is {tmp_path / page.NAME}."
 
 
 def test_hostile_words_are_made_printable() -> None:
