@@ -66,9 +66,9 @@ class Conversation:
         try:
             process.wait(END_S)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(PermissionError):
+            with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):
                 process.kill()
-            process.wait(END_S)
+                process.wait(END_S)
         if process.stdout:
             process.stdout.close()
         elapsed_s = time.monotonic() - self._clock
