@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Column = NDArray[np.uint64]
 
 _PLAT_BITS = 6
+#: How many histograms are summed at a time: 500 buckets of each are half a megabyte.
+_AT_A_TIME = 64
 
 #: The middle of fio's last bucket, which also takes everything slower than 2**34 ns = 17.2 s (fio issue 1668).
 LAST_BUCKET_NS = 17_112_760_320
@@ -37,6 +46,17 @@ def bucket_of(value_ns: int) -> Bucket:
     shift = max(0, value_ns.bit_length() - 1 - _PLAT_BITS)
     low_ns = (value_ns >> shift) << shift
     return Bucket(low_ns, value_ns, low_ns + (1 << shift))
+
+
+def packed_buckets(values_ns: Iterable[int]) -> bytes:
+    """The middles of buckets, for ``LatencyHistogram.in_buckets``; ValueError unless they rise."""
+    try:
+        packed = array("Q", values_ns)
+    except OverflowError as error:
+        raise ValueError("a bucket beyond 64 bits") from error
+    if not all(one < other for one, other in pairwise(packed)):
+        raise ValueError("buckets must rise")
+    return packed.tobytes()
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -73,13 +93,54 @@ class LatencyHistogram:
         return cls(sorted((value_ns, count) for value_ns, count in bins.items() if count))
 
     @classmethod
+    def in_buckets(cls, buckets: bytes, counts: Sequence[int]) -> LatencyHistogram:
+        """A count for each of ``packed_buckets``, some of which may be 0; ValueError as for bins."""
+        if counts and min(counts) > 0 and len(buckets) == 8 * len(counts):
+            try:
+                return cls._packed(buckets, array("Q", counts).tobytes())
+            except OverflowError:
+                pass  # ``__init__`` tells which
+        bins = zip(array("Q", buckets), counts, strict=True)
+        return cls((value_ns, count) for value_ns, count in bins if count)
+
+    @classmethod
     def merged(cls, histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
-        """The sum of many, in one pass."""
-        counts: dict[int, int] = {}
-        for histogram in histograms:
-            for value_ns, count in histogram.bins:
-                counts[value_ns] = counts.get(value_ns, 0) + count
-        return cls.from_bins(counts)
+        """The sum of many, in one pass; ValueError if it is beyond 64 bits."""
+        rest = (histogram for histogram in histograms if histogram)
+        found = next(rest, cls())
+        while some := list(islice(rest, _AT_A_TIME)):
+            found = cls._sum([found, *some])
+        return found
+
+    @classmethod
+    def _sum(cls, histograms: Sequence[LatencyHistogram]) -> LatencyHistogram:
+        import numpy as np
+
+        columns = [histogram._columns() for histogram in histograms]
+        values = np.concatenate([values for values, _ in columns])
+        counts = np.concatenate([counts for _, counts in columns])
+        if int(counts.max()) * len(columns) >= 1 << 64:  # numpy would begin anew at 0
+            totals: dict[int, int] = {}
+            for value_ns, count in zip(values.tolist(), counts.tolist(), strict=True):
+                totals[value_ns] = totals.get(value_ns, 0) + count
+            return cls.from_bins(totals)
+        order = values.argsort(kind="stable")
+        values, counts = values[order], counts[order]
+        begins = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+        return cls._packed(values[begins].tobytes(), np.add.reduceat(counts, begins).tobytes())
+
+    @classmethod
+    def _packed(cls, values_ns: bytes, counts: bytes) -> LatencyHistogram:
+        """Of columns that are known to be right."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_values_ns", values_ns)
+        object.__setattr__(made, "_counts", counts)
+        return made
+
+    def _columns(self) -> tuple[Column, Column]:
+        import numpy as np
+
+        return np.frombuffer(self._values_ns, np.uint64), np.frombuffer(self._counts, np.uint64)
 
     def __add__(self, other: LatencyHistogram) -> LatencyHistogram:
         if not other:
@@ -88,12 +149,30 @@ class LatencyHistogram:
 
     def __sub__(self, earlier: LatencyHistogram) -> LatencyHistogram:
         """What was added since ``earlier`` to a histogram that only grows; ValueError if it shrank."""
-        counts = dict(self.bins)
-        for value_ns, count in earlier.bins:
-            counts[value_ns] = counts.get(value_ns, 0) - count
-            if counts[value_ns] < 0:
-                raise ValueError(f"not a later state of the same histogram: {counts[value_ns]} I/Os at {value_ns} ns")
-        return LatencyHistogram.from_bins(counts)
+        if not earlier:
+            return self
+        if not self:
+            raise ValueError("not a later state of the same histogram: nothing is left of it")
+        import numpy as np
+
+        values, counts = self._columns()
+        old_values, old_counts = earlier._columns()
+        if self._values_ns == earlier._values_ns:
+            before = old_counts
+        else:
+            # Where a bucket is gone, its place is another one's, or behind the last.
+            places = np.minimum(np.searchsorted(values, old_values), len(values) - 1)
+            if bool((values[places] != old_values).any()):
+                raise ValueError("not a later state of the same histogram: a bucket has become empty")
+            before = np.zeros(len(values), np.uint64)
+            before[places] = old_counts
+        if bool((less := counts < before).any()):
+            at = int(less.argmax())
+            lost = int(before[at]) - int(counts[at])
+            raise ValueError(f"not a later state of the same histogram: -{lost} I/Os at {values[at]} ns")
+        added = counts - before
+        used = added != 0
+        return self._packed(values[used].tobytes(), added[used].tobytes())
 
     @property
     def bins(self) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import EMPTY, fio_bucket, histogram, histograms, latencies_ns
 
-from pytest_ssdqual.qual.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of, packed_buckets
 
 
 @given(latencies_ns)
@@ -45,6 +45,14 @@ def test_a_histogram_that_shrank_is_refused() -> None:
         histogram({1000: 1}) - histogram({1000: 2})
     with pytest.raises(ValueError, match="not a later state"):
         EMPTY - histogram({1000: 2})
+    with pytest.raises(ValueError, match="not a later state of the same histogram: -3 I/Os at 127 ns"):
+        histogram({100: 1, 127: 4, 3000: 1}) - histogram({127: 7})
+
+
+@pytest.mark.parametrize("gone", [500, 1500, 2500])
+def test_a_bucket_that_is_gone_is_no_growth(gone: int) -> None:
+    with pytest.raises(ValueError, match="not a later state"):
+        histogram({1000: 9, 2000: 9}) - histogram({gone: 1})
 
 
 def test_negative_counts_are_refused_and_empty_bins_dropped() -> None:
@@ -114,6 +122,51 @@ def test_merged_histograms_are_that_of_all_ios_together(rounds: list[list[int]],
         quantile = pooled[max(0, math.ceil(q * len(pooled) * (1 - 1e-12)) - 1)]
         assert bucket.low_ns <= quantile
         assert quantile < bucket.high_ns or bucket.is_last
+
+
+def test_many_are_merged_as_two_are() -> None:
+    many = [LatencyHistogram.from_bins({100 + number % 7: number + 1, 5000 + number: 2}) for number in range(300)]
+    one_by_one = EMPTY
+    for each in many:
+        one_by_one += each
+    assert LatencyHistogram.merged(iter(many)) == one_by_one
+    assert one_by_one.total == sum(number + 3 for number in range(300))
+    assert dict(one_by_one.bins)[103] == sum(number + 1 for number in range(3, 300, 7))
+    assert LatencyHistogram.merged([]) == LatencyHistogram.merged([EMPTY, EMPTY]) == EMPTY
+
+
+def test_a_sum_is_exact_up_to_64_bits_and_refused_beyond() -> None:
+    most = LatencyHistogram.from_bins({100: 2**64 - 1})
+    assert list((most + LatencyHistogram.from_bins({101: 5})).bins) == [(100, 2**64 - 1), (101, 5)]
+    with pytest.raises(ValueError, match="a bin beyond 64 bits"):
+        most + LatencyHistogram.from_bins({100: 1})
+
+
+@given(histograms)
+def test_buckets_may_be_packed_once_for_many_counts(h: LatencyHistogram) -> None:
+    values_ns, counts = [value_ns for value_ns, _ in h.bins], [count for _, count in h.bins]
+    buckets = packed_buckets(values_ns)
+    assert LatencyHistogram.in_buckets(buckets, counts) == h
+    assert LatencyHistogram.in_buckets(buckets, [0] * len(counts)) == EMPTY
+    some = [count * (index % 2) for index, count in enumerate(counts)]
+    assert LatencyHistogram.in_buckets(buckets, some) == LatencyHistogram.from_bins(
+        dict(zip(values_ns, some, strict=True))
+    )
+
+
+def test_packed_buckets_rise_and_have_a_count_each() -> None:
+    buckets = packed_buckets([100, 200])
+    for counts, told in (
+        ([1, -1], "-1 I/Os at 200"),
+        ([1, 2**64], "beyond 64 bits"),
+        ([1], "shorter"),
+        ([1, 2, 3], "longer"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            LatencyHistogram.in_buckets(buckets, counts)
+    for values_ns in ([200, 100], [100, 100], [2**64], [-1]):
+        with pytest.raises(ValueError, match=r"rise|beyond"):
+            packed_buckets(values_ns)
 
 
 def test_it_is_packed_and_its_bins_are_the_same_however_often_one_asks() -> None:

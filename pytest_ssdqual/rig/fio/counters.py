@@ -141,13 +141,14 @@ def _between(
 ) -> Interval:
     read_latency = after.read.latency - before.read.latency
     write_latency = after.write.latency - before.write.latency
+    read_ios, write_ios = read_latency.total, write_latency.total
     return Interval(
         start_s=start_ms / 1000,
         seconds=(end_ms - start_ms) / 1000,
-        read_ios=read_latency.total,
-        write_ios=write_latency.total,
-        read_bytes=_bytes(before.read, after.read, sizes[0], read_latency.total),
-        write_bytes=_bytes(before.write, after.write, sizes[1], write_latency.total),
+        read_ios=read_ios,
+        write_ios=write_ios,
+        read_bytes=_bytes(before.read, after.read, sizes[0], read_ios),
+        write_bytes=_bytes(before.write, after.write, sizes[1], write_ios),
         read_latency=read_latency,
         write_latency=write_latency,
     )

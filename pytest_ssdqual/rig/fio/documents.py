@@ -12,8 +12,9 @@ from pytest_ssdqual.qual.plain import DECODER
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
 #: Documents begin and end alone at the left margin; everything between them is fio's talk.
+#: A pattern for the end took as long as reading the document itself (0.9 ms of 190 kB, CPython 3.11).
 DOCUMENT = re.compile(r"^\{", re.MULTILINE)
-END = re.compile(r"^(?:\{.*)?\}", re.MULTILINE)
+END = "\n}"
 #: A document of a drive with 500 bins takes 60 kB, of 24 side by side 3 MB. What goes on for longer is none, and
 #: neither is a line of text: nothing more is read.
 LONGEST = 32 << 20
@@ -46,10 +47,11 @@ class Splitter:
         while found := DOCUMENT.search(text, position):
             yield from _lines(text[position : found.start()])
             position = found.start()
-            if not END.search(text, position):
+            end = _end(text, position)
+            if end is None:
                 break  # not all of it is here
             try:
-                document, position = DECODER.raw_decode(text, position)
+                document, position = _decoded(text, position, end)
             except (ValueError, RecursionError):
                 break  # not all of it is here, or it is damaged: ``require_end`` tells
             self._count += 1
@@ -90,6 +92,31 @@ def pieces(data: bytes) -> Iterator[Piece]:
     yield from splitter.feed(data)
     splitter.require_end()
     yield from splitter.rest
+
+
+def _end(text: str, position: int) -> int | None:
+    """Where the document that begins here may be over: with its first line, or with the next brace at the margin."""
+    line_end = text.find("\n", position)
+    if line_end < 0:
+        line_end = len(text)
+    if text.find("}", position, line_end) >= 0:
+        return line_end
+    found = text.find(END, line_end)
+    return found + len(END) if found >= 0 else None
+
+
+def _decoded(text: str, position: int, end: int) -> tuple[dict[str, Any], int]:
+    """The document that begins here, and where it is over, which should be ``end``; raises as ``DECODER``.
+
+    pydantic's reader of JSON takes half the time of Python's (0.53 and 1.01 ms of 190 kB), but must be told where to
+    end, and does not know of all that Python's takes; what it refuses is for Python's to judge.
+    """
+    from pydantic_core import from_json
+
+    try:
+        return from_json(text[position:end], allow_inf_nan=False), end
+    except ValueError:  # more than one document, or less
+        return DECODER.raw_decode(text, position)
 
 
 def _lines(text: str) -> list[str]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
 
 from pytest_ssdqual.qual import plain, printable
-from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.histogram import LatencyHistogram, packed_buckets
 from pytest_ssdqual.rig.fio import counters
 from pytest_ssdqual.rig.fio.counters import Counters, Direction, Snapshot
 
@@ -108,9 +110,22 @@ def _histogram(latency: Mapping[str, object]) -> LatencyHistogram:
     # fio leaves "bins" out of a direction without I/O.
     bins = _table(latency, "bins") if "bins" in latency else {}
     try:
+        if set(map(type, bins.values())) == {int} and (buckets := _buckets(tuple(bins))):
+            return LatencyHistogram.in_buckets(buckets, cast("list[int]", list(bins.values())))
         return LatencyHistogram.from_bins({int(value_ns): plain.count(bins, value_ns) for value_ns in bins})
     except ValueError as error:
         raise OddShape(f"its bins are none: {error}") from error
+
+
+# One for each direction of 32 drives. Nineteen of twenty documents have the buckets of the one before: they are read
+# and kept once.
+@lru_cache(maxsize=64)
+def _buckets(names: tuple[str, ...]) -> bytes | None:
+    """None unless they rise, as fio's do."""
+    try:
+        return packed_buckets(map(int, names))
+    except ValueError:
+        return None
 
 
 def _disks(document: Mapping[str, object]) -> tuple[DiskUse, ...]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ssdqual.qual.plain import DECODER
 from pytest_ssdqual.rig.fio.documents import Splitter, pieces
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
@@ -36,6 +37,32 @@ def test_in_whatever_pieces_they_come(expected: list[dict[str, object] | str], s
     found += splitter.feed(data)
     assert found == expected
     splitter.require_end()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        r'"\ud800"', "NaN", "-Infinity", "1e999", "-0.0", "01", '"\t"', "9" * 40, "9" * 5000, "1.", "[1,]",
+        '{"b": 1, "b": 2}', "[" * 300 + "]" * 300, '"\\u0000"', "\x0c1", "'a'", "0.1", "17112760320.000001",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", ['{{\n "a": {}\n}}\n', '{{"a": {}}}\n'])
+def test_what_is_no_json_to_python_is_none_whoever_reads_it(shape: str, value: str) -> None:
+    text = shape.format(value)
+    try:
+        expected = repr(DECODER.decode(text))
+    except ValueError:
+        with pytest.raises(InvalidMeasurement, match="damaged or cut off after 0 whole documents"):
+            list(pieces(text.encode("utf-8", "surrogatepass")))
+    else:
+        (found,) = pieces(text.encode())
+        assert repr(found) == expected
+
+
+def test_documents_end_where_they_end_however_they_are_laid_out() -> None:
+    data = b'{"a": 1}\n{"b": {}}\nword\n{\n "c": 3\n} and\n{"d":\n4}\n{\n "e": {\n}\n}\n'
+    found = [{"a": 1}, {"b": {}}, "word", {"c": 3}, " and", {"d": 4}, {"e": {}}]
+    assert list(pieces(data)) == found
 
 
 def test_letters_of_several_bytes_may_be_cut_in_two() -> None:

@@ -417,3 +417,26 @@ def test_a_full_file_system_is_suggested_where_a_document_breaks_off(version: st
 def test_another_shape_is_named_not_guessed(text: str) -> None:
     with pytest.raises(InvalidMeasurement, match=r"unknown shape|not those of one run"):
         parse(text.encode())
+
+
+@pytest.mark.parametrize("count", [-1, True, 1.5, "2", None, 2**64, 2**70, [1]])
+def test_a_bin_without_a_count_is_an_unknown_shape(count: object) -> None:
+    odd = document(1000, {64: 5, 128: 6})
+    read = cast("dict[str, dict[str, dict[str, object]]]", jobs_of(odd)[0]["read"])
+    read["lat_ns"]["bins"] = {"64": 5, "128": count}
+    with pytest.raises(InvalidMeasurement, match="unknown shape: its bins are none"):
+        parse(written([odd]))
+
+
+@pytest.mark.parametrize("name", ["x", "-1", "6.4", "1" * 30, ""])
+def test_a_bin_without_a_latency_is_an_unknown_shape(name: str) -> None:
+    odd = document(1000, {64: 5})
+    read = cast("dict[str, dict[str, dict[str, object]]]", jobs_of(odd)[0]["read"])
+    read["lat_ns"]["bins"] = {"64": 5, name: 1}
+    with pytest.raises(InvalidMeasurement, match="unknown shape: its bins are none"):
+        parse(written([odd]))
+
+
+def test_bins_in_any_order_and_empty_ones_are_read() -> None:
+    result = parse(written([document(1000, {128: 5, 64: 7, 96: 0}), document(2000, {128: 6, 96: 0, 64: 7})]))
+    assert [list(each.read_latency.bins) for each in result.intervals] == [[(64, 7), (128, 5)], [(128, 1)]]
