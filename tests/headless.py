@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,9 +77,10 @@ class Page:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def until(self, script: str) -> None:
-        """Wait until it is true."""
-        for _ in range(300):
+    def until(self, script: str, seconds: float = 30.0) -> None:
+        """Wait until it is true; so long at most, which only ends what hangs."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             if self.value(script):
                 return
             threading.Event().wait(0.1)
@@ -92,19 +96,26 @@ class Page:
 
 
 @contextmanager
-def browser(profile: Path) -> Iterator[Page]:
-    """A fresh one; ``profile`` is a folder for what it keeps."""
+def browser(profile: Path, limit_s: float = LIMIT_S) -> Iterator[Page]:
+    """A fresh one; ``profile`` is a folder for what it keeps. Nothing of it is left, whatever happens."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("there is no Chromium here; it is in the package chromium")
     argv = ["sh", "-c", SHELL, "sh", program, *OPTIONS, f"--user-data-dir={profile}", "about:blank"]
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     # One that hangs would hang the tests.
-    alarm = threading.Timer(LIMIT_S, process.kill)
+    alarm = threading.Timer(limit_s, process.kill)
     alarm.start()
     try:
         yield Page(process)
     finally:
         alarm.cancel()
         process.terminate()
-        process.communicate(timeout=20)
+        try:
+            process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        # Its own processes are of its group, and go when it does; but not when it was killed.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

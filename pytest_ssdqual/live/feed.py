@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-#: Of each bay: an hour at one a second. Of the log and of the verdicts: what a person scrolls through.
-MOST_POINTS, MOST_LOGGED, MOST_VERDICTS = 3600, 300, 1000
+#: Of each bay: the quarter of an hour that the page draws, at one a second, and as many loads. Of the log and of the
+#: verdicts, and of the broken promises once more: what a person scrolls through.
+MOST_POINTS, MOST_LOGGED, MOST_VERDICTS = 1800, 300, 1000
 #: Messages that a client may be behind: some minutes of three bays.
 MOST_BEHIND = 1000
 #: One message to a browser; text in it is cut by whoever publishes.
@@ -29,10 +30,17 @@ class Topic(StrEnum):
     RUN = "run"
     #: About a bay, the newest one of each.
     BAY = "bay"
-    #: A load of a bay, or its figures at a moment.
+    #: That a load begins on a bay, and its figures at a moment; together they are its strip.
+    LOAD = "load"
     STRIP = "strip"
     LOG = "log"
     VERDICT = "verdict"
+    #: As a verdict, and kept when a thousand others have come since.
+    BROKEN = "broken"
+    #: How many tests and verdicts there were of each kind, the newest one.
+    TALLY = "tally"
+    #: What time it is: nothing else was to be said. Not kept.
+    ALIVE = "alive"
     #: The last one.
     ENDED = "ended"
 
@@ -70,14 +78,35 @@ class Client:
 
 
 @dataclass(slots=True)
+class Strip:
+    """The last figures of a bay, and the load that the first of them belong to, however long ago it began."""
+
+    _load: Message = b""
+    _messages: deque[tuple[Message, bool]] = field(default_factory=deque)
+
+    def add(self, message: Message, *, begins: bool) -> None:
+        """``begins``: it tells of a load."""
+        self._messages.append((message, begins))
+        if len(self._messages) > MOST_POINTS:
+            oldest, was_load = self._messages.popleft()
+            if was_load:
+                self._load = oldest
+
+    def kept(self) -> list[Message]:
+        return [self._load, *(message for message, _ in self._messages)]
+
+
+@dataclass(slots=True)
 class Feed:
     """See the module. Threads may share it."""
 
     _run: Message = b""
     _bays: dict[str, Message] = field(default_factory=dict)
-    _strips: dict[str, deque[Message]] = field(default_factory=dict)
+    _strips: dict[str, Strip] = field(default_factory=dict)
     _log: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_LOGGED))
     _verdicts: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_VERDICTS))
+    _broken: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_VERDICTS))
+    _tally: Message = b""
     _ended: Message = b""
     _clients: set[Client] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -94,8 +123,9 @@ class Feed:
     def join(self) -> Client:
         """A client that is given all that is kept, and then all that comes."""
         with self._lock:
-            strips = [message for strip in self._strips.values() for message in strip]
-            kept = [self._run, *self._bays.values(), *strips, *self._log, *self._verdicts, self._ended]
+            strips = [message for strip in self._strips.values() for message in strip.kept()]
+            judged = [*self._broken, *self._verdicts, self._tally]
+            kept = [self._run, *self._bays.values(), *strips, *self._log, *judged, self._ended]
             client = Client([message for message in kept if message])
             if self._ended:
                 client.put(None)
@@ -126,12 +156,18 @@ class Feed:
                 self._run = message
             case Topic.BAY:
                 self._bays[bay] = message
-            case Topic.STRIP:
-                self._strips.setdefault(bay, deque(maxlen=MOST_POINTS)).append(message)
+            case Topic.LOAD | Topic.STRIP:
+                self._strips.setdefault(bay, Strip()).add(message, begins=topic is Topic.LOAD)
             case Topic.LOG:
                 self._log.append(message)
             case Topic.VERDICT:
                 self._verdicts.append(message)
+            case Topic.BROKEN:
+                self._broken.append(message)
+            case Topic.TALLY:
+                self._tally = message
+            case Topic.ALIVE:
+                pass
             case Topic.ENDED:
                 self._ended = message
 

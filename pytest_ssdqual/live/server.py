@@ -1,4 +1,4 @@
-"""The live page over HTTP, on this computer's loopback and nowhere else: four files and one stream, all in memory.
+"""The live page over HTTP, on this computer's loopback and nowhere else: its files and one stream, all in memory.
 
 Who may see it: whoever has the address, which holds a word that nobody can guess, because other users of this
 computer reach its loopback, too. Pages of other sites do not: a name of theirs that leads to 127.0.0.1 (DNS
@@ -22,16 +22,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
 
-from pytest_ssdqual.live.feed import Feed
+from pytest_ssdqual.live.feed import Feed, Message, Topic, encoded
 
 LOOPBACK = "127.0.0.1"
 #: By what a browser of this computer may call us.
 NAMES = ("127.0.0.1", "localhost")
 #: Streams at a time: a browser opens at most six to one place.
 MOST_CLIENTS = 16
+#: Of whatever kind at a time: each has a thread and a file of the process that also measures, and any user of this
+#: computer can open some.
+MOST_CONNECTIONS = 64
 #: A client that takes nothing for so long is let go; its thread waits meanwhile, and nobody else.
 STALLED_S = 20.0
-#: How often a client that nothing is to be said to is asked whether it is still there.
+#: A client that nothing is to be said to is told the time so often, so that both ends know that the other is there.
 SILENCE_S = 15.0
 #: What a closed window's next one waits before it comes back.
 RETRY_MS = 2000
@@ -57,6 +60,8 @@ PAGES = (
     ("", "live.html", "text/html"),
     ("live.css", "live.css", "text/css"),
     ("live.js", "live.js", "text/javascript"),
+    ("draw.js", "draw.js", "text/javascript"),
+    ("words.js", "words.js", "text/javascript"),
     ("icon.svg", "icon.svg", "image/svg+xml"),
 )
 
@@ -125,8 +130,29 @@ class _Http(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = MOST_CLIENTS
 
+    def __init__(self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler]) -> None:
+        self._room = threading.Semaphore(MOST_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 (socketserver's own)
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away is nobody's business; nothing is printed into a test run."""
+
+
+def _now() -> Message:
+    """The time by this computer's clock: the browser's may be another computer's."""
+    return encoded(Topic.ALIVE, {"at_ms": round(1000 * time.time())})
 
 
 def _handler(server: Server) -> Callable[..., BaseHTTPRequestHandler]:
@@ -177,9 +203,9 @@ class _Handler(BaseHTTPRequestHandler):
         client = feed.join()
         try:
             self._head(HTTPStatus.OK, "text/event-stream", ())
-            self.wfile.write(f"retry: {RETRY_MS}\n\n".encode())
+            self.wfile.write(f"retry: {RETRY_MS}\n\n".encode() + _now())
             while (message := client.next(SILENCE_S)) is not None:
-                self.wfile.write(message or b": still here\n\n")
+                self.wfile.write(message or _now())
         except OSError:
             pass  # it closed its window, or took nothing for too long
         finally:

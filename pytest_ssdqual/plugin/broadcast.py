@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +19,12 @@ from pytest_ssdqual.plugin import options
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.claim import Claim
 from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.news import Begun, Load, Looked, News, Now
+from pytest_ssdqual.qual.news import Begun, Idle, Load, Looked, News, Now
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report import page
 from pytest_ssdqual.report.bay_line import Bay
+from pytest_ssdqual.report.part import Finding
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.qualification import Qualification
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Of one text.
 LONGEST = 2000
+#: Between two tallies.
+TALLY_S = 1.0
 #: Of these no verdict speaks: their figures stand beside no limit.
 UNJUDGED = ("precondition", "confirm", "fill")
 
@@ -56,6 +63,9 @@ class Broadcast:
         self._run = run
         self._bays: dict[str, Bay] = {}
         self._is_over = False
+        self._lock = threading.RLock()
+        self._tally = Tally()
+        self._trouble = Trouble()
         models = ", ".join(sorted({drive.model or "unknown drives" for drive in run.bay.drives}))
         rehearsal = "" if run.acceptance else ", a rehearsal that decides nothing"
         about = f"{len(run.bay.drives)} × {models} on {run.bay.machine}; judged by {run.spec.name}; "
@@ -68,37 +78,69 @@ class Broadcast:
     def take(self, news: News, name: str, at_s: float) -> None:
         """News of a bay, which happened at ``at_s`` by the monotonic clock."""
         at_ms = round(1000 * (time.time() - time.monotonic() + at_s))
-        bay = self._bays[name] = self._bays.get(name, Bay(name)).after(news, at_s)
-        match news:
-            case Load():
-                self._publish(Topic.STRIP, name, at_ms=at_ms, load=_load(news, self._run.spec))
-            case Now():
-                now = {"round": news.round, "rounds": news.rounds, "bytes_written": news.bytes_written}
-                self._publish(Topic.STRIP, name, at_ms=at_ms, iops=[round(each, 1) for each in news.iops], **now)
-                return
-            case Begun(what, _):
-                self.log(what, at_ms)
-            case Looked(told, _):
-                self.log(told, at_ms)
-        if bay.has_worked:
-            self._tell_bay(bay, at_s, at_ms)
+        # Glances come from a thread of their own: a step that begins meanwhile must not get lost.
+        with self._lock:
+            before = self._bays.get(name, Bay(name))
+            bay = self._bays[name] = before.after(news, at_s)
+            self._tell_tally()
+            match news:
+                case Idle() if before.step is None:
+                    return  # hundreds of tests that measure nothing say nothing
+                case Load():
+                    self._publish(Topic.LOAD, name, at_ms=at_ms, **_load(news, self._run.spec), **_round(news))
+                case Now():
+                    self._say_again()
+                    iops = [round(each, 1) for each in news.iops if math.isfinite(each)]
+                    if len(iops) == len(news.iops):
+                        written = bay.bytes_written
+                        self._publish(Topic.STRIP, name, at_ms=at_ms, iops=iops, bytes_written=written, **_round(news))
+                    return
+                case Begun(what, _) if before.step is None or before.step.what != what:
+                    self.log(what, at_ms)
+                case Looked(told, _):
+                    self.log(told, at_ms)
+            if bay.has_worked:
+                self._tell_bay(bay, at_s, at_ms)
 
     def judged(self, test: str, evidence: Evidence) -> None:
-        at_ms = round(1000 * time.time())
-        self._publish(
-            Topic.VERDICT, at_ms=at_ms, outcome=evidence.outcome.value, sentence=evidence.sentence, test=test
-        )  # fmt: skip
+        outcome = evidence.outcome
+        with self._lock:
+            self._tally.verdicts[outcome.value] += 1
+            topic = Topic.BROKEN if outcome is Finding.FAIL else Topic.VERDICT
+            at_ms = round(1000 * time.time())
+            self._publish(topic, at_ms=at_ms, outcome=outcome.value, sentence=evidence.sentence, test=test)
+            self._tell_tally()
+
+    def counted(self, outcomes: Mapping[str, int], total: int) -> None:
+        """So many tests have ended, of ``total``."""
+        with self._lock:
+            self._tally.tests, self._tally.total = dict(outcomes), total
+            self._tell_tally()
+
+    def wrong(self, test: str, message: str) -> None:
+        """Nothing was judged, and why; the same of many tests in a row is said once, and then how often."""
+        with self._lock:
+            if not self._trouble.is_again(message):
+                self._say_again()
+                self._trouble = Trouble(message)
+                self.log(f"{test}: {message}")
 
     def log(self, text: str, at_ms: int | None = None) -> None:
-        self._publish(Topic.LOG, at_ms=round(1000 * time.time()) if at_ms is None else at_ms, text=text)
+        with self._lock:
+            self._say_again()
+            self._publish(Topic.LOG, at_ms=round(1000 * time.time()) if at_ms is None else at_ms, text=text)
 
     def end(self, outcomes: Mapping[str, int], status: int) -> None:
         """The last word; said once."""
-        if self._is_over:
-            return
-        self._is_over = True
-        folder = self._run.journal.path if self._run.journal else None
-        self._feed.end({"text": printable.line(ending(outcomes, status, folder), LONGEST), "good": status in (0, 5)})
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+            self._say_again()
+            self._tell_tally(now=True)
+            folder = self._run.journal.path if self._run.journal else None
+            text = printable.line(ending(outcomes, status, folder), LONGEST)
+            self._feed.end({"text": text, "good": status in (0, 5)})
 
     def _tell_bay(self, bay: Bay, at_s: float, at_ms: int) -> None:
         step, left_s, found = bay.step, bay.left_s(at_s), bay.steadiness
@@ -106,15 +148,69 @@ class Broadcast:
             Topic.BAY,
             bay.name,
             what=step.what if step else "",
-            expected_s=step.expected_s if step else 0,
+            expected_s=step.expected_s if step and math.isfinite(step.expected_s) else 0,
             began_ms=at_ms - round(1000 * (at_s - step.began_s)) if step else at_ms,
             ends_ms=None if left_s is None else at_ms + round(1000 * left_s),
             steady=found.reached if found else None,
+            brief=found.brief if found else "",
             told=found.told if found else "",
         )
 
+    def _tell_tally(self, *, now: bool = False) -> None:
+        """At most once a second: thousands of tests that were measured together end within some."""
+        if self._tally.is_due(now=now):
+            self._publish(Topic.TALLY, "", **self._tally.facts())
+
+    def _say_again(self) -> None:
+        if told := self._trouble.told():
+            self._publish(Topic.LOG, at_ms=round(1000 * time.time()), text=told)
+
     def _publish(self, topic: Topic, bay: str = "", **facts: object) -> None:
         self._feed.publish(topic, _printable(facts), printable.line(bay, 80))
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Why tests ended without a verdict, as long as it is the same for one after the other."""
+
+    message: str = ""
+    #: How often it came again since that was told.
+    again: int = 0
+
+    def is_again(self, message: str) -> bool:
+        if message != self.message:
+            return False
+        self.again += 1
+        return True
+
+    def told(self) -> str:
+        """Once: what there is to say of those that came again."""
+        again, self.again = self.again, 0
+        if not again:
+            return ""
+        return "the same of one test more" if again == 1 else f"the same of {again:,} tests more"
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many tests and verdicts there were of each kind."""
+
+    tests: Mapping[str, int] = field(default_factory=dict)
+    total: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    _told: dict[str, object] = field(default_factory=dict)
+    _told_s: float = -math.inf
+
+    def facts(self) -> dict[str, object]:
+        return {"tests": dict(self.tests), "total": self.total, "verdicts": dict(self.verdicts)}
+
+    def is_due(self, *, now: bool) -> bool:
+        """Whether it is to be told again; if so, it is taken for told."""
+        facts, clock_s = self.facts(), time.monotonic()
+        if facts == self._told or not (now or clock_s - self._told_s >= TALLY_S):
+            return False
+        self._told, self._told_s = facts, clock_s
+        return True
 
 
 def ending(outcomes: Mapping[str, int], status: int, folder: Path | None) -> str:
@@ -150,5 +246,16 @@ def _load(load: Load, spec: Spec) -> dict[str, object]:
     return _printable(shown)
 
 
+def _round(told: Load | Now) -> dict[str, object]:
+    return {"round": told.round, "rounds": told.rounds, "exact": told.exact}
+
+
 def _printable(facts: Mapping[str, object]) -> dict[str, object]:
-    return {name: printable.line(value, LONGEST) if isinstance(value, str) else value for name, value in facts.items()}
+    return {name: _shown(value) for name, value in facts.items()}
+
+
+def _shown(value: object) -> object:
+    """JSON knows no infinity, and what only watches must not end what measures."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return printable.line(value, LONGEST) if isinstance(value, str) else value

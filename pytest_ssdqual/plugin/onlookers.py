@@ -34,11 +34,12 @@ class Onlookers:
 
     def __init__(self, config: pytest.Config, run: Qualification, broadcast: Broadcast | None) -> None:
         self._broadcast = broadcast
+        self._session = config.pluginmanager.get_plugin("session")
         self.progress = on_terminal(config)
         #: By xdist; then news come by way of files.
         self.is_distributed = config.pluginmanager.hasplugin("dsession")
         self._spool = Reader(run.journal.path) if self.is_distributed and run.journal else None
-        self.period_s = min(self.progress.period_s, PAGE_PERIOD_S if broadcast else self.progress.period_s)
+        self.period_s = min(self.progress.glance_s, PAGE_PERIOD_S if broadcast else self.progress.glance_s)
         if self._spool:
             self.progress.poll = self._poll
             self.progress.poll_s = self.period_s
@@ -70,6 +71,8 @@ class Onlookers:
                 self._broadcast.take(Idle(), "", time.monotonic())
         if outcome := _outcome(report):
             self._outcomes[outcome] += 1
+            if self._broadcast:
+                self._broadcast.counted(self._outcomes, self._session.testscollected if self._session else 0)
 
     def ended(self, status: int) -> None:
         """Nothing more comes."""

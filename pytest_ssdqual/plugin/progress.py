@@ -25,7 +25,15 @@ def on_terminal(config: pytest.Config) -> Progress:
             stream.write("\n")
             reporter.currentfspath, reporter._tw._current_line = None, ""
 
-    return Progress(stream, terminal=stream.isatty(), width=reporter._tw.fullwidth, fresh_line=fresh_line)
+    def width() -> int:
+        try:
+            return os.get_terminal_size(stream.fileno()).columns or reporter._tw.fullwidth
+        except (OSError, ValueError):
+            return int(reporter._tw.fullwidth)
+
+    # What calls itself dumb cannot erase a line.
+    can_erase = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return Progress(stream, terminal=can_erase, width=width, fresh_line=fresh_line)
 
 
 def _uncaptured(config: pytest.Config) -> TextIO:

@@ -46,6 +46,10 @@ class Load:
     workload: str
     #: What the figures are of: the array, or each of the drives side by side.
     devices: tuple[str, ...]
+    #: That it begins with; see ``Now``.
+    round: int = 0
+    rounds: int = 0
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,10 @@ class Now:
     iops: tuple[float, ...]
     #: To all devices since the run began, what this load and all before it wrote.
     bytes_written: int
-    #: Counted from 1, of at most so many; 0: there are no rounds.
+    #: Counted from 1, of at most so many, or of exactly so many; 0: there are no rounds.
     round: int = 0
     rounds: int = 0
+    exact: bool = False
 
     @property
     def together(self) -> float:
@@ -73,7 +78,10 @@ class Steadiness:
     """What the detector of the steady state, or the last look, found."""
 
     reached: bool
+    #: A sentence.
     told: str
+    #: A few words for a line: ``not steady yet: range 34.0 % (20 % allowed)``; empty if there are none.
+    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True)

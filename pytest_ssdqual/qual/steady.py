@@ -6,6 +6,7 @@ fresh drive before its write cliff passes it. Conditioning has to be done first;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import correlation as _correlation
@@ -34,6 +35,22 @@ class SteadyState:
     slope_allowed: float
     #: Of the values with time, -1…1; 0 for equal values.
     correlation: float
+
+    @property
+    def unsteadiness(self) -> float:
+        """How far from the rule: range or drift over what is allowed of it, whichever is larger; at most 1 is steady.
+
+        Infinite without any I/O.
+        """
+        return max(_share(self.range_measured, self.range_allowed), _share(self.slope_excursion, self.slope_allowed))
+
+    def nearest(self) -> str:
+        """What of the rule is nearest to being broken, or is broken most: ``range 34.0 % (20 % allowed)``."""
+        if self.average <= 0:
+            return "no I/O"
+        ranged, drifted = (self.range_measured, self.range_allowed), (self.slope_excursion, self.slope_allowed)
+        name, (measured, allowed) = max(("range", ranged), ("drift", drifted), key=lambda each: _share(*each[1]))
+        return f"{name} {100 * measured / self.average:.1f} % ({100 * allowed / self.average:g} % allowed)"
 
     def describe(self, unit: Unit = Unit.IOPS) -> str:
         """One sentence with the rule's four figures."""
@@ -75,6 +92,10 @@ def judge(values: Sequence[float], rule: SteadyRule) -> SteadyState:
         slope_allowed=slope_allowed,
         correlation=_correlation(rounds, window) if range_measured > slack else 0.0,
     )
+
+
+def _share(measured: float, allowed: float) -> float:
+    return measured / allowed if allowed > 0 else math.inf
 
 
 def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,8 @@ class Bay:
     load: Load | None = None
     now: Now | None = None
     steadiness: Steadiness | None = None
+    #: Since the run began, as far as was told.
+    bytes_written: int = 0
 
     def after(self, news: News, at_s: float) -> Bay:
         """The bay when this has come in."""
@@ -59,14 +62,14 @@ class Bay:
             case Load():
                 return replace(self, load=news, now=None)
             case Now():
-                return replace(self, now=news)
+                return replace(self, now=news, bytes_written=max(self.bytes_written, news.bytes_written))
             case Steadiness():
                 return replace(self, steadiness=news)
         return self
 
     def left_s(self, now_s: float) -> float | None:
-        """Of the whole run; None if it was not planned or nothing is being done."""
-        if self.total_s is None or self.step is None:
+        """Of the whole run; 0 if it takes longer than planned, None if nobody knows or nothing is being done."""
+        if self.total_s is None or not math.isfinite(self.total_s) or self.step is None:
             return None
         elapsed_s = now_s - self.step.began_s
         of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
@@ -75,7 +78,7 @@ class Bay:
     def _ended(self, took_s: float) -> Bay:
         # As planned, not as it turned out: only so does the sum of all steps stay the plan's.
         done_s = self.done_s + ((self.step.expected_s or took_s) if self.step else 0.0)
-        return replace(self, step=None, done_s=done_s, now=None)
+        return replace(self, step=None, done_s=done_s, load=None, now=None)
 
 
 def line(bay: Bay, now_s: float, left_s: float | None, width: int | None) -> str:
@@ -95,19 +98,43 @@ def line(bay: Bay, now_s: float, left_s: float | None, width: int | None) -> str
 
 def _parts(bay: Bay, step: Step, now_s: float, left_s: float | None) -> Sequence[str]:
     """What is done, which round, the rate, how steady, the bytes, the time left."""
-    elapsed_s = max(0.0, now_s - step.began_s)
-    head = f"ssdqual{f' {bay.name}' if bay.name else ''}: {step.what} {_clock(elapsed_s)}"
-    if step.expected_s > 0:
-        head += f" of {_clock(step.expected_s)}"
+    name = f" {bay.name}" if bay.name else ""
     now, found = bay.now, bay.steadiness
     return (
-        head,
-        f"round {now.round} of at most {now.rounds}" if now and now.rounds else "",
+        f"ssdqual{name}: {step.what} {passed(max(0.0, now_s - step.began_s), step.expected_s)}",
+        _place(bay.now or bay.load),
         format_value(now.together, Unit.IOPS) if now else "",
-        ("steady" if found.reached else "not steady yet") if found else "",
-        f"{format_capacity(now.bytes_written)} written" if now and now.bytes_written else "",
-        "" if left_s is None else f"about {format_duration(max(1.0, round(left_s)))} left in all",
+        (found.brief or ("steady" if found.reached else "not steady yet")) if found else "",
+        f"{format_capacity(bay.bytes_written)} written" if bay.bytes_written else "",
+        _remaining(left_s),
     )
+
+
+def passed(elapsed_s: float, expected_s: float) -> str:
+    """``1:15 of 12:00``; ``13:00 (planned: 12:00)`` of what takes longer; ``1:15`` where nobody knows how long."""
+    if not (expected_s > 0 and math.isfinite(expected_s)):
+        return _clock(elapsed_s)
+    # At the last second it is not late yet: what follows fio's end takes a moment.
+    late = int(elapsed_s) > math.ceil(expected_s)
+    return (
+        f"{_clock(elapsed_s)} (planned: {_clock(expected_s)})"
+        if late
+        else f"{_clock(elapsed_s)} of {_clock(expected_s)}"
+    )
+
+
+def _place(told: Now | Load | None) -> str:
+    if told is None or not told.rounds:
+        return ""
+    return f"round {told.round} of {'' if told.exact else 'at most '}{told.rounds}"
+
+
+def _remaining(left_s: float | None) -> str:
+    if left_s is None:
+        return ""
+    if left_s <= 0:
+        return "longer than planned in all"
+    return f"about {format_duration(max(1.0, round(left_s)))} left in all"
 
 
 def _joined(parts: Sequence[str], kept: Sequence[bool]) -> str:

@@ -16,6 +16,8 @@ from pytest_ssdqual.report.bay_line import Bay, line
 
 #: Redrawing costs CPU of the machine that may be the one under test.
 TERMINAL_PERIOD_S, PLAIN_PERIOD_S = 1.0, 60.0
+#: A line a minute says how it does now: a minute's cell of a loop would end without ever having been looked at.
+PLAIN_GLANCE_S = 10.0
 ERASE, UP = "\r\x1b[2K", "\x1b[1A\x1b[2K"
 
 
@@ -37,7 +39,8 @@ class Progress:
 
     stream: Stream
     terminal: bool
-    width: int = 80
+    #: Asked before each drawing: a window may have been made narrower, and a line that wraps cannot be erased.
+    width: Callable[[], int] = lambda: 80
     fresh_line: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
     poll: Callable[[], None] | None = None
@@ -108,6 +111,11 @@ class Progress:
         """Between two drawings: nothing that is shown need be known more often."""
         return TERMINAL_PERIOD_S if self.terminal else PLAIN_PERIOD_S
 
+    @property
+    def glance_s(self) -> float:
+        """How old figures may be."""
+        return TERMINAL_PERIOD_S if self.terminal else PLAIN_GLANCE_S
+
     def _tick_on(self) -> None:
         while not self._ended.wait(self._rest_s()):
             self.tick()
@@ -132,7 +140,7 @@ class Progress:
         if not busy or early:
             return
         self._written_s = now_s
-        width = self.width if self.terminal else None
+        width = self.width() if self.terminal else None
         # Of xdist's workers only some have a bay.
         several = sum(bay.has_worked for bay in self._bays.values()) > 1
         shown = [line(bay if several else replace(bay, name=""), now_s, bay.left_s(now_s), width) for bay in busy]

@@ -16,10 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_ssdqual.qual.news import Load, News, Now, Steadiness
+from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Course:
     #: How long one lasts, after this ramp; 0: the whole process is one.
     round_s: float = 0.0
     ramp_s: float = 0.0
+    #: There will be that many, not fewer.
+    exact: bool = False
 
     def at(self, seconds: float) -> tuple[int, int]:
         """The round that it is now, counted from 1, and the most that there can be; 0 if there are none."""
@@ -117,7 +120,8 @@ class Live:
     def watching(self, load: Load, names: Sequence[str], block_bytes: float) -> Iterator[None]:
         """Glance at the devices of these names from now on, until the block is left."""
         self._current, self.course = self.course, Course()
-        self.tell(load)
+        at, most = self._current.at(0.0)
+        self.tell(replace(load, round=at, rounds=most, exact=self._current.exact))
         # Before fio begins, so that nothing is started while it runs.
         first = self._counts(names) if all(map(NAME.fullmatch, names)) else None
         if first is None:
@@ -156,8 +160,9 @@ class Live:
                 continue
             self._written = written_before + max(0, sum(each.written for each in now) - written_first)
             found = rates(before, now, max(now_s - before_s, 1e-3), block_bytes)
-            at, most = self._current.at(now_s - began)
-            self.tell(Now(round(now_s - began, 3), found, self._written, at, most))
+            course = self._current
+            at, most = course.at(now_s - began)
+            self.tell(Now(round(now_s - began, 3), found, self._written, at, most, course.exact))
             before, before_s, pause_s = now, now_s, period_s
 
     def _counts(self, names: Sequence[str]) -> list[Count] | None:
@@ -192,10 +197,17 @@ def watched(
         yield
 
 
-def judged(live: Live | None, reached: bool, told: str) -> None:
+def judged(live: Live | None, reached: bool, told: str, brief: str = "") -> None:
     """Tell what a detector found, if anybody watches."""
     if live:
-        live.tell(Steadiness(reached, told))
+        live.tell(Steadiness(reached, told, brief))
+
+
+def found(live: Live | None, state: SteadyState) -> None:
+    """Tell how far a window is from the steady-state rule, if anybody watches."""
+    judged(
+        live, state.reached, state.describe(), f"{'steady' if state.reached else 'not steady yet'}: {state.nearest()}"
+    )
 
 
 def expect(live: Live | None, course: Course) -> None:

@@ -39,7 +39,9 @@ def run(setup: Setup, array: Array, loop: Loop) -> LoopResult:
         if found_states:
             steady = sum(each.reached for each in found_states)
             told = f"{steady} of {len(found_states)} figures of {loop} are steady after {len(rounds)} rounds"
-            glance.judged(setup.live, steady == len(found_states), told)
+            word = "steady" if steady == len(found_states) else "not steady yet"
+            brief = f"{word}: {steady} of {len(found_states)} figures"
+            glance.judged(setup.live, steady == len(found_states), told, brief)
         if settled(loop, rounds, rule):
             break
     found = LoopResult(array.geometry, loop, tuple(rounds), rule)
@@ -58,10 +60,8 @@ def run(setup: Setup, array: Array, loop: Loop) -> LoopResult:
 
 
 def _round(setup: Setup, array: Array, loop: Loop, number: int, most: int) -> Round:
-    setup.progress(
-        f"{array.geometry}: {loop} round {number} of at most {most}",
-        len(loop.workloads) * setup.protocol.loop.cell_s,
-    )
+    # Which round it is, the course of each cell tells; a step of another name would be taken for another thing.
+    setup.progress(f"{array.geometry}: {loop}", len(loop.workloads) * setup.protocol.loop.cell_s)
     return tuple(_cell(setup, array, loop, each, number, most) for each in loop.workloads)
 
 

@@ -107,7 +107,7 @@ def _attempt(
 
     before = surroundings.look(setup.machine, array, When.BEFORE)
     raw, finished = measuring.noted(setup, array, workload, "run", work)
-    after = surroundings.look(setup.machine, array, When.AFTER)
+    after = surroundings.look(setup.machine, array, When.AFTER, before)
     md.require_healthy(setup.machine, array)
     done = finished.completed
     accept = verify.accept_read_ended if watch.ended_early else verify.accept_read
@@ -185,7 +185,7 @@ class _Watch:
         if self._objected >= OBJECTED:
             self.given_up = objections
         self._note(run, objections, decision)
-        glance.judged(self.setup.live, decision.done, decision.told)
+        glance.judged(self.setup.live, decision.done, decision.told, "decided" if decision.done else "not decided yet")
         return decision.done or bool(self.given_up)
 
     def _run(self, result: FioResult, raw: str) -> Run:

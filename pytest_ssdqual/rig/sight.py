@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.seen import Link, Traffic
-from pytest_ssdqual.rig import heat
+from pytest_ssdqual.rig import heat, kernel_log
 from pytest_ssdqual.rig.heat import Warmth
+from pytest_ssdqual.rig.kernel_log import Heard
 
 SECTOR_BYTES = 512
 #: Of a CPU's line in /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. What guests of this
@@ -59,8 +60,10 @@ class Sight:
     array: Counted
     chunk_bytes: int | None
     bitmap: bool | None
-    #: Beginnings of md's own work in the kernel's log; None if it cannot be read.
-    log: tuple[str, ...] | None
+    #: Of the kernel's log; None if it cannot be read.
+    heard: Heard | None
+    #: Whose messages count there; at the earlier look only, what is pulled out later had its names then.
+    names: tuple[str, ...]
 
 
 def parse(text: str, array: str, drives: Sequence[str]) -> Sight:
@@ -71,7 +74,8 @@ def parse(text: str, array: str, drives: Sequence[str]) -> Sight:
     lines = text.splitlines()
     if not lines or lines[-1] != "==end":
         raise ValueError("the answer was cut short")
-    warmths, log, rest = _sections(lines[:-1])
+    sections, rest = _sections(lines[:-1])
+    heard = next((name for name in sections if name.startswith("kernel ")), None)
     clock = next((line.split()[1:] for line in rest if line.startswith("clock ")), [])
     if len(clock) != 3:
         raise ValueError("it has no clock")
@@ -84,31 +88,27 @@ def parse(text: str, array: str, drives: Sequence[str]) -> Sight:
         resolution_s=resolution_s,
         cpus={words[0]: tuple(map(_count, words[1 : 1 + FIELDS])) for words in cpus},
         throttled_ms={name: _count(value) for name, value in files.items() if name.endswith("_total_time_ms")},
-        drives=tuple(_drive(name, files, warmths.get(name, "")) for name in drives),
+        drives=tuple(_drive(name, files, "\n".join(sections.get(f"warmth {name}", ()))) for name in drives),
         array=_counted(array, files) if array else Counted(),
         chunk_bytes=_whole(files.get(f"/sys/block/{array}/md/chunk_size")),
         # A RAID 0 has no such file, and no bitmap.
         bitmap=files.get(f"/sys/block/{array}/md/bitmap/location", "none") != "none" if array else None,
-        log=log,
+        heard=kernel_log.parse(heard.removeprefix("kernel "), sections[heard]) if heard else None,
+        names=kernel_log.names(sections.get("names", ())),
     )
 
 
-def _sections(lines: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...] | None, list[str]]:
-    """SMART answers by drive, the kernel's log, and all other lines."""
-    warmths: dict[str, list[str]] = {}
-    log: list[str] | None = None
+def _sections(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """What stands between ``==name`` and ``==``, by the whole of that first line, and all other lines."""
+    sections: dict[str, list[str]] = {}
     rest: list[str] = []
     into = rest
     for line in lines:
-        if line.startswith("==warmth "):
-            into = warmths.setdefault(line.removeprefix("==warmth "), [])
-        elif line == "==log":
-            into = log = []
-        elif line == "==":
-            into = rest
+        if line.startswith("=="):
+            into = sections.setdefault(line.removeprefix("=="), []) if line != "==" else rest
         else:
             into.append(line)
-    return {name: "\n".join(each) for name, each in warmths.items()}, None if log is None else tuple(log), rest
+    return sections, rest
 
 
 def _clock(up: str, now: str, later: str) -> tuple[float, float | None, float]:

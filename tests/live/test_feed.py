@@ -72,6 +72,40 @@ def test_the_backlog_of_days_is_bounded() -> None:
     assert found[0][1]["n"] == 500
 
 
+def test_figures_never_come_without_their_load() -> None:
+    """A fill lasts hours: whoever opens the page then must know what its figures are of."""
+    feed = Feed()
+    feed.publish(Topic.LOAD, {"n": "old"}, "gw0")
+    feed.publish(Topic.STRIP, {"n": 0}, "gw0")
+    feed.publish(Topic.LOAD, {"n": "new"}, "gw0")
+    for number in range(2 * feeds.MOST_POINTS):
+        feed.publish(Topic.STRIP, {"n": number}, "gw0")
+    found = heard(feed.join())
+    assert [name for name, _ in found].count("load") == 1
+    assert found[0] == ("load", {"bay": "gw0", "n": "new"})
+    assert len(found) == feeds.MOST_POINTS + 1
+
+
+def test_a_broken_promise_outlasts_thousands_that_were_kept() -> None:
+    feed = Feed()
+    feed.publish(Topic.BROKEN, {"n": "bad"})
+    for number in range(feeds.MOST_VERDICTS + 5):
+        feed.publish(Topic.VERDICT, {"n": number})
+        feed.publish(Topic.TALLY, {"n": number})
+    found = heard(feed.join())
+    assert found[0] == ("broken", {"bay": "", "n": "bad"})
+    assert len(found) == feeds.MOST_VERDICTS + 2
+    assert found[-1] == ("tally", {"bay": "", "n": feeds.MOST_VERDICTS + 4})
+
+
+def test_the_time_is_not_kept() -> None:
+    feed = Feed()
+    client = feed.join()
+    feed.publish(Topic.ALIVE, {"at_ms": 1})
+    assert heard(client) == [("alive", {"bay": "", "at_ms": 1})]
+    assert heard(feed.join()) == []
+
+
 def test_a_client_that_does_not_read_is_let_go_and_others_are_not() -> None:
     feed = Feed()
     slow, quick = feed.join(), feed.join()

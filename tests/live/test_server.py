@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
+import json
 import re
 import socket
 import threading
@@ -13,6 +15,8 @@ from pytest_ssdqual.live import feed as feeds
 from pytest_ssdqual.live import server as servers
 from pytest_ssdqual.live.feed import Feed, Topic
 from pytest_ssdqual.live.server import PortTaken, Server
+
+SCRIPTS = ("live", "draw", "words")
 
 
 @pytest.fixture
@@ -50,7 +54,12 @@ def read_until(answer: http.client.HTTPResponse, word: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [("", "text/html"), ("live.css", "text/css"), ("live.js", "text/javascript"), ("icon.svg", "image/svg+xml")],
+    [
+        ("", "text/html"),
+        ("live.css", "text/css"),
+        *((f"{name}.js", "text/javascript") for name in SCRIPTS),
+        ("icon.svg", "image/svg+xml"),
+    ],
 )
 def test_the_page_and_its_parts_are_there(server: Server, path: str, kind: str) -> None:
     answer = Answer(server, f"/s3cret/{path}")
@@ -68,8 +77,9 @@ def test_nothing_but_our_own_files_may_be_loaded(server: Server) -> None:
     assert not re.search(rb"https?://|<style|\son\w+=|<script>|style=", answer.body)
 
 
-def test_the_script_makes_no_markup_of_text(server: Server) -> None:
-    script = Answer(server, "/s3cret/live.js").body
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_script_makes_markup_of_text(server: Server, name: str) -> None:
+    script = Answer(server, f"/s3cret/{name}.js").body
     assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", script)
 
 
@@ -167,7 +177,11 @@ def test_hostile_words_stay_words(server: Server) -> None:
     with stream(server) as answer:
         found = answer.read()
     assert found.count(b"event: ended") == 2  # one of them within a line of data
-    assert [line for line in found.splitlines() if line.startswith(b"event:")] == [b"event: log", b"event: ended"]
+    assert [line for line in found.splitlines() if line.startswith(b"event:")] == [
+        b"event: alive",
+        b"event: log",
+        b"event: ended",
+    ]
     assert b"\x1b" not in found
 
 
@@ -207,6 +221,35 @@ def test_windows_are_counted(server: Server, monkeypatch: pytest.MonkeyPatch) ->
     with stream(server) as answer:
         read_until(answer, b"retry")
         assert Answer(server, "/s3cret/events").status == 503
+
+
+def test_who_watches_is_told_the_time_at_once_and_in_silence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "SILENCE_S", 0.01)
+    with stream(server) as answer:
+        for _ in range(3):
+            read_until(answer, b"event: alive")
+            assert json.loads(answer.readline().removeprefix(b"data: "))["at_ms"] > 1.7e12
+
+
+def test_many_connections_cost_no_more_threads(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other users of this computer have no word, but the threads and files that they cost are the measurement's."""
+
+    def held() -> int:
+        return sum("process_request_thread" in each.name for each in threading.enumerate())
+
+    of_others = held()
+    with contextlib.ExitStack() as idle:
+        for _ in range(3 * servers.MOST_CONNECTIONS):
+            idle.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+        # Once the last one is refused, all were taken.
+        last = idle.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+        assert last.recv(1) == b""
+        assert held() <= servers.MOST_CONNECTIONS + of_others
+    for _ in range(500):
+        if server._http._room._value == servers.MOST_CONNECTIONS:
+            break
+        threading.Event().wait(0.01)
+    assert Answer(server, "/s3cret/").status == 200
 
 
 def test_nothing_stays_behind() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import threading
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -15,9 +17,11 @@ import pytest
 
 from pytest_ssdqual.live.feed import Feed
 from pytest_ssdqual.live.server import Server
-from pytest_ssdqual.plugin import options
+from pytest_ssdqual.plugin import broadcast, options
 from pytest_ssdqual.plugin.broadcast import Broadcast, ending
+from pytest_ssdqual.qual.news import Begun, Idle, Load, Now, Planned
 from pytest_ssdqual.report import page
+from pytest_ssdqual.report.bay_line import Step
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -65,18 +69,20 @@ def require_whole(window: Window, inner: Inner, bay: str) -> None:
     """That somebody who watched from the first moment saw everything."""
     (run,) = window.of("run")[-1:]
     assert "protocol quick" in run["about"]
-    loads = [each["load"] for each in window.of("strip") if "load" in each]
+    loads = window.of("load")
     assert [each["phase"] for each in loads][:2] == ["precondition", "measure"]
     measured = loads[1]
     assert (measured["geometry"], measured["devices"]) == ("raid5x3", ["raid5x3"])
     assert measured["limit"] > 0
-    figures = [each for each in window.of("strip") if "iops" in each]
+    figures = window.of("strip")
     assert figures
     assert all(each["iops"][0] > 0 for each in figures)
     assert {each["bay"] for each in window.of("strip")} == {bay}
-    assert [each["sentence"] for each in window.of("verdict")] == [
-        each["sentence"] for each in inner.records("verdict")
-    ]
+    judged = [facts["sentence"] for name, facts in window.events if name in ("verdict", "broken")]
+    assert judged == [each["sentence"] for each in inner.records("verdict")]
+    tally = window.of("tally")[-1]
+    assert sum(tally["verdicts"].values()) == len(judged)
+    assert sum(tally["tests"].values()) == tally["total"] > 0
     assert any("purge" in each["text"] for each in window.of("log"))
     assert any(each["steady"] for each in window.of("bay"))
 
@@ -169,6 +175,99 @@ def test_the_ending_says_how_it_went_and_where_to_look(tmp_path: Path) -> None:
     assert ending({"failed": 2}, 2, tmp_path) == f"The run was interrupted: 2 failed. The evidence is in {tmp_path}."
     (tmp_path / page.NAME).write_text("")
     assert ending({}, 5, tmp_path) == f"The run has ended: no tests. The report is {tmp_path / page.NAME}."
+
+
+def shown(**facts: object) -> tuple[Broadcast, Callable[[], list[tuple[str, dict[str, Any]]]]]:
+    """What tells the page of a run, and what a page that is opened now is told."""
+    feed = Feed()
+    run: Any = SimpleNamespace(
+        bay=SimpleNamespace(drives=[SimpleNamespace(model="ACME", **facts)], machine="dut"), journal=None,
+        spec=SimpleNamespace(name="acme", limit=lambda *about: None, published=lambda *about: None),
+        protocol=SimpleNamespace(name="quick"), acceptance=False,
+    )  # fmt: skip
+
+    def told() -> list[tuple[str, dict[str, Any]]]:
+        blocks = (feed.join().next(0) or b"").decode().split("\n\n")
+        parts = [re.fullmatch(r"event: (\w+)\ndata: (.*)", block) for block in blocks if block]
+        return [(part[1], json.loads(part[2])) for part in parts if part]
+
+    return Broadcast(cast("Any", SimpleNamespace(feed=feed)), run), told
+
+
+def texts(told: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    return [facts["text"] for name, facts in told if name == "log"]
+
+
+def test_the_same_trouble_of_many_tests_is_told_once() -> None:
+    page, told = shown()
+    for number in range(800):
+        page.wrong(f"test_{number}", "only 58 I/Os in the window")
+    assert texts(told()) == ["test_0: only 58 I/Os in the window"]
+    page.wrong("test_other", "ssh is gone")
+    page.wrong("test_last", "ssh is gone")
+    page.end({"error": 802}, 1)
+    assert texts(told()) == [
+        "test_0: only 58 I/Os in the window", "the same of 799 tests more", "test_other: ssh is gone",
+        "the same of one test more",
+    ]  # fmt: skip
+
+
+def test_tests_that_measure_nothing_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broadcast, "TALLY_S", math.inf)
+    page, told = shown()
+    page.take(Begun("raid5x3: fill", 5), "", 0)
+    page.take(Idle(), "", 1)
+    (before,) = [facts for name, facts in told() if name == "bay"]
+    client = page.server.feed.join()
+    client.next(0)
+    for second in range(5000):
+        page.take(Idle(), "", second)
+        page.counted({"passed": second}, 5000)
+    assert client.next(0) == b""
+    page.end({"passed": 5000}, 0)
+    assert [facts for name, facts in told() if name == "bay"] == [before]
+    assert [facts["tests"] for name, facts in told() if name == "tally"] == [{"passed": 4999}]
+
+
+def test_steps_that_follow_each_other_are_one_line_of_the_log() -> None:
+    page, told = shown()
+    for second in range(30):
+        page.take(Begun("raid5x3: precondition", 5), "", second)
+    page.take(Begun("raid5x3: create", 5), "", 31)
+    assert texts(told()) == ["raid5x3: precondition", "raid5x3: create"]
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_figures_that_are_none_end_nothing(odd: float) -> None:
+    page, told = shown()
+    for news in (Planned(odd), Begun("fill", odd), Load("fill", "raid5x3", "", ("raid5x3",)), Now(1, (odd,), 7)):
+        page.take(news, "", 0)
+    page._run.spec.limit = lambda *about: SimpleNamespace(bound=odd, source="acme.toml")
+    page.take(Load("measure", "raid5x3", "randread_4k_qd8", ("raid5x3",)), "", 0)
+    assert [facts["limit"] for name, facts in told() if name == "load"] == [None, None]
+    assert "strip" not in [name for name, _ in told()]
+    page.take(Now(2, (5.0,), 7), "", 2)
+    assert [facts["iops"] for name, facts in told() if name == "strip"] == [[5.0]]
+
+
+def test_what_begins_beside_a_glance_does_not_get_lost() -> None:
+    page, _ = shown()
+    page.take(Planned(9e9), "", 0)
+    ended = threading.Event()
+
+    def glance() -> None:
+        while not ended.is_set():
+            page.take(Now(1, (5.0,), 7), "", 0)
+
+    thread = threading.Thread(target=glance)
+    thread.start()
+    try:
+        for number in range(2000):
+            page.take(Begun(f"step {number}", 1), "", 0)
+            assert page._bays[""].step == Step(f"step {number}", 1, 0)
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_hostile_words_are_made_printable() -> None:

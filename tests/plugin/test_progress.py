@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import termios
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,22 @@ def test_the_line_gets_past_capturing(inner: Inner, promises: str, capture: str)
     args = "-p", "simulated_rig", "--ssd-devices=lab:3", promises, f"--capture={capture}", "-k", "iops"
     result = inner.pytester.runpytest_subprocess(*args)
     result.stdout.fnmatch_lines(["ssdqual: raid5x3: purge 0:00 of 0:05*"])
+
+
+@pytest.mark.parametrize(("term", "erases"), [("xterm", True), ("dumb", False)])
+def test_a_terminal_that_cannot_erase_is_written_to_as_a_log(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, term: str, erases: bool
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    outer, inner = os.openpty()
+    termios.tcsetwinsize(inner, (24, 91))
+    with open(inner, "w") as terminal:  # noqa: PTH123 (a descriptor)
+        monkeypatch.setattr("pytest_ssdqual.plugin.progress._uncaptured", lambda config: terminal)
+        shown = on_terminal(pytester.parseconfigure())
+        assert (shown.terminal, shown.width()) == (erases, 91)
+        termios.tcsetwinsize(inner, (24, 40))
+        assert shown.width() == 40
+    os.close(outer)
 
 
 def test_quiet_is_quiet(inner: Inner, promises: str) -> None:

@@ -16,9 +16,9 @@ ALL: st.SearchStrategy[News] = st.one_of(
     st.builds(Planned, times),
     st.builds(Begun, texts, times),
     st.builds(Looked, texts, times),
-    st.builds(Load, texts, texts, texts, st.lists(texts, max_size=3).map(tuple)),
-    st.builds(Now, times, st.lists(times, max_size=3).map(tuple), counts, counts, counts),
-    st.builds(Steadiness, st.booleans(), texts),
+    st.builds(Load, texts, texts, texts, st.lists(texts, max_size=3).map(tuple), counts, counts, st.booleans()),
+    st.builds(Now, times, st.lists(times, max_size=3).map(tuple), counts, counts, counts, st.booleans()),
+    st.builds(Steadiness, st.booleans(), texts, texts),
     st.just(Idle()),
 )
 

@@ -27,6 +27,23 @@ def test_the_unit_does_not_matter(values: list[float], power: int) -> None:
 
 
 @given(series)
+def test_what_is_within_the_rule_is_at_most_one(values: list[float]) -> None:
+    found = judge(values, RULE)
+    assert found.reached == (found.unsteadiness <= 1 + 1e-6) or found.unsteadiness == pytest.approx(1)
+
+
+def test_how_far_from_the_rule_it_is_is_a_figure() -> None:
+    ranged = judge([83.0, 117.0, 100.0, 100.0, 100.0], RULE)
+    assert ranged.unsteadiness == pytest.approx(1.7)
+    assert ranged.nearest() == "range 34.0 % (20 % allowed)"
+    drifting = judge([94.0, 97.0, 100.0, 103.0, 106.0], RULE)
+    assert drifting.unsteadiness == pytest.approx(1.2)
+    assert drifting.nearest() == "drift 12.0 % (10 % allowed)"
+    silent = judge([0.0] * 5, RULE)
+    assert (silent.unsteadiness, silent.nearest()) == (float("inf"), "no I/O")
+
+
+@given(series)
 def test_time_may_run_backwards(values: list[float]) -> None:
     there, back = judge(values[-5:], RULE), judge(values[-5:][::-1], RULE)
     assert there.slope_per_round == pytest.approx(-back.slope_per_round, abs=1e-6)

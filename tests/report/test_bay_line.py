@@ -5,15 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.news import Begun, Idle, Load, Looked, Now, Planned, Steadiness
-from pytest_ssdqual.report.bay_line import Bay, Step, line
+from pytest_ssdqual.report.bay_line import Bay, Step, line, passed
 
 LOAD = Load("precondition", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
 BUSY = Bay(
     step=Step("raid5x4: precondition with randwrite_4k_qd8", 720, 0),
     load=LOAD,
-    now=Now(75, (41_200.4,), 1_234_000_000_000, 3, 25),
-    steadiness=Steadiness(False, "not steady at 41,000 IOPS"),
-)
+    steadiness=Steadiness(False, "not steady"),
+).after(Now(75, (41_200.4,), 1_234_000_000_000, 3, 25), 75)
 
 
 def test_a_line_says_what_how_it_does_and_how_long_still() -> None:
@@ -68,6 +67,40 @@ def test_time_that_is_left_counts_steps_as_planned_and_looks_on_top() -> None:
     bay = bay.after(Idle(), 170)
     assert bay.left_s(170) is None
     assert bay.after(Begun("two", 10), 180).left_s(180) == 900
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "expected_s", "told"),
+    [(3, 5, "0:03 of 0:05"), (5.9, 5, "0:05 of 0:05"), (6, 5, "0:06 (planned: 0:05)"), (6, 5.1, "0:06 of 0:05"),
+     (7200, 5, "2:00:00 (planned: 0:05)"), (61, 0, "1:01"), (61, float("inf"), "1:01")],
+)  # fmt: skip
+def test_what_takes_longer_than_planned_says_so(elapsed_s: float, expected_s: float, told: str) -> None:
+    assert passed(elapsed_s, expected_s) == told
+
+
+def test_rounds_that_all_come_are_not_at_most() -> None:
+    busy = Bay(step=Step("one", 60, 0)).after(Load("measure", "raid5x4", "w", ("raid5x4",), 1, 5, exact=True), 0)
+    assert line(busy, 1, None, None) == "ssdqual: one 0:01 of 1:00, round 1 of 5"
+    assert "round 5 of 5, 7 IOPS" in line(busy.after(Now(9, (7.0,), 0, 5, 5, exact=True), 9), 9, None, None)
+    # What is done next is none of these rounds.
+    assert "round" not in line(busy.after(Begun("two", 60), 60), 61, None, None)
+
+
+def test_how_steady_it_is_can_be_a_figure() -> None:
+    busy = BUSY.after(Steadiness(False, "a sentence", "not steady yet: range 34.0 % (20 % allowed)"), 80)
+    assert ", not steady yet: range 34.0 % (20 % allowed), 1.23 TB written" in line(busy, 80, None, None)
+
+
+def test_what_was_written_is_not_forgotten_with_the_next_load() -> None:
+    again = BUSY.after(Begun("raid5x4: fill", 0), 80).after(LOAD, 80)
+    assert line(again, 81, None, None) == "ssdqual: raid5x4: fill 0:01, 1.23 TB written"
+    assert again.after(Now(1, (1.0,), 0), 82).bytes_written == 1_234_000_000_000
+
+
+def test_a_plan_that_is_used_up_leaves_no_second() -> None:
+    bay = Bay().after(Planned(100), 0).after(Begun("one", 150), 0)
+    assert line(bay, 120, bay.left_s(120), None).endswith(", longer than planned in all")
+    assert Bay().after(Planned(float("inf")), 0).after(Begun("one", 1), 0).left_s(1) is None
 
 
 def test_only_what_has_begun_something_has_worked() -> None:

@@ -48,6 +48,21 @@ def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: Clo
     assert screen.pieces == [f"{ERASE}ssdqual: raid5x4: create 0:0{second} of 0:05" for second in range(6)]
 
 
+def test_a_window_that_was_made_narrower_is_drawn_to(screen: Screen, clock: Clock) -> None:
+    widths = iter([80, 20])
+    shown = Progress(screen, terminal=True, clock=clock, width=lambda: next(widths))
+    shown("raid5x4: create", 5)
+    clock.now_s += 1
+    shown.tick()
+    assert screen.pieces[-1] == f"{ERASE}ssdqual: raid5x4: …"
+
+
+def test_figures_are_younger_than_lines_in_a_log(screen: Screen) -> None:
+    shown = Progress(screen, terminal=False)
+    assert shown.glance_s < shown.period_s
+    assert Progress(screen, terminal=True).glance_s == shown.period_s / 60
+
+
 def test_elsewhere_one_line_a_minute(screen: Screen, clock: Clock) -> None:
     shown = Progress(screen, terminal=False, clock=clock)
     shown("raid5x4: purge", 5)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ssdqual.qual import steady
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.news import Load, News, Now, Steadiness
+from pytest_ssdqual.qual.protocol import SteadyRule
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import glance
 from pytest_ssdqual.rig.channel import Channel
@@ -151,6 +154,13 @@ def test_rounds_are_those_that_were_announced_for_this_process_only() -> None:
     assert watcher.watch()[0].rounds == 0
 
 
+def test_a_load_begins_with_its_first_round() -> None:
+    watcher = Watcher(Script(written(0)))
+    glance.expect(watcher.live, Course(0, 5, 10, 2, exact=True))
+    assert (watcher.watch()[0].round, watcher.figures[0].exact) == (1, True)
+    assert watcher.told[0] == replace(LOAD, round=1, rounds=5, exact=True)
+
+
 def test_a_turn_counts_for_what_runs() -> None:
     watcher = Watcher(Script(written(0)))
     with watcher.live.watching(LOAD, ["md127"], 4096):
@@ -208,6 +218,19 @@ def test_what_a_detector_found_is_told_if_anybody_watches() -> None:
     glance.judged(watcher.live, True, "steady at 900 IOPS")
     glance.judged(None, True, "nobody hears this")
     assert watcher.told == [Steadiness(True, "steady at 900 IOPS")]
+
+
+@pytest.mark.parametrize(
+    ("values", "brief"),
+    [
+        ([100.0] * 5, "steady: range 0.0 % (20 % allowed)"),
+        ([83.0, 117.0, 100.0, 100.0, 100.0], "not steady yet: range 34.0 % (20 % allowed)"),
+    ],
+)
+def test_how_far_a_window_is_from_the_rule_is_told(values: list[float], brief: str) -> None:
+    watcher, state = Watcher(), steady.judge(values, SteadyRule())
+    glance.found(watcher.live, state)
+    assert watcher.told == [Steadiness(state.reached, state.describe(), brief)]
 
 
 def test_a_shell_answers_with_the_kernels_counts(unprivileged: Channel) -> None:

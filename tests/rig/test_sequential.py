@@ -117,7 +117,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig()
     monkeypatch.setattr(sequential, "start", rig.start)
     monkeypatch.setattr(md, "require_healthy", rig.require_healthy)
-    monkeypatch.setattr(surroundings, "look", lambda machine, array, when: rig.events.append(f"look {when}"))
+    monkeypatch.setattr(surroundings, "look", lambda machine, array, when, *_: rig.events.append(f"look {when}"))
     monkeypatch.setattr(surroundings, "seen", lambda array, before, after, result: None)
     monkeypatch.setattr(surroundings, "note", lambda setup, run, kind: rig.events.append(f"note {kind}"))
     return rig

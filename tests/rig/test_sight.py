@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from simulated_surroundings import Surroundings
 
-from pytest_ssdqual.qual.seen import Link, Traffic
+from pytest_ssdqual.qual.seen import KernelLog, Link, Traffic
 from pytest_ssdqual.rig.sight import Counted, parse
 
 #: As in the lab, with an array of two (kernel 6.1), and what hwmon and a throttled CPU would add.
@@ -27,8 +27,8 @@ clock 1442.10 1795286113.157059313 1442.14
 /sys/block/md100/queue/iostats:1
 /sys/block/md100/md/chunk_size:65536
 /sys/block/md100/md/bitmap/location:+8
-==log
-[ 1421.565657] md: data-check of RAID array md100
+==kernel k812 3 0
+6 1421.565657 md: data-check of RAID array md100
 ==
 ==warmth nvme1n1
 {
@@ -57,7 +57,9 @@ def test_everything_is_found() -> None:
     assert (second.link, second.alarm_c, second.warmth.temperature_c) == (None, None, 50)
     assert seen.array == Counted(0, Traffic(9415, 0, 75320 * 512, 0))
     assert (seen.chunk_bytes, seen.bitmap) == (65536, True)
-    assert seen.log == ("[ 1421.565657] md: data-check of RAID array md100",)
+    assert seen.heard
+    assert (seen.heard.mark, seen.heard.log.more, seen.names) == ("k812", 3, ())
+    assert [each.text for each in seen.heard.log.lines] == ["md: data-check of RAID array md100"]
 
 
 def test_drives_side_by_side_have_no_array() -> None:
@@ -71,9 +73,11 @@ def test_an_array_without_a_bitmap_or_without_such_a_file_writes_none() -> None:
 
 
 def test_a_log_that_cannot_be_read_is_not_an_empty_one() -> None:
-    without = TEXT.replace("==log\n[ 1421.565657] md: data-check of RAID array md100\n", "")
-    assert parse(without, "md100", []).log is None
-    assert parse(TEXT.replace("[ 1421.565657] md: data-check of RAID array md100\n", ""), "md100", []).log == ()
+    without = TEXT.replace("==kernel k812 3 0\n6 1421.565657 md: data-check of RAID array md100\n", "")
+    assert parse(without, "md100", []).heard is None
+    heard = parse(TEXT.replace("6 1421.565657 md: data-check of RAID array md100\n", ""), "md100", []).heard
+    assert heard
+    assert heard.log.lines == ()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_clock_without_fractions(now: str, clock_s: float | None, coarse: bool
 
 def test_a_drive_of_several_controllers_is_counted_on_its_paths_by_old_kernels() -> None:
     """Here two paths; the worse link is the one that counts."""
-    text = TEXT.replace("==log", "\n".join([
+    text = TEXT.replace("==kernel", "\n".join([
         "/sys/block/nvme2n1/stat:0 0 0 0 0 0 0 0 0 0 0",
         "/sys/block/nvme2c0n1/stat:10 0 80 0 1 0 8 0 0 0 0",
         "/sys/block/nvme2c1n1/stat:20 0 160 0 2 0 16 0 0 0 0",
@@ -98,7 +102,7 @@ def test_a_drive_of_several_controllers_is_counted_on_its_paths_by_old_kernels()
         *(f"/sys/block/nvme2n1/device/nvme{n}/device/{each}" for n, width in ((2, 4), (3, 1)) for each in (
             "current_link_speed:16.0 GT/s PCIe", f"current_link_width:{width}", "max_link_speed:16.0 GT/s PCIe",
             "max_link_width:4")),
-        "==log",
+        "==kernel",
     ]))  # fmt: skip
     (drive,) = parse(text, "", ["nvme2n1"]).drives
     assert drive.counted.traffic == Traffic(30, 3, 240 * 512, 24 * 512)
@@ -137,9 +141,11 @@ def test_other_files_of_a_link_do_not_stand_for_those_that_are_missing() -> None
 
 def test_the_simulation_speaks_the_same_language() -> None:
     """So that what is tested with it is what the script prints."""
-    argv = ["sh", "-c", "", "surroundings", "before", "md100", "nvme0n1", "/dev/nvme0n1"]
+    argv = ["sh", "-c", "", "surroundings", "before", "md100", "new", "", "nvme0n1", "/dev/nvme0n1"]
     seen = parse(Surroundings().text(argv), "md100", ["nvme0n1"])
-    assert (seen.chunk_bytes, seen.bitmap, seen.log) == (65536, False, ())
+    assert (seen.chunk_bytes, seen.bitmap, seen.names) == (65536, False, ("md100", "nvme0n1", "nvme0"))
+    assert seen.heard
+    assert seen.heard.log == KernelLog((), 0, lost=False)
     assert seen.drives[0].counted.traffic == seen.array.traffic == Traffic(0, 0, 0, 0)
     assert seen.drives[0].link == Link("PCIe", 16.0, 4, 16.0, 4)
     assert seen.drives[0].warmth.temperature_c == 50
