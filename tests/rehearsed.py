@@ -185,6 +185,10 @@ class Running:
 
         self._await(lambda: len(found()) >= count, f"{count} × {kind} {facts or ''}")
 
+    def await_output(self, text: str) -> None:
+        """Until it has printed this."""
+        self._await(lambda: text in self.output, f"the words {text!r}")
+
     def signal(self, number: signal.Signals) -> None:
         """To pytest's process alone, as CI systems and supervisors do."""
         self.process.send_signal(number)

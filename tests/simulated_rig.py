@@ -44,6 +44,7 @@ from pytest_ssdqual.rig import (
     counters,
     degraded,
     health,
+    holders,
     local,
     md,
     measuring,
@@ -97,6 +98,8 @@ class Scene:
     worn: bool
     #: What goes wrong around each run, see ``simulated_surroundings``.
     trouble: tuple[str, ...]
+    #: How often those who ask are told that somebody holds the first two drives.
+    held: int
     #: How long each process of fio lasts in truth, for those who watch; 0: no time passes.
     takes_s: float
 
@@ -120,6 +123,7 @@ class Scene:
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
             trouble=tuple(given("SIMULATED_TROUBLE", "").split()),
+            held=int(given("SIMULATED_HELD", "0")),
             takes_s=float(given("SIMULATED_TAKES", "0")),
         )
 
@@ -179,6 +183,8 @@ class SimulatedMachine:
     media: Media = field(default_factory=Media.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
+    #: How often it was asked who holds drives.
+    asked: int = 0
     gone: bool = False
 
     def __post_init__(self) -> None:
@@ -292,6 +298,10 @@ class SimulatedMachine:
             return self.media.zeroes(arguments[0], arguments[2:])
         if script == counters.SCRIPT:
             return self.media.counters(arguments)
+        if script == holders.HELD:
+            self.asked += 1
+            note = holders.Note("anna@one", 77, "20261122T093701Z-ab12", 10_800).to_line()
+            return "".join(f"{each}\t3600\t{note} \n" for each in arguments[:2] if self.asked <= self.scene.held)
         if script == surroundings.SCRIPT:
             return self.surroundings.text(argv)
         return "2048\n" if script == md.OFFSETS else ""

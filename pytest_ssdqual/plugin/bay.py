@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ssdqual.plugin.options import Devices, Settings
-from pytest_ssdqual.rig import consent, hold, local, provenance, safety, ssh
+from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.rig import consent, hold, lease, local, provenance, safety, ssh
 from pytest_ssdqual.rig.blockdev import Drive, expand, survey
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.consent import Content
 from pytest_ssdqual.rig.fio import features
+from pytest_ssdqual.rig.lease import Terms
 from pytest_ssdqual.rig.machine import MachineLost, Observer, RigError
 from pytest_ssdqual.rig.power import Switch
 from pytest_ssdqual.rig.topology import Signature
@@ -83,7 +85,8 @@ def open_bay(
     observer: Observer | None,
     note: Callable[..., None] | None,
 ) -> tuple[Bay, Channel]:
-    """Reach the machine, find the drives, clear away what is left of our own earlier runs, ask the guard.
+    """Reach the machine, find the drives, ask whether another run has them, clear away what is left of our own earlier
+    runs, ask the guard.
 
     ``ours`` gives the UUIDs of arrays that earlier runs left behind, ``refuse`` a site's own reasons; what is
     cleared away is told to ``note``, without which nothing is. Whatever is opened goes onto ``stack``.
@@ -97,9 +100,15 @@ def open_bay(
         features.probe(channel)
         matches = expand(channel, patterns)
         wanted = {match.kname for match in matches}
+        topology = survey(channel, wanted)
+        # Whatever else is wrong with what was named; what has no name at all the guard refuses.
+        drives = [topology.drive(kname) for kname in sorted(wanted & topology.nodes.keys())]
+        named = hold.names(drive for drive in drives if drive.wwn or drive.serial)
+        waited = lease.await_free(channel, named, _terms(settings, named, may_wait=note is not None))
         uuids = ours()
         cleared = hold.clear_leftovers(channel, uuids, wanted, note) if uuids and note else ()
-        topology = survey(channel, wanted)
+        if waited or cleared:
+            topology = survey(channel, wanted)
         facts = provenance.facts(channel)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
@@ -118,6 +127,13 @@ def open_bay(
     remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
     contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
     return Bay(target, tuple(known), facts, remarks, contents, switch), channel
+
+
+def _terms(settings: Settings, names: Mapping[str, str], *, may_wait: bool) -> Terms:
+    def say(told: str, wait_s: float) -> None:
+        print(f"ssdqual: {told}; waiting for {format_duration(wait_s)} at most", flush=True)
+
+    return Terms(wait_s=settings.wait_s if may_wait else 0.0, names=names, waiting=say)
 
 
 def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tuple[str, ...], Switch | None]:

@@ -83,6 +83,13 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         help="How long a connection to the machine under test may be lost; what runs there goes on until it is back, "
         f"or is ended there when it does not come; 0: not at all; default: {RECONNECT}",
     )
+    group.addoption(
+        "--ssd-wait",
+        metavar="DURATION",
+        dest="ssd_wait",
+        help="How long to wait for drives that another run holds; without it, who holds them and for how long is said "
+        "at once",
+    )
 
 
 def _declare_runs(group: pytest.OptionGroup) -> None:

@@ -27,7 +27,7 @@ LAST_PORT = 65535
 #: Options that say nothing without drives.
 NEED_DEVICES = (
     "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
-    "ssd_live", "ssd_openmetrics",
+    "ssd_live", "ssd_openmetrics", "ssd_wait",
 )  # fmt: skip
 #: Drives of a lab whose number is not said.
 LAB_DRIVES = 8
@@ -67,6 +67,8 @@ class Settings:
     ssh_config: str | None
     #: Seconds for which a lost connection is tried to be made anew.
     reconnect_s: float
+    #: Seconds for which drives that another run holds are waited for.
+    wait_s: float
     inconclusive: str
     junit_properties: bool
     #: Whether a page is made at the end.
@@ -109,6 +111,7 @@ def read(config: pytest.Config) -> Settings | None:
         resume=config.getoption("ssd_resume"),
         ssh_config=config.getoption("ssd_ssh_config"),
         reconnect_s=_reconnect(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
+        wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
         inconclusive=inconclusive,
         junit_properties=config.getini("ssd_junit_properties"),
         page=asked == "yes" if (asked := config.getoption("ssd_page")) else config.getini("ssd_page"),
@@ -191,13 +194,18 @@ def _either(config: pytest.Config, name: str) -> str:
     return str(config.getoption(name) or config.getini(name))
 
 
-def _reconnect(text: str) -> float:
+def _duration(option: str, text: str) -> float:
+    """Seconds; 0 needs no unit."""
     from pytest_ssdqual.qual.units import parse_duration
 
     try:
-        seconds = 0.0 if text.strip() == "0" else parse_duration(text)
+        return 0.0 if text.strip() == "0" else parse_duration(text)
     except ValueError as error:
-        raise pytest.UsageError(f"--ssd-reconnect={text}: {error}, or 0") from None
+        raise pytest.UsageError(f"{option}={text}: {error}, or 0") from None
+
+
+def _reconnect(text: str) -> float:
+    seconds = _duration("--ssd-reconnect", text)
     if not 0 <= seconds <= MAX_RECONNECT_S:
         raise pytest.UsageError(f"--ssd-reconnect={text}: at most an hour, as the drives are written to all that time")
     return seconds

@@ -6,13 +6,14 @@ looks again, by identity, before every step that destroys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from pytest_ssdqual.rig import md, safety
 from pytest_ssdqual.rig.blockdev import Drive, survey
 from pytest_ssdqual.rig.consent import Content
-from pytest_ssdqual.rig.lease import Lease
+from pytest_ssdqual.rig.lease import Lease, Terms
 from pytest_ssdqual.rig.machine import DriveRefused, Machine
 
 
@@ -20,14 +21,19 @@ class HeldDrives:
     """Drives of one machine under one lease, from construction until ``release``."""
 
     def __init__(
-        self, machine: Machine, drives: Sequence[Drive], contents: Mapping[str, Content] = MappingProxyType({})
+        self,
+        machine: Machine,
+        drives: Sequence[Drive],
+        contents: Mapping[str, Content] = MappingProxyType({}),
+        terms: Terms | None = None,
     ) -> None:
-        """Lease, then look again.
+        """Lease on ``terms``, then look again.
 
         ``contents`` is what was on the drives when the guard passed them, by kernel name. Raises ``LeaseTaken``, or
         ``DriveRefused`` if a drive was put to use since, or carries what it did not then.
         """
         self.drives = tuple(drives)
+        self._terms = replace(terms or Terms(), names=names(drives))
         self._contents = dict(contents)
         self._ours: set[str] = set()
         self._machine = machine
@@ -81,13 +87,18 @@ class HeldDrives:
         self._contents |= safety.recheck(self._machine, *drives, known=self._contents, ours=self._ours)
 
     def _take(self) -> Lease:
-        lease = Lease(self._machine, [drive.identity for drive in self.drives])
+        lease = Lease(self._machine, [drive.identity for drive in self.drives], self._terms)
         try:
             self._look(self.drives)
         except BaseException:
             lease.release()
             raise
         return lease
+
+
+def names(drives: Iterable[Drive]) -> dict[str, str]:
+    """What each is called where people read of it, by identity: a WWN alone says little."""
+    return {drive.identity: f"{drive.path} ({drive.serial})" if drive.serial else drive.path for drive in drives}
 
 
 def clear_leftovers(
@@ -105,7 +116,7 @@ def clear_leftovers(
         if leftover.in_use or not set(leftover.members) <= set(wanted):
             continue
         drives = [topology.drive(kname) for kname in leftover.members]
-        with Lease(machine, [drive.identity for drive in drives]):
+        with Lease(machine, [drive.identity for drive in drives], Terms(names=names(drives))):
             uuid, path = mdadm_spelling(leftover.uuid), topology.path(leftover.kname)
             objections = md.last_look(machine, path)
             left = md.stop(machine, path, [drive.path for drive in drives], uuid)

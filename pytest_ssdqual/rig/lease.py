@@ -7,24 +7,41 @@ locks are free. Drives are named by WWN or serial, never by /dev/sdX, which is g
 
 from __future__ import annotations
 
-import getpass
 import hashlib
-import os
 import re
-import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 
+from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.rig import holders
+from pytest_ssdqual.rig.holders import Note
 from pytest_ssdqual.rig.keeper import DIRECTORY
-from pytest_ssdqual.rig.machine import LeaseTaken, Machine, RigError, Tethered, utc_now
+from pytest_ssdqual.rig.machine import LeaseTaken, Machine, RigError, Tethered
 
 #: What our ``flock`` answers when somebody else holds the lock (EX_TEMPFAIL).
 CONFLICT = 75
 
 #: $1 who we are, then the lock files: note it in each, say so, and live until the tether is cut.
 HOLDER = 'who=$1; shift; for f; do printf "%s\\n" "$who" >"$f"; done; echo held; exec sleep 2147483647'
-#: Which of the lock files somebody else holds, and who.
-WHO = 'for f; do flock --nonblock "$f" true || printf "%s: %s\\n" "${f##*/}" "$(cat "$f")"; done'
+#: Between two looks of somebody who waits.
+LOOK_EVERY_S = 5.0
+#: A lock that was held when we wanted it and is not when we ask was somebody's who asked, too, or has just been freed.
+AT_ONCE, AT_ONCE_S = 10, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What others are told of a lease, and how long it is waited for."""
+
+    note: Note = field(default_factory=Note.ours)
+    #: For drives that somebody else holds, in seconds.
+    wait_s: float = 0.0
+    #: How drives are called in sentences, by identity; their identity if nothing is said.
+    names: Mapping[str, str] = field(default_factory=dict)
+    #: Told once of each holder that is waited for, a sentence and how long it is waited at most.
+    waiting: Callable[[str, float], None] = lambda told, wait_s: None
 
 
 class LeaseLost(RigError):
@@ -34,22 +51,18 @@ class LeaseLost(RigError):
 class Lease:
     """All drives of a set, or none; held from construction until ``release``."""
 
-    def __init__(self, machine: Machine, identities: Iterable[str]) -> None:
-        """Take the lease.
+    def __init__(self, machine: Machine, identities: Iterable[str], terms: Terms | None = None) -> None:
+        """Take the lease, and wait for it if ``terms`` say so.
 
-        Raises ``LeaseTaken`` naming each drive that is held, and by whom.
+        Raises ``LeaseTaken`` naming each drive that is held, by whom and for how long.
         """
-        self._files = lock_files(identities)
+        terms = terms or Terms()
+        patience = _Patience.of(machine, identities, terms)
         self._machine = machine
         machine.run(["mkdir", "-p", "-m", "0700", DIRECTORY])
-        who = f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()} since {utc_now()}"
-        self._holder: Tethered = machine.tether(holder_argv(self._files, who), first_signal="TERM", announces=True)
-        if self._holder.read_line(60.0).strip() != "held":
-            done = self._holder.cut()
-            if done.status == CONFLICT:
-                held = machine.run(["sh", "-c", WHO, "who", *self._files]).text.strip()
-                raise LeaseTaken(f"another run holds drives on {machine.name}: " + "; ".join(held.splitlines()))
-            raise RigError(f"cannot take the lease on {machine.name}: {done.errors.strip() or done.status}")
+        while (holder := _take(machine, tuple(patience.files), terms.note)) is None:
+            patience.use()
+        self._holder: Tethered = holder
 
     def require(self) -> None:
         """Raise ``LeaseLost`` unless the lease is held now."""
@@ -69,9 +82,82 @@ class Lease:
         self.release()
 
 
+def await_free(machine: Machine, identities: Iterable[str], terms: Terms) -> bool:
+    """Whether somebody held one of the drives, and let it go while we waited; the lease is not taken.
+
+    ``LeaseTaken`` as ``Lease``.
+    """
+    patience = _Patience.of(machine, identities, terms)
+    waited = False
+    while found := holders.ask(machine, patience.files):
+        patience.wait_for(found)
+        waited = True
+    return waited
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How long somebody who wants drives waits for those who have them."""
+
+    machine: Machine
+    #: By lock file the name of the drive.
+    files: Mapping[str, str]
+    terms: Terms
+    _began: float = field(default_factory=time.monotonic)
+    _told: str = ""
+    _unexplained: int = 0
+
+    @classmethod
+    def of(cls, machine: Machine, identities: Iterable[str], terms: Terms) -> _Patience:
+        files = {file: terms.names.get(identity, identity) for file, identity in _by_file(identities).items()}
+        return cls(machine, files, terms)
+
+    def use(self) -> None:
+        """After an attempt that somebody was in the way of."""
+        if found := holders.ask(self.machine, self.files):
+            self.wait_for(found)
+            return
+        self._unexplained += 1
+        if self._unexplained > AT_ONCE:
+            raise LeaseTaken(f"others hold drives on {self.machine.name} again and again, for a moment each; try again")
+        time.sleep(AT_ONCE_S)
+
+    def wait_for(self, found: tuple[holders.Holder, ...]) -> None:
+        """A while; ``LeaseTaken`` when the time is over."""
+        wait_s = self.terms.wait_s
+        left_s = wait_s - (time.monotonic() - self._began)
+        sentence = holders.told(found, self.machine.name)
+        if left_s <= 0:
+            raise LeaseTaken(
+                f"{sentence}, after waiting {format_duration(wait_s)} for them"
+                if wait_s
+                else f"{sentence}; --ssd-wait=DURATION waits for them"
+            )
+        who = "; ".join(each.who for each in found)
+        if who != self._told:
+            self._told = who
+            self.terms.waiting(sentence, left_s)
+        time.sleep(min(LOOK_EVERY_S, left_s))
+
+
+def _take(machine: Machine, files: tuple[str, ...], note: Note) -> Tethered | None:
+    """Whoever holds the locks for us; None if somebody else has one of them."""
+    holder = machine.tether(holder_argv(files, note.to_line()), first_signal="TERM", announces=True)
+    if holder.read_line(60.0).strip() == "held":
+        return holder
+    done = holder.cut()
+    if done.status == CONFLICT:
+        return None
+    raise RigError(f"cannot take the lease on {machine.name}: {done.errors.strip() or done.status}")
+
+
 def lock_files(identities: Iterable[str]) -> tuple[str, ...]:
     """One file per drive, sorted, so that two runs that want overlapping sets cannot deadlock."""
-    return tuple(sorted({f"{DIRECTORY}/{_file_name(name)}.lock" for name in identities}))
+    return tuple(_by_file(identities))
+
+
+def _by_file(identities: Iterable[str]) -> dict[str, str]:
+    return dict(sorted((f"{DIRECTORY}/{_file_name(name)}.lock", name) for name in identities))
 
 
 def _file_name(identity: str) -> str:

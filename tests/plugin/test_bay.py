@@ -10,7 +10,7 @@ import pytest
 from simulated_rig import Scene, SimulatedMachine
 
 from pytest_ssdqual.plugin.bay import Bay
-from pytest_ssdqual.rig import provenance
+from pytest_ssdqual.rig import lease, provenance
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.ssh import Target
 from pytest_ssdqual.rig.topology import Signature
@@ -130,3 +130,32 @@ def test_planning_for_a_lab_boots_none(pytester: pytest.Pytester, monkeypatch: p
     result = pytester.runpytest_inprocess("--ssd-devices=lab:4", "--collect-only")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["ssdqual: 4 × QEMU NVMe Ctrl on lab, *", "*test_it[[]raid5x4]*"])
+
+
+HELD = (
+    "another run holds drives on localhost: /dev/nvme0n1 (SSDQ0001), /dev/nvme1n1 (SSDQ0002): held by anna@one, "
+    "process 77, run 20261122T093701Z-ab12 for 60 min, by its plan for about 2 h more"
+)
+
+
+def test_who_holds_the_drives_is_said_before_anything_else(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard would only say that they are in use, or that something is on them."""
+    monkeypatch.setenv("SIMULATED_HELD", "1000")
+    told = f"{HELD}; --ssd-wait=DURATION waits for them"
+    assert inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wipe=NONE") == told
+    assert inner.refused("--ssd-devices=/dev/nvme*", "--collect-only", "--ssd-wait=1 h") == told
+
+
+def test_drives_that_another_run_holds_are_waited_for(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setenv("SIMULATED_HELD", "2")
+    inner.pytester.makepyfile("def test_station(station):\n    pass")
+    result = inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h")
+    result.assert_outcomes(passed=1)
+    assert len([line for line in result.outlines if line.startswith(f"ssdqual: {HELD}; waiting for ")]) == 1
+
+
+def test_waiting_in_vain_is_told(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setenv("SIMULATED_HELD", "1000000")
+    assert inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wait=0.1 s") == f"{HELD}, after waiting 100 ms for them"

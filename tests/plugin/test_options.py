@@ -20,7 +20,8 @@ OPTIONS = (
     "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
     "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
     "--ssd-baseline=RUN",
-    "--ssd-reconnect=DURATION", "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
+    "--ssd-reconnect=DURATION", "--ssd-wait=DURATION",
+    "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
     "--ssd-page=YES|NO", "--ssd-openmetrics=FILE", "--ssd-live=PORT",
 )  # fmt: skip
 INI = (
@@ -49,6 +50,11 @@ def test_how_long_a_connection_may_be_lost_is_a_duration(inner: Inner, text: str
     result = inner.run("--ssd-devices=/dev/sdb", f"--ssd-reconnect={text}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {sentence}"])
+
+
+def test_how_long_to_wait_is_a_duration(inner: Inner) -> None:
+    assert inner.refused("--ssd-devices=/dev/sdb", "--ssd-wait=long").startswith("--ssd-wait=long: ")
+    assert inner.refused("--ssd-wait=1 h") == "--ssd-wait needs --ssd-devices: say which drives it is about"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), ("90 s", 90.0), ("1 min", 60.0)])

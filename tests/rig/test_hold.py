@@ -11,7 +11,7 @@ from simulated_disks import Device, World
 
 from pytest_ssdqual.rig import blockdev, hold, md
 from pytest_ssdqual.rig.hold import HeldDrives, clear_leftovers, mdadm_spelling
-from pytest_ssdqual.rig.lease import LeaseLost
+from pytest_ssdqual.rig.lease import LeaseLost, Terms
 from pytest_ssdqual.rig.machine import DriveRefused, LeaseTaken, Machine
 from pytest_ssdqual.rig.topology import Drive, Signature, plain_uuid
 
@@ -26,7 +26,7 @@ class Leases:
     lost: bool = False
     events: list[str] = field(default_factory=list)
 
-    def __call__(self, machine: Machine, identities: Iterable[str]) -> Leases:
+    def __call__(self, machine: Machine, identities: Iterable[str], terms: Terms | None = None) -> Leases:
         identities = list(identities)
         if self.taken & set(identities):
             raise LeaseTaken("another run holds drives")

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import getpass
 import os
+import re
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +16,8 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.rig import lease as leases
 from pytest_ssdqual.rig.channel import Channel
-from pytest_ssdqual.rig.lease import DIRECTORY, Lease, LeaseLost, holder_argv, lock_files
+from pytest_ssdqual.rig.holders import Note
+from pytest_ssdqual.rig.lease import DIRECTORY, Lease, LeaseLost, Terms, await_free, holder_argv, lock_files
 from pytest_ssdqual.rig.machine import LeaseTaken, RigError
 
 #: A run that holds drives and never says goodbye.
@@ -70,10 +76,9 @@ def test_a_drive_has_one_holder(machine: Channel) -> None:
         held.require()
         with pytest.raises(LeaseTaken) as taken:
             Lease(machine, ["B", "C"])
-        message = str(taken.value)
-        assert message.startswith("another run holds drives on dut7: B.lock: ")
-        assert f" pid {os.getpid()} since 2" in message
-        assert "A.lock" not in message
+        us = f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}"
+        told = rf"another run holds drives on dut7: B: held by {us} for \d+ s; --ssd-wait=DURATION waits for them"
+        assert re.fullmatch(told, str(taken.value))
         with Lease(machine, ["C"]) as other:  # the failed attempt kept nothing
             other.require()
     with Lease(machine, ["A", "B", "C"]) as again:
@@ -81,8 +86,10 @@ def test_a_drive_has_one_holder(machine: Channel) -> None:
 
 
 def test_every_drive_that_is_held_is_named(machine: Channel) -> None:
-    with Lease(machine, ["A"]), Lease(machine, ["B"]), pytest.raises(LeaseTaken, match=r"A\.lock: .*; B\.lock: "):
-        Lease(machine, ["A", "B", "C"])
+    anna, bert = (Terms(Note(who, 7, run="r1")) for who in ("anna@one", "bert@two"))
+    told = r"dut7: A, B: held by anna@one, process 7, run r1 for \d+ s; C: held by bert@two, process 7, run r1 for"
+    with Lease(machine, ["A", "B"], anna), Lease(machine, ["C"], bert), pytest.raises(LeaseTaken, match=told):
+        Lease(machine, ["A", "B", "C", "D"])
 
 
 def test_a_killed_run_holds_nothing(machine: Channel, locks: Path) -> None:
@@ -90,13 +97,109 @@ def test_a_killed_run_holds_nothing(machine: Channel, locks: Path) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as controller:
         assert controller.stdout is not None
         assert controller.stdout.readline() == b"held\n"
-        with pytest.raises(LeaseTaken, match=f" pid {controller.pid} since "):
+        controller.stdout.close()
+        with _killed_at_last(controller), pytest.raises(LeaseTaken, match=f", process {controller.pid} for "):
             Lease(machine, ["B"])
         controller.kill()
     # It waits for the lock here, so that it is not a matter of how long the watcher takes.
     machine.run(["flock", "--wait", "60", str(locks / "B.lock"), "true"], deadline_s=90)
     with Lease(machine, ["A", "B"]) as held:
         held.require()
+
+
+@contextmanager
+def _killed_at_last(controller: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whatever becomes of the test: it never ends by itself."""
+    try:
+        yield
+    except BaseException:
+        controller.kill()
+        raise
+
+
+def test_what_others_held_is_had_when_they_let_it_go(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float]] = []
+    first = Lease(machine, ["A", "B"], Terms(Note("anna@one", 7, planned_s=90_000)))
+    monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
+
+    def waiting(sentence: str, wait_s: float) -> None:
+        told.append((sentence, wait_s))
+        first.release()
+
+    with Lease(machine, ["B", "C"], Terms(wait_s=300, waiting=waiting)) as held:
+        held.require()
+    ((sentence, wait_s),) = told
+    assert sentence.startswith("another run holds drives on dut7: B: held by anna@one, process 7 for ")
+    assert sentence.endswith(", by its plan for about 25 h more")
+    assert 0 < wait_s <= 300
+
+
+def test_waiting_ends_when_it_was_said_to(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
+    told: list[str] = []
+    terms = Terms(wait_s=0.05, waiting=lambda sentence, wait_s: told.append(sentence))
+    match = (
+        r"^another run holds drives on dut7: A: held by anna@one, process 7 for \d+ s, after waiting 50 ms for them$"
+    )
+    with Lease(machine, ["A"], Terms(Note("anna@one", 7))):
+        with pytest.raises(LeaseTaken, match=match):
+            Lease(machine, ["A"], terms)
+        with pytest.raises(LeaseTaken, match=match):
+            await_free(machine, ["A", "B"], terms)
+    assert len(told) <= 2  # once each, not at every look
+
+
+def test_drives_that_are_free_are_not_waited_for_and_not_taken(machine: Channel) -> None:
+    assert not await_free(machine, ["A"], Terms(wait_s=60))
+    with Lease(machine, ["A"]):
+        assert not await_free(machine, ["B"], Terms())
+
+
+def test_who_waits_is_told_when_they_are_free(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
+    first = Lease(machine, ["A"])
+    assert await_free(machine, ["A"], Terms(wait_s=300, waiting=lambda told, wait_s: first.release()))
+
+
+def test_one_who_only_asks_is_in_nobodys_way(machine: Channel, locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the moment of the question a drive seems taken: it is tried again at once."""
+    monkeypatch.setattr(leases, "AT_ONCE_S", 0.01)
+    Lease(machine, ["A"]).release()
+    asker = machine.tether(
+        ["flock", "--shared", str(locks / "A.lock"), "sh", "-c", "echo asks; exec sleep 600"],
+        first_signal="TERM",
+        announces=True,
+    )
+    assert asker.read_line(60).strip() == "asks"
+    tries: list[str] = []
+    real = leases._take
+
+    def take(*args: object) -> object:
+        tries.append("")
+        if len(tries) == 3:
+            asker.cut()
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(leases, "_take", take)
+    with Lease(machine, ["A"]) as held:
+        held.require()
+    assert len(tries) >= 3
+
+
+def test_a_lock_that_is_never_free_and_never_held_is_told(
+    machine: Channel, locks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "AT_ONCE_S", 0.01)
+    Lease(machine, ["A"]).release()
+    asker = machine.tether(
+        ["flock", "--shared", str(locks / "A.lock"), "sh", "-c", "echo asks; exec sleep 600"],
+        first_signal="TERM",
+        announces=True,
+    )
+    assert asker.read_line(60).strip() == "asks"
+    with pytest.raises(LeaseTaken, match="others hold drives on dut7 again and again"):
+        Lease(machine, ["A"])
+    asker.cut()
 
 
 def test_a_lease_that_was_lost_is_noticed(machine: Channel, locks: Path) -> None:
