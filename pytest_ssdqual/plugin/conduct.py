@@ -9,10 +9,22 @@ from importlib.util import find_spec
 
 import pytest
 
-from pytest_ssdqual.plugin import broadcast, claims, distribute, forecast, lots, marks, needs, plan, promises
+from pytest_ssdqual.plugin import (
+    attachments,
+    broadcast,
+    claims,
+    distribute,
+    forecast,
+    lots,
+    marks,
+    needs,
+    plan,
+    promises,
+)
+from pytest_ssdqual.plugin.beginning import begin, join
 from pytest_ssdqual.plugin.broadcast import Broadcast
 from pytest_ssdqual.plugin.onlookers import Onlookers, Teller
-from pytest_ssdqual.plugin.qualification import Qualification, begin, join
+from pytest_ssdqual.plugin.qualification import Qualification
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.news import News, Planned
@@ -40,6 +52,7 @@ def configure(config: pytest.Config) -> None:
         return
     config.stash[QUALIFICATION] = run
     config.add_cleanup(run.stack.close)
+    attachments.register(config, run.journal.path if run.journal else None, paged=run.settings.page)
     if told is None:
         distribute.register(config)
         config.pluginmanager.register(Narrator(config, run, Broadcast(page, run) if page else None), "ssdqual-narrator")
@@ -117,7 +130,10 @@ def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> Plan | None:
     if not wanted.geometries:
         return None
     drive_bytes = min(drive.size_bytes for drive in run.bay.drives)
-    return forecast.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes)
+    tails = promises.tails(run.asked, run.spec)
+    found = forecast.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes, tails)
+    run.planned_s = found.seconds
+    return found
 
 
 def _seconds(run: Qualification, items: Sequence[pytest.Item]) -> float | None:
@@ -168,6 +184,8 @@ class Narrator:
             message = getattr(crash, "message", report.longreprtext)
             self._note(report, kind, {"test": report.nodeid, "message": message})
             self._onlookers.wrong(report.nodeid, message)
+        elif report.outcome == "skipped" and not carried_by(report):
+            self._note(report, "skipped", {"test": report.nodeid, "reason": _reason(report)})
 
     def _note(self, report: pytest.TestReport, kind: str, facts: dict[str, object]) -> None:
         """Into the run folder; what cannot be kept there must not be green, and nothing more is tried."""
@@ -251,6 +269,12 @@ def _kind(report: pytest.TestReport) -> str:
     if report.when != "call":
         return "error"
     return "" if any(each.outcome is Finding.FAIL for each in carried_by(report)) else "failed"
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Why a test was skipped, in its own words."""
+    found = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
+    return found.removeprefix("Skipped: ")
 
 
 def _terminal(config: pytest.Config) -> pytest.TerminalReporter | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ssdqual.plugin.plan import Wanted
@@ -17,8 +17,9 @@ from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.plan_text import Plan, PlannedArray
 from pytest_ssdqual.rig import measuring
 
-#: Starting fio and looking at the array before and after, per measurement; purge, creation and stop, per array.
-OVERHEAD_S, BUILD_S = 2.0, 20.0
+#: Starting fio and looking at the array before and after, per measurement (3.5 s in the lab under emulation); purge,
+#: creation and stop, per array.
+OVERHEAD_S, BUILD_S = 3.5, 20.0
 #: What a fill is assumed to reach if the data sheet does not say: a slow SATA SSD, bytes per second and drive.
 FILL_BYTES_PER_S = 200e6
 
@@ -37,9 +38,16 @@ class Cost:
         return Cost(self.seconds * count, self.bytes_written * count)
 
 
-def predict(wanted: Wanted, protocol: Protocol, spec: Spec, drives: int, drive_bytes: int) -> Plan:
-    """The plan with its costs, in the order in which it will be done."""
-    prices = Prices(protocol, spec, drive_bytes)
+def predict(
+    wanted: Wanted,
+    protocol: Protocol,
+    spec: Spec,
+    drives: int,
+    drive_bytes: int,
+    tails: Container[Workload] = frozenset(),
+) -> Plan:
+    """The plan with its costs, in the order in which it will be done; of ``tails`` percentiles are asked for."""
+    prices = Prices(protocol, spec, drive_bytes, tails)
     arrays = dict.fromkeys(geometry.healthy for geometry in wanted.geometries)
     looks = protocol.sequential
     return Plan(
@@ -127,6 +135,7 @@ class Prices:
     protocol: Protocol
     spec: Spec
     drive_bytes: int
+    tails: Container[Workload] = frozenset()
 
     def build(self, geometry: Geometry, passes: int | None = None) -> Cost:
         """Purge, creation, and sequential fills; as many as the protocol wants if ``passes`` is not said."""
@@ -153,7 +162,8 @@ class Prices:
             each_s = self.protocol.ramp_s + window_s
             return Cost(repeats * (each_s + OVERHEAD_S), self._written(geometry, workload, repeats * each_s))
 
-        return lasting(self.protocol.window_s), lasting(looks.limit_s if looks else self.protocol.window_s)
+        window_s = self.protocol.window_of(tail=workload in self.tails)
+        return lasting(window_s), lasting(looks.limit_s if looks else window_s)
 
     def saturation(self, geometry: Geometry, workload: Workload) -> Cost:
         """To the end of the volume at the published rate, which a fresh drive exceeds; else to that of the time."""

@@ -16,7 +16,7 @@ import pytest
 from pytest_ssdqual.plugin import needs
 from pytest_ssdqual.plugin.account import Place
 from pytest_ssdqual.qual import sequential
-from pytest_ssdqual.qual.claim import Claim, Scope
+from pytest_ssdqual.qual.claim import OF_TAIL, Claim, Scope
 from pytest_ssdqual.qual.estimate import Estimate, Sureness, TooFew
 from pytest_ssdqual.qual.family import ALONE, Family
 from pytest_ssdqual.qual.geometry import Geometry
@@ -51,6 +51,18 @@ def asked(items: Iterable[pytest.Item]) -> Asked:
             for workload in need.measured:
                 found[geometry, workload] = found.get((geometry, workload), frozenset()) | named
     return found
+
+
+def tails(wanted: Asked, spec: Spec) -> frozenset[Workload]:
+    """Workloads of which a percentile of the tail is asked for and promised, on one array at least.
+
+    By workload, not by array: widths are compared with each other, and a maximum grows with the time it is watched.
+    """
+    return frozenset(
+        workload
+        for (geometry, workload), claims in wanted.items()
+        if any(spec.is_promised(claim, geometry, workload) for claim in claims & OF_TAIL)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,9 @@ class Claim(StrEnum):
         return _SHAPES[self][2]
 
 
+#: Percentiles that few I/Os decide; these come in bursts, so they take longer to tell than a rate.
+OF_TAIL = frozenset({Claim.P99_LATENCY, Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY})
+
 _LABELS = {
     Claim.WORST_SECOND: "worst second over the mean",
     Claim.MEMBER_SPREAD: "slowest drive over the median drive",

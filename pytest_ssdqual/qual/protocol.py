@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,6 +167,8 @@ class Protocol:
     repeats: int
     #: How often one measurement may be tried until its window is steady.
     attempts: int
+    #: The same where a percentile of ``claim.OF_TAIL`` is asked for; None: ``window_s``.
+    tail_window_s: float | None = None
     #: How members are purged before an array is built: ``format`` (NVMe Format where it reaches only the drive
     #: itself, else discard) or ``discard`` (of the whole range).
     purge: str = "format"
@@ -187,6 +189,10 @@ class Protocol:
     def round_s(self) -> float:
         """Length of one round of the steady-state window."""
         return self.window_s / self.steady.window
+
+    def window_of(self, *, tail: bool) -> float:
+        """What is counted of a measurement, in seconds; ``tail``: whether a percentile of its tail is asked for."""
+        return self.tail_window_s if tail and self.tail_window_s is not None else self.window_s
 
 
 class ProtocolError(document.DocumentError):
@@ -214,7 +220,8 @@ def load(path_or_name: str | Path) -> Protocol:
         return _protocol(name, read, (ramp_s, rule.first, 1, SEQUENTIAL_ATTEMPTS), looks)
     fixed = document.checked(ProtocolDocument, name, content, ProtocolError)
     times = fixed.measure
-    return _protocol(name, fixed, (times.ramp, times.window, times.repeats, times.attempts), None)
+    found = _protocol(name, fixed, (times.ramp, times.window, times.repeats, times.attempts), None)
+    return replace(found, tail_window_s=times.tail_window)
 
 
 def _protocol(

@@ -38,8 +38,15 @@ class PreconditionTable(Strict):
 class MeasureTable(Strict):
     ramp: Annotated[Seconds, Field(ge=0)]
     window: Annotated[Seconds, Field(gt=0)]
+    tail_window: Annotated[Seconds, Field(gt=0)] | None = None
     repeats: Annotated[int, Field(ge=1, le=1000)]
     attempts: Annotated[int, Field(ge=1, le=1000)]
+
+    @model_validator(mode="after")
+    def _longer_for_tails(self) -> Self:
+        if self.tail_window is not None and self.tail_window < self.window:
+            raise ValueError(f"tail_window ({self.tail_window:g} s) is shorter than window ({self.window:g} s)")
+        return self
 
 
 class RampTable(Strict):
@@ -47,10 +54,11 @@ class RampTable(Strict):
 
     ramp: Annotated[Seconds, Field(ge=0)]
     window: None = None
+    tail_window: None = None
     repeats: None = None
     attempts: None = None
 
-    @field_validator("window", "repeats", "attempts", mode="before")
+    @field_validator("window", "tail_window", "repeats", "attempts", mode="before")
     @classmethod
     def _left_out(cls, given: object) -> None:
         raise ValueError(

@@ -120,6 +120,11 @@ class Spec:
         source = f"{promise.source}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
         return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source)
 
+    def is_promised(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
+        """Whether there is a promise to hold it against: in numbers, in terms of another workload or of a baseline."""
+        where = claim, geometry, workload
+        return any((self.limit(*where), self.relation(*where), self.of_baseline(*where)))
+
     def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
         """The limit in per cent of another workload's quantity on the same array, where it is given so."""
         promise = self._promise(Claim(claim), geometry, workload)

@@ -56,7 +56,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     before = surroundings.look(setup.machine, array, When.BEFORE)
     raw, finished = noted(setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds))
-    after = surroundings.look(setup.machine, array, When.AFTER)
+    after = surroundings.look(setup.machine, array, When.AFTER, before)
     md.require_healthy(setup.machine, array)
     done = finished.completed
     result = verify.accept_packed(finished.packed, done.status, done.errors, job.expectation)
@@ -103,9 +103,15 @@ def noted(
     return raw, finished
 
 
-def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measured") -> Measured:
-    """All repeats of one workload; each with a steady window, or ``InvalidMeasurement``. For ``kind`` see below."""
-    runs = tuple(_settled_run(setup, array, workload) for _ in range(setup.protocol.repeats))
+def measure(
+    setup: Setup, array: Array, workload: Workload, kind: str = "measured", *, tail: bool = False
+) -> Measured:
+    """All repeats of one workload; each with a steady window, or ``InvalidMeasurement``. For ``kind`` see below.
+
+    ``tail``: whether a percentile of its tail is asked for, which takes a window of its own.
+    """
+    window_s = setup.protocol.window_of(tail=tail)
+    runs = tuple(_settled_run(setup, array, workload, window_s) for _ in range(setup.protocol.repeats))
     return noted_measured(setup, Measured(runs), kind)
 
 
@@ -123,14 +129,14 @@ def noted_measured(setup: Setup, measured: Measured, kind: str = "measured") -> 
     return measured
 
 
-def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
+def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float) -> Run:
     """One valid run with a steady window; what was wrong with the last attempt otherwise."""
     protocol, trouble = setup.protocol, ""
-    window = Window(protocol.ramp_s, protocol.window_s, protocol.steady.window)
+    window = Window(protocol.ramp_s, window_s, protocol.steady.window)
     for _ in range(protocol.attempts):
-        setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + protocol.window_s)
-        round_s = protocol.window_s / window.rounds
-        glance.expect(setup.live, Course(most=window.rounds, round_s=round_s, ramp_s=protocol.ramp_s))
+        setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + window_s)
+        round_s = window_s / window.rounds
+        glance.expect(setup.live, Course(0, window.rounds, round_s, protocol.ramp_s, exact=True))
         try:
             found = run(setup, array, workload, "run", window)
         except ClockSet as clock_set:
@@ -147,7 +153,7 @@ def _settled_run(setup: Setup, array: Array, workload: Workload) -> Run:
             objections=objections,
             **asdict(now),
         )
-        glance.judged(setup.live, now.reached, now.describe())
+        glance.found(setup.live, now)
         if now.reached and not objections:
             return found.condensed()
         if objections:
@@ -185,7 +191,7 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
         if len(steps.rates[0]) < rule.window:
             continue  # steps shorter than the window: the rule needs one whole window, whatever the limit
         reached = least_steady([each[-rule.window :] for each in steps.rates], rule)
-        glance.judged(setup.live, reached.reached, reached.describe())
+        glance.found(setup.live, reached)
         if (reached.reached and steps.bytes_written >= least) or steps.seconds >= protocol.precondition_limit_s:
             break
     setup.logbook.note(
@@ -237,7 +243,7 @@ class _Steps:
 def least_steady(series: Sequence[Sequence[float]], rule: SteadyRule) -> SteadyState:
     """The state of the one that is furthest from steady: of drives side by side every one has to be."""
     states = [steady.judge(each, rule) for each in series]
-    return max(states, key=lambda state: (not state.reached, state.range_measured / (state.average or 1)))
+    return max(states, key=lambda state: (not state.reached, state.unsteadiness))
 
 
 def conditioning(workload: Workload) -> Workload:

@@ -8,7 +8,7 @@ has measured already is recalled.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -42,6 +42,8 @@ class Station:
     memory: Memory = field(default_factory=Forgetful)
     #: What will be measured on each array: all of it while the array stands.
     planned: Mapping[Geometry, Sequence[Workload]] = field(default_factory=dict)
+    #: Workloads of which a percentile of the tail is asked for, on whatever array: their windows are equally long.
+    tails: Container[Workload] = frozenset()
     #: Of a sequential protocol: asked at each look whether it may be the last.
     enough: Enough = sequential.at_once
     #: All that was measured, and all that could not be.
@@ -87,7 +89,7 @@ class Station:
             array = self.array(geometry)
             rule = self.setup.protocol.sequential
             if rule is None:
-                measured = measuring.measure(self.setup, array, workload)
+                measured = measuring.measure(self.setup, array, workload, tail=workload in self.tails)
             else:
                 measured = sequential.measure(self.setup, array, workload, rule, self.enough)
             adoption.count(self.setup, array, "measured")

@@ -86,3 +86,29 @@ def test_foreign_tests_come_first_and_need_no_bay(inner: Inner, promises: str) -
     assert next(iter(inner.cases())) == "test_zzz"
     case = inner.cases()["test_zzz"]
     assert (case.outcome, case.properties) == ("failure", {})
+
+
+def test_a_test_that_was_skipped_without_a_figure_is_noted_with_its_reason(inner: Inner, promises: str) -> None:
+    inner.pytester.makepyfile(
+        test_more="""
+            import pytest
+            from pytest_ssdqual import Workload
+
+            READS = Workload("randread", "4k", 8)
+
+            @pytest.mark.array("raid5")
+            @pytest.mark.workload(READS)
+            def test_observed(run, sla):
+                sla.judge("mean_latency", run)
+
+            @pytest.mark.skip(reason="not today")
+            def test_skipped():
+                pass
+        """
+    )
+    inner.run("--ssd-devices=lab:3", promises, "test_more.py")
+    assert inner.records("skipped") == [
+        {**each, "test": "test_more.py::test_skipped", "reason": "not today"} for each in inner.records("skipped")
+    ]
+    assert len(inner.records("skipped")) == 1
+    assert len(inner.records("observation")) == 1

@@ -67,7 +67,9 @@ def run(rig: Inner, *args: str, seed: str = "a", database: str = "known") -> pyt
 
 def searched(rig: Inner) -> dict[str, Any]:
     """Of the last run."""
-    folder = max((rig.pytester.path / "ssdqual-runs").iterdir())
+    # By when it was written: two runs of one second have names in no order.
+    runs = (rig.pytester.path / "ssdqual-runs").glob("*/records.jsonl")
+    folder = max(runs, key=lambda each: each.stat().st_mtime_ns).parent
     lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     (found,) = [line for line in lines if line["kind"] == "searched"]
     return {**found, "folder": folder}
@@ -113,6 +115,8 @@ def test_what_is_planted_is_found_and_shrunk_to_its_corner(
     assert (name.rpartition("-")[2], found["plain"] + "]") == (found["plain"] + "]",) * 2
     ((suspect),) = found["suspects"]
     assert (suspect["workload"], suspect["confirmed"], suspect["is_simplest"]) == (corner, True, True)
+    assert f"{corner}: 75 IOPS (" in suspect["told"]
+    assert all(": FAIL by " in each["told"] for each in found["probed"] if each["look"] == "broken")
     assert f"{corner} departs from {found['plain']} by {departures}; each of them is needed" in case.text
     assert case.properties["ssd.workload"] == corner
     assert case.properties["ssd.workloads_searched"] == str(len(found["probed"]))

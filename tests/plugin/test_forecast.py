@@ -56,6 +56,16 @@ def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
     assert both - reads == pytest.approx(iops * 4096 * seconds * copies[geometry.level], abs=2)
 
 
+def test_tails_are_planned_with_their_own_windows() -> None:
+    quick, geometry = protocol.load("quick"), Geometry(Level.RAID5, 4)
+    bare, tails = spec.default(), frozenset({READS})
+    (plain,) = forecast.predict(Wanted({geometry: [READS, WRITES]}), quick, bare, 4, 1).arrays
+    (longer,) = forecast.predict(Wanted({geometry: [READS, WRITES]}), quick, bare, 4, 1, tails).arrays
+    assert quick.tail_window_s
+    assert longer.measure_s - plain.measure_s == quick.tail_window_s - quick.window_s
+    assert longer.more_s == plain.more_s == 0
+
+
 def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_its_last() -> None:
     looks = SequentialRule(first_s=480, limit_s=18_000)
     ours = replace(protocol.load("sequential"), sequential=looks, window_s=looks.first_s, ramp_s=30)

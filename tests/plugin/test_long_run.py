@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 #: Of three hours each.
 MEASUREMENTS = 24
 #: What may stay of each. pytest itself keeps the reports of its test until JUnit's file is written, and we its verdict:
-#: 20 KiB of properties and evidence of two drives. What was measured, even so coarsely, is several times that.
-BOUND_BYTES = 32 << 10
+#: 34 KiB of properties and evidence of two drives. What was measured, even so coarsely, is several times that.
+BOUND_BYTES = 48 << 10
 PROTOCOL = """
 acceptance = false
 purge = "discard"

@@ -122,6 +122,16 @@ def test_a_test_that_is_skipped_asks_for_nothing(monkeypatch: pytest.MonkeyPatch
     assert claims_of(monkeypatch, [cast("pytest.Item", skipped)]) == {}
 
 
+def test_tails_are_those_of_promised_percentiles_that_are_asked_for(tmp_path: Path) -> None:
+    """On one array is enough: others of the workload are compared with it."""
+    others = {(Geometry.parse("raid5x4"), Workload("randread", "4k", 4)): frozenset({Claim.STEADY_IOPS})}
+    ours = sheet(tmp_path)
+    assert promises.tails(asked_for("steady_iops", "p99_latency") | others, ours) == {READS}
+    assert promises.tails(asked_for("steady_iops") | others, ours) == set()
+    assert promises.tails(asked_for("p99.9_latency"), ours) == set()
+    assert promises.tails({(RAID5X3, READS): ALL}, ours) == {READS}
+
+
 # -- when it is known
 
 

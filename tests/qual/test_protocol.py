@@ -165,11 +165,24 @@ def test_a_sequential_protocol_has_looks_instead_of_a_window(tmp_path: Path) -> 
     assert (ours.ramp_s, ours.window_s, ours.round_s, ours.repeats) == (5, 20, 4, 1)
 
 
-@pytest.mark.parametrize("given", ['window = "5 min"', "repeats = 1", "attempts = 2"])
-def test_a_fixed_length_and_looks_exclude_each_other(tmp_path: Path, given: str) -> None:
+def test_tails_may_have_a_window_of_their_own(tmp_path: Path) -> None:
+    plain = load(tmp_path, GOOD)
+    assert (plain.window_of(tail=False), plain.window_of(tail=True)) == (300, 300)
+    ours = load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 h"'))
+    assert (ours.window_of(tail=False), ours.window_of(tail=True)) == (300, 3600)
+    with pytest.raises(ProtocolError, match=r"measure: tail_window \(60 s\) is shorter than window \(300 s\)"):
+        load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 min"'))
+
+
+@pytest.mark.parametrize("given", ['window = "5 min"', 'tail_window = "5 min"', "repeats = 1", "attempts = 2"])
+def test_looks_exclude_a_fixed_length(tmp_path: Path, given: str) -> None:
     name = given.split()[0]
     with pytest.raises(ProtocolError, match=rf"measure\.{name}: is of measurements of a fixed length; .* leave it out"):
         load(tmp_path, SEQUENTIAL.replace('ramp = "5 s"', f'ramp = "5 s"\n{given}'))
+
+
+@pytest.mark.parametrize("name", ["window", "repeats", "attempts"])
+def test_a_fixed_length_has_to_be_said(tmp_path: Path, name: str) -> None:
     line = next(line for line in GOOD.splitlines() if line.startswith(name))
     with pytest.raises(ProtocolError, match=rf"measure\.{name}: is missing"):
         load(tmp_path, GOOD.replace(line, ""))

@@ -1,4 +1,7 @@
-"""What an attempt to measure is worth when the machine's clock is set meanwhile: nothing, and the next one decides."""
+"""What an attempt to measure is worth when the machine's clock is set meanwhile: nothing, and the next one decides.
+
+And how long an attempt takes.
+"""
 
 from __future__ import annotations
 
@@ -75,3 +78,24 @@ def test_a_clock_that_is_set_all_the_time_is_told(times: list[bool]) -> None:
     with pytest.raises(InvalidMeasurement) as told:
         measuring.measure(setup(Noted(), 2), ARRAY, READS)
     assert str(told.value) == f"randread_4k_qd8 on raid0x2 is not valid: {SAID} (after 2 attempts)"
+
+
+def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows: list[measuring.Window] = []
+    told: list[float] = []
+
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: measuring.Window) -> Run:
+        windows.append(window)
+        return strategies.run([1000] * round(window.window_s), geometry="raid0x2", workload=workload)
+
+    monkeypatch.setattr(measuring, "run", run)
+    watched = replace(setup(Noted(), 1), progress=lambda what, seconds: told.append(seconds))
+    protocol = watched.protocol
+    assert protocol.tail_window_s
+    assert protocol.tail_window_s > protocol.window_s
+    for tail in (False, True):
+        measuring.measure(watched, ARRAY, READS, tail=tail)
+    lengths = [protocol.window_s, protocol.tail_window_s]
+    assert [each.window_s for each in windows] == lengths
+    assert [each.rounds for each in windows] == [protocol.steady.window] * 2
+    assert told == [protocol.ramp_s + each for each in lengths]

@@ -317,6 +317,18 @@ def test_what_is_not_believable_is_no_measurement(rig: Rig) -> None:
         station(rig, precondition_s=0).measure(RAID5X3, READ)
 
 
+def test_workloads_whose_tails_are_asked_for_have_longer_windows_on_every_array(rig: Rig) -> None:
+    rig.series = [[1000] * 11]
+    ours = station(rig, window_s=5, tail_window_s=10, precondition_s=0)
+    ours.tails = {READ}
+    found = {
+        (geometry.width, workload): ours.measure(geometry, workload).runs[0].window_s
+        for geometry in (RAID5X3, RAID5X4)
+        for workload in (READ, WRITE)
+    }
+    assert found == {(3, READ): 10, (3, WRITE): 5, (4, READ): 10, (4, WRITE): 5}
+
+
 def test_a_rhythm_is_named_where_it_keeps_a_window_from_being_steady(rig: Rig) -> None:
     rig.series = [[1000] + [1300 if second % 20 < 10 else 700 for second in range(100)]]
     with pytest.raises(InvalidMeasurement, match=r"is not steady at 1,000 IOPS .*; it repeats every 20\.?\d* s \(±"):
