@@ -64,14 +64,24 @@ class Surroundings:
             if self.serials.get(drive.kname, drive.serial) in self._about("reads"):
                 self._count(drive.kname, FOREIGN)
         if "resync" in self.trouble:
-            self.log.append(f"[{self.uptime_s - 2:12.6f}] md: data-check of RAID array {array.kname}")
+            self._say(6, f"md: data-check of RAID array {array.kname}")
+        for drive in array.members:
+            if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
+                self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
 
     def text(self, argv: Sequence[str]) -> str:
-        """The answer to ``sh -c SCRIPT surroundings WHEN ARRAY KNAME PATH …``."""
-        when, array, *drives = argv[4:]
-        files = self._clock() + self._files(array, drives[::2]) + ["==log", *self.log, "=="]
+        """The answer to ``sh -c SCRIPT surroundings WHEN ARRAY SINCE NAMES KNAME PATH …``."""
+        when, array, since, _, *drives = argv[4:]
+        files = self._clock() + self._files(array, drives[::2])
         warmth = [line for kname in drives[::2] for line in (f"==warmth {kname}", self._smart(kname))] + ["=="]
-        return "\n".join([*(warmth + files if when == "before" else files + warmth), "==end", ""])
+        names = ["==names", *({array} - {"-"}), *(name for kname in drives[::2] for name in (kname, kname[:-2])), "=="]
+        new = self.log[int(since[1:]) - 1 :] if when == "after" and since.startswith("k") else []
+        # Message 1 is of the boot, and has scrolled out of sight.
+        said = [] if "speechless" in self.trouble else [f"==kernel k{len(self.log) + 1} 0 0", *new, "=="]
+        return "\n".join([*(warmth + names + said + files if when == "before" else files + said + warmth), "==end", ""])
+
+    def _say(self, level: int, text: str) -> None:
+        self.log.append(f"{level} {self.uptime_s - 2:.6f} {text}")
 
     def _clock(self) -> list[str]:
         cpus = [" ".join(map(str, [*cpu, 0, 0])) for cpu in self.ticks]
@@ -136,5 +146,5 @@ def of_members(geometry: Geometry, done: Traffic) -> list[Traffic]:
 
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the surroundings: for tests of what else happens."""
-    monkeypatch.setattr(surroundings, "look", lambda machine, array, when: None)
+    monkeypatch.setattr(surroundings, "look", lambda machine, array, when, *_: None)
     monkeypatch.setattr(surroundings, "seen", lambda array, before, after, result: None)

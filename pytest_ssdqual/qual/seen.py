@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+#: Of the kernel's messages, by number (syslog(3)): those that speak of trouble.
+LEVELS = "emergency", "alert", "critical", "error", "warning"
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -115,6 +118,33 @@ class Cpu:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelLine:
+    """One message of the kernel; its text is printable, and cut if it is long."""
+
+    #: By the kernel's own clock, as dmesg shows it: since the boot, and without time that the machine was suspended.
+    time_s: float
+    #: 0 (emergency) to 7 (debug), as in syslog; None where only dmesg could be asked.
+    level: int | None
+    text: str
+
+    def describe(self) -> str:
+        """``[ 1421.565657] error: nvme nvme0: I/O 12 QID 1 timeout``; the word for warnings and worse only."""
+        word = f"{LEVELS[self.level]}: " if self.level is not None and 0 <= self.level < len(LEVELS) else ""
+        return f"[{self.time_s:12.6f}] {word}{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLog:
+    """What the kernel said meanwhile of the array, its drives, and what they hang on."""
+
+    lines: tuple[KernelLine, ...]
+    #: How many more of these there were.
+    more: int
+    #: Whether the log had forgotten messages of that time before it was read: some of these may be missing.
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """Around one fio process; the looks are just before and just after it."""
 
@@ -132,6 +162,8 @@ class Seen:
     #: In the order of ``Run.members``.
     drives: tuple[SeenDrive, ...]
     array: SeenArray | None
+    #: None: the kernel's log could not be read, or the record is of a version that did not collect it.
+    kernel: KernelLog | None = None
 
     def of_drive(self, index: int) -> Seen:
         """Of drives side by side what concerns one of them; the machine is the same for all."""
@@ -144,15 +176,21 @@ class Seen:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Seen:
         """The inverse of ``to_record``; ``KeyError`` or ``TypeError`` for anything else."""
-        array, cpu = record["array"], record["cpu"]
+        array, cpu, kernel = record["array"], record["cpu"], record.get("kernel")
         return cls(
             **{
                 **record,
                 "cpu": cpu and Cpu(**cpu),
                 "drives": tuple(map(_drive, record["drives"])),
                 "array": array and _array(array),
+                "kernel": kernel and kernel_log(kernel),
             }
         )
+
+
+def kernel_log(record: Mapping[str, Any]) -> KernelLog:
+    """The inverse of ``asdict``; ``KeyError`` or ``TypeError`` for anything else."""
+    return KernelLog(**{**record, "lines": tuple(KernelLine(**each) for each in record["lines"])})
 
 
 def total(traffic: Sequence[Traffic]) -> Traffic:

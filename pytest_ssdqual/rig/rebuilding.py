@@ -126,7 +126,7 @@ def _under_load(
 
     before = surroundings.look(setup.machine, array, When.BEFORE)
     raw, finished = measuring.noted(setup, array, workload, "rebuild", work)
-    after = surroundings.look(setup.machine, array, When.AFTER)
+    after = surroundings.look(setup.machine, array, When.AFTER, before)
     done = finished.completed
     result = verify.accept_ended(finished.output, done.status, done.errors, job.expectation)
     (timing,) = seen

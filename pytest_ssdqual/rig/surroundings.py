@@ -6,15 +6,15 @@ cannot be read is not known. The script is a constant; device names are its posi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 
 from pytest_ssdqual.qual import validity
 from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.measurement import Run
-from pytest_ssdqual.qual.seen import Cpu, Device, Link, Seen, SeenArray, SeenDrive, Traffic
-from pytest_ssdqual.rig import heat, sight
+from pytest_ssdqual.qual.seen import Cpu, Device, KernelLog, Link, Seen, SeenArray, SeenDrive, Traffic
+from pytest_ssdqual.rig import heat, kernel_log, sight
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine import Machine, RigError
 from pytest_ssdqual.rig.md import Array
@@ -24,15 +24,16 @@ from pytest_ssdqual.rig.sight import Counted, Sight
 #: The kernel gives an admin command of NVMe a minute before it resets the drive.
 LOOK_S = 150.0
 
-#: $1 when, $2 the array's kernel name or "-", then of each drive its kernel name, as sysfs spells it, and its path.
+#: $1 when, $2 the array's kernel name or "-", $3 and $4 what ``kernel_log`` says of the earlier look, then of each
+#: drive its kernel name, as sysfs spells it, and its path.
 #: Counters are read nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after another:
 #: some shells write line by line, and answers of several at once would get mixed.
 #: A namespace of an NVMe subsystem with several controllers is a head (nvme0n1) above hidden paths (nvme0c1n1), and
 #: kernels before 6.4 count on the paths only. Where hwmon has a threshold it is temp1_max.
-SCRIPT = r"""
+_LOOK = r"""
 export LC_ALL=C
-when=$1 array=$2
-shift 2
+when=$1 array=$2 since=$3 names=$4
+shift 4
 counters() {
     read -r up rest </proc/uptime
     now=$(date +%s.%N)
@@ -72,16 +73,22 @@ files() {
         shift 2
     done
 }
-[ "$when" = before ] && warmth "$@"
-counters $(files "$@")
-if [ "$array" != - ] && log=$(dmesg 2>/dev/null); then
-    echo ==log
-    printf '%s\n' "$log" | grep "md: .* of RAID array $array\$"
+if [ "$when" = before ]; then
+    warmth "$@"
+    echo ==names
+    names "$@"
+    echo ==
+    kernel
 fi
-echo ==
-[ "$when" = after ] && warmth "$@"
+counters $(files "$@")
+if [ "$when" = after ]; then
+    names="$names $(names "$@")"
+    kernel
+    warmth "$@"
+fi
 echo ==end
 """
+SCRIPT = kernel_log.SCRIPT + _LOOK
 
 #: Of the fields of /proc/stat (proc(5)): idle and iowait; system, irq and softirq. Time stolen by a hypervisor is the
 #: last, and is neither.
@@ -95,11 +102,16 @@ class When(StrEnum):
     AFTER = "after"
 
 
-def look(machine: Machine, array: Array, when: When) -> Sight:
-    """Look at the machine, at ``array`` and at its members. ``RigError`` if it does not answer at all."""
+def look(machine: Machine, array: Array, when: When, earlier: Sight | None = None) -> Sight:
+    """Look at the machine, at ``array`` and at its members; afterwards with what the ``earlier`` look returned.
+
+    ``RigError`` if it does not answer at all.
+    """
     kname = "" if array.geometry.is_side_by_side else array.kname
     drives = [part for drive in array.members for part in (drive.kname.replace("/", "!"), drive.path)]
-    argv = ["sh", "-c", SCRIPT, "surroundings", when.value, kname or "-", *drives]
+    heard, names = (earlier.heard, earlier.names) if earlier else (None, ())
+    since = kernel_log.parameters(heard, names, is_first=when is When.BEFORE)
+    argv = ["sh", "-c", SCRIPT, "surroundings", when.value, kname or "-", *since, *drives]
     done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
     try:
         return sight.parse(done.text, kname, drives[::2])
@@ -112,6 +124,7 @@ def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> Seen:
     seconds = after.uptime_s - before.uptime_s
     asked = [_asked(part) for part in (result.parts or (result.intervals,))]
     alone = array.geometry.is_side_by_side
+    kernel = kernel_log.between(before.heard, after.heard)
     by_drive: Iterable[Traffic | None] = asked if alone else [None] * len(array.members)
     return Seen(
         seconds=seconds,
@@ -129,7 +142,8 @@ def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> Seen:
             )
             for drive, first, last, by_fio in zip(array.members, before.drives, after.drives, by_drive, strict=True)
         ),
-        array=None if alone else _array(before, after, asked[0]),
+        array=None if alone else _array(array, before, after, asked[0], kernel),
+        kernel=kernel,
     )
 
 
@@ -148,6 +162,7 @@ def note(setup: Setup, run: Run, kind: str) -> None:
         checks={name: check.figure for name, check in worst.items()},
         unknown=[name for name, check in worst.items() if check.holds is None],
         objections=validity.said(found),
+        kernel=asdict(run.seen.kernel) if run.seen.kernel else None,
     )
 
 
@@ -161,14 +176,12 @@ def _asked(intervals: Sequence[Interval]) -> Traffic:
     )
 
 
-def _array(before: Sight, after: Sight, asked: Traffic) -> SeenArray:
-    """Lines of the log that were not there before; those that it has lost meanwhile do not matter."""
-    new = None if before.log is None or after.log is None else Counter(after.log) - Counter(before.log)
+def _array(array: Array, before: Sight, after: Sight, asked: Traffic, kernel: KernelLog | None) -> SeenArray:
     return SeenArray(
         Device(_moved(before.array, after.array), asked),
         after.chunk_bytes,
         after.bitmap,
-        None if new is None else tuple(new.elements()),
+        None if kernel is None else kernel_log.syncs(kernel, array.kname),
     )
 
 

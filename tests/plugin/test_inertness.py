@@ -34,7 +34,7 @@ HEAVY = """
     ROOMS = ("declared", "options", "fixtures", "stash", "distribute", "hookspecs")
     LIGHT = {"pytest_ssdqual.plugin." + name for name in ROOMS}
     LIGHT |= {"pytest_ssdqual." + name for name in ("qual", "qual.matrix", "qual.workload", "qual.units")}
-    HEAVY = {"numpy", "scipy", "pydantic", "hypothesis", "jinja2", "matplotlib"}
+    HEAVY = {"numpy", "scipy", "pydantic", "hypothesis", "jinja2", "matplotlib", "pytest_html", "allure"}
 """
 
 
@@ -57,7 +57,8 @@ def test_no_word_without_devices(inner: Inner) -> None:
 def test_nothing_heavy_is_loaded(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(HEAVY)
     # hypothesis' own plugin is light, too, but it loads more of itself when a module is collected.
-    result = pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:cacheprovider")
+    others = ("xdist", "hypothesispytest", "cacheprovider", "html", "html_fixtures", "allure_pytest")
+    result = pytester.runpytest_subprocess(*(word for other in others for word in ("-p", f"no:{other}")))
     result.assert_outcomes(passed=1)
 
 

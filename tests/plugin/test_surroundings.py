@@ -115,6 +115,27 @@ def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
         assert each["unknown"] == ["cpu_throttled_percent"]
 
 
+def test_what_the_kernel_said_is_on_record_and_changes_no_verdict(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "timeout:SSDQ0003")
+    run(inner, RAID).assert_outcomes(passed=1)
+    records = found(inner, "surroundings")
+    for each in records:
+        assert [line["text"] for line in each["kernel"]["lines"]] == ["nvme nvme2: I/O 12 QID 1 timeout, aborting"]
+        assert each["objections"] == []
+    times = [each["kernel"]["lines"][0]["time_s"] for each in records]
+    assert times == sorted(set(times))
+    (measured,) = found(inner, "measured")
+    assert measured["runs"][-1]["seen"]["kernel"] == records[-1]["kernel"]
+
+
+def test_a_log_that_cannot_be_read_is_on_record_and_no_error(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "speechless")
+    run(inner, DRIVES).assert_outcomes(passed=1)
+    assert {each["kernel"] for each in found(inner, "surroundings")} == {None}
+
+
 def test_what_was_seen_is_in_the_record_of_a_measurement(inner: Inner) -> None:
     run(inner, RAID)
     (measured,) = found(inner, "measured")

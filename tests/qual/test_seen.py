@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.seen import Cpu, Device, Heat, Link, Seen, SeenArray, SeenDrive, Traffic, total
+from pytest_ssdqual.qual.seen import (
+    Cpu,
+    Device,
+    Heat,
+    KernelLine,
+    KernelLog,
+    Link,
+    Seen,
+    SeenArray,
+    SeenDrive,
+    Traffic,
+    total,
+)
 
 counts = st.integers(0, 2**62)
 shares = st.floats(0, 1)
@@ -32,6 +44,13 @@ seen = st.builds(
     | st.builds(
         SeenArray, devices, st.none() | counts, st.none() | st.booleans(), st.none() | st.lists(st.text()).map(tuple)
     ),
+    kernel=st.none()
+    | st.builds(
+        KernelLog,
+        st.lists(st.builds(KernelLine, numbers, st.none() | st.integers(0, 7), st.text())).map(tuple),
+        counts,
+        st.booleans(),
+    ),
 )
 
 
@@ -46,6 +65,19 @@ def test_a_record_that_is_not_whole_is_an_error() -> None:
         Seen.from_record({name: value for name, value in record.items() if name != "drives"})
     with pytest.raises(TypeError, match="seconds"):
         Seen.from_record({name: value for name, value in record.items() if name != "seconds"})
+
+
+def test_a_record_of_an_older_version_says_nothing_of_the_kernel() -> None:
+    record = Seen(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
+    del record["kernel"]
+    assert Seen.from_record(record).kernel is None
+
+
+def test_a_message_in_words() -> None:
+    said = [KernelLine(9.1, level, "nvme0: gone").describe() for level in (0, 3, 4, 5, 7, None, -9)]
+    assert [each.removeprefix("[    9.100000] ") for each in said] == [
+        "emergency: nvme0: gone", "error: nvme0: gone", "warning: nvme0: gone", *["nvme0: gone"] * 4,
+    ]  # fmt: skip
 
 
 @given(st.lists(traffics))

@@ -14,7 +14,7 @@ from simulated_surroundings import Surroundings, of_members, traffic
 
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.seen import Link, Seen, Traffic
+from pytest_ssdqual.qual.seen import KernelLog, Link, Seen, Traffic
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import surroundings
 from pytest_ssdqual.rig.fio.counters import Direction
@@ -74,11 +74,13 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(machine: Path, shell: list[str], when: str = "before", array: str = "md100") -> str:
-    script = SCRIPT.replace("/proc/", f"{machine}/proc/").replace("/sys/", f"{machine}/sys/")
+def told(machine: Path, shell: list[str], when: str = "before", array: str = "md100", since: str = "new") -> str:
+    script = SCRIPT
+    for root in ("/proc/", "/sys/", "/dev/kmsg"):
+        script = script.replace(root, f"{machine}{root}")
     drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}")]
     path = f"{machine / 'bin'}:{os.environ['PATH']}"
-    argv = [*shell, "-c", script, "surroundings", when, array, *drives]
+    argv = [*shell, "-c", script, "surroundings", when, array, since, "", *drives]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
     assert done.stderr == ""
     return done.stdout.replace(str(machine), "")
@@ -89,7 +91,7 @@ def told(machine: Path, shell: list[str], when: str = "before", array: str = "md
 def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str], when: str) -> None:
     if not shutil.which(shell[0]):
         pytest.skip(f"there is no {shell[0]} here")
-    seen = parse(told(machine, shell, when), "md100", KNAMES)
+    seen = parse(told(machine, shell, when, since="new" if when == "before" else "t9.0"), "md100", KNAMES)
     assert seen.uptime_s == 1442.10
     assert seen.clock_s is not None
     assert seen.cpus["cpu0"] == (90, 0, 584, 2775, 12, 0, 36, 3)
@@ -104,7 +106,9 @@ def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str
     assert (several.warmth.temperature_c, several.alarm_c) == (None, None)
     assert (sata.warmth.temperature_c, sata.warmth.limit_c, sata.alarm_c) == (38, 72, 70)
     assert (seen.chunk_bytes, seen.bitmap) == (65536, False)
-    assert seen.log == ("[ 9.1] md: data-check of RAID array md100",)
+    assert seen.heard
+    said = ["md: data-check of RAID array md100"] if when == "after" else []
+    assert (seen.heard.mark, [each.text for each in seen.heard.log.lines]) == ("t9.1", said)
 
 
 def test_counters_are_read_nearest_to_fio(machine: Path) -> None:
@@ -120,9 +124,9 @@ def test_without_tools_and_without_an_array_less_is_known_and_nothing_fails(mach
     shutil.rmtree(machine / "sys/block/sda")
     seen = parse(told(machine, ["sh"], array="-"), "", KNAMES)
     assert [each.warmth.temperature_c for each in seen.drives] == [None] * 3
-    assert (seen.throttled_ms, seen.log) == ({}, None)
+    assert (seen.throttled_ms, seen.heard) == ({}, None)
     assert seen.drives[2].counted.traffic is None
-    assert parse(told(machine, ["sh"]), "md100", KNAMES).log is None
+    assert parse(told(machine, ["sh"]), "md100", KNAMES).heard is None
 
 
 # -- what two looks say together
@@ -154,7 +158,7 @@ def around(name: str, *trouble: str) -> Seen:
     alone = strategies.run([1000] * 10, workload=Workload("randrw", "4k", 8, 70)).intervals
     parts = (alone,) * len(array.members) if array.geometry.is_side_by_side else ()
     world.ran(array, parts or (alone,))
-    return seen(array, before, look(machine, array, When.AFTER), result(alone, parts))
+    return seen(array, before, look(machine, array, When.AFTER, before), result(alone, parts))
 
 
 def test_a_quiet_process_on_drives_side_by_side() -> None:
@@ -200,11 +204,22 @@ def test_what_was_wrong_is_in_it() -> None:
     assert max(reads) == reads[2] > 1e9
 
 
+def test_what_the_kernel_said_meanwhile_is_seen_with_its_time() -> None:
+    assert around("drivex2").kernel == KernelLog((), 0, lost=False)
+    assert around("drivex2", "speechless").kernel is None
+    found = around("raid5x4", "timeout:S1", "resync").kernel
+    assert found
+    assert [(each.level, each.text) for each in found.lines] == [
+        (6, "md: data-check of RAID array md100"), (4, "nvme nvme1: I/O 12 QID 1 timeout, aborting"),
+    ]  # fmt: skip
+    assert around("raid5x4", "speechless").array.syncs is None  # type: ignore[union-attr]
+
+
 # -- one thing at a time
 
 
 def sight(**changed: object) -> Sight:
-    argv = ["sh", "-c", "", "surroundings", "before", "-", "nvme0n1", "/dev/nvme0n1"]
+    argv = ["sh", "-c", "", "surroundings", "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1"]
     plain = parse(Surroundings().text(argv), "", ["nvme0n1"])
     return replace(plain, **changed)  # type: ignore[arg-type]
 
@@ -271,24 +286,18 @@ def test_of_two_looks_at_a_link_the_worse_counts() -> None:
     assert of(replace(before, drives=(narrow,)), before).drives[0].link == narrow.link
 
 
-def test_only_new_lines_of_the_log_count_though_it_forgets_old_ones() -> None:
-    array = array_of("raid5x4")
-    blank = replace(sight(), drives=sight().drives * 4, log=("md: resync of RAID array md100", "[1] md: data-check"))
-    after = replace(blank, log=("[1] md: data-check", "[9] md: data-check"))
-    found = seen(array, blank, after, result(())).array
-    assert found
-    assert found.syncs == ("[9] md: data-check",)
-    # Without time stamps the same line may come again.
-    twice = replace(blank, log=(*(blank.log or ()), "[1] md: data-check"))
-    again = seen(array, blank, twice, result(())).array
-    assert again
-    assert again.syncs == ("[1] md: data-check",)
-
-
 def test_a_machine_that_does_not_answer_is_an_error() -> None:
     machine = ScriptedMachine().on("sh", answer=completed(["sh"], "", 127, "sh: not found"))
     with pytest.raises(RigError, match="scripted does not tell what goes on there: the answer was cut short"):
         look(machine, array_of("drivex1"), When.BEFORE)
+
+
+def test_the_second_look_is_told_what_the_first_one_found() -> None:
+    world = Surroundings()
+    machine = ScriptedMachine().on("sh", answer=lambda argv: world.text(argv))
+    before = look(machine, array_of("drivex1"), When.BEFORE)
+    look(machine, array_of("drivex1"), When.AFTER, before)
+    assert [asked[6:8] for asked in machine.asked] == [("new", ""), ("k1", "nvme0n1 nvme0")]
 
 
 def test_names_reach_the_script_as_parameters_only() -> None:
@@ -298,4 +307,4 @@ def test_names_reach_the_script_as_parameters_only() -> None:
     look(machine, replace(array_of("raid0x2"), members=(odd, drive(1))), When.AFTER)
     (asked,) = machine.asked
     assert asked[:4] == ("sh", "-c", surroundings.SCRIPT, "surroundings")
-    assert asked[4:] == ("after", "md100", "cciss!c0d0", "/dev/cciss/c0d0", "nvme1n1", "/dev/nvme1n1")
+    assert asked[4:] == ("after", "md100", "-", "", "cciss!c0d0", "/dev/cciss/c0d0", "nvme1n1", "/dev/nvme1n1")
