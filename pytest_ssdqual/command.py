@@ -1,6 +1,7 @@
 """``ssdqual``: what can be done with run folders after the runs.
 
-The rule of the module: whatever is wrong with what was asked is one sentence on standard error, and exit status 2.
+The rule of the module: whatever is wrong with what was asked is one sentence on standard error, and exit status 4, as
+pytest has it for requests that make no sense.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report.runs import NoSuchRun, find
 
 if TYPE_CHECKING:
+    from pytest_ssdqual.report.comparison import Told
     from pytest_ssdqual.report.grid import Line
 
 RUNS = "ssdqual-runs"
 LAST = "last"
+#: Exit status when a request makes no sense: pytest's (``ExitCode.USAGE_ERROR``), which is not imported for it.
+USAGE = 4
 #: Of a pipe, which has no width.
 PLAIN_WIDTH = 120
 #: ANSI, for the words of ``report.grid``.
@@ -34,8 +38,16 @@ class Refused(ValueError):
     """What was asked cannot be done; the sentence says why."""
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, as everything else here does; argparse would print its usage above."""
+
+    def error(self, message: str) -> NoReturn:
+        """``SystemExit`` with ``USAGE``."""
+        self.exit(USAGE, f"ssdqual: {printable.lines(message)}; {self.prog} --help says what there is\n")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status: 0, or 2 after a sentence on standard error."""
+    """The exit status: 0, or 4 after a sentence on standard error."""
     given = _parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without … must not end it
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -48,12 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, Refused, NoSuchRun) as error:
         said = error.strerror and f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else ""
         print(f"ssdqual: {printable.lines(said or str(error))}", file=sys.stderr)
-        return 2
+        return USAGE
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ssdqual", description="What runs of pytest-ssdqual have left, read again.")
+    parser = Parser(prog="ssdqual", description="What runs of pytest-ssdqual have left, read again.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _report(commands.add_parser("report", help="write the page of a run again"))
     _compare(commands.add_parser("compare", help="hold runs against the first of them"))
@@ -123,6 +135,7 @@ def compare(given: argparse.Namespace) -> None:
         raise Refused(f"--run-to-run={given.run_to_run:g} is no standard deviation in per cent: write e.g. 1.5")
     folders = [find(name, given.run_dir) for name in given.runs]
     told = [comparison.Told.read(folder) for folder in folders]
+    _require_different(told)
     try:
         found = comparison.compare(told, anyway=given.anyway, run_to_run_percent=given.run_to_run)
     except comparison.NotComparable as error:
@@ -134,6 +147,14 @@ def compare(given: argparse.Namespace) -> None:
     else:
         write_lines(text.table(found, _width(), every=given.all))
     _keep(given, lambda: drawing.svg(found), lambda: drawing.page(found))
+
+
+def _require_different(runs: Sequence[Told]) -> None:
+    """``Refused`` if one is given twice, or beside its copy: that nothing differs would look like evidence."""
+    seen: dict[str, Told] = {}
+    for run in runs:
+        if (twin := seen.setdefault(run.identity, run)) is not run:
+            raise Refused(f"{run.name} is the same run as {twin.name}: nothing can differ between them")
 
 
 def history(given: argparse.Namespace) -> None:

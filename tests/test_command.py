@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refused(out: Out, *argv: str) -> str:
-    assert command.main(argv) == 2
+    assert command.main(argv) == 4
     said = out.readouterr()
     assert said.out == ""
     assert said.err.startswith("ssdqual: ")
@@ -62,8 +63,54 @@ def test_what_is_wrong_is_one_sentence(runs: Path, capsys: Out) -> None:
     assert "none has such a figure" in refused(capsys, "history", ".", "--claim=throughput")
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["compare"], "the following arguments are required: RUN"),
+        (["compare", "a", "b", "--run-to-run=much"], "argument --run-to-run: invalid float value: 'much'"),
+        (["history", ".", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["histories", "."], "argument COMMAND: invalid choice: 'histories'"),
+        (["compare", "a", "b", "--json", "--csv"], "argument --csv: not allowed with argument --json"),
+        (["report", "a", "\x1b[2J"], "unrecognized arguments: "),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_the_status_of_pytest(argv: list[str], said: str, capsys: Out) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(argv)
+    printed = capsys.readouterr()
+    assert ended.value.code == 4
+    assert printed.err.startswith(f"ssdqual: {said}")
+    assert printed.err.count("\n") == 1
+    assert "--help says what there is" in printed.err
+    assert "\x1b" not in printed.err
+
+
+def test_a_run_is_not_compared_with_itself_or_its_copy(runs: Path, capsys: Out) -> None:
+    name = "20260301T120000Z-aaaa"
+    assert refused(capsys, "compare", "20260301", name) == (
+        f"{name} is the same run as {name}: nothing can differ between them"
+    )
+    shutil.copytree(runs / name, "copied")
+    assert refused(capsys, "compare", "20260301", "copied").startswith(f"copied is the same run as {name}")
+
+
+def test_a_run_that_has_not_ended_is_told_as_that(runs: Path, capsys: Out) -> None:
+    path = runs / "20260301T120000Z-aaaa" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for status in (0, 1):
+        path.write_text(json.dumps({**manifest, "ended": "2026-03-01T13:00:00Z", "exit_status": status}))
+        command.main(["compare", "20260301", "20260302"])
+        first, now = capsys.readouterr().out.splitlines()[:2]
+        assert not first.endswith("more may come")
+        assert now.endswith("has not ended: more may come")
+    path.write_text(json.dumps({**manifest, "ended": "2026-03-01T13:00:00Z", "exit_status": 2}))
+    command.main(["compare", "20260301", "20260302"])
+    assert capsys.readouterr().out.splitlines()[0].endswith("more may come")
+
+
 def test_a_file_that_cannot_be_written_is_said_so(runs: Path, capsys: Out) -> None:
-    assert command.main(["compare", "20260301", "last", "--svg=missing/c.svg"]) == 2
+    assert command.main(["compare", "20260301", "last", "--svg=missing/c.svg"]) == 4
     assert capsys.readouterr().err == "ssdqual: missing/c.svg: No such file or directory\n"
 
 

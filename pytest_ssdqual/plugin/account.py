@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ssdqual.qual import judgement
+from pytest_ssdqual.qual import judgement, widening
 from pytest_ssdqual.qual.claim import Claim, Direction, Scope
 from pytest_ssdqual.qual.estimate import Estimate, Sureness
 from pytest_ssdqual.qual.family import ALONE, Family
@@ -95,7 +94,11 @@ class Account:
     def of_estimates(self, claim: Claim, judged: Judged, found: Sequence[tuple[Subject, Estimate]]) -> Evidence:
         """Of a figure that nothing is promised of; of drives side by side that of the worst."""
         subject, told = worst(claim, found)
-        seen = evidence.of_observation(claim, subject, told, protocol=self.protocol, acceptance=self.acceptance)
+        at = [each for each, _ in found].index(subject)
+        seen = evidence.of_observation(
+            claim, subject, told, protocol=self.protocol, acceptance=self.acceptance,
+            wider=widening.of(lambda share: self.estimates(claim, judged, share)[at][1]),
+        )  # fmt: skip
         alone = [Part(each.drive, _value(one), Finding.OBSERVED) for each, one in found if each.drive]
         return self._whole(seen, judged, alone, subject.drive)
 
@@ -171,14 +174,10 @@ def determination(result: LoopResult) -> Iterable[str]:
         tracked = str(entry["claim"]), str(entry["workload"])
         drives.setdefault(tracked, []).append((str(entry["member"]), state))
     for (name, workload), states in drives.items():
-        drive, state = max(states, key=lambda each: (not each[1].reached, _unsteadiness(each[1])))
+        drive, state = max(states, key=lambda each: (not each[1].reached, each[1].unsteadiness))
         which = f" of drive {drive}, the least steady of {len(states)}" if len(states) > 1 else ""
         claim = Claim(name)
         yield f"{claim.label} of {workload}{which}: {state.describe(claim.unit)}, {rounds}"
-
-
-def _unsteadiness(state: SteadyState) -> float:
-    return state.range_measured / state.average if state.average else math.inf
 
 
 def _alone(whole: Subject, judged: Measured | Saturation) -> Subject:

@@ -7,6 +7,8 @@ same process (``pytest.main()`` twice) would have no such fixture.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import pytest
@@ -111,16 +113,20 @@ class Sla:
         """Drives side by side are judged one by one."""
         rule, family = self.account.rule, self.account.family
         if isinstance(judged, Measured | Saturation):
-            return verdicts.judge_members(claim, judged, limit, rule.confidence, rule.indifference_percent, family)
+            told = verdicts.judge_members(claim, judged, limit, rule.confidence, rule.indifference_percent, family)
+            # In the order of the members, as the estimates are.
+            return tuple(replace(each, again=partial(self._again, claim, judged, at)) for at, each in enumerate(told))
+        again = partial(self._again, claim, judged, 0)
         if claim.scope is Scope.SWEEP and isinstance(judged, Sequence):
-            return (verdicts.judge_sweep(claim, judged, limit, rule.confidence, rule.indifference_percent, family),)
-
-        def again(share: float) -> Estimate:
-            return self.account.estimates(claim, judged, share)[0][1]
-
+            of_sweep = verdicts.judge_sweep(claim, judged, limit, rule.confidence, rule.indifference_percent, family)
+            return (replace(of_sweep, again=again),)
         ((subject, estimate),) = self.account.estimates(claim, judged)
         alone = verdicts.judge(claim, subject, estimate, limit, rule.indifference_percent)
-        return (verdicts.in_family(alone, again, family),)
+        return (replace(verdicts.in_family(alone, again, family), again=again),)
+
+    def _again(self, claim: Claim, judged: Judged, index: int, share: float) -> Estimate:
+        """The estimate, or that of one of several drives, if only this share of the error rate may be spent on it."""
+        return self.account.estimates(claim, judged, share)[index][1]
 
     def _by_relation(self, claim: Claim, judged: Measured, place: Place, relation: Relation) -> tuple[Verdict, ...]:
         """Of drives side by side each is held against itself."""
@@ -134,7 +140,8 @@ class Sla:
 
         def of_drive(index: int, subject: Subject, found: Estimate) -> Verdict:
             alone = verdicts.judge_relation(claim, subject, relation.reference, found, limit, margin)
-            return verdicts.in_family(alone, lambda share: ratios(share)[index][1], self.account.family)
+            again = partial(_ratio_of, ratios, index)
+            return replace(verdicts.in_family(alone, again, self.account.family), again=again)
 
         return tuple(of_drive(index, *each) for index, each in enumerate(ratios()))
 
@@ -158,7 +165,8 @@ class Sla:
         def of_drive(index: int, subject: Subject, found: Estimate, since: Since) -> Verdict:
             margin = account.rule.indifference_percent
             alone = verdicts.judge_relation(claim, subject, since, found, limit, margin)
-            return verdicts.in_family(alone, lambda share: both(share)[index][1], account.family)
+            again = partial(_ratio_of, both, index)
+            return replace(verdicts.in_family(alone, again, account.family), again=again)
 
         return tuple(of_drive(index, *each) for index, each in enumerate(both()))
 
@@ -176,6 +184,11 @@ class Sla:
         subject, told = account.worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {told}{by}; {why}")
+
+
+def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int, share: float) -> Estimate:
+    found: Estimate = several(share)[index][1]
+    return found
 
 
 def _counterpart(subject: Subject, then: Sequence[tuple[Subject, Estimate]]) -> tuple[Estimate, str]:

@@ -8,22 +8,27 @@ interval as its distance from its own figure,
     high = r + √((new's high - new)² + (old - old's low)²)
 
 It needs nothing but the two figures and their intervals, which is all that a record of an earlier run has, takes
-intervals that are not symmetric, and holds for independent errors only.
+intervals that are not symmetric, and holds for independent errors only. What fio's buckets leave open of a latency is
+no such error: it is the same in every round and in every run that is read from the same bucket, so it is taken off each
+distance first, and both are added to the root.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from statistics import fmean, stdev
 
+from pytest_ssdqual.qual import widening
 from pytest_ssdqual.qual.claim import Direction
 from pytest_ssdqual.qual.estimate import CONFIDENCE, USUAL, Estimate, Sureness, TooFew, student_t
 from pytest_ssdqual.qual.family import Family, p_value
 from pytest_ssdqual.qual.units import Unit
+
+#: Within 1/128 of what fio prints lies what it has measured: half a bucket (``qual.histogram``), of logarithms.
+BUCKET = -math.log1p(-1 / 128)
 
 
 class Shown(StrEnum):
@@ -57,22 +62,23 @@ class Change:
         return 100 * (self.ratio.value - 1)
 
 
-def ratio(new: Estimate, old: Estimate, share: float = 1.0, unit: Unit = Unit.RATIO) -> Estimate:
+def ratio(new: Estimate, old: Estimate, unit: Unit = Unit.RATIO) -> Estimate:
     """New over old, as its multiple or with ``Unit.PERCENT`` in per cent; see the module.
 
-    Only ``share`` of the error rate may be spent on it: then both intervals are widened as Student's t does for one
-    degree of freedom less than they have observations. Ends of a reading are bounds, not errors that may cancel: with
-    one the two are combined by their ends. An end that is not above zero leaves the ratio's open. ValueError if they
-    differ in unit; ``TooFew`` if one of the figures is not above zero.
+    For a share of the error rate both have to be given as they are for that share. Ends of a reading are bounds, not
+    errors that may cancel: with one the two are combined by their ends. An end that is not above zero leaves the
+    ratio's open. ValueError if they differ in unit; ``TooFew`` if one of the figures is not above zero.
     """
     if new.unit is not old.unit or unit not in (Unit.PERCENT, Unit.RATIO):
         raise ValueError(f"no ratio in {unit} of an estimate in {new.unit} to one in {old.unit}")
     if not (new.value > 0 and old.value > 0 and math.isfinite(new.value) and math.isfinite(old.value)):
         raise TooFew(f"{new} and {old} have no ratio")
     is_reading = new.is_reading or old.is_reading
-    of_new, of_old = (_distances(each, share) for each in (new, old))
-    add = math.fsum if is_reading else _root_of_squares
-    down, up = add((of_new[0], of_old[1])), add((of_new[1], of_old[0]))
+    read = 0.0 if is_reading else resolution(new.unit)
+    of_new, of_old = (widening.distances(each) for each in (new, old))
+    down, up = (
+        _combined(each, read, is_reading=is_reading) for each in ((of_new[0], of_old[1]), (of_new[1], of_old[0]))
+    )
     value, factor = new.value / old.value, 100 if unit is Unit.PERCENT else 1
     return Estimate(
         value=factor * value,
@@ -83,6 +89,11 @@ def ratio(new: Estimate, old: Estimate, share: float = 1.0, unit: Unit = Unit.RA
         is_reading=is_reading,
         confidence=min(new.confidence, old.confidence),
     )
+
+
+def resolution(unit: Unit) -> float:
+    """How far a figure in this unit may be read wrongly, of logarithms: latencies by half a bucket of fio's."""
+    return BUCKET if unit is Unit.NANOSECONDS else 0.0
 
 
 def typical(values: Iterable[float], unit: Unit, sure: Sureness = USUAL) -> Estimate:
@@ -96,76 +107,89 @@ def typical(values: Iterable[float], unit: Unit, sure: Sureness = USUAL) -> Esti
     return _of_logarithms([math.log(each) for each in figures], unit, sure)
 
 
-def paired(new: Mapping[str, float], old: Mapping[str, float], sure: Sureness = USUAL) -> Estimate:
+def paired(
+    new: Mapping[str, float], old: Mapping[str, float], sure: Sureness = USUAL, least: Estimate | None = None
+) -> Estimate:
     """New over old of the same drives, by serial number: the geometric mean of each drive's own ratio.
 
-    What the drives differ by among each other is not in the interval. ``TooFew`` below two drives that are in both.
+    What the drives differ by among each other is not in the interval. It is never narrower than ``least``, the ratio of
+    one drive with the interval of its rounds: a few drives may agree by chance or be rounded alike, and what stalls the
+    machine in a round stalls all of them, so many drives are not as many times the evidence. If that is a reading, so
+    is the ratio, with the ends of ``least``. ``TooFew`` below two drives that are in both.
     """
     both = [name for name in new if name in old and new[name] > 0 and old[name] > 0]
     if len(both) < 2:
         raise TooFew(f"drives are compared in pairs from 2 on, there are {len(both)}")
-    return _of_logarithms([math.log(new[name] / old[name]) for name in both], Unit.RATIO, sure)
+    found = _of_logarithms([math.log(new[name] / old[name]) for name in both], Unit.RATIO, sure)
+    if least is None:
+        return found
+    if least.is_reading:
+        return _with(replace(found, is_reading=True), *widening.distances(least))
+    return _with(found, *map(max, widening.distances(found), widening.distances(least)))
 
 
-def widened(estimate: Estimate, percent: float) -> Estimate:
+def blurred(estimate: Estimate, by: float) -> Estimate:
+    """With so much more to either side, of logarithms, that is no matter of chance."""
+    down, up = widening.distances(estimate)
+    return _with(estimate, down + by, up + by)
+
+
+def widened(estimate: Estimate, percent: float, share: float = 1.0) -> Estimate:
     """With what figures vary from run to run, in per cent, one standard deviation: no run knows that of itself.
 
-    Added to either side as variances are, at the estimate's own confidence; nothing is added to a reading.
+    Added to either side as variances are, at the estimate's own confidence and for the share of the error rate that its
+    interval is for; nothing is added to a reading.
     """
     if estimate.is_reading or not percent:
         return estimate
-    more = _normal(estimate.confidence) * math.log1p(percent / 100)
-    down, up = (_root_of_squares((each, more)) for each in _distances(estimate))
-    return replace(estimate, low=estimate.value * math.exp(-down), high=estimate.value * _exp(up))
+    more = _normal(Sureness(estimate.confidence, share).level()) * math.log1p(percent / 100)
+    return _with(estimate, *(math.hypot(each, more) for each in widening.distances(estimate)))
 
 
-def changes(ratios: Sequence[Estimate], directions: Sequence[Direction], control: str) -> tuple[Change, ...]:
+def changes(
+    ratios: Sequence[Callable[[float], Estimate]], directions: Sequence[Direction], control: str
+) -> tuple[Change, ...]:
     """What each comparison shows among all of them: a difference is told as one if it stands up to their number.
 
-    ``control`` is that of ``qual.family``: with ``bonferroni`` any false difference at all is as unlikely as of a
-    single comparison. Readings are not counted: they make no statistical error.
+    Each gives the ratio for a share of the error rate. ``control`` is that of ``qual.family``: with ``bonferroni`` any
+    false difference at all is as unlikely as of a single comparison. Readings are not counted: they make no
+    statistical error.
     """
-    count = sum(not each.is_reading for each in ratios)
-    family = Family(max(1, count), control)
-    return tuple(_change(*each, family) for each in zip(ratios, directions, strict=True))
+    alone = [ratio(1.0) for ratio in ratios]
+    family = Family(max(1, sum(not each.is_reading for each in alone)), control)
+    return tuple(
+        _change(found, again, direction, family)
+        for found, again, direction in zip(alone, ratios, directions, strict=True)
+    )
 
 
-def _change(found: Estimate, direction: Direction, family: Family) -> Change:
-    up = _leaves_out(found, 1.0)
+def _change(found: Estimate, again: Callable[[float], Estimate], direction: Direction, family: Family) -> Change:
+    up = _leaves_out(found)
     if not up:
         return Change(found, Shown.OPEN)
     better = (up > 0) is (direction is Direction.AT_LEAST)
     if found.is_reading:
         return Change(found, Shown.BETTER_READ if better else Shown.WORSE_READ)
-    is_left_out = partial(_leaves_out, found)
-    p = p_value(lambda share: bool(is_left_out(share)), found.confidence)
-    if is_left_out(family.share):
+    p = p_value(lambda share: bool(_leaves_out(again(share))), found.confidence)
+    if _leaves_out(again(family.share)):
         return Change(found, Shown.BETTER if better else Shown.WORSE, p)
     return Change(found, Shown.BETTER_ALONE if better else Shown.WORSE_ALONE, p)
 
 
-def _leaves_out(found: Estimate, share: float) -> int:
+def _leaves_out(found: Estimate) -> int:
     """1 if the whole interval is above 1, -1 if it is below, 0 if 1 may be the truth."""
-    down, up = _distances(found, share)
-    middle = math.log(found.value)
-    return 1 if middle - down > 0 else -1 if middle + up < 0 else 0
+    return 1 if found.low > 1 else -1 if found.high < 1 else 0
 
 
-def _distances(estimate: Estimate, share: float = 1.0) -> tuple[float, float]:
-    """From the figure to its ends, of logarithms; infinite if an end is not above zero, or unbounded."""
-    factor = 1.0 if estimate.is_reading else _stretch(estimate.confidence, estimate.n, share)
-    down = math.log(estimate.value / estimate.low) if estimate.low > 0 else math.inf
-    up = math.log(estimate.high / estimate.value) if math.isfinite(estimate.high) else math.inf
-    return factor * down, factor * up
+def _combined(distances: tuple[float, float], read: float, *, is_reading: bool) -> float:
+    """Two errors as one: of chance by the root of squares, bounds by their sum."""
+    if is_reading:
+        return math.fsum(distances)
+    return math.hypot(*(max(0.0, each - read) for each in distances)) + 2 * read
 
 
-def _stretch(confidence: float, n: int, share: float) -> float:
-    """How many times wider Student's interval is if only a share of its error rate may be spent."""
-    if share == 1:
-        return 1.0
-    degrees = max(1, n - 1)
-    wide = student_t(Sureness(confidence, share).level(), degrees)
-    return wide / student_t(confidence, degrees)
+def _with(estimate: Estimate, down: float, up: float) -> Estimate:
+    return replace(estimate, low=estimate.value * math.exp(-down), high=estimate.value * _exp(up))
 
 
 def _of_logarithms(values: Sequence[float], unit: Unit, sure: Sureness) -> Estimate:
@@ -181,10 +205,6 @@ def _normal(confidence: float = CONFIDENCE) -> float:
     from statistics import NormalDist
 
     return NormalDist().inv_cdf((1 + confidence) / 2)
-
-
-def _root_of_squares(values: Iterable[float]) -> float:
-    return math.hypot(*values)
 
 
 def _exp(value: float) -> float:

@@ -110,15 +110,16 @@ def student_t(confidence: float, degrees: int) -> float:
     return float(stdtrit(degrees, (1 + confidence) / 2))
 
 
-def mean_of_rounds(values: Sequence[float], unit: Unit, sure: Sureness = USUAL) -> Estimate:
+def mean_of_rounds(values: Sequence[float], unit: Unit, sure: Sureness = USUAL, least: float = 0.0) -> Estimate:
     """Mean of round means with Student's interval (non-overlapping batch means).
 
-    Rounds have to be long against the drive's own rhythm for this to hold; ``TooFew`` below two.
+    Rounds have to be long against the drive's own rhythm for this to hold; ``TooFew`` below two. ``least`` is the
+    standard deviation that rounds have by the way in which they are counted, if they show less.
     """
     if len(values) < 2:
         raise TooFew(f"an interval needs at least 2 rounds, there are {len(values)}")
     mean = fmean(values)
-    half = student_t(sure.level(), len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    half = student_t(sure.level(), len(values) - 1) * max(stdev(values), least) / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half, len(values), unit, confidence=sure.confidence)
 
 

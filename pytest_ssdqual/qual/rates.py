@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from pytest_ssdqual.qual.basis import Basis
@@ -43,9 +44,20 @@ def require(measured: Measured, has_them: bool, direction: str) -> None:
 def _rate(measured: Measured, count: Callable[[Interval], int], unit: Unit, sure: Sureness) -> Estimate:
     rates = measured.round_rates(count)
     if not measured.look:
-        return mean_of_rounds(rates, unit, sure)
+        run = measured.runs[0]
+        least = run.workload.largest_bytes if unit is Unit.BYTES_PER_SECOND else 1
+        return of_rounds(rates, run.window_s / run.rounds, unit, sure, least)
     basis = Basis.of(measured, sure)
     length_s = basis.seconds / len(rates)
     found = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates))
     n = len(basis.settled(rates))
     return Estimate(found.value, found.low, found.high, n, unit, confidence=sure.confidence)
+
+
+def of_rounds(rates: Sequence[float], round_s: float, unit: Unit, sure: Sureness = USUAL, least: float = 1) -> Estimate:
+    """Mean of the rates of rounds of this length, in which no less than ``least`` (an I/O, or its bytes) is counted.
+
+    An I/O at either edge of a round may have been counted in its neighbour, so rounds that were counted alike need not
+    have been alike: their scatter is taken for that of counting at least, which at two edges has a variance of a sixth.
+    """
+    return mean_of_rounds(rates, unit, sure, least / round_s / math.sqrt(6))

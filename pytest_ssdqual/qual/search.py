@@ -206,5 +206,5 @@ def _about(suspect: Suspect, space: Space) -> str:
         return f"{suspect.workload} departs from {space.plain} by {departures}; {proven}"
     if suspect.is_cleared:
         return f"{found} and was kept when measured anew: one look among many, which accuses nobody"
-    why = suspect.trouble or (repr(suspect.verdict) if suspect.verdict else "it was not measured anew")
+    why = suspect.trouble or ("it was not measured anew" if suspect.verdict is None else repr(suspect.verdict))
     return f"{found}, and its second measurement does not tell: {why}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
@@ -70,6 +70,8 @@ class Verdict:
     p_value: float | None = None
     #: Why a failure is not told as one, among the claims that are judged together; part of a sentence.
     held_back: str = ""
+    #: Gives the estimate for a share of the error rate, where that is kept for whoever compares it later.
+    again: Callable[[float], Estimate] | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         return self.outcome is Outcome.PASS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from pytest_ssdqual.report.grid import INDENT, Line
 
@@ -31,7 +32,8 @@ def columns(
         for index, row in enumerate(cells[1:]):
             colour = colours[index] if colours else ()
             if below:
-                yield Line(INDENT + row[0], colour)
+                told = wrap(row[0], max(1, width - 2 * len(INDENT)), subsequent_indent=INDENT, break_on_hyphens=False)
+                yield from (Line(INDENT + part, colour) for part in told or [""])
             yield Line(layout.line(row, first), colour)
 
 

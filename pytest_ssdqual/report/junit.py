@@ -41,7 +41,11 @@ def properties(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
     found = []
     for number, each in enumerate(evidence, start=1):
         prefix = "ssd" if number == 1 else f"ssd.{number}"
-        found += [(f"{prefix}.{name}", value) for name, value in _of(each)]
+        once: dict[str, str] = {}
+        for name, value in _of(each):
+            # A figure beside a claim may be what the claim is about: settled_iops.
+            once.setdefault(name, value)
+        found += [(f"{prefix}.{name}", value) for name, value in once.items()]
     return [(_shown(name), _shown(value)) for name, value in found]
 
 
@@ -139,10 +143,11 @@ def _plain(number: float) -> str:
     return f"{number:.{digits}f}".rstrip("0").rstrip(".")
 
 
-def _paragraph(evidence: Evidence) -> str:
+def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
+    """What it rests on, by name, for people; empty where there is nothing of it. From outside: make it printable."""
     figures = ", ".join(f"{each.name} {_plain(each.value)}" for each in evidence.figures if each.value is not None)
     published, times = evidence.published, evidence.times_published
-    rows = (
+    return (
         ("measured", f"{evidence.measured} ({evidence.interval_in_full}), n = {evidence.n:,}"),
         ("limit", f"{evidence.bound} ({evidence.source})" if evidence.is_promised else ""),
         ("margin", "" if evidence.margin_percent is None else f"{evidence.margin_percent:+.1f} %"),
@@ -155,4 +160,7 @@ def _paragraph(evidence: Evidence) -> str:
         *(("remark", remark) for remark in evidence.remarks),
         ("raw data", " ".join(evidence.raw)),
     )
-    return "\n".join([evidence.sentence, *(f"  {name:<10}{text}" for name, text in rows if text)])
+
+
+def _paragraph(evidence: Evidence) -> str:
+    return "\n".join([evidence.sentence, *(f"  {name:<10}{text}" for name, text in rows(evidence) if text)])

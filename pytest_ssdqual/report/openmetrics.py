@@ -49,6 +49,8 @@ HEALTH = (
 )
 #: Of a label's value: a name that is longer ends in an ellipsis.
 LABEL_CHARACTERS = 256
+#: What is no exit status of any system.
+MOST_STATUS = 2**32
 
 
 @dataclass(slots=True)
@@ -135,7 +137,8 @@ def _run(page: Page, story: Story) -> None:
         page.add("run_claims", "", "Claims of the run.", number, outcome=name)
     page.add("run_tests_in_error", "", "Tests that came to no verdict.", counts.troubled)
     status = manifest.get("exit_status")
-    page.add("run_exit_status", "", "Exit status of pytest.", status if isinstance(status, int) else None)
+    status = status if isinstance(status, int) and abs(status) < MOST_STATUS else None
+    page.add("run_exit_status", "", "Exit status of pytest.", status)
     for name in ("started", "ended"):
         page.add(f"run_{name}_timestamp", "seconds", f"When the run {name}.", _seconds(subject.text(manifest, name)))
 
@@ -185,11 +188,15 @@ def _drives(page: Page, story: Story, bays: Iterable[Mapping[str, object]]) -> N
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    """None of what is none, or past all floating-point numbers: a record may be anybody's."""
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return None
 
 
 def _seconds(time: str) -> float | None:
     try:
         return datetime.fromisoformat(time).timestamp()
-    except ValueError:
+    except (OSError, OverflowError, ValueError):  # of the year 1, in a time zone of its own
         return None

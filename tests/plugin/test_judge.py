@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import stdev
 
 import pytest
 import strategies
@@ -12,12 +14,14 @@ import strategies
 from pytest_ssdqual.plugin.account import Account, Judged, determination
 from pytest_ssdqual.plugin.judge import Inconclusive, Sla
 from pytest_ssdqual.qual import spec
+from pytest_ssdqual.qual.estimate import student_t
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.loop import Loop, LoopResult, Tracked
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.protocol import VerdictRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
+from pytest_ssdqual.qual.widening import SHARES
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.evidence import About, Evidence
 from pytest_ssdqual.report.part import Finding
@@ -96,11 +100,26 @@ def test_every_drive_is_judged_and_the_worst_is_told(bench: Bench) -> None:
     assert {each.name: each.value for each in noted.figures}["iops"] == 500
 
 
+def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: Bench) -> None:
+    """Of the drive that is told: five rounds are no surer for the I/Os in them."""
+    bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
+    three = side_by_side([1000] * 5, [490, 510, 500, 505, 495], [950] * 5)
+    for claim in ("steady_iops", "read_iops"):
+        judged = bench.judge(claim, three)
+        assert (judged.worst, len(judged.wider)) == ("S1", len(SHARES))
+        for each in judged.wider:
+            half = student_t(1 - 0.05 * each.share, 4) * stdev([490, 510, 500, 505, 495]) / math.sqrt(5)
+            assert (each.low, each.high) == pytest.approx((500 - half, 500 + half))
+        bench.noted.clear()
+    bench.promises = promise("max_latency", 'at_most = "20 ms"')
+    assert bench.judge("max_latency", three).wider == ()
+
+
 def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_be(bench: Bench) -> None:
     three = side_by_side([1000] * 5, [500] * 5, [2000] * 5)
     noted = bench.judge("read_iops", three)
     assert (noted.worst, noted.value, noted.outcome) == ("S1", 500, Finding.OBSERVED)
-    assert bench.why == "measured 500 IOPS (95 % CI 500…500 IOPS) by drive S1; ACME 9 publishes no read IOPS of " + (
+    assert bench.why == "measured 500 IOPS (95 % CI 499…501 IOPS) by drive S1; ACME 9 publishes no read IOPS of " + (
         "randread_4k_qd8 on drivex3"
     )
     bench.noted.clear()
@@ -164,7 +183,7 @@ def test_a_sweep_that_bends_says_where_and_one_that_grows_too_well_that_its_base
     well = bench.judge("scaling_deviation", [array(*[1200 * n - 800] * 5, geometry=f"raid0x{n}") for n in widths])
     assert well.outcome is Finding.PASS
     assert [remark.split(" of what")[0] for remark in well.remarks] == [
-        "raid0x3 does 1.17 × (95 % CI 1.17…1.17 ×)", "raid0x4 does 1.25 × (95 % CI 1.25…1.25 ×)",
+        "raid0x3 does 1.17 × (95 % CI 1.166…1.167 ×)", "raid0x4 does 1.25 × (95 % CI 1.2496…1.2504 ×)",
     ]  # fmt: skip
 
 

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import strategies
 from hypothesis import assume, given
-from hypothesis import strategies as st
 
-from pytest_ssdqual.qual import comparison
+from pytest_ssdqual.qual import widening
 from pytest_ssdqual.qual.claim import Direction
-from pytest_ssdqual.qual.comparison import Shown, changes, paired, ratio, typical, widened
-from pytest_ssdqual.qual.estimate import Estimate, TooFew, mean_of_rounds
+from pytest_ssdqual.qual.comparison import Shown, blurred, changes, paired, ratio, typical, widened
+from pytest_ssdqual.qual.estimate import Estimate, Sureness, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.family import BONFERRONI, NONE
+from pytest_ssdqual.qual.histogram import bucket_of
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.widening import Widening
 
 RUNS = 600
 
@@ -51,15 +54,37 @@ def test_the_other_way_round_is_the_reciprocal(new: Estimate, old: Estimate) -> 
     assert there.high * back.low == pytest.approx(1)
 
 
-@given(strategies.estimates(), strategies.estimates(), st.floats(1e-6, 0.5))
-def test_a_share_of_the_error_rate_makes_it_wider_and_it_is_never_wider_than_by_the_ends(
-    new: Estimate, old: Estimate, share: float
-) -> None:
+@given(strategies.estimates(), strategies.estimates())
+def test_it_is_never_wider_than_by_the_ends(new: Estimate, old: Estimate) -> None:
     assume(new.low < new.value < new.high)
     alone = ratio(new, old)
-    assert ratio(new, old, share).low < alone.low <= alone.value <= alone.high < ratio(new, old, share).high
+    assert alone.low <= alone.value <= alone.high
     assert new.low / old.high <= alone.low * (1 + 1e-9)
     assert alone.high * (1 - 1e-9) <= new.high / old.low
+
+
+def latency(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value, low, high, 10**6, Unit.NANOSECONDS)
+
+
+def test_neighbouring_buckets_show_no_difference() -> None:
+    """A latency at their edge is read half a bucket too low in one run and half a bucket too high in another."""
+    below, above = (bucket_of(value) for value in (1_044_480, 1_056_768))
+    assert below.high_ns == above.low_ns
+    old, new = (latency(each.value_ns, each.low_ns, each.high_ns) for each in (below, above))
+    found = ratio(new, old)
+    assert found.low < 1 < found.high
+    # The root of squares, as of chance, would have left out 1.
+    assert math.exp(math.log(found.value) - math.hypot(*(math.log(each.value / each.low) for each in (old, new)))) > 1
+    assert found.high / found.value == pytest.approx((1 - 1 / 128) ** -2)
+
+
+def test_what_is_by_chance_is_combined_beside_what_buckets_leave_open() -> None:
+    found = ratio(latency(1e6, 0.9e6, 1.1e6), latency(1e6, 0.9e6, 1.1e6))
+    read = -math.log(1 - 1 / 128)
+    wide = math.hypot(math.log(1.1) - read, -math.log(0.9) - read) + 2 * read
+    assert math.log(found.high) == pytest.approx(wide)
+    assert math.log(found.high) > math.hypot(math.log(1.1), math.log(0.9))
 
 
 def test_equal_widths_are_as_one_that_is_wider_by_the_root_of_two() -> None:
@@ -107,6 +132,29 @@ def test_of_the_same_drives_only_their_change_counts() -> None:
         typical([5.0], Unit.IOPS)
 
 
+def test_drives_that_agree_by_rounding_are_no_surer_than_their_rounds() -> None:
+    old = {"a": 300.0, "b": 300.0, "c": 300.0, "d": 300.0}
+    new = dict.fromkeys(old, 300.2)
+    assert paired(new, old).low > 1
+    one = Estimate(1, 1 / 1.01, 1.01, 5, Unit.RATIO)
+    found = paired(new, old, least=one)
+    assert found.low < 1 < found.high
+    assert found.high / found.value == pytest.approx(1.01)
+
+
+def test_what_was_read_of_the_same_drives_is_read() -> None:
+    """Three drives whose slowest I/O was half as slow again each prove nothing of the next run."""
+    read = Estimate(1.5, 1.4, 1.6, 5, Unit.RATIO, is_reading=True)
+    found = paired({"a": 150.0, "b": 151.0, "c": 149.0}, {"a": 100.0, "b": 100.0, "c": 100.0}, least=read)
+    assert found.is_reading
+    assert found.low / found.value == pytest.approx(1.4 / 1.5)
+
+
+def test_what_is_read_is_added_as_it_is() -> None:
+    found = blurred(Estimate(1, 0.9, 1.1, 5, Unit.RATIO), math.log(1.02))
+    assert (found.low, found.high) == pytest.approx((0.9 / 1.02, 1.1 * 1.02))
+
+
 def test_scatter_from_run_to_run_is_added_as_a_variance() -> None:
     found = widened(iops(1000, 0.0001), 2)
     assert found.high == pytest.approx(1000 * 1.02**1.959964)
@@ -114,14 +162,21 @@ def test_scatter_from_run_to_run_is_added_as_a_variance() -> None:
         1000 * math.exp(math.hypot(math.log(1.03), 1.959964 * math.log(1.02)))
     )
     assert widened(iops(1000, 30), 0) == iops(1000, 30)
+    assert widened(iops(1000, 0.0001), 2, share=0.01).high == pytest.approx(1000 * 1.02**3.480756)
     assert widened(iops(1000, 30, is_reading=True), 2) == iops(1000, 30, is_reading=True)
 
 
-def ratios(*values: float, half: float = 0.01, **more: object) -> list[Estimate]:
+def ratios(*values: float, half: float = 0.01, **more: object) -> list[Callable[[float], Estimate]]:
+    """Of twenty rounds each."""
     return [
-        replace(Estimate(each, each - half, each + half, 20, Unit.RATIO), **more)  # type: ignore[arg-type]
+        partial(widening.at, Estimate(each, each - half, each + half, 20, Unit.RATIO, **more), rungs(each, half))  # type: ignore[arg-type]
         for each in values
     ]
+
+
+def rungs(value: float, half: float) -> tuple[Widening, ...]:
+    wide = [(share, half * student_t(1 - 0.05 * share, 19) / student_t(0.95, 19)) for share in widening.SHARES]
+    return tuple(Widening(share, value - each, value + each) for share, each in wide)
 
 
 def test_which_side_is_better_is_the_claims_to_say() -> None:
@@ -160,9 +215,13 @@ def test_false_differences_among_many_are_as_rare_as_of_one() -> None:
     for _ in range(60):
         found = []
         for _ in range(20):
-            new, old = (mean_of_rounds([draw.gauss(100, 2) for _ in range(8)], Unit.IOPS) for _ in range(2))
-            found.append(comparison.ratio(new, old))
+            new, old = ([draw.gauss(100, 2) for _ in range(5)] for _ in range(2))
+            found.append(partial(ratio_of_rounds, new, old))
         told = changes(found, [Direction.AT_LEAST] * 20, BONFERRONI)
         families += 1
         wrong += any(each.shown in (Shown.BETTER, Shown.WORSE) for each in told)
     assert wrong / families <= 0.1
+
+
+def ratio_of_rounds(new: list[float], old: list[float], share: float) -> Estimate:
+    return ratio(*(mean_of_rounds(each, Unit.IOPS, Sureness(share=share)) for each in (new, old)))

@@ -265,3 +265,12 @@ def test_nothing_has_no_latency() -> None:
         mean_latency([histogram({1: 1})])
     with pytest.raises(TooFew, match="a maximum latency needs I/Os"):
         max_latency([EMPTY])
+
+
+def test_rounds_that_are_farther_apart_than_their_ios_are_no_certainty() -> None:
+    """Nothing was faster than the fastest round, but five rounds do not prove that among a hundred comparisons."""
+    rounds = [histogram({ns: 1000}) for ns in (1_000_000, 1_050_000, 1_100_000, 950_000, 1_020_000)]
+    alone, among = (quantile_of_rounds(rounds, 0.5, Basis(Sureness(share=share))) for share in (1.0, 0.01))
+    assert alone.low > 0.98 * 950_000
+    assert among.low < 0.85 * 950_000
+    assert among.high > 1.1 * 1_100_000

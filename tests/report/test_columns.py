@@ -39,6 +39,14 @@ def test_below_their_names_where_there_is_no_room_beside_them() -> None:
     ]
 
 
+def test_a_name_that_is_too_long_by_itself_is_wrapped() -> None:
+    name = "drivex4 randwrite_8k_off512_qd1…randwrite_8k_off512_qd32 (randwrite_8k_off512_qd1to32)"
+    rows = [(name, *["1"] * (len(HEAD) - 1))]
+    lines = [line.text for line in columns("QD gain", HEAD, rows, 40)]
+    assert max(map(len, lines)) <= 40
+    assert "".join("".join(lines[2:-1]).split()) == name.replace(" ", "")
+
+
 def test_in_bands_where_they_are_too_long_for_that_too() -> None:
     many = [("4k", *(f"{number}00 MB/s" for number in range(1, 8)))]
     lines = [line.text for line in columns("throughput", ("", *"abcdefg"), many, 40)]

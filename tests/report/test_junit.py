@@ -73,6 +73,14 @@ def test_no_name_twice(claimed: Claimed) -> None:
     assert junit.properties([]) == []
 
 
+def test_a_figure_that_is_the_claim_itself_is_there_once(claimed: Claimed) -> None:
+    """Saturations have ``settled_iops`` beside the claim of that name."""
+    of = replace(claimed(Claim.SETTLED_IOPS, value=300.5, bound=240), figures=(Figure("settled_iops", 300.5),))
+    names = [name for name, _ in junit.properties([of])]
+    assert names.count("ssd.settled_iops") == 1
+    assert len(set(names)) == len(names)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.floats(0.001, 1e7))
 def test_every_number_is_written_without_exponent_and_read_back(number: float) -> None:
     text = junit._plain(number)

@@ -170,6 +170,17 @@ def test_a_damaged_folder_tells_less(told: Told, claimed: Claimed) -> None:
     assert not [name for name, _ in series if "timestamp" in name or "exit_status" in name]
 
 
+def test_numbers_past_all_others_are_left_out(told: Told, claimed: Claimed) -> None:
+    """JSON has no largest integer, and a folder may be anybody's."""
+    huge = 10**400
+    drive = {"identity": "S1", "serial": "S1", "size_bytes": huge}
+    bay = {"machine": "m", "drives": [drive]}
+    manifest = {"exit_status": huge, "started": "0001-01-01T00:00:00+14:00", "bays": [bay]}
+    series = read(told(judged(claimed()), manifest=manifest))
+    assert value(series, "ssdqual_drive", serial="S1") == 1
+    assert not [name for name, _ in series if "size" in name or "exit_status" in name]
+
+
 def test_it_is_written_at_once_for_others_to_read(told: Told, claimed: Claimed, tmp_path: Path) -> None:
     folder, path = told(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
     path.parent.mkdir()

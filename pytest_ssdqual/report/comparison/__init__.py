@@ -6,8 +6,9 @@ sure that is of these runs; why they differ is for whoever knows what was done i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pytest_ssdqual.qual import comparison
 from pytest_ssdqual.qual.claim import Direction
@@ -119,7 +120,7 @@ class _Draft:
 
     run: Told
     keys: tuple[Key, ...]
-    ratios: tuple[Estimate, ...]
+    ratios: tuple[Callable[[float], Estimate], ...]
     paired: tuple[int, ...]
     left_out: Mapping[str, int]
 
@@ -129,8 +130,9 @@ class _Draft:
         left_out: dict[str, int] = {}
         for key in sorted(first.figures.keys() & run.figures.keys()):
             why = _why_not(key, first, run)
+            again = partial(_ratio, first.figures[key], run.figures[key], run_to_run_percent)
             try:
-                ratio, pairs = _ratio(first.figures[key], run.figures[key], run_to_run_percent)
+                again(1.0)
             except ValueError as error:
                 # A figure of nothing has no ratio, whatever the figure.
                 why = why or ("one of the figures is not above zero" if isinstance(error, TooFew) else str(error))
@@ -138,8 +140,8 @@ class _Draft:
                 left_out[why] = left_out.get(why, 0) + 1
                 continue
             keys.append(key)
-            ratios.append(ratio)
-            paired.append(pairs)
+            ratios.append(again)
+            paired.append(_pairs(first.figures[key], run.figures[key]))
         return cls(run, tuple(keys), tuple(ratios), tuple(paired), left_out)
 
     def judged(self, first: Told, changes: Sequence[Change]) -> Against:
@@ -160,17 +162,25 @@ class _Draft:
         )
 
 
-def _ratio(old: Figure, new: Figure, run_to_run_percent: float) -> tuple[Estimate, int]:
-    """New over old, and how many drives were compared with themselves for it.
+def _pairs(old: Figure, new: Figure) -> int:
+    """How many drives are compared each with itself: the same ones, or none."""
+    return len(old.drives) if old.drives.keys() == new.drives.keys() else 0
+
+
+def _ratio(old: Figure, new: Figure, run_to_run_percent: float, share: float) -> Estimate:
+    """New over old, for a share of the error rate.
 
     The same drives again: what they differ by among each other says nothing about their change.
     """
-    if old.drives and old.drives.keys() == new.drives.keys():
-        sure = Sureness(min(old.estimate.confidence, new.estimate.confidence))
-        found = comparison.paired(new.drives, old.drives, sure)
-        return comparison.widened(found, OF_BOTH * run_to_run_percent), len(old.drives)
-    own, other = (comparison.widened(each.estimate, run_to_run_percent) for each in (new, old))
-    return comparison.ratio(own, other), 0
+    if _pairs(old, new):
+        sure = Sureness(min(old.estimate.confidence, new.estimate.confidence), share)
+        one = comparison.ratio(new.of_one(share), old.of_one(share))
+        found = comparison.paired(new.drives, old.drives, sure, one)
+        if not found.is_reading:
+            found = comparison.blurred(found, 2 * comparison.resolution(new.estimate.unit))
+        return comparison.widened(found, OF_BOTH * run_to_run_percent, share)
+    own, other = (comparison.widened(each.at(share), run_to_run_percent, share) for each in (new, old))
+    return comparison.ratio(own, other)
 
 
 def _why_not(key: Key, first: Told, run: Told) -> str:

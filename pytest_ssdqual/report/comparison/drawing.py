@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.comparison import Shown
+from pytest_ssdqual.qual.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.report import sheet
 from pytest_ssdqual.report.comparison import Comparison, Pair, text
@@ -23,8 +24,12 @@ SERIES = {
     Shown.BETTER_READ: 2, Shown.OPEN: 7,
 }  # fmt: skip
 ROW_IN, LABEL_IN = 0.2, 3.1
-#: A ratio that is unbounded is drawn to here.
-FARTHEST = 10.0
+#: Characters of a name that there is room for in ``LABEL_IN``.
+LONGEST_NAME = 40
+#: Intervals are drawn to so many times the range of the figures at most; one that is unbounded would hide all others.
+BEYOND = 1.5
+#: The finest steps of the axis first; so many of them are labelled at most.
+STEPS, MOST_TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,6 @@ def _drawn(found: Comparison) -> str:
 
 def _rows(plate: object, axes: object, rows: Sequence[Row]) -> None:
     from matplotlib.axes import Axes
-    from matplotlib.ticker import NullFormatter, ScalarFormatter
 
     from pytest_ssdqual.report.charts.palette import INK, MARKERS, colour
     from pytest_ssdqual.report.charts.plate import Plate
@@ -134,12 +138,12 @@ def _rows(plate: object, axes: object, rows: Sequence[Row]) -> None:
     if not isinstance(axes, Axes) or not isinstance(plate, Plate):
         raise TypeError("rows are drawn on a plate's axes")
     axes.axvline(1.0, color=INK, linewidth=1.0)
+    left, right = limits([row.pair.change.ratio for row in rows])
     for shown in dict.fromkeys(row.pair.change.shown for row in rows):
         mine = [(at, row.pair.change.ratio) for at, row in enumerate(rows) if row.pair.change.shown is shown]
         index = SERIES[shown]
         places, ratios = [at for at, _ in mine], [ratio for _, ratio in mine]
-        lows = [max(each.low, 1 / FARTHEST * min(1, each.value)) for each in ratios]
-        highs = [min(each.high, FARTHEST * max(1, each.value)) for each in ratios]
+        lows, highs = [max(each.low, left) for each in ratios], [min(each.high, right) for each in ratios]
         axes.hlines(places, lows, highs, colors=colour(index), linewidth=1.4)
         hollow = shown not in (Shown.WORSE, Shown.BETTER)
         (drawn,) = axes.plot(
@@ -149,18 +153,39 @@ def _rows(plate: object, axes: object, rows: Sequence[Row]) -> None:
         plate.tell(drawn, [", ".join((rows[at].name, *_numbers(rows[at].pair))) for at in places])
         plate.entry(drawn, shown.value)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.xaxis.set_minor_formatter(ScalarFormatter() if _is_narrow(rows) else NullFormatter())
+    axes.set_xlim(left, right)
+    axes.set_xticks(marked := ticks(left, right), [f"{each:g}" for each in marked])
+    axes.set_xticks([], minor=True)
     axes.set_yticks(range(len(rows)), [_short(row.name) for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
 
 
-def _is_narrow(rows: Sequence[Row]) -> bool:
-    """Whether there may be no power of ten in the picture but 1."""
-    ratios = [row.pair.change.ratio for row in rows]
-    ends = [end for each in ratios for end in (each.low, each.high) if 0 < end < math.inf]
-    return bool(ends) and max(ends) / min(ends) < 5
+def limits(ratios: Sequence[Estimate]) -> tuple[float, float]:
+    """Of the axis: 1 and all figures are inside, and the ends of intervals as far as ``BEYOND``."""
+    values = [1.0, *(each.value for each in ratios)]
+    low, high = min(values), max(values)
+    beyond = (high / low) ** BEYOND * 1.05
+    ends = [(max(each.low, low / beyond), min(each.high, high * beyond)) for each in ratios]
+    low, high = min([low, *(each[0] for each in ends)]), max([high, *(each[1] for each in ends)])
+    edge = max(1.002, (high / low) ** 0.04)
+    return low / edge, high * edge
+
+
+def ticks(left: float, right: float) -> list[float]:
+    """Round ratios, 1 among them: evenly spaced ones, or 1, 2 and 5 times powers of ten where the range is wide."""
+    for step in STEPS:
+        if right / left < 5 and (right - left) / step <= MOST_TICKS:
+            return [each * step for each in range(math.ceil(left / step), math.floor(right / step) + 1)]
+    found: list[float] = []
+    exponents = range(math.floor(math.log10(left)), math.ceil(math.log10(right)) + 1)
+    for digits in ((1, 2, 5), (1,)):
+        found = [digit * 10.0**exponent for exponent in exponents for digit in digits]
+        found = [each for each in found if left <= each <= right]
+        if len(found) <= MOST_TICKS:
+            break
+    # Of some hundred powers of ten, which nobody has measured, those that there is room for.
+    return sorted({1.0, *found[:: max(1, math.ceil(len(found) / MOST_TICKS))]})
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 50 else f"{name[:49]}…"
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1].rstrip('… ')}…"

@@ -54,6 +54,7 @@ def run_record(run: Told) -> dict[str, object]:
         "firmware": firmware_of(run),
         "figures": len(run.figures),
         "unreadable": run.unreadable,
+        "has_ended": run.has_ended,
     }
 
 

@@ -42,7 +42,9 @@ def _runs(found: Comparison, width: int) -> Iterator[Line]:
     for number, run in enumerate((found.first, *(each.run for each in found.others))):
         called = "first" if number == 0 else "now" if len(found.others) == 1 else f"run {number + 1}"
         unread = f", {run.unreadable} verdicts unreadable" if run.unreadable else ""
-        text = f"{called}: {run.name}, {run.started[:16] or 'time unknown'}, {len(run.figures):,} figures{unread}"
+        ended = "" if run.has_ended else ", has not ended: more may come"
+        when = run.started[:16] or "time unknown"
+        text = f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"
         yield from _wrapped(text, width, ("bold",))
     yield Line("")
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ssdqual.qual import comparison, printable
+from pytest_ssdqual.qual import comparison, printable, widening
 from pytest_ssdqual.qual.claim import Direction
 from pytest_ssdqual.qual.estimate import Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.widening import Widening
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.report.part import unbounded
 from pytest_ssdqual.report.records import Record
@@ -60,6 +61,20 @@ class Figure:
     outcome: str
     published: float | None
     test: str
+    #: Of one drive, or of the array: the estimate for shares of its error rate.
+    wider: tuple[Widening, ...] = ()
+    #: Of drives side by side: that of the one that was told, which ``wider`` is of.
+    told: Estimate | None = None
+
+    def at(self, share: float) -> Estimate:
+        """The estimate, if only this share of its error rate may be spent on its interval."""
+        if not self.drives:
+            return widening.at(self.estimate, self.wider, share)
+        return comparison.typical(self.drives.values(), self.estimate.unit, Sureness(self.estimate.confidence, share))
+
+    def of_one(self, share: float) -> Estimate:
+        """Of drives side by side that of one drive, whose interval is about its rounds; else as ``at``."""
+        return widening.at(self.told or self.estimate, self.wider, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +94,16 @@ class Told:
     health: Mapping[str, Mapping[str, object]]
     #: Verdicts that could not be read.
     unreadable: int
+
+    @property
+    def identity(self) -> str:
+        """The same of a folder and its copies; of a run without a manifest its folder."""
+        return str(self.manifest.get("run_id") or self.folder.resolve())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all that was planned had its turn: not of a run that goes on, was killed or was interrupted."""
+        return bool(self.manifest.get("ended")) and self.manifest.get("exit_status") in (0, 1)
 
     @classmethod
     def read(cls, folder: Path) -> Told:
@@ -120,7 +145,7 @@ def _of_drives(evidence: Evidence) -> dict[str, float]:
 def _figure(evidence: Evidence, test: str) -> Figure:
     """ValueError if the interval does not hold its figure."""
     drives = _of_drives(evidence)
-    estimate = Estimate(
+    told = estimate = Estimate(
         value=evidence.value,
         low=-unbounded(None) if evidence.low is None else evidence.low,
         high=unbounded(evidence.high),
@@ -136,7 +161,10 @@ def _figure(evidence: Evidence, test: str) -> Figure:
         except TooFew:
             drives = {}
     published = evidence.published.value if evidence.published else None
-    return Figure(estimate, evidence.direction, drives, evidence.outcome.value, published, test)
+    return Figure(
+        estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
+        told if drives else None,
+    )  # fmt: skip
 
 
 def _asked(measured: Iterable[Record]) -> dict[str, str]:

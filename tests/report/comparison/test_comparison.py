@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kept_runs import READS, Kept, Measured
 
 from pytest_ssdqual.qual.claim import Claim
-from pytest_ssdqual.qual.comparison import Shown
+from pytest_ssdqual.qual.comparison import BUCKET, Shown, paired
 from pytest_ssdqual.report.comparison import Comparison, NotComparable, Told, Weight, compare
 
 LATENCY = Measured(900_000, Claim.P99_LATENCY)
@@ -104,6 +106,56 @@ def test_the_same_drives_are_compared_in_pairs(tmp_path: Path) -> None:
     (pair,) = compared(tmp_path / "other", lot(old), lot(others)).others[0].pairs
     assert pair.paired == 0
     assert pair.change.shown is Shown.OPEN
+
+
+def test_readings_of_the_same_drives_stay_readings(tmp_path: Path) -> None:
+    def run(*values: float) -> Kept:
+        drives = {f"S{index}": value for index, value in enumerate(values)}
+        return Kept([Measured(values[0], Claim.MAX_LATENCY, "drivex3", is_reading=True, drives=drives)])
+
+    found = compared(tmp_path, run(3e7, 3.1e7, 2.9e7), run(4e7, 4.1e7, 3.9e7))
+    assert shown(found) == {"max_latency": Shown.WORSE_READ}
+    assert found.judged == 0
+
+
+def test_drives_that_moved_by_one_bucket_do_not_differ(tmp_path: Path) -> None:
+    """All of them stood at its edge; their ratios agree to the last digit."""
+    old, new = (dict.fromkeys(("S1", "S2", "S3"), value) for value in (1_044_480, 1_060_864))
+
+    def run(drives: dict[str, int]) -> Kept:
+        figure = Measured(drives["S1"], Claim.P90_LATENCY, "drivex3", half_percent=0.78, n=10**6, drives=drives)
+        return Kept([figure])
+
+    assert shown(compared(tmp_path, run(old), run(new))) == {"p90_latency": Shown.OPEN}
+
+
+def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Path) -> None:
+    old, times = {f"S{index}": 1e6 for index in range(4)}, (1.1, 1.2, 1.3, 1.4)
+    new = {name: value * each for (name, value), each in zip(old.items(), times, strict=True)}
+    runs = [Kept([Measured(1e6, Claim.P90_LATENCY, "drivex4", drives=each)]) for each in (old, new)]
+    ratio = compared(tmp_path, *runs).others[0].pairs[0].change.ratio
+    alone = paired(new, old)
+    assert math.log(ratio.high / alone.high) == pytest.approx(2 * BUCKET)
+
+
+def test_a_latency_of_five_rounds_is_not_as_sure_as_its_ios_are_many(tmp_path: Path) -> None:
+    """Records of old versions call the number of I/Os n."""
+    workloads = [Measured(1e6, Claim.P90_LATENCY, geometry=f"raid5x{n}", half_percent=3, n=10**7) for n in range(3, 9)]
+    slower = [replace(each, value=1.08e6) for each in workloads]
+    found = compared(tmp_path, Kept(workloads), Kept(slower))
+    assert set(shown(found).values()) == {Shown.WORSE_ALONE}
+
+
+def test_what_was_recorded_for_smaller_shares_is_what_counts(tmp_path: Path) -> None:
+    folders = [Kept([Measured(value)] * 1).keep(tmp_path / name) for name, value in (("a", 12_000), ("b", 11_000))]
+    assert shown(compare([Told.read(each) for each in folders])) == {"steady_iops": Shown.WORSE}
+    for folder in folders:
+        path = folder / "records.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines[-1]["estimate"]["wider"] = [[0.1, None, None], [0.01, None, None]]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    first, other = (Told.read(each) for each in folders)
+    assert compare([first, other, other]).others[0].pairs[0].change.shown is Shown.WORSE_ALONE
 
 
 def test_lots_of_different_size_are_compared_by_their_typical_drives(tmp_path: Path) -> None:

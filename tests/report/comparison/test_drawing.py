@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kept_runs import Kept, Measured
 
+from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.comparison import Comparison, Told, compare, drawing
+from pytest_ssdqual.report.comparison.drawing import LONGEST_NAME, MOST_TICKS, limits, svg, ticks
 
 HOSTILE = '</title><script>alert("1")</script>$\\frac{1}{2}$'
 
@@ -40,3 +48,40 @@ def test_of_many_figures_the_most_telling_are_drawn(tmp_path: Path) -> None:
     assert f"The {drawing.MOST_ROWS} most telling of 60 figures" in drawing.caption(found)
     svg = drawing.svg(found)
     assert len(set(re.findall(r"raid5x\d+ randread_4k_qd8", svg))) == drawing.MOST_ROWS
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted"),
+    [
+        (0.97, 1.02, [0.97, 0.98, 0.99, 1.0, 1.01, 1.02]),
+        (0.68, 1.1, [0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1]),
+        (0.09, 11.0, [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]),
+    ],
+)
+def test_ticks_are_round_few_and_have_one_among_them(left: float, right: float, wanted: list[float]) -> None:
+    assert ticks(left, right) == pytest.approx(wanted)
+
+
+@given(st.floats(1e-200, 0.999), st.floats(1.001, 1e200))
+def test_there_are_never_many_ticks(left: float, right: float) -> None:
+    found = ticks(left, right)
+    assert 1 <= len(found) <= MOST_TICKS + 1
+    assert any(each == pytest.approx(1) for each in found)
+    assert all(left * 0.999 <= each <= right * 1.001 for each in found)
+
+
+def test_an_interval_without_an_end_does_not_hide_the_others() -> None:
+    near, endless = Estimate(0.9, 0.88, 0.92, 5, Unit.RATIO), Estimate(1.1, 0.0, math.inf, 5, Unit.RATIO)
+    left, right = limits([near, endless])
+    assert 0.5 < left < 0.88
+    assert 1.1 < right < 2
+
+
+def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
+    """Those of drives and arrays are longer than the room for them; what is cut is in the table."""
+    figure = Measured(5, Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, geometry="drivex24", drives={})
+    runs = [Told.read(Kept([figure]).keep(tmp_path / name)) for name in "ab"]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg(compare(runs)))
+    name = next(each for each in texts if each.startswith("latency spread"))
+    assert len(name) <= LONGEST_NAME
+    assert name.endswith("…")
