@@ -209,6 +209,42 @@ def profiles() -> list[Record]:
     return found
 
 
+def search(outcome: str = "confirmed") -> list[Record]:
+    """A search that finds a broken workload, makes it simpler in two steps, and measures it anew."""
+    plain = Workload("randread", "4k", 1)
+    wide = Workload("randrw", "128k", 16, read_percent=70, offset="512", sync=True)
+    middle = Workload("randwrite", "128k", 1, offset="512", sync=True)
+    simple = Workload("randwrite", "64k", 1, offset="512", sync=True)
+    looks = [
+        (plain, 50.0, "kept"), (Workload("randread", "8k", 4), 20.0, "kept"), (wide, -70.0, "broken"),
+        (Workload("randwrite", "4k", 1), 45.0, "kept"), (middle, -65.0, "broken"), (simple, -62.0, "broken"),
+        (Workload("randwrite", "64k", 1), 3.0, "undecided"), (Workload("randwrite", "4k", 1, sync=True), None, ""),
+    ]  # fmt: skip
+    findings = {"kept": Finding.PASS, "broken": Finding.FAIL, "undecided": Finding.INCONCLUSIVE}
+    points = [
+        Part(str(work), (Figure("margin_percent", margin), Figure("seconds", 6.0)), findings.get(look))
+        for work, margin, look in looks
+    ]
+    facts = {
+        "geometry": "drivex2",
+        "plain": str(plain),
+        "began_with": [],
+        "probed": [
+            {"workload": str(work), "look": look, "told": f"steady IOPS of {work}", "trouble": []}
+            for work, _, look in looks
+        ],
+        "suspects": [
+            {"workload": str(simple), "confirmed": outcome == "confirmed", "cleared": outcome == "cleared"},
+        ],
+    }
+    value = 75 if outcome == "confirmed" else 300
+    told = judged(
+        Claim.STEADY_IOPS, "drivex2", [simple], value, 200, about=About.SEARCH, points=points,
+        group=f"searched {len(looks)} random workloads on drivex2",
+    )  # fmt: skip
+    return [record("searched", facts), told]
+
+
 def health(names: Sequence[str] = SERIALS) -> list[Record]:
     found = []
     for when, at_s, written in (("before", 0, 10**9), ("after", 3000, 9 * 10**9)):
@@ -262,5 +298,6 @@ def _document(number: int, counts: Mapping[int, int]) -> dict[str, object]:
 def everything() -> Story:
     """At least one of each kind of chart that needs no output of fio."""
     return story(
-        *parity_sweep(), depths(), bathtub(), outlier(), *saturation(), conditioned(), *matrix(), *profiles(), *health()
+        *parity_sweep(), depths(), bathtub(), outlier(), *saturation(), conditioned(), *matrix(), *profiles(),
+        *search(), *health()
     )  # fmt: skip

@@ -71,7 +71,7 @@ class Fio:
 
         before = surroundings.look(setup.machine, array, When.BEFORE)
         raw, finished = measuring.noted(setup, array, workload, kind, work)
-        after = surroundings.look(setup.machine, array, When.AFTER)
+        after = surroundings.look(setup.machine, array, When.AFTER, before)
         read = output.parse(finished.output)
         run = Run(
             workload=workload,

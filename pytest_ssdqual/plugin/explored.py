@@ -151,7 +151,7 @@ class Explore:
                     "workload": str(each.workload),
                     "look": each.look.value,
                     "seconds": each.seconds,
-                    "told": repr(each.told) if each.told else "",
+                    "told": "" if each.told is None else repr(each.told),
                     "trouble": list(each.trouble),
                 }
                 for each in found.probed
@@ -164,7 +164,7 @@ class Explore:
                     "is_simplest": each.is_simplest,
                     "confirmed": each.is_confirmed,
                     "cleared": each.is_cleared,
-                    "told": repr(each.verdict) if each.verdict else each.trouble,
+                    "told": each.trouble if each.verdict is None else repr(each.verdict),
                     "job_file": files.get(each.workload, ""),
                 }
                 for each in found.suspects

@@ -223,7 +223,7 @@ class Explorer:
 
     def _margin(self, workload: Workload) -> float | None:
         probed = self.log.get(workload)
-        return probed.told.margin_percent if probed and probed.told else None
+        return probed.told.margin_percent if probed and probed.told is not None else None
 
     def _enough(self, workload: Workload, measured: Measured) -> Decision:
         """One broken promise is enough to suspect it; else all of them have to be certain."""

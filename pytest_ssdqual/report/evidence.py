@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual import widening
 from pytest_ssdqual.qual.claim import Direction
 from pytest_ssdqual.qual.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
+from pytest_ssdqual.qual.widening import Widening
 from pytest_ssdqual.report import earlier, part
 from pytest_ssdqual.report.earlier import Earlier
 from pytest_ssdqual.report.part import Figure, Finding, Part
@@ -91,6 +93,8 @@ class Evidence:
     basis: str = ""
     #: Of a figure in per cent of a baseline: what it was made of.
     baseline: Earlier | None = None
+    #: The interval for shares of its error rate, for whoever compares it among many others later.
+    wider: tuple[Widening, ...] = ()
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON data; ``from_record`` reads it back."""
@@ -107,6 +111,7 @@ class Evidence:
                 "confidence": self.confidence,
                 "is_reading": self.is_reading,
                 "basis": self.basis,
+                "wider": widening.record(self.wider),
             },
             "limit": {
                 "direction": self.direction.value,
@@ -201,10 +206,19 @@ def of_verdict(
         confidence=verdict.estimate.confidence,
         is_reading=verdict.estimate.is_reading,
         basis=verdict.estimate.basis,
+        wider=widening.of(verdict.again) if verdict.again else (),
     )
 
 
-def of_observation(claim: Claim, subject: Subject, estimate: Estimate, *, protocol: str, acceptance: bool) -> Evidence:
+def of_observation(
+    claim: Claim,
+    subject: Subject,
+    estimate: Estimate,
+    *,
+    protocol: str,
+    acceptance: bool,
+    wider: tuple[Widening, ...] = (),
+) -> Evidence:
     """What is kept of a figure that nothing is promised of."""
     return Evidence(
         claim=claim.value,
@@ -226,6 +240,7 @@ def of_observation(claim: Claim, subject: Subject, estimate: Estimate, *, protoc
         confidence=estimate.confidence,
         is_reading=estimate.is_reading,
         basis=estimate.basis,
+        wider=wider,
     )
 
 
@@ -266,6 +281,7 @@ def from_record(record: Mapping[str, object]) -> Evidence:
             is_reading=estimate.get("is_reading") is True,
             basis=str(estimate.get("basis", "")),
             baseline=earlier.of_record(record["baseline"]) if record.get("baseline") else None,
+            wider=widening.of_record(estimate.get("wider", [])),
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"this is no evidence of ours: {error!r}") from error

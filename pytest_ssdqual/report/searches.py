@@ -93,7 +93,8 @@ def searches(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
 
 
 def _point(probed: Probed) -> Part:
-    margin = probed.told.margin_percent if probed.told else None
+    # A verdict is only true if it passed.
+    margin = None if probed.told is None else probed.told.margin_percent
     return Part(
         str(probed.workload),
         (Figure("margin_percent", margin), Figure("seconds", probed.seconds)),

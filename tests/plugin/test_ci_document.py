@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import allure  # noqa: F401 (pytester forgets what is first imported inside)
 import prometheus_client.parser
 import pytest
 import yaml
@@ -150,6 +152,19 @@ def test_a_cancelled_job_is_resumed(inner: Inner, kept: tuple[str, ...], monkeyp
     assert result.ret == 0
     assert set(inner.outcomes().values()) == {"passed"}
     assert summary.read_text().startswith("## Would be fit: The one promise that was judged is kept.")
+
+
+def test_pytest_html_and_allure_get_what_the_table_says(inner: Inner, kept: tuple[str, ...]) -> None:
+    section = DOCUMENT.split("## pytest-html and Allure", 1)[1].split("## ", 1)[0]
+    (line,) = re.findall(r"^    venv/bin/pytest (.*)$", section, re.MULTILINE)
+    own = ("suites/raid5", "--ssd-devices", "--ssd-run-dir")
+    inner.run(*kept, *[each for each in shlex.split(line) if not each.startswith(own)])
+    assert ">Judged</th>" in (inner.pytester.path / "tests.html").read_text()
+    (result,) = (inner.pytester.path / "allure-results").glob("*-result.json")
+    found = json.loads(result.read_text())
+    told = set(re.findall(r"`(ssd\.\w+)`", section))
+    assert {each["name"] for each in found["parameters"] if each.get("excluded")} == told
+    assert {each["name"] for each in found["labels"]} >= {"feature", "severity", "tag"}
 
 
 def test_every_metric_is_explained(inner: Inner, kept: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import assembly, measuring, surroundings
 from pytest_ssdqual.rig.assembly import FRESH
 from pytest_ssdqual.rig.hold import HeldDrives
+from pytest_ssdqual.rig.kernel_log import FIRST
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.measuring import Window
@@ -44,7 +45,7 @@ def here(lab: Lab) -> Iterator[Bench]:
 def test_all_that_is_asked_is_answered_by_either_shell(here: Bench, shell: list[str]) -> None:
     members = here.drives[:2]
     names = [part for drive in members for part in (drive.kname, drive.path)]
-    argv = [*shell, "-c", SCRIPT, "surroundings", "before", "-", *names]
+    argv = [*shell, "-c", SCRIPT, "surroundings", "before", "-", FIRST, "", *names]
     seen = parse(here.machine.run(argv).text, "", names[::2])
     assert len(seen.cpus) == 3
     assert seen.clock_s is not None
@@ -54,6 +55,30 @@ def test_all_that_is_asked_is_answered_by_either_shell(here: Bench, shell: list[
         assert drive.link is not None
         assert drive.link.share == 1
         assert (drive.warmth.temperature_c, drive.warmth.too_warm) == (50, False)
+
+
+@pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)
+@pytest.mark.parametrize("source", ["/dev/kmsg", "dmesg"])
+def test_what_the_kernel_says_of_a_member_is_heard_by_either_shell(here: Bench, shell: list[str], source: str) -> None:
+    """And of nobody else; the messages are ours, the names are those of the guest's own sysfs."""
+    member, other = here.drives[:2]
+    script = SCRIPT if source == "/dev/kmsg" else SCRIPT.replace("/dev/kmsg", "/dev/no-such-log")
+    argv = [*shell, "-c", script, "surroundings"]
+    before = parse(here.machine.run([*argv, "before", "-", FIRST, "", member.kname, member.path]).text, "", [])
+    controller, pci = before.names[1:3]
+    assert (member.kname, pci.count(":")) == (f"{controller}n1", 2)
+    own = [f"nvme {controller}: I/O 12 QID 1 timeout", f"nvme {pci}: device not ready", f"pcieport x: from {pci}"]
+    strange = [f"nvme {controller}1: timeout", f"{controller}n11: error", f"nvme {other.kname}: timeout"]
+    for each in own + strange:
+        here.machine.run(["sh", "-c", 'echo "<3>$1" >/dev/kmsg', "say", each])
+    assert before.heard
+    more = ["after", "-", before.heard.mark, " ".join(before.names), member.kname, member.path]
+    heard = parse(here.machine.run([*argv, *more]).text, "", []).heard
+    assert heard
+    assert [each.text for each in heard.log.lines] == own
+    # busybox' dd does not know how not to wait for the next message; its dmesg tells no levels.
+    assert {each.level for each in heard.log.lines} == {3 if (source, shell) == ("/dev/kmsg", ["sh"]) else None}
+    assert not heard.log.lost
 
 
 def test_a_drive_beyond_its_own_threshold_is_too_warm(here: Bench) -> None:

@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import Subject
+from pytest_ssdqual.qual.widening import Widening
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.earlier import Earlier, Ends
 from pytest_ssdqual.report.evidence import About, Evidence, attach, carried_by, from_record, of_observation
@@ -204,6 +205,17 @@ def test_what_is_kept_of_a_figure_that_nothing_is_promised_of() -> None:
     assert (OBSERVED.measured, OBSERVED.bound) == ("53,011 IOPS", "")
     assert OBSERVED.sentence == "steady IOPS of raid0x4 randread_4k_qd8: 53,011 IOPS (95 % CI 52,800…53,200 IOPS)"
     assert from_record(json.loads(json.dumps(OBSERVED.to_record()))) == OBSERVED
+
+
+def test_an_interval_for_shares_of_the_error_rate_is_read_back_and_is_none_of_old_records() -> None:
+    wide = replace(OBSERVED, wider=(Widening(0.1, 52_000, math.inf),))
+    record = json.loads(json.dumps(wide.to_record()))
+    assert from_record(record) == wide
+    del record["estimate"]["wider"]
+    assert from_record(record).wider == ()
+    record["estimate"]["wider"] = [[0.1, "x", None]]
+    with pytest.raises(ValueError, match="x"):
+        from_record(record)
 
 
 def test_ours_over_what_is_published() -> None:

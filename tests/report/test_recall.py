@@ -263,7 +263,7 @@ def looked_at_by(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sequential, "start", start)
-        patch.setattr(surroundings, "look", lambda machine, array, when: None)
+        patch.setattr(surroundings, "look", lambda machine, array, when, *_: None)
         patch.setattr(surroundings, "seen", lambda array, before, after, result: None)
         return sequential.measure(bench.setup, array_of(geometry), workload, rule, enough)
 

@@ -130,3 +130,16 @@ def test_the_section_is_within_its_width() -> None:
 def test_its_margin_is_not_the_least_of_what_passed() -> None:
     found = of_search(search(*SOUND), protocol="quick", acceptance=False)
     assert not [line.text for line in table([found], 100) if line.text.startswith("least margin")]
+
+
+def test_what_looked_broken_is_kept_with_its_margin() -> None:
+    """A verdict is true only if it passed."""
+    kept = of_search(search(*SOUND, probed(SYNC, 500, 500)), protocol="quick", acceptance=False)
+    assert [each.figure("margin_percent") for each in kept.points] == [12.5, 25.0, -37.5]
+
+
+def test_a_second_measurement_that_does_not_tell_is_told_with_its_figure() -> None:
+    seen = suspect(SYNC, 500, None)
+    undecided = replace(seen, trouble="", verdict=replace(seen.seen, outcome=Outcome.INCONCLUSIVE))
+    (remark,) = search(*SOUND, probed(SYNC, 500, 500), suspects=(undecided,)).remarks()
+    assert "its second measurement does not tell: steady IOPS of" in remark

@@ -10,6 +10,7 @@ from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, Table, slug
+from pytest_ssdqual.report.charts.decimate import over_places
 from pytest_ssdqual.report.charts.noted import Notes, tests_of
 from pytest_ssdqual.report.charts.palette import INK, LIMIT, SERIES
 from pytest_ssdqual.report.charts.plate import Plate, drawing
@@ -19,6 +20,8 @@ from pytest_ssdqual.report.story import Judged
 
 #: Sizes and mixes that make a map; fewer are a curve.
 FEWEST = 3
+#: From the palest to the strongest tint of a map, at least: noise must not look like a landscape.
+LEAST_SPAN = 4.0
 CLAIM = "steady_iops"
 Cell = tuple[int, int]
 
@@ -78,7 +81,8 @@ def lines(matrix: Matrix) -> Chart:
                 f"{format_size(size)}, {_mix(mix)}: {format_value(y, Unit.IOPS)}"
                 for (_, size), y in zip(found, ys, strict=True)
             ]
-            plate.line(axes, [place for place, _ in found], ys, index, _mix(mix), told=told)
+            places = [place for place, _ in found]
+            plate.line(axes, *over_places(places, places, ys), index, _mix(mix), told=told)
         scales.suited(axes, Unit.IOPS, list(matrix.cells.values()))
         scales.places(axes, [format_size(size) for size in matrix.sizes])
         svg = plate.svg(key, title, f"{len(matrix.mixes)} mixes of reads and writes over {len(matrix.sizes)} sizes.")
@@ -106,7 +110,8 @@ def heat_map(matrix: Matrix) -> Chart:
         svg = plate.svg(key, title, f"{len(matrix.cells)} cells with IOPS.")
     broken = sum(each.evidence.outcome is Finding.FAIL for each in matrix.judged.values())
     framed = " Framed cells broke their promise." if broken else ""
-    caption = f"IOPS of every size and mix; the stronger the tint, the more (logarithmic).{framed}"
+    scale = f"logarithmic, over a factor of at least {LEAST_SPAN:g}"
+    caption = f"IOPS of every size and mix; the stronger the tint, the more ({scale}).{framed}"
     return Chart(key, title, caption, svg, _table(matrix), tests_of(matrix.judged.values()), _level(matrix))
 
 
@@ -125,11 +130,11 @@ def _fill(plate: Plate, matrix: Matrix, cell: Cell, at: tuple[int, int], share: 
 
 
 def _share(value: float, values: Sequence[float]) -> float:
-    """Where it lies between the least and the most, 0…1, logarithmically."""
+    """Where it lies between the least and the most, 0…1, logarithmically; what is nearly the same looks so."""
     found = [each for each in values if each > 0]
-    if value <= 0 or not found or max(found) == min(found):
+    if value <= 0 or not found:
         return 0.0
-    return math.log(value / min(found)) / math.log(max(found) / min(found))
+    return max(0.0, 1 - math.log(max(found) / value) / math.log(max(max(found) / min(found), LEAST_SPAN)))
 
 
 def _table(matrix: Matrix) -> Table:

@@ -12,11 +12,13 @@ from pytest_ssdqual.report.charts import (
     depths,
     drives,
     health,
+    looks,
     maxima,
     mixes,
     profiles,
     saturation,
     scaling,
+    searching,
     settling,
     tail,
     widths,
@@ -37,6 +39,7 @@ MOST_BYTES = 1_750_000
 MOST_FAMILIES = 4
 MOST_GROWTHS, MOST_MATRICES, MOST_RADARS, MOST_STRIPS = 2, 2, 2, 3
 MOST_BATHTUBS, MOST_DEPTHS, MOST_MEMBERS, MOST_LOOPS, MOST_CONDITIONED = 3, 4, 4, 4, 6
+MOST_SEARCHES = 4
 #: Claims about drives beside each other, in the order in which they tell most.
 OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", "p99_latency", "conforming_drives")
 
@@ -60,6 +63,7 @@ def _chosen(notes: Notes) -> Iterator[Draw]:
     yield from _curves(notes)
     yield from _matrices(notes)
     yield from (partial(drives.chart, each) for each in _members(notes))
+    yield from (partial(searching.chart, each) for each in islice(looks.searched(notes), MOST_SEARCHES))
     for sweeps in zip_longest(*levels):
         rest = [sweep for sweep in sweeps if sweep]
         yield from (partial(widths.chart, notes, sweep) for sweep in rest)

@@ -79,7 +79,15 @@ def chart(notes: Notes, curve: Curve, prefix: str = "depths") -> Chart:
         "IOPS (left) with 95 % intervals and mean latency (right, logarithmic) over the I/Os outstanding."
         f"{f' {sentence(knee.evidence.sentence)}' if knee else ''}{_sources(points)}"
     )
-    return Chart(key, title, caption, svg, _table(points), tests_of(curve.judged), curve.geometry.partition("x")[0])
+    return Chart(
+        key,
+        title,
+        caption,
+        svg,
+        _table(points, intervals(notes, curve, points)),
+        tests_of(curve.judged),
+        curve.geometry.partition("x")[0],
+    )
 
 
 def bars(notes: Notes, curve: Curve, prefix: str = "points") -> Chart | None:
@@ -92,7 +100,7 @@ def bars(notes: Notes, curve: Curve, prefix: str = "points") -> Chart | None:
         plate = Plate.of(2.8)
         axes = plate.axes("", "IOPS")
         for index, (point, y) in enumerate(found):
-            (bar,) = axes.bar([index], [y], 0.5, color=colour(index), alpha=0.6)
+            (bar,) = plate.bars(axes, [index], [y], 0.5, index)
             plate.tell(bar, [f"{point.name}: {format_value(y, Unit.IOPS)}"])
         ends = intervals(notes, curve, [point for point, _ in found])
         plate.whiskers(axes, list(range(len(found))), ends, INK)
@@ -101,7 +109,13 @@ def bars(notes: Notes, curve: Curve, prefix: str = "points") -> Chart | None:
         svg = plate.svg(key, title, f"IOPS of {len(found)} workloads.")
     caption = " ".join(sentence(each.evidence.sentence) for each in curve.judged)
     return Chart(
-        key, title, caption, svg, _table(curve.points), tests_of(curve.judged), curve.geometry.partition("x")[0]
+        key,
+        title,
+        caption,
+        svg,
+        _table(curve.points, intervals(notes, curve, curve.points)),
+        tests_of(curve.judged),
+        curve.geometry.partition("x")[0],
     )
 
 
@@ -157,18 +171,19 @@ def _sources(points: Sequence[Part]) -> str:
     return f" Published: {'; '.join(list(sources)[:2])}." if sources else ""
 
 
-def _table(points: Sequence[Part]) -> Table:
+def _table(points: Sequence[Part], ends: Sequence[tuple[float, float] | None]) -> Table:
     rows = []
-    for point in points:
+    for point, end in zip(points, ends, strict=True):
         depth, iops, mean = (point.figure(name) for name in ("outstanding", "iops", "mean_latency_ns"))
         rows.append((
             point.name,
             "" if depth is None else f"{depth:,.0f}",
             "" if iops is None else format_value(iops, Unit.IOPS),
+            interval_words(end),
             "" if mean is None else format_latency(mean),
             "; ".join(str(each) for each in point.published),
         ))  # fmt: skip
-    return Table(("workload", "outstanding", "IOPS", "mean latency", "published"), tuple(rows))
+    return Table(("workload", "outstanding", "IOPS", "95 % interval", "mean latency", "published"), tuple(rows))
 
 
 def interval_words(ends: tuple[float, float] | None) -> str:

@@ -64,8 +64,10 @@ def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
         _drives(plate, evidence, [part for part, _ in found], values, unit, dots=is_wide)
         plate.entry(axes.axhline(median(values), color=INK, linestyle=":", linewidth=1.2), "median drive")
         scales.suited(axes, unit, [*values, *bounds])
-        shown = [said(short[name], 16) if len(names) <= NAMED or name == evidence.worst else "" for name in names]
-        scales.places(axes, shown, steep=len(names) > STRAIGHT)
+        steep = STRAIGHT < len(names) <= NAMED
+        words = {name: said(short[name], 12 if steep else 24) for name in names}
+        shown = [words[name] if len(names) <= NAMED or name == evidence.worst else "" for name in names]
+        scales.places(axes, shown, steep=steep)
         svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
     rows = tuple((part.name, format_value(value, unit), str(part.outcome or "")) for part, (value, _) in found)
     table = Table(("drive", _axis(unit), "outcome"), rows)
@@ -91,10 +93,12 @@ def _drives(plate: Plate, evidence: Evidence, parts: Sequence[Part], values: Seq
             mark = "X" if broken else "o"
             (drawn,) = axes.plot([index], [value], color=tint, marker=mark, markersize=8, linestyle="")
         else:
-            (drawn,) = axes.bar([index], [value], 0.66, color=tint, alpha=0.6)
+            (drawn,) = plate.bars(axes, [index], [value], 0.66, BROKEN if broken else USUAL)
             if broken:
-                drawn.set(edgecolor=INK, linewidth=1.2)
-        if part.name == evidence.worst and broken:
+                drawn.set(edgecolor=INK, linewidth=1.8 if len(parts) <= NAMED else 0.8)
+            elif len(parts) > NAMED:
+                drawn.set(linewidth=0.3)
+        if part.name == evidence.worst and broken and len(parts) <= NAMED:
             axes.annotate(
                 said(part.name, 24), (index, value), (0, 3), textcoords="offset points", ha="center", fontsize=8
             )

@@ -8,11 +8,13 @@ from dataclasses import replace
 from pytest_ssdqual.report.charts import (
     depths,
     drives,
+    looks,
     maxima,
     mixes,
     overtime,
     saturation,
     scaling,
+    searching,
     settling,
     tail,
     widths,
@@ -26,7 +28,7 @@ QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in tail.QUANTILES)
 
 
 def chart_of(story: Story, judged: Judged) -> Chart | None:
-    """None where nothing that can be drawn is left of it: a search, or files and records that are gone."""
+    """None where nothing that can be drawn is left of it: files and records that are gone."""
     chart = _drawn(Notes.about(story, judged), judged, key_of(judged))
     if chart is None:
         return None
@@ -43,6 +45,9 @@ def _drawn(notes: Notes, judged: Judged, key: str) -> Chart | None:
             return _series(notes, judged, key)
         case About.SATURATION:
             return _saturation(notes, judged, key)
+        case About.SEARCH:
+            found = looks.of_search(notes.story, judged)
+            return searching.chart(found, key) if found else None
         case About.LOOP if not judged.evidence.members:
             return _loop(notes, judged, key)
         case About.RUN | About.REBUILD | About.LOT | About.LOOP:

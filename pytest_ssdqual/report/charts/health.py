@@ -12,7 +12,6 @@ from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, Table, said, slug
 from pytest_ssdqual.report.charts.decimate import extremes
-from pytest_ssdqual.report.charts.palette import colour
 from pytest_ssdqual.report.charts.plate import Plate, drawing
 from pytest_ssdqual.report.members import shortened
 from pytest_ssdqual.report.story import Story
@@ -124,7 +123,10 @@ def temperatures(story: Story) -> Chart | None:
         axes.set_xlabel(f"time, {unit}")
         svg = plate.svg(key, title, f"One line for each of {len(shown)} drives.")
     left = f" Drawn are the {len(shown)} hottest of {len(found)}." if len(shown) < len(found) else ""
-    caption = f"As the drives told around every measurement, from the beginning of the run.{left}"
+    caption = (
+        "As the drives told around every measurement, from the beginning of the run. The scale does not begin at zero."
+        f"{left}"
+    )
     rows = tuple(
         (
             name,
@@ -153,11 +155,13 @@ def wear(story: Story) -> Chart | None:
         plate = Plate.of(2.6)
         axes = plate.axes("", "written")
         for index, (name, (_, written)) in enumerate(found.items()):
-            (bar,) = axes.bar([index], [written], 0.66, color=colour(0), alpha=0.6)
+            (bar,) = plate.bars(axes, [index], [written], 0.66, 0)
+            if len(found) > 32:
+                bar.set(linewidth=0.3)
             plate.tell(bar, [f"{said(name, 40)}: {format_capacity(round(written))}"])
         axes.set_ylim(0, max([*(w for _, w in found.values()), 1]) * 1.08)
         axes.yaxis.set_major_formatter(lambda value, _: format_capacity(round(value)) if value else "0")
-        scales.places(axes, [said(short[name], 16) if len(found) <= 32 else "" for name in found], steep=len(found) > 8)
+        scales.places(axes, [said(short[name], 12) if len(found) <= 32 else "" for name in found], steep=len(found) > 8)
         svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
     caption = "Counted by the drives themselves before and after. The table has their health at both ends."
     return Chart(key, title, caption, svg, _health_table({name: drive for name, (drive, _) in found.items()}))

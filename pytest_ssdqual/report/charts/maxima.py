@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_ssdqual.qual.units import Unit, format_latency
 from pytest_ssdqual.report.charts import outputs, scales
 from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, sentence, slug
-from pytest_ssdqual.report.charts.decimate import extremes
+from pytest_ssdqual.report.charts.decimate import extremes, gaps, parted
 from pytest_ssdqual.report.charts.noted import Noted, Notes, family_name, tests_of
 from pytest_ssdqual.report.charts.plate import Plate, drawing
 from pytest_ssdqual.report.charts.widths import Sweep
@@ -44,8 +44,9 @@ def chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima") -> Cha
         for index, (cell, (xs, ys)) in enumerate(curves):
             shown = extremes(xs, ys)
             told = [f"{cell.geometry}: {format_latency(y)} at {x:,.0f} s" for x, y in zip(*shown, strict=True)]
+            line = parted(*shown, gaps(xs))
             plate.line(
-                axes, *shown, index, f"{cell.geometry.width} drives", told=told, marked=len(shown[0]) <= MOST_ROWS
+                axes, *line, index, f"{cell.geometry.width} drives", told=told, marked=len(shown[0]) <= MOST_ROWS
             )
         scales.suited(axes, Unit.NANOSECONDS, [y for _, (_, ys) in curves for y in ys])
         unit = scales.seconds(axes, max(xs[-1] for _, (xs, _) in curves))
@@ -53,7 +54,10 @@ def chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima") -> Cha
         svg = plate.svg(key, title, "Maximum latency over time of the narrowest and the widest array.")
     apart_words = f" {sentence(apart.sentence)}" if apart else ""
     count = max(len(xs) for _, (xs, _) in curves)
-    caption = f"Every point is the slowest of all I/Os since the one before.{apart_words}{condensing(count)}"
+    stalls = (
+        " Where a line has a gap, no I/O ended or fio told nothing." if any(gaps(xs) for _, (xs, _) in curves) else ""
+    )
+    caption = f"Every point is the slowest of all I/Os since the one before.{stalls}{apart_words}{condensing(count)}"
     rows = tuple(
         (str(cell.geometry), f"{x:,.1f} s", format_latency(y))
         for cell, (xs, ys) in curves

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import outputs, scales
 from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, sentence
-from pytest_ssdqual.report.charts.decimate import extremes
+from pytest_ssdqual.report.charts.decimate import extremes, gaps, parted
 from pytest_ssdqual.report.charts.noted import Noted, NotedRun, Notes, tests_of
 from pytest_ssdqual.report.charts.palette import INK, PUBLISHED
 from pytest_ssdqual.report.charts.plate import Plate, drawing
@@ -95,7 +95,8 @@ def chart(notes: Notes, noted: Noted, judged: Judged, key: str) -> Chart | None:
             shown = extremes(xs, ys)
             told = [f"{x:,.0f} s: {format_value(y, measure.unit)}" for x, y in zip(*shown, strict=True)]
             words = measure.name if len(curves) == 1 else f"repeat {index + 1}"
-            plate.line(axes, *shown, index, words, told=told, marked=len(shown[0]) <= MOST_ROWS)
+            line = parted(*shown, gaps(xs))
+            plate.line(axes, *line, index, words, told=told, marked=len(shown[0]) <= MOST_ROWS)
         values = [y for _, ys in curves for y in ys]
         last = max(xs[-1] for xs, _ in curves)
         scales.suited(axes, measure.unit, values + _stated(plate, evidence, measure, last, values))
@@ -103,7 +104,8 @@ def chart(notes: Notes, noted: Noted, judged: Judged, key: str) -> Chart | None:
         axes.set_xlabel(f"time, {unit}")
         svg = plate.svg(key, title, f"{measure.name} of {len(curves)} runs over time, with the limit.")
     count = max(len(xs) for xs, _ in curves)
-    caption = f"{sentence(evidence.sentence)}{condensing(count)}"
+    stalls = " Where a line has a gap, no I/O ended or fio told nothing." if any(gaps(xs) for xs, _ in curves) else ""
+    caption = f"{sentence(evidence.sentence)}{stalls}{condensing(count)}"
     rows = tuple(
         (f"{index + 1}", f"{x:,.1f} s", format_value(y, measure.unit, 1))
         for index, (xs, ys) in enumerate(curves)

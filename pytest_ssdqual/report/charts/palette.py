@@ -1,8 +1,10 @@
 """Colours of charts: names in the picture, values in the page's style sheet, for light and dark paper.
 
-The series come from Okabe and Ito's set for all kinds of colour vision (2008). Its orange, sky blue and yellow have too
-little contrast on white (2.2, 2.3 and 1.3 to 1), its blue and black on dark; these are shades of the same hues with at
-least 3 to 1 (WCAG 2.1, 1.4.11), and series differ in dash and marker besides.
+The series began as Okabe and Ito's set for all kinds of colour vision (2008), of which orange, sky blue and yellow have
+too little contrast on white (2.2, 2.3 and 1.3 to 1), blue and black on dark. These are shades of the same hues, moved
+until each has at least 3 to 1 on its paper (WCAG 2.1, 1.4.11) and any two of them, limit, published figure and ink
+included, differ by at least 17 in CIELAB, also to those who lack one kind of cone (Machado, Oliveira, Fernandes 2009).
+Series differ in dash and marker besides.
 """
 
 from __future__ import annotations
@@ -11,29 +13,29 @@ from collections.abc import Mapping
 
 #: By the names of CSS custom properties, without the dashes.
 LIGHT: Mapping[str, str] = {
-    "s1": "#0072b2",
-    "s2": "#c75000",
-    "s3": "#008a65",
-    "s4": "#b3568a",
-    "s5": "#a87000",
-    "s6": "#2f8fc4",
-    "s7": "#6b6100",
-    "s8": "#5c5c66",
-    "limit": "#b00020",
-    "published": "#5b3fa8",
+    "s1": "#0a4d92",
+    "s2": "#cd620c",
+    "s3": "#008450",
+    "s4": "#b7789a",
+    "s5": "#744102",
+    "s6": "#398ee0",
+    "s7": "#352600",
+    "s8": "#494759",
+    "limit": "#db1045",
+    "published": "#6e42d0",
     "band": "#6f7d8c",
 }
 DARK: Mapping[str, str] = {
-    "s1": "#5fb4ee",
-    "s2": "#f58a4b",
-    "s3": "#2ec99b",
-    "s4": "#e6a0c9",
+    "s1": "#68b2fc",
+    "s2": "#d16819",
+    "s3": "#2c847b",
+    "s4": "#cb6eb7",
     "s5": "#f0b43c",
-    "s6": "#a5d8f8",
-    "s7": "#efe35a",
-    "s8": "#b4b4bf",
-    "limit": "#ff7b7b",
-    "published": "#bdadff",
+    "s6": "#abd1f7",
+    "s7": "#efd887",
+    "s8": "#b0b0b2",
+    "limit": "#ff5558",
+    "published": "#8b77ff",
     "band": "#93a1b0",
 }
 PAPER_LIGHT, PAPER_DARK = "#ffffff", "#14181d"

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import tempfile
+import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ MOST_TOLD = 200
 LEFT_IN = 0.85
 #: Of the text in a legend at its size, on average; DejaVu Sans is wider than the fonts that browsers choose.
 CHARACTER_IN, HANDLE_IN, ROW_IN = 0.073, 0.48, 0.165
+#: Of characters as wide as they are high: Chinese, Japanese, Korean ones, and the dots of a shortened serial number.
+WIDE_IN = 0.118
 
 _SETTINGS: Mapping[str, Any] = {
     "svg.fonttype": "none",
@@ -170,6 +173,11 @@ class Plate:
         if words:
             self.entry(drawn, words)
 
+    def bars(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], width: float, index: int) -> list[Artist]:
+        """Outlined in the full colour and filled so lightly that limits and whiskers are seen upon them."""
+        tint = colour(index)
+        return list(axes.bar(xs, ys, width, color=(tint, 0.25), edgecolor=tint, linewidth=1.0))
+
     def whiskers(self, axes: Axes, xs: Sequence[float], ends: Sequence[tuple[float, float] | None], tint: str) -> None:
         """Intervals, as vertical lines with caps; None has none."""
         found = [(x, end) for x, end in zip(xs, ends, strict=True) if end]
@@ -218,7 +226,7 @@ class Plate:
         """Above the axes, in columns that its longest line fits into, and the figure so much higher."""
         if not self._legend:
             return
-        columns = _columns([HANDLE_IN + CHARACTER_IN * len(words) for _, words in self._legend])
+        columns = _columns([HANDLE_IN + _width_in(words) for _, words in self._legend])
         extra = ROW_IN * -(-len(self._legend) // columns) + 0.1
         share = self.height_in / (self.height_in + extra)
         self.figure.set_size_inches(WIDTH_IN, self.height_in + extra)
@@ -230,6 +238,11 @@ class Plate:
             bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False, borderaxespad=0.2, handlelength=2.4,
             labelspacing=0.35, columnspacing=1.2, handletextpad=0.5,
         )  # fmt: skip
+
+
+def _width_in(words: str) -> float:
+    wide = sum(each in "…—" or unicodedata.east_asian_width(each) in "WF" for each in words)
+    return WIDE_IN * wide + CHARACTER_IN * (len(words) - wide)
 
 
 def _columns(widths_in: Sequence[float]) -> int:

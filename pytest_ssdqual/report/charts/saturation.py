@@ -15,7 +15,7 @@ from pytest_ssdqual.report.charts import outputs, scales
 from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, said, slug
 from pytest_ssdqual.report.charts.decimate import MOST_POINTS, extremes
 from pytest_ssdqual.report.charts.noted import NotedRun, Notes, noted_run, tests_of
-from pytest_ssdqual.report.charts.palette import BAND, INK
+from pytest_ssdqual.report.charts.palette import BAND, INK, PUBLISHED
 from pytest_ssdqual.report.charts.plate import Plate, drawing
 from pytest_ssdqual.report.evidence import About
 from pytest_ssdqual.report.members import shortened
@@ -126,7 +126,7 @@ def _draw(plate: Plate, index: int, name: str, curve: Sequence[tuple[float, floa
 
 def _fall(figures: Mapping[str, float]) -> str:
     fresh, settled = figures.get("fresh_iops"), figures.get("settled_iops")
-    return f", {fresh / settled:.2g} times slower in the end" if fresh and settled else ""
+    return f", {fresh / settled:.2g} times slower in the end" if fresh and settled and fresh >= 1.1 * settled else ""
 
 
 def _marks(figures: Mapping[str, float]) -> list[tuple[str, str]]:
@@ -175,6 +175,17 @@ def _promised(plate: Plate, verdicts: Sequence[Judged]) -> list[float]:
             plate.limit(axes, each.limit, f"promised, {name}: {each.bound}")
             shown.append(each.limit)
         if each.published:
-            plate.published(axes, [0], [each.published.value], [f"published, {name}: {each.published}"])
+            line = axes.axhline(each.published.value, color=PUBLISHED, linestyle="-.", linewidth=1.2)
+            plate.entry(line, f"published, {name}: {each.published}")
             shown.append(each.published.value)
-    return shown
+    return shown + _ratio(plate, verdicts)
+
+
+def _ratio(plate: Plate, verdicts: Sequence[Judged]) -> list[float]:
+    """What fresh writes may reach at most, by the settled ones: the promise of a ratio in the chart's own unit."""
+    for each in (one.evidence for one in verdicts if one.evidence.claim == "fresh_to_steady"):
+        settled = next((one.value for one in each.figures if one.name == "settled_iops" and one.value), None)
+        if each.limit is not None and settled:
+            plate.limit(plate.figure.axes[0], each.limit * settled, f"promised, fresh: {each.bound} of settled")
+            return [each.limit * settled]
+    return []

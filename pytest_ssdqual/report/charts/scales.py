@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: What spans less than this is read better from zero than by decades.
 LOG_FROM = 8.0
+#: Between ticks, times a power of ten; matplotlib's own include 1.5, 3, 4, 6 and 8.
+STEPS = (1, 2, 2.5, 5, 10)
 
 
 def short(value: float) -> str:
@@ -40,7 +42,7 @@ def from_zero(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
 
     most = max((each for each in values if math.isfinite(each)), default=0.0)
     axes.set_ylim(0, most * 1.08 if most > 0 else 1.0)
-    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
     label(axes.yaxis, unit)
 
 
@@ -62,7 +64,7 @@ def by_decades(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     if decades < 0.5:  # may hold none of these
         from matplotlib.ticker import MaxNLocator
 
-        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_formatter(NullFormatter())
     label(axes.yaxis, unit)

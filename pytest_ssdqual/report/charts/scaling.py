@@ -10,6 +10,7 @@ from pytest_ssdqual.qual.scaling import SUPERLINEAR
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, Table, sentence, slug
+from pytest_ssdqual.report.charts.decimate import over_places
 from pytest_ssdqual.report.charts.noted import Notes, family_name, tests_of
 from pytest_ssdqual.report.charts.palette import INK, colour
 from pytest_ssdqual.report.charts.plate import Plate, drawing
@@ -64,7 +65,7 @@ def chart(notes: Notes, sweep: Sweep, prefix: str = "scaling") -> Chart | None:
         f"The line is what {sweep.level} can do with each number of drives, by what a host I/O costs its members, from "
         f"the narrowest array's IOPS on.{band} {sentence(sentences[:400])}"
     ).strip()
-    table = Table(("array", "workload", "growth", "growth of the law", "of the law"), tuple(rows))
+    table = Table(("array", "workload", "growth", "95 % interval", "growth of the law", "of the law"), tuple(rows))
     return Chart(key, title, caption, svg, table, tests_of(verdicts), sweep.level)
 
 
@@ -114,15 +115,17 @@ def _depth(plate: Plate, axes: Axes, sweep: Sweep, depth: int, law: Mapping[int,
     told = [f"{cell.geometry} QD {depth}: {grown:.2f} ×, {share:.0%} of the law"
             for cell, grown, share in zip(cells, growth, shares, strict=True)]  # fmt: skip
     plate.whiskers(axes, xs, ends, colour(index))
-    plate.line(axes, xs, growth, index, f"QD {depth}", told=told)
+    steps = [sweep.widths.index(cell.geometry.width) for cell in cells]
+    plate.line(axes, *over_places(steps, xs, growth), index, f"QD {depth}", told=told)
     tops += growth + [end[1] for end in ends if end]
     return [
         (
             str(cell.geometry),
             str(cell.workload),
             f"{grown:.3f} ×",
+            f"{end[0]:.3f}…{end[1]:.3f} ×" if end else "",
             f"{law[cell.geometry.width]:.3f} ×",
             f"{100 * share:.1f} %",
         )
-        for cell, grown, share in zip(cells, growth, shares, strict=True)
+        for cell, grown, end, share in zip(cells, growth, ends, shares, strict=True)
     ]

@@ -126,7 +126,8 @@ def chart(settling: Settling, prefix: str = "steady") -> Chart:
         )
         _scale(plate, [*settling.values, low, high], unit, len(numbers))
         svg = plate.svg(key, title, f"{len(numbers)} rounds and the window of {len(window)} that was judged.")
-    words = "The dashed lines are the range allowed around the window's average."
+    cut = "" if axes.get_ylim()[0] <= 0 else " The scale does not begin at zero."
+    words = f"The dashed lines are the range allowed around the window's average.{cut}"
     caption = f"{sentence(state.describe(unit))} {words}{condensing(len(numbers))}"
     return Chart(key, title, caption, svg, _table(settling, low, high), (), settling.geometry.partition("x")[0])
 
@@ -155,7 +156,7 @@ def _scale(plate: Plate, values: Sequence[float], unit: Unit, rounds: int) -> No
     axes = plate.figure.axes[0]
     margin = (max(values) - min(values)) * 0.15 or 1.0
     axes.set_ylim(max(0.0, min(values) - margin), max(values) + margin)
-    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=scales.STEPS))
     scales.label(axes.yaxis, unit)
     axes.set_xlim(0.5, max(rounds, MOST_ROWS // 12) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))

@@ -71,11 +71,13 @@ def chart(notes: Notes, tails: Sequence[Tail], title: str, key: str) -> Chart:
         for each in verdicts:
             at = PLACES[each.evidence.claim.removesuffix("_latency")]
             last = max(last, at)
-            values += _stated(plate, at, each)
+            values += _stated(plate, at, each, _limit_words(verdicts, each))
         scales.by_decades(axes, Unit.NANOSECONDS, values)
         scales.places(axes, [name for name, _ in QUANTILES[: last + 1]])
         svg = plate.svg(slug(key), title, f"Latency quantiles of {len(tails)} measurements on a logarithmic scale.")
-    refused = "; ".join(dict.fromkeys(one.refused for one in tails if one.refused))
+    reasons = list(dict.fromkeys(one.refused for one in tails if one.refused))
+    others = f" (so, or alike, for {len(reasons)} of {len(tails)})" if len(reasons) > 1 else ""
+    refused = f"{reasons[0]}{others}" if reasons else ""
     caption = (
         "Read from all rounds' histograms together, never averaged; whiskers are 95 % intervals from how rounds differ."
         f"{f' Not shown: {refused}.' if refused else ''}"
@@ -112,13 +114,24 @@ def _draw(plate: Plate, index: int, count: int, one: Tail) -> list[float]:
     return [*ys, *chain.from_iterable(ends)]
 
 
-def _stated(plate: Plate, at: int, each: Judged) -> list[float]:
+def _limit_words(verdicts: Sequence[Judged], each: Judged) -> str:
+    """``promised of p99: ≤ 300 ms``, and for which workload where another one has another limit."""
+    claim, bound = each.evidence.claim, each.evidence.bound
+    rivals = [one.evidence for one in verdicts if one.evidence.claim == claim and one.evidence.limit is not None]
+    words = f"promised, {claim.removesuffix('_latency')}: {bound}"
+    if len({one.bound for one in rivals}) < 2:
+        return words
+    named = list(dict.fromkeys(one.workloads[0] for one in rivals if one.bound == bound))
+    return f"{words} for {named[0] if len(named) == 1 else f'{len(named)} of them'}"
+
+
+def _stated(plate: Plate, at: int, each: Judged, words: str) -> list[float]:
     axes, found = plate.figure.axes[0], each.evidence
     values = []
     if found.limit is not None:
         line = axes.hlines([found.limit], [at - 0.3], [at + 0.3], colors=LIMIT, linewidth=1.8)
         plate.tell(line, [f"{found.workloads[0]}: {found.bound}"])
-        plate.entry(line, "promised")
+        plate.entry(line, words)
         values.append(found.limit)
     if found.published and found.published.unit is Unit.NANOSECONDS:
         (mark,) = axes.plot(

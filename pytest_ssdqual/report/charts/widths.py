@@ -10,8 +10,9 @@ from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, Table, slug
+from pytest_ssdqual.report.charts.decimate import over_places
 from pytest_ssdqual.report.charts.noted import Noted, Notes, family, family_name, tests_of
-from pytest_ssdqual.report.charts.palette import INK, LIMIT, colour
+from pytest_ssdqual.report.charts.palette import INK, LIMIT
 from pytest_ssdqual.report.charts.plate import Plate, drawing
 from pytest_ssdqual.report.evidence import Evidence
 
@@ -23,6 +24,8 @@ GROUP = 0.8
 #: More depths side by side are no bars any more.
 MOST_DEPTHS = 6
 CLAIM = "steady_iops"
+#: Published figures beyond so many times all others are not drawn, or nothing else could be seen; bars begin at zero.
+BEYOND = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def chart(notes: Notes, sweep: Sweep, prefix: str = "widths") -> Chart:
     caption = (
         "Bars are IOPS with 95 % intervals, one for each queue depth per drive; hollow marks are mean latency (right, "
         f"logarithmic).{' Red marks are the least IOPS promised.' if any(v.is_promised for v in known) else ''}"
-        f"{_sources(known)}"
+        f"{_sources(known, cells)}"
     )
     tests = tests_of(j for cell in cells for j in notes.verdicts(CLAIM, str(cell.geometry), str(cell.workload)))
     return Chart(key, title, caption, svg, _table(notes, cells), tests, sweep.level)
@@ -111,9 +114,18 @@ def _verdict(notes: Notes, cell: Noted) -> Evidence | None:
     return notes.verdict(CLAIM, str(cell.geometry), str(cell.workload))
 
 
-def _sources(known: Sequence[Evidence]) -> str:
-    sources = list(dict.fromkeys(each.published.source for each in known if each.published))
-    return f" Diamonds are published: {'; '.join(sources[:2])}." if sources else ""
+def _sources(known: Sequence[Evidence], cells: Sequence[Noted]) -> str:
+    """Where published figures come from, and those that are too far off to be drawn."""
+    stated = [(each, each.published) for each in known if each.published]
+    most = BEYOND * max(cell.rate for cell in cells)
+    sources = list(dict.fromkeys(each.source for _, each in stated if each.value <= most))
+    beyond = [
+        f"{each} of {evidence.geometries[0]} {evidence.workloads[0]} ({each.source})"
+        for evidence, each in stated
+        if each.value > most
+    ]
+    left = f" Published far above this scale: {'; '.join(beyond[:2])}{', and more' if len(beyond) > 2 else ''}."
+    return (f" Diamonds are published: {'; '.join(sources[:2])}." if sources else "") + (left if beyond else "")
 
 
 def _offset(index: int, count: int) -> float:
@@ -122,11 +134,12 @@ def _offset(index: int, count: int) -> float:
 
 def _bars(plate: Plate, axes: Axes, notes: Notes, sweep: Sweep, depths: Sequence[int]) -> None:
     tops: list[float] = []
+    most = BEYOND * max(cell.rate for depth in depths for cell in sweep.at(depth))
     for index, depth in enumerate(depths):
         cells = sweep.at(depth)
         places = [sweep.widths.index(cell.geometry.width) + _offset(index, len(depths)) for cell in cells]
         width = 0.9 * GROUP / len(depths)
-        bars = axes.bar(places, [cell.rate for cell in cells], width, color=colour(index), alpha=0.45)
+        bars = plate.bars(axes, places, [cell.rate for cell in cells], width, index)
         plate.entry(bars[0], f"QD {depth}")
         for bar, cell in zip(bars, cells, strict=True):
             plate.tell(bar, [f"{cell.geometry} {cell.workload}: {format_value(cell.rate, Unit.IOPS)}"])
@@ -134,13 +147,15 @@ def _bars(plate: Plate, axes: Axes, notes: Notes, sweep: Sweep, depths: Sequence
         plate.whiskers(axes, places, ends, INK)
         tops += [cell.rate for cell in cells] + [end[1] for end in ends if end]
         known = [(place, found) for place, cell in zip(places, cells, strict=True) if (found := _verdict(notes, cell))]
-        tops += _promised(plate, axes, known, width)
+        tops += _promised(plate, axes, known, width, most)
     scales.from_zero(axes, Unit.IOPS, tops)
     scales.places(axes, [str(width) for width in sweep.widths])
 
 
-def _promised(plate: Plate, axes: Axes, known: Sequence[tuple[float, Evidence]], width: float) -> list[float]:
-    """A limit across its bar, a diamond for what is published; returns how high they are."""
+def _promised(
+    plate: Plate, axes: Axes, known: Sequence[tuple[float, Evidence]], width: float, most: float
+) -> list[float]:
+    """A limit across its bar, a diamond for what is published up to ``most``; returns how high they are."""
     bounds = [(place, each.limit) for place, each in known if each.limit is not None]
     if bounds:
         lines = axes.hlines(
@@ -148,7 +163,7 @@ def _promised(plate: Plate, axes: Axes, known: Sequence[tuple[float, Evidence]],
             [place + width / 2 for place, _ in bounds], colors=LIMIT, linewidth=1.6,
         )  # fmt: skip
         plate.entry(lines, "promised")
-    stated = [(place, each.published) for place, each in known if each.published]
+    stated = [(place, each.published) for place, each in known if each.published and each.published.value <= most]
     if stated:
         told = [f"published: {format_value(each.value, each.unit)}" for _, each in stated]
         plate.published(axes, [place for place, _ in stated], [each.value for _, each in stated], told)
@@ -162,7 +177,9 @@ def _latency(plate: Plate, axes: Axes, sweep: Sweep, depths: Sequence[int]) -> N
         found = [(cell, mean) for cell in sweep.at(depth) if (mean := cell.mean_latency_ns) is not None]
         places = [sweep.widths.index(cell.geometry.width) + _offset(index, len(depths)) for cell, _ in found]
         told = [f"{cell.geometry} {cell.workload}: mean {format_latency(mean)}" for cell, mean in found]
-        plate.line(twin, places, [mean for _, mean in found], index, told=told, hollow=True, thin=True)
+        steps = [sweep.widths.index(cell.geometry.width) for cell, _ in found]
+        line = over_places(steps, places, [mean for _, mean in found])
+        plate.line(twin, *line, index, told=told, hollow=True, thin=True)
         values += [mean for _, mean in found]
     scales.by_decades(twin, Unit.NANOSECONDS, values)
 

@@ -6,7 +6,6 @@ writer, which are both the controller's.
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,8 +21,12 @@ SOON = timedelta(minutes=10)
 CLOCK = timedelta(seconds=2)
 #: Of an argument, and of what a command said.
 ARGUMENT_CHARACTERS, SAID_CHARACTERS = 240, 400
-#: md's own messages, as a look at the surroundings brings them (``rig.surroundings``): from this line to the next mark.
-LOG, MARK = "==log", "=="
+#: Of a script of ours.
+SCRIPT_CHARACTERS = 60
+#: What a command that is bound to its drives calls itself.
+BOUND = "bound"
+#: An option of fio.
+OUTPUT = "--output="
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +42,15 @@ class Command:
     text: str
     #: fio and its options, if it measured or filled something.
     fio: str
+    #: mdadm and its options, if it created an array.
+    created: str
     said: str
-    #: Lines of the kernel's log.
-    kernel: tuple[str, ...]
 
 
 def read(folder: Path) -> tuple[Command, ...]:
     """Every command, in the order in which they ended; none without a transcript."""
     try:
-        return tuple(_command(folder, line) for line in transcript.read(folder) if isinstance(line.get("argv"), list))
+        return tuple(_command(line) for line in transcript.read(folder) if isinstance(line.get("argv"), list))
     except OSError:
         return ()
 
@@ -95,19 +98,7 @@ def fio_of(commands: Iterable[Command], mention: Mention | None) -> str:
     return last
 
 
-def kernel_of(commands: Iterable[Command], mention: Mention | None) -> tuple[str, ...]:
-    """What the kernel had said when a raw file was made, as far as it was asked."""
-    if mention is None or (moment := _moment(mention.time)) is None:
-        return ()
-    near = [
-        each.kernel
-        for each in commands
-        if each.writer == mention.writer and each.ended and abs(each.ended - moment) <= SOON
-    ]
-    return tuple(dict.fromkeys(line for lines in near for line in lines if line))
-
-
-def _command(folder: Path, line: Mapping[str, object]) -> Command:
+def _command(line: Mapping[str, object]) -> Command:
     argv = [str(each) for each in line["argv"]]  # type: ignore[attr-defined]
     status, seconds = line.get("status"), _seconds(line.get("elapsed_s"))
     started = _moment(str(line.get("started")))
@@ -116,10 +107,10 @@ def _command(folder: Path, line: Mapping[str, object]) -> Command:
         ended=started + timedelta(seconds=seconds) if started else None,
         status=status if isinstance(status, int) else None,
         elapsed_s=seconds,
-        text=shlex.join(_shortened(each) for each in argv),
+        text=shlex.join(_shown(argv)),
         fio=_fio(argv),
+        created=_created(argv) if status == 0 else "",
         said=str(line.get("stderr") or line.get("stdout") or "")[-SAID_CHARACTERS:].strip(),
-        kernel=_kernel(folder, argv, line),
     )
 
 
@@ -128,34 +119,50 @@ def _seconds(value: object) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < 366 * 86400 else 0.0
 
 
-def _shortened(argument: str) -> str:
-    return argument if len(argument) <= ARGUMENT_CHARACTERS else f"{argument[:ARGUMENT_CHARACTERS]}…"
+def _shown(argv: list[str]) -> list[str]:
+    """Without the scripts that are the same each time, which hide what was done; the transcript has them."""
+    if argv[:2] != ["sh", "-c"] or len(argv) < 4:
+        return [_shortened(each, ARGUMENT_CHARACTERS) for each in argv]
+    if argv[3] == BOUND and (program := _bound(argv)):
+        return [_shortened(each, ARGUMENT_CHARACTERS) for each in program]
+    script = _shortened(" ".join(argv[2].split()), SCRIPT_CHARACTERS)
+    return [*argv[:2], script, *(_shortened(each, ARGUMENT_CHARACTERS) for each in argv[3:])]
+
+
+def _bound(argv: list[str]) -> list[str]:
+    """The command behind the check of its drives (``rig.binding``): three scripts, how, and four words a drive."""
+    try:
+        return argv[9 + 4 * int(argv[8]) :]
+    except (IndexError, ValueError):
+        return []
+
+
+def _shortened(argument: str, most: int) -> str:
+    return argument if len(argument) <= most else f"{argument[:most]}…"
 
 
 def _fio(argv: list[str]) -> str:
-    """Of fio itself or of what starts it: from its name on; not where it was only asked something."""
+    """Of fio itself or of what starts it: from its name on; not where it was only asked something.
+
+    Its output goes to where it is repeated: the run's folder on the machine under test is gone, and fio would refuse.
+    """
     for at, each in enumerate(argv[:-1]):
-        if each == "fio" and argv[at + 1].startswith("--output="):
-            return shlex.join(argv[at:])
+        if each == "fio" and argv[at + 1].startswith(OUTPUT):
+            name = argv[at + 1].removeprefix(OUTPUT).rpartition("/")[2]
+            return shlex.join([each, f"{OUTPUT}{name}", *argv[at + 2 :]])
     return ""
 
 
-def _kernel(folder: Path, argv: list[str], line: Mapping[str, object]) -> tuple[str, ...]:
-    if argv[:2] != ["sh", "-c"] or not any(LOG in script for script in argv[2:3]):
-        return ()
-    name, text = line.get("stdout_file"), str(line.get("stdout") or "")
-    if isinstance(name, str):
-        try:
-            text = file_text(folder, name)
-        except (OSError, ValueError):
-            return ()
-    _, _, log = text.partition(f"{LOG}\n")
-    lines = (each for each in log.split("\n"))
-    return tuple(itertools.takewhile(lambda each: not each.startswith(MARK), lines))
+def _created(argv: list[str]) -> str:
+    """The words of mdadm from its name on, without the UUID, by which a run knows what is its own."""
+    for at, each in enumerate(argv[:-2]):
+        if each == "mdadm" and argv[at + 1] == "--create":
+            return shlex.join(word for word in argv[at:] if not word.startswith("--uuid="))
+    return ""
 
 
 def file_text(folder: Path, name: str) -> str:
-    """Of the run folder itself, whatever a transcript from elsewhere may name. ``OSError`` or ``ValueError``."""
+    """Of the run folder itself, whatever a record from elsewhere may name. ``OSError`` or ``ValueError``."""
     path = folder / name
     path.resolve().relative_to(folder.resolve())
     return b"\n".join(private.read_lines(path)).decode(errors="replace")

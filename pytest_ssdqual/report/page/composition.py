@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.family import Family
 from pytest_ssdqual.report import family, private
 from pytest_ssdqual.report.evidence import About
-from pytest_ssdqual.report.page import commands, promises, standing, subject, trouble
+from pytest_ssdqual.report.page import commands, promises, skips, standing, subject, trouble
 from pytest_ssdqual.report.page.commands import Command
 from pytest_ssdqual.report.page.drawing import Drawn, draw
 from pytest_ssdqual.report.page.failures import MOST, Context, Failure, failures
@@ -24,6 +25,8 @@ from pytest_ssdqual.report.survivals import CLAIM
 MOST_TROUBLES, MOST_COMMANDS = 20, 6
 #: Other broken promises, as sentences.
 MOST_SENTENCES = 500
+#: Kinds of drives in the title, and of the name of each.
+MOST_MODELS, MODEL_CHARACTERS = 4, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Page:
     title: str
     standing: Standing
     protocol: str
+    #: Which drives, against what, by which protocol: a name and what is said of it.
+    about: tuple[tuple[str, str], ...]
     #: What the guard said when the run began, and what resumed sessions told.
     remarks: tuple[str, ...]
     failures: tuple[Failure, ...]
@@ -58,6 +63,7 @@ class Page:
     drawn: Drawn
     promised: Grid
     observed: Grid
+    skipped: Grid
     family: tuple[str, ...]
     health: Grid
     worsened: tuple[str, ...]
@@ -73,7 +79,8 @@ def compose(story: Story) -> Page:
     """``OSError`` if the folder cannot be read."""
     judged = story.evidence()
     said = trouble.troubles(story)
-    counts = standing.count(judged, said, story.unreadable())
+    left = skips.skipped(story)
+    counts = standing.count(judged, said, story.unreadable(), sum(map(len, left.values())))
     broken = [each for each in judged if each.evidence.outcome is Finding.FAIL]
     found = commands.read(story.folder) if broken or said else ()
     failed = tuple(failures(Context.of(story, judged, found)))
@@ -82,6 +89,7 @@ def compose(story: Story) -> Page:
         title=f"{story.folder.name}: {_of_what(story)}",
         standing=standing.stand(counts, story.manifest),
         protocol=subject.text(subject.table(story.manifest.get("protocol")), "name") or "unknown",
+        about=tuple(_about(story)),
         remarks=subject.texts(story.manifest.get("remarks")),
         failures=failed,
         more_failures=tuple(each.evidence.sentence for each in broken[MOST : MOST + MOST_SENTENCES]),
@@ -95,6 +103,7 @@ def compose(story: Story) -> Page:
         drawn=draw(story, failed),
         promised=promises.promised(judged),
         observed=promises.observed(judged),
+        skipped=skips.table(left),
         family=_family(story, judged),
         health=subject.health(story),
         worsened=subject.worsened(story),
@@ -120,7 +129,22 @@ def _of_what(story: Story) -> str:
         for bay in subject.tables(story.manifest.get("bays"))
         for drive in subject.tables(bay.get("drives"))
     ]
-    return " + ".join(f"{models.count(model)} × {model}" for model in dict.fromkeys(models)) or "unknown drives"
+    kinds = list(dict.fromkeys(models))
+    shown = [f"{models.count(kind)} × {printable.line(kind, MODEL_CHARACTERS)}" for kind in kinds[:MOST_MODELS]]
+    more = sum(models.count(kind) for kind in kinds[MOST_MODELS:])
+    return " + ".join([*shown, *([f"{more} of other models"] if more else [])]) or "unknown drives"
+
+
+def _about(story: Story) -> Iterator[tuple[str, str]]:
+    """What a stranger asks first."""
+    manifest = story.manifest
+    machines = [subject.text(bay, "machine") for bay in subject.tables(manifest.get("bays"))]
+    at = f" on {', '.join(filter(None, machines))}" if any(machines) else ""
+    yield "Drives", f"{_of_what(story)}{at}"
+    for title, name in (("Held against", "spec"), ("Measured by", "protocol")):
+        yield title, subject.text(subject.table(manifest.get(name)), "name") or "unknown"
+    if started := subject.text(manifest, "started"):
+        yield "Begun", started.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
 
 
 def _is_special(each: Judged) -> bool:

@@ -83,11 +83,18 @@ def _draw(story: Story, failures: Sequence[Failure]) -> Drawn:
         else:
             levels.setdefault(each.geometry, []).append(each)
     return Drawn(
-        levels=tuple((level or "All arrays", tuple(each)) for level, each in levels.items()),
+        levels=tuple((_heading(level), tuple(each)) for level, each in levels.items()),
         of_failures=of_failures,
         shown_by=shown_by,
         left_out=left_out,
     )
+
+
+def _heading(level: str) -> str:
+    """``RAID 5``, ``Single drives``."""
+    if level == "drive":
+        return "Single drives, each by itself"
+    return level.replace("raid", "RAID ", 1) if level else "All arrays and drives"
 
 
 def _fitting(found: Iterator[Chart], room: _Room) -> Iterator[Chart | None]:

@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_ssdqual.qual.seen import KernelLog
 from pytest_ssdqual.qual.units import format_capacity, format_value
 from pytest_ssdqual.report import part
+from pytest_ssdqual.report.charts.drives import figure_of
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.report.naming import parse_geometry, workload_order
-from pytest_ssdqual.report.page import commands
+from pytest_ssdqual.report.page import commands, kernel, repeating
 from pytest_ssdqual.report.page.commands import Command, Mention
 from pytest_ssdqual.report.page.grid import Grid, Row, bounded
+from pytest_ssdqual.report.page.kernel import Kernel
+from pytest_ssdqual.report.page.repeating import Repeat
 from pytest_ssdqual.report.part import Finding
 from pytest_ssdqual.report.story import Judged, Story
 
 #: Shown with all of this; the others are rows of a table.
 MOST = 40
-#: Of a verdict: commands (a sweep has one for each width), members, lines of the kernel, raw files.
-MOST_COMMANDS, MOST_MEMBERS, MOST_LINES, MOST_FILES = 3, 64, 40, 24
+#: Of a verdict: commands (a sweep has one for each width), members, raw files.
+MOST_COMMANDS, MOST_MEMBERS, MOST_FILES = 3, 64, 24
 COMMON = "records.jsonl has them"
 
 PlaceT = TypeVar("PlaceT", int, tuple[str, int, str, int, int, str])
@@ -34,14 +38,13 @@ class Failure:
     #: An HTML id.
     key: str
     judged: Judged
-    #: fio and its options, for a shell; each destroys or reads the device it names.
-    fio: tuple[str, ...]
+    repeat: Repeat
     #: What a search or a history left for that purpose: the names of its files and their texts.
     scripts: tuple[tuple[str, str], ...]
     members: Grid | None
     figures: Grid
     neighbours: Grid | None
-    kernel: tuple[str, ...]
+    kernel: Kernel
     #: Raw files, at most so many, and how many more.
     raw: tuple[str, ...]
     more_raw: int
@@ -57,10 +60,15 @@ class Context:
     mentions: Mapping[str, Mention]
     #: By raw file: what was noted of the fio process that wrote it.
     runs: Mapping[str, Mapping[str, object]]
+    #: By raw file: what the kernel said meanwhile.
+    logs: Mapping[str, KernelLog | None]
+    #: Serial numbers of drives by the names that they had.
+    drives: Mapping[str, str]
 
     @classmethod
     def of(cls, story: Story, judged: Sequence[Judged], found: Sequence[Command]) -> Context:
-        return cls(story.folder, judged, found, commands.mentions(story), dict(_runs(story)))
+        runs, mentions = dict(_runs(story)), commands.mentions(story)
+        return cls(story.folder, judged, found, mentions, runs, kernel.logs(story), dict(repeating.names(story)))
 
 
 def failures(context: Context) -> Iterator[Failure]:
@@ -69,19 +77,15 @@ def failures(context: Context) -> Iterator[Failure]:
     for number, each in enumerate(broken[:MOST], 1):
         raw = each.evidence.raw
         mentioned = [context.mentions.get(name) for name in raw]
-        fio = dict.fromkeys(commands.fio_of(context.commands, mention) for mention in mentioned[:MOST_COMMANDS])
-        kernel = dict.fromkeys(
-            line for mention in mentioned[:1] for line in commands.kernel_of(context.commands, mention)
-        )
         yield Failure(
             key=f"failure-{number}",
             judged=each,
-            fio=tuple(filter(None, fio)),
+            repeat=repeating.of(context.commands, mentioned[:MOST_COMMANDS], context.drives),
             scripts=tuple(_scripts(context.folder, raw)),
             members=_members(each.evidence, context.runs),
             figures=_figures(each.evidence),
             neighbours=_neighbours(each, context.judged),
-            kernel=tuple(kernel)[:MOST_LINES],
+            kernel=kernel.during(context.logs, raw),
             raw=raw[:MOST_FILES],
             more_raw=max(0, len(raw) - MOST_FILES),
         )
@@ -121,7 +125,7 @@ def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Gr
         rows: list[Row] = [
             (
                 each.name,
-                "" if (value := each.figure("value")) is None else format_value(value, evidence.unit),
+                "" if (told := figure_of(evidence, each)) is None else format_value(*told),
                 each.outcome or "",
                 "named in the sentence" if each.name == evidence.worst else "",
             )

@@ -62,13 +62,31 @@
     };
     const told = make("output", {});
     const button = (text, label, work) => {
-      const made = make("button", { type: "button", textContent: text, onclick: work });
+      const made = make("button", { type: "button", textContent: text, onclick: work, tabIndex: -1 });
       made.setAttribute("aria-label", label);
       return made;
     };
-    plot.after(make("div", { className: "tools" },
-      button("+", "Zoom in", () => zoom(0.7)), button("−", "Zoom out", () => zoom(1 / 0.7)),
-      button("Reset", "Show the whole chart", reset), told));
+    // One stop of the Tab key for each chart; arrows go from button to button, with Shift they move the picture.
+    const buttons = [button("+", "Zoom in", () => zoom(0.7)), button("−", "Zoom out", () => zoom(1 / 0.7)),
+      button("Reset", "Show the whole chart", reset)];
+    buttons[0].tabIndex = 0;
+    const tools = make("div", { className: "tools", role: "toolbar" }, ...buttons, told);
+    tools.setAttribute("aria-label", `Zoom: ${svg.querySelector("title")?.textContent ?? ""}`);
+    plot.after(tools);
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    tools.addEventListener("keydown", (event) => {
+      const way = ways[event.key];
+      if (!way || !(event.shiftKey || way[0])) return;
+      event.preventDefault();
+      if (event.shiftKey) {
+        move(box.x + way[0] * box.width / 8, box.y + way[1] * box.height / 8);
+        return;
+      }
+      const next = buttons[(buttons.indexOf(event.target) + way[0] + buttons.length) % buttons.length];
+      for (const each of buttons) each.tabIndex = each === next ? 0 : -1;
+      next.focus();
+    });
+    addEventListener("beforeprint", reset);
 
     // A plain wheel scrolls the page, as everywhere.
     svg.addEventListener("wheel", (event) => {

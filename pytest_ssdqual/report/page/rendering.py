@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 #: Of one piece of text: a spec or a protocol is the longest.
 TEXT_CHARACTERS = 4_000
+#: Of a message in a list, which has a section of its own.
+BRIEF_CHARACTERS = 300
 #: A mark and a word, never a colour alone.
 OUTCOMES = {
     Finding.PASS: ("✓", "kept"),
@@ -69,6 +71,7 @@ def _template() -> Template:
     environment.filters["lines"] = lambda text: Markup("\n").join(
         printable.line(line, TEXT_CHARACTERS) for line in str(text).split("\n")
     )
+    environment.filters["briefly"] = lambda text: printable.line(str(text), BRIEF_CHARACTERS)
     environment.filters["drawing"] = Markup
     environment.tests["finding"] = lambda value: isinstance(value, Finding)  # not a drive that calls itself "pass"
     return environment.get_template("page.html")

@@ -37,6 +37,8 @@ class Counts:
     unreadable: int = 0
     #: Tests that ended in an error, or failed for another reason than a promise.
     troubled: int = 0
+    #: Tests that were skipped without a figure.
+    skipped: int = 0
 
     @property
     def promises(self) -> int:
@@ -51,13 +53,15 @@ class Standing:
     #: ``Fit``, ``Not fit``, ``Cannot say``; of a rehearsal in the conditional.
     word: str
     sentence: str
+    #: Whether it may be used for acceptance, and why not.
+    use: str
     #: What else must be known before it is believed.
     remarks: tuple[str, ...]
     counts: Counts
     acceptance: bool
 
 
-def count(judged: Sequence[Judged], troubles: Sequence[Trouble], unreadable: int = 0) -> Counts:
+def count(judged: Sequence[Judged], troubles: Sequence[Trouble], unreadable: int = 0, skipped: int = 0) -> Counts:
     """Of a run."""
     of = [each.evidence.outcome for each in judged]
     return Counts(
@@ -66,6 +70,7 @@ def count(judged: Sequence[Judged], troubles: Sequence[Trouble], unreadable: int
         undecided=of.count(Finding.INCONCLUSIVE),
         observed=of.count(Finding.OBSERVED),
         unreadable=unreadable,
+        skipped=skipped,
         troubled=sum(len(each.tests) for each in troubles),
     )
 
@@ -80,7 +85,25 @@ def stand(counts: Counts, manifest: Mapping[str, object]) -> Standing:
         fitness = Fitness.OPEN
     else:
         fitness = Fitness.FIT
-    return Standing(fitness, _word(fitness, acceptance), _sentence(counts, gaps), gaps, counts, acceptance)
+    word, use = _word(fitness, acceptance), _use(fitness, manifest, acceptance)
+    return Standing(fitness, word, _sentence(counts, gaps), use, gaps, counts, acceptance)
+
+
+def _use(fitness: Fitness, manifest: Mapping[str, object], acceptance: bool) -> str:
+    if manifest.get("acceptance") is False:
+        return (
+            "Not for acceptance: its protocol may not decide about a product. Take nothing from this run but that the "
+            "procedure works."
+        )
+    if not acceptance:
+        return "Not for acceptance: the run folder does not say whether its protocol may decide about a product."
+    if fitness is Fitness.OPEN:
+        return "Not for acceptance as it is: its protocol may decide about a product, but the run does not."
+    return f"For acceptance: its protocol may decide about a product, and {_decides(fitness)}."
+
+
+def _decides(fitness: Fitness) -> str:
+    return "all that was judged is kept" if fitness is Fitness.FIT else "a broken promise decides"
 
 
 def _word(fitness: Fitness, acceptance: bool) -> str:

@@ -44,7 +44,7 @@ def test_a_sweep_over_depths_has_its_knee_and_what_is_published() -> None:
     assert chart.title == "raid0x4: queue depth, randread_qd1to64, no gain beyond 16 outstanding"
     assert "knee: 16" in chart.svg
     assert chart.svg.count("habr.com 156147") + chart.caption.count("habr.com 156147") >= 1
-    assert chart.table.rows[2] == ("randread_4k_t1xqd16", "16", "88,000 IOPS", "182 µs", "96,800 IOPS")
+    assert chart.table.rows[2] == ("randread_4k_t1xqd16", "16", "88,000 IOPS", "", "182 µs", "96,800 IOPS")
 
 
 def test_a_knee_that_was_not_reached_is_not_claimed() -> None:
@@ -192,6 +192,13 @@ def test_a_map_has_a_figure_for_every_size_and_mix() -> None:
     assert blocks.lines(matrix).table == chart.table
 
 
+def test_noise_does_not_look_like_a_landscape() -> None:
+    share = blocks._share
+    assert [round(share(each, [289.0, 300.0, 301.0]), 2) for each in (289.0, 301.0)] == [0.97, 1.0]
+    assert [share(each, [10.0, 1000.0]) for each in (10.0, 1000.0, 100.0)] == [0.0, 1.0, pytest.approx(0.5)]
+    assert share(0.0, [0.0, 5.0]) == share(1.0, [0.0]) == 0.0
+
+
 def test_few_sizes_are_no_map() -> None:
     records = [each for each in charted.matrix() if "_4k_" in str(each.facts["workload"])]
     assert not list(blocks.matrices(notes(*records)))
@@ -225,6 +232,24 @@ def test_the_outlier_is_named_and_looks_different() -> None:
     assert ("S3X0005", "41,000 IOPS", "fail") in chart.table.rows
     assert len(chart.table.rows) == 8
     assert "not as promised" in chart.svg
+
+
+def test_of_very_many_drives_the_outlier_alone_is_named() -> None:
+    names = [f"S{index:03}" for index in range(100)]
+    members = [
+        Part(
+            name, (Figure("value", 41e3 if name == "S057" else 80e3),), Finding.FAIL if name == "S057" else Finding.PASS
+        )
+        for name in names
+    ]
+    verdict = charted.judged(
+        Claim.STEADY_IOPS, "drivex100", [Workload("randread", "4k", 8)], 41e3, 60e3, members=members, worst="S057"
+    )
+    chart = drives.chart(charted.story(verdict).evidence()[0])
+    assert chart
+    words = ["".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")]
+    assert [each for each in words if each.startswith("S0")] == ["S057"]
+    assert len(chart.table.rows) == 100
 
 
 def test_a_promise_of_likeness_is_drawn_as_a_share_of_the_median() -> None:

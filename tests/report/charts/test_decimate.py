@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.charts.decimate import extremes
+from pytest_ssdqual.report.charts.decimate import extremes, gaps, over_places, parted
 
 values = st.lists(st.floats(-1e9, 1e9), max_size=300)
 
@@ -46,3 +48,22 @@ def test_series_that_are_none() -> None:
         extremes([1.0], [1.0], 3)
     with pytest.raises(ValueError, match="no series"):
         extremes([1.0], [], 10)
+
+
+def test_a_series_in_even_steps_has_gaps_where_points_are_missing() -> None:
+    assert gaps([1.0, 2.0, 3.1, 6.0, 7.0]) == [(3.1, 6.0)]
+    assert gaps([1.0, 2.0, 3.0]) == gaps([5.0]) == gaps([]) == []
+
+
+def test_no_line_leads_over_a_gap_and_no_point_is_lost() -> None:
+    xs, ys = parted([1.0, 2.0, 6.0, 7.0], [10.0, 20.0, 60.0, 70.0], [(2.0, 6.0)])
+    assert xs == [1.0, 2.0, 4.0, 6.0, 7.0]
+    assert math.isnan(ys[2])
+    assert [y for y in ys if not math.isnan(y)] == [10.0, 20.0, 60.0, 70.0]
+    # Of a decimated series the points beside the gap may be further apart than the gap is wide.
+    assert math.isnan(parted([0.0, 9.0], [1.0, 1.0], [(2.0, 6.0)])[1][1])
+
+
+def test_places_that_are_skipped_part_a_series() -> None:
+    _, ys = over_places([0, 1, 3], [0.1, 1.1, 3.1], [1.0, 2.0, 3.0])
+    assert [math.isnan(y) for y in ys] == [False, False, True, False]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+import math
+
 import pytest
 
 from pytest_ssdqual.report.charts import palette
@@ -46,3 +49,34 @@ def test_a_page_gets_both_and_light_ones_on_paper() -> None:
     assert palette.LIGHT["s1"] in light
     assert palette.DARK["s1"] in dark
     assert palette.LIGHT["s1"] not in dark
+
+
+#: Of those who lack one kind of cone: Machado, Oliveira, Fernandes 2009, table 1 (severity 1), of linear RGB.
+SIGHTS = {
+    "all": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def lab(colour: str, sight: list[list[float]]) -> tuple[float, float, float]:
+    """CIELAB (D65) of what is seen of it."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+    red, green, blue = (min(1.0, max(0.0, sum(a * b for a, b in zip(row, linear, strict=True)))) for row in sight)
+    xyz = (
+        (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505,
+        0.2126 * red + 0.7152 * green + 0.0722 * blue,
+        (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089,
+    )
+    x, y, z = (each ** (1 / 3) if each > 0.008856 else 7.787 * each + 16 / 116 for each in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize(("colours", "ink"), [(palette.LIGHT, "#16191d"), (palette.DARK, "#e8eaed")])
+def test_any_two_colours_differ_to_any_eye(colours: dict[str, str], ink: str, sight: str) -> None:
+    seen = {name: lab(each, SIGHTS[sight]) for name, each in {**colours, "ink": ink}.items() if name != "band"}
+    alike = {(one, other) for one, other in itertools.combinations(seen, 2) if math.dist(seen[one], seen[other]) < 17}
+    assert alike == set()

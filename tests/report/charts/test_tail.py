@@ -82,3 +82,20 @@ def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Not
     assert ys == [50_069_504.0] * 6
     assert xs == pytest.approx([1, 2, 3, 4, 5, 6], abs=0.01)
     assert outputs.series(run, outputs.rate)[1] == pytest.approx([20_000] * 6, rel=0.01)
+
+
+def test_limits_that_differ_say_what_they_are_of(tmp_path: Path) -> None:
+    works = [READ, Workload("randwrite", "4k", 8), Workload("randrw", "4k", 8, read_percent=70)]
+    records = [charted.with_output(tmp_path, "raid5x4", work, [SECOND] * 6) for work in works]
+    bounds = (3e7, 8e7, 8e7)
+    verdicts = [
+        charted.judged(Claim.P99_LATENCY, "raid5x4", [work], 1e6, bound)
+        for work, bound in zip(works, bounds, strict=True)
+    ]
+    notes = Notes.of(charted.story(*records, *verdicts, folder=tmp_path))
+    tails = [found for each in notes.measured if (found := tail.tail(notes, each))]
+    chart = tail.chart(notes, tails, "Tails", "tails")
+    words = {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+    assert {"promised, p99: ≤ 30 ms for randread_4k_qd8", "promised, p99: ≤ 80 ms for 2 of them"} <= words
+    one = tail.chart(notes, tails[:1], "Tail", "tail")
+    assert "promised, p99: ≤ 30 ms<" in one.svg

@@ -65,7 +65,7 @@ def test_the_table_has_every_number_and_its_promise() -> None:
 
 
 def test_what_is_published_is_marked_and_named() -> None:
-    stated = Published(110_000, Unit.IOPS, "329903-001US, figure 9")
+    stated = Published(11_000, Unit.IOPS, "329903-001US, figure 9")
     records = [
         record
         for width in (3, 4)
@@ -77,8 +77,8 @@ def test_what_is_published_is_marked_and_named() -> None:
     found = notes(*records)
     chart = widths.chart(found, sweep_of(found, READ))
     assert "329903-001US, figure 9" in chart.caption
-    assert "published: 110,000 IOPS" in chart.svg
-    assert {row[-1] for row in chart.table.rows} == {"110,000 IOPS"}
+    assert "published: 11,000 IOPS" in chart.svg
+    assert {row[-1] for row in chart.table.rows} == {"11,000 IOPS"}
 
 
 def test_one_width_and_degraded_arrays_are_no_sweep() -> None:
@@ -101,7 +101,7 @@ def test_growth_is_held_against_the_law_of_the_level() -> None:
     found = notes(*records, short)
     chart = scaling.chart(found, sweep_of(found))
     assert chart is not None
-    assert chart.table.rows == (
+    assert tuple((*row[:3], *row[4:]) for row in chart.table.rows) == (
         ("raid5x3", "randwrite_4k_qd1", "1.000 ×", "1.000 ×", "100.0 %"),
         ("raid5x6", "randwrite_4k_qd1", "1.580 ×", "1.500 ×", "105.3 %"),
         ("raid5x8", "randwrite_4k_qd1", "1.500 ×", "2.000 ×", "75.0 %"),
@@ -116,7 +116,7 @@ def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
     found = notes(*(charted.measured(f"raid5x{width}", READ, 50.0 * width) for width in (3, 6)))
     chart = scaling.chart(found, sweep_of(found, READ))
     assert chart is not None
-    assert [row[3:] for row in chart.table.rows] == [("1.000 ×", "100.0 %"), ("2.000 ×", "100.0 %")]
+    assert [row[4:] for row in chart.table.rows] == [("1.000 ×", "100.0 %"), ("2.000 ×", "100.0 %")]
 
 
 def test_without_a_promise_there_is_no_band_and_without_a_law_no_chart() -> None:
@@ -147,3 +147,48 @@ def test_no_maxima_without_latencies() -> None:
     records = [charted.measured(f"raid5x{width}", READ, 100.0, round_max_latency_ns=[None] * 5) for width in (3, 4)]
     found = notes(*records)
     assert maxima.chart(found, sweep_of(found, READ), 1) is None
+
+
+def strokes(svg: str) -> list[str]:
+    """Every outline that is a line of several points and nothing else."""
+    paths = (path.get("d", "") for path in charted.parsed(svg).iter("path"))
+    return [d for d in paths if d.count("L") >= 1 and "Z" not in d.upper() and "C" not in d]
+
+
+def test_no_line_leads_over_a_width_that_was_not_measured_at_this_depth() -> None:
+    whole = charted.parity_sweep()
+    lacking = [each for each in whole if "raid5x6" not in str(each.facts) or "randwrite_4k_qd4" not in str(each.facts)]
+    assert len(lacking) == len(whole) - 2
+    for draw in (widths.chart, scaling.chart):
+        counts = []
+        for records in (whole, lacking):
+            found = notes(*records)
+            chart = draw(found, sweep_of(found))
+            assert chart
+            counts.append(sum(d.count("M") > 1 for d in strokes(chart.svg)))
+        assert counts == [0, 1]
+
+
+def test_what_is_published_far_above_everything_is_said_and_not_drawn() -> None:
+    far, near = Published(1e6, Unit.IOPS, "a paper"), Published(1000, Unit.IOPS, "a sheet")
+    verdicts = [
+        charted.judged(Claim.STEADY_IOPS, f"raid5x{width}", [WRITE], 900, 500, published=published)
+        for width, published in ((3, near), (4, far))
+    ]
+    found = notes(*(each for each in charted.parity_sweep() if each.kind == "measured"), *verdicts)
+    chart = widths.chart(found, sweep_of(found))
+    assert chart.caption.endswith(
+        " Diamonds are published: a sheet. Published far above this scale: 1,000,000 IOPS of raid5x4 randwrite_4k_qd1 "
+        "(a paper)."
+    )
+    assert "published: 1,000,000 IOPS" not in chart.svg
+    tallest = max(height for words, height in heights(chart.svg).items() if words.endswith("IOPS"))
+    assert tallest > 100  # points, of about 170
+
+
+def test_whiskers_are_in_the_table_of_growth() -> None:
+    found = notes(*charted.parity_sweep())
+    chart = scaling.chart(found, sweep_of(found))
+    assert chart
+    assert all(len(row) == len(chart.table.columns) for row in chart.table.rows)
+    assert [row[3] for row in chart.table.rows if row[0] == "raid5x3"] == ["0.980…1.020 ×"] * 2

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from report_page import Told, record
@@ -10,9 +9,10 @@ from report_page import Told, record
 from pytest_ssdqual.report.page import commands
 from pytest_ssdqual.report.page.commands import Mention
 from pytest_ssdqual.report.story import Story
+from pytest_ssdqual.rig import binding
+from pytest_ssdqual.rig.binding import Checked
 
 FIO = ["fio", "--output=/run/pytest-ssdqual/fio-1.json", "--name=x y", "--rw=randread"]
-LOOK = ["sh", "-c", "counters\necho ==log\n", "surroundings", "after", "md100"]
 
 
 def line(number: int, started: str, argv: list[str], elapsed_s: float = 1.0, **more: object) -> str:
@@ -41,7 +41,7 @@ def test_the_fio_of_a_raw_file_is_the_last_one_before_it_is_named(folder: Path) 
         line(4, "00:02:01", ["rm", "-f", "x"]),
         line(5, "00:02:05", [*FIO[:3], "--rw=later"]),
     )
-    fio = "fio --output=/run/pytest-ssdqual/fio-1.json '--name=x y' --rw=randread"
+    fio = "fio --output=fio-1.json '--name=x y' --rw=randread"
     assert commands.fio_of(found, Mention("2026-01-01T00:02:02.000+00:00", "main")) == fio
     assert commands.fio_of(found, Mention("2026-01-01T00:02:02.000+00:00", "gw0")) == ""
     assert commands.fio_of(found, Mention("2026-01-01T09:00:00.000+00:00", "main")) == ""
@@ -65,26 +65,12 @@ def test_the_last_commands_before_an_error(folder: Path) -> None:
     assert [each.text for each in commands.before(found, "2026-01-01T00:30:07.000+00:00", "main", 1)] == ["lsblk"]
 
 
-@pytest.mark.parametrize("in_file", [False, True])
-def test_what_the_kernel_said_is_found_in_the_look_at_the_surroundings(folder: Path, in_file: bool) -> None:
-    said = "clock 1 2 3\n==log\n[ 1.0] md: resync of RAID array md100\n==\nwarm\n==end\n"
-    if in_file:
-        (folder / "main-2.out").write_text(said)
-    more: dict[str, Any] = {"stdout_file": "main-2.out"} if in_file else {"stdout": said}
-    found = transcribe(folder, line(2, "00:01:00", LOOK, **more), line(3, "00:01:01", ["echo", "==log"], stdout=said))
-    near = Mention("2026-01-01T00:01:30.000+00:00", "main")
-    assert commands.kernel_of(found, near) == ("[ 1.0] md: resync of RAID array md100",)
-    assert commands.kernel_of(found, Mention("2026-01-01T02:00:00.000+00:00", "main")) == ()
-    assert commands.kernel_of(found, None) == ()
-
-
-def test_a_file_of_somebody_else_is_not_read_as_output(folder: Path) -> None:
-    (folder.parent / "secret").write_text("==log\nsecret\n==\n")
+def test_a_file_of_somebody_else_is_not_read(folder: Path) -> None:
+    (folder.parent / "secret").write_text("secret")
     (folder / "link").symlink_to(folder.parent / "secret")
-    near = Mention("2026-01-01T00:01:30.000+00:00", "main")
     for name in ("link", "../secret", str(folder.parent / "secret"), "a\0b"):
-        found = transcribe(folder, line(2, "00:01:00", LOOK, stdout_file=name))
-        assert commands.kernel_of(found, near) == ()
+        with pytest.raises((OSError, ValueError)):
+            commands.file_text(folder, name)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +95,18 @@ def test_a_raw_file_is_named_first_by_the_record_that_is_nearest_to_it(told: Tol
     )
     found = commands.mentions(Story.read(folder))
     assert {name: each.time[17:19] for name, each in found.items()} == {"fio/a": "01", "fio/b": "02", "fio/c": "02"}
+
+
+def test_scripts_of_ours_do_not_hide_what_was_done(folder: Path) -> None:
+    checked = Checked("/dev/sda", 1 << 30, "S1", "wwn-1")
+    argv = binding.bound(("blkdiscard", "/dev/sda"), [checked], alone=True)
+    script = "export LC_ALL=C\n" + "counters() { read -r up </proc/uptime; }\n" * 9
+    found = transcribe(
+        folder, line(1, "00:00:00", list(argv)), line(2, "00:00:01", ["sh", "-c", script, "surroundings", "before"]),
+        line(3, "00:00:02", ["sh", "-c", "hold", "bound", "short"]),
+    )  # fmt: skip
+    assert [each.text for each in found] == [
+        "blkdiscard /dev/sda",
+        "sh -c 'export LC_ALL=C counters() { read -r up </proc/uptime; } cou…' surroundings before",
+        "sh -c hold bound short",
+    ]

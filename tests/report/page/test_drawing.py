@@ -32,9 +32,9 @@ def test_charts_are_grouped_by_level_in_their_order(told: Told, monkeypatch: pyt
     of(monkeypatch, [chart("a"), chart("b", "raid0"), chart("c"), chart("d", "")])
     found = drawn(told())
     assert [(level, [each.key for each in several]) for level, several in found.levels] == [
-        ("raid5", ["a", "c"]),
-        ("raid0", ["b"]),
-        ("All arrays", ["d"]),
+        ("RAID 5", ["a", "c"]),
+        ("RAID 0", ["b"]),
+        ("All arrays and drives", ["d"]),
     ]
     assert (found.left_out, found.complaint) == (0, "")
 

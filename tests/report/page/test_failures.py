@@ -11,8 +11,9 @@ from report_page import Claimed, Told, judged, record
 from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.page import commands
+from pytest_ssdqual.report.page import commands, kernel
 from pytest_ssdqual.report.page.failures import MOST, Context, Failure, _next_to, failures
+from pytest_ssdqual.report.page.repeating import Repeat
 from pytest_ssdqual.report.part import Figure, Finding, Part
 from pytest_ssdqual.report.story import Story
 
@@ -34,11 +35,11 @@ def test_a_failure_has_what_helps(told: Told, claimed: Claimed) -> None:
     (raw,) = broken.raw
     run = {"raw": raw, "seen": {"drives": [SEEN, {**SEEN, "name": "S2", "heat": None}]}}
     folder = told(record("ran", 60, raw=raw), record("measured", 61, runs=[run]), judged(broken, "a", 62))
-    fio = {"number": 1, "writer": "main", "argv": ["fio", "--output=/x", "--rw=randread"], "status": 0}
+    fio = {"number": 1, "writer": "main", "argv": ["fio", "--output=/run/x", "--rw=randread"], "status": 0}
     fio |= {"started": "2026-01-01T00:00:50.000+00:00", "elapsed_s": 9.0, "stdout": "", "stderr": ""}
     (folder / "transcript.jsonl").write_text(json.dumps(fio) + "\n")
     (failure,) = all_of(folder)
-    assert failure.fio == ("fio --output=/x --rw=randread",)
+    assert failure.repeat.fio == ("fio --output=x --rw=randread",)
     assert failure.members is not None
     assert failure.members.rows[0] == ("S1", "661", "1,322", "86.6 MB", "173 MB", "50 °C")
     assert failure.members.rows[1][-1] == ""
@@ -47,6 +48,7 @@ def test_a_failure_has_what_helps(told: Told, claimed: Claimed) -> None:
     assert ("published", "about 300 µs (the sheet)") in failure.figures.rows
     assert not [row for row in failure.figures.rows if row[0] == "unknown"]
     assert failure.raw == (raw,)
+    assert failure.kernel == kernel.Kernel((), 0, 0, 1)
 
 
 def test_drives_side_by_side_are_shown_one_by_one(told: Told, claimed: Claimed) -> None:
@@ -83,7 +85,7 @@ def test_nothing_to_compare_with_is_no_table(told: Told, claimed: Claimed) -> No
     (failure,) = all_of(told(judged(claimed())))
     assert failure.neighbours is None
     assert failure.members is None
-    assert failure.fio == ()
+    assert failure.repeat == Repeat()
 
 
 def test_only_the_first_are_shown_in_full(told: Told, claimed: Claimed) -> None:
@@ -122,3 +124,10 @@ def test_a_script_that_was_left_for_it_is_shown(told: Told, claimed: Claimed) ->
         (folder / name).write_text(text + "\n")
     (failure,) = all_of(folder)
     assert failure.scripts == (("explore/a.fio", "[a]\nrw=read"), ("integrity/b.history", "fail 1"))
+
+
+def test_likeness_of_drives_is_told_by_what_it_was_computed_from(told: Told, claimed: Claimed) -> None:
+    members = (Part("S1", (Figure("slowest_ns", 9e6),)), Part("S2", (Figure("iops", 300.0),)))
+    (failure,) = all_of(told(judged(replace(claimed(), members=members, worst="S1"))))
+    assert failure.members is not None
+    assert [row[:2] for row in failure.members.rows] == [("S1", "9 ms"), ("S2", "300 IOPS")]

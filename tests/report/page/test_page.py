@@ -43,11 +43,12 @@ def everything(told: Told, claimed: Claimed, word: str) -> Path:
         geometries=(word,), workloads=(word,), members=(Part(word, figures, Finding.FAIL),), worst=word,
     )  # fmt: skip
     undecided = replace(broken, outcome=Finding.INCONCLUSIVE, geometries=("b",))
+    said = {"lines": [{"time_s": 1.0, "level": 3, "text": word}], "more": 1, "lost": True}
     drive = {"identity": word, "serial": word, "model": word, "firmware": word, "size_bytes": word, "path": word}
     folder = told(
         record("health", drive=word, when="before", temperature_c=word),
         record("array_created", geometry=word, members=[word], purge={word: word}, settings={word: word}),
-        record("surroundings", checks={word: 1.0}, unknown=[word], objections=[word]),
+        record("surroundings", checks={word: 1.0}, unknown=[word], objections=[word], raw=word, kernel=said),
         record("drive_worsened", name=word, findings=[word]),
         judged(broken, word),
         judged(undecided, word),
@@ -61,9 +62,8 @@ def everything(told: Told, claimed: Claimed, word: str) -> Path:
         },
     )  # fmt: skip
     command = {"writer": "main", "number": 1, "argv": [word], "status": 1, "stderr": word, "stdout": "", "elapsed_s": 1}
-    look = {"argv": ["sh", "-c", "echo ==log"], "stdout": f"==log\n{word}\n==\n", "number": 2}
-    lines = [{**command, **more, "started": "2026-01-01T00:00:05+00:00"} for more in ({}, look)]
-    (folder / "transcript.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    command["started"] = "2026-01-01T00:00:05+00:00"
+    (folder / "transcript.jsonl").write_text(json.dumps(command) + "\n")
     (folder / re.sub(r"[/\0]", "_", word)).write_text("")
     return folder
 
@@ -78,7 +78,7 @@ def test_what_looks_like_markup_stays_text(told: Told, claimed: Claimed) -> None
     assert "{{ 7*7 }}" in page.text
     assert not {"\x1b", "\u202e"} & set(text)
     assert r"\x1b[31m\u202e" in text
-    assert "Only messages of md about the array are collected" in page.text  # there was one
+    assert "error: </title>" in page.text  # of the kernel
 
 
 def test_nothing_comes_from_elsewhere(told: Told, claimed: Claimed) -> None:
@@ -132,7 +132,28 @@ def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(told: Tol
     assert "Not for acceptance" not in page.text
     _, page = read(told(judged(claimed(value=1000)), acceptance=False))
     assert page.headings[0] == (1, "✓ Would be fit")
-    assert "Not for acceptance. This run was made by the protocol “snia”" in page.text
+    assert "Not for acceptance: its protocol may not decide about a product." in page.text
+
+
+def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(told: Told, claimed: Claimed) -> None:
+    text, _ = read(told(judged(claimed(value=1000))))
+    top = " ".join(Reader.of(text.partition("<nav")[0] + "</main></body></html>").text.split())
+    assert "For acceptance: its protocol may decide about a product, and all that was judged is kept." in top
+    for name, value in (
+        ("Drives", "1 × ACME 1 on dut"), ("Held against", "acme"), ("Measured by", "snia"),
+        ("Begun", "2026-01-01 00:00:00 UTC"),
+    ):  # fmt: skip
+        assert f"{name}{value}" in top
+
+
+def test_skipped_tests_are_told_apart(told: Told, claimed: Claimed) -> None:
+    skips = [record("skipped", test=f"t[{number}]", reason="needs 6 drives, there is 1") for number in range(5)]
+    _, page = read(told(*skips, judged(claimed(value=1000))))
+    assert page.headings[0] == (1, "✓ Fit")
+    assert "– tests skipped5" in page.text
+    assert "needs 6 drives, there is 15t[0]; t[1]; t[2] and 2 more" in page.text
+    _, page = read(told(judged(claimed(value=1000))))
+    assert "Skipped tests" not in page.text
 
 
 def test_a_drive_that_calls_itself_pass_is_a_name(told: Told, claimed: Claimed) -> None:
@@ -146,7 +167,7 @@ def test_a_failure_is_linked_to_its_own_section(told: Told, claimed: Claimed) ->
     assert {"href": "#failure-1"} in page.all("a")
     assert [each["class"] for each in page.all("article") if each["id"] == "failure-1"] == ["failure"]
     assert "suite.py::test_one[raid5x4]" in page.text
-    assert "during a measurement only messages of md about the array are collected" in page.text
+    assert "there is no record of what it said" in page.text
 
 
 @pytest.mark.parametrize(
@@ -213,3 +234,19 @@ def test_what_a_chart_says_is_text_and_its_table_is_there(told: Told) -> None:
     assert "What is <seen> How & why" in page.text
     assert "<2>" in page.text
     assert [each["id"] for each in page.all("figure")] == ["a"]
+
+
+def test_many_models_and_long_names_leave_the_verdict_readable(told: Told) -> None:
+    drives = [{"serial": f"S{number}", "model": f"ACME {number} {'x' * 500}"} for number in range(9)]
+    _, page = read(told(bays=[{"machine": "dut", "drives": drives}]))
+    title = page.texts["title"][0]
+    assert title.endswith(" + 5 of other models")
+    assert len(title) < 400
+
+
+def test_a_long_message_is_short_in_the_list_and_whole_in_its_section(told: Told) -> None:
+    message = "lost " + "y" * 1000
+    _, page = read(told(record("error", test="t", message=message)))
+    listed, whole = (next(each for each in page.texts[tag] if each.startswith("lost")) for tag in ("a", "code"))
+    assert len(listed) <= 300
+    assert whole == message

@@ -72,3 +72,17 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, man
     assert (standing.fitness is Fitness.UNFIT) == bool(found.broken)
     assert standing.sentence.endswith(".")
     assert standing.acceptance is (manifest.get("acceptance") is True)
+
+
+@pytest.mark.parametrize(
+    ("found", "manifest", "use"),
+    [
+        (Counts(5), {}, "For acceptance: its protocol may decide about a product, and all that was judged is kept."),
+        (Counts(5, 1), {}, "For acceptance: its protocol may decide about a product, and a broken promise decides."),
+        (Counts(5, undecided=1), {}, "Not for acceptance as it is: its protocol may decide about a product"),
+        (Counts(5), {"acceptance": False}, "Not for acceptance: its protocol may not decide about a product."),
+        (Counts(5), {"acceptance": None}, "Not for acceptance: the run folder does not say whether"),
+    ],
+)
+def test_whether_it_may_be_used_for_acceptance_is_said(found: Counts, manifest: dict[str, object], use: str) -> None:
+    assert stand(found, {**ENDED, **manifest}).use.startswith(use)
