@@ -182,7 +182,9 @@ def patched(bench: Bench) -> Iterator[Bench]:
         patch.setattr(process, "start", bench.start)
         patch.setattr(Finished, "output", b"")
         patch.setattr(verify, "accept_ended", bench.accept_ended)
-        patch.setattr(surroundings, "look", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}"))
+        patch.setattr(
+            surroundings, "look", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}")
+        )
         patch.setattr(surroundings, "seen", lambda array, before, after, result: bench.seen)
         yield bench
 
