@@ -103,9 +103,7 @@ def noted(
     return raw, finished
 
 
-def measure(
-    setup: Setup, array: Array, workload: Workload, kind: str = "measured", *, tail: bool = False
-) -> Measured:
+def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measured", *, tail: bool = False) -> Measured:
     """All repeats of one workload; each with a steady window, or ``InvalidMeasurement``. For ``kind`` see below.
 
     ``tail``: whether a percentile of its tail is asked for, which takes a window of its own.
