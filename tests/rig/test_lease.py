@@ -18,7 +18,7 @@ from pytest_ssdqual.rig import lease as leases
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.holders import Note
 from pytest_ssdqual.rig.lease import DIRECTORY, Lease, LeaseLost, Terms, await_free, holder_argv, lock_files
-from pytest_ssdqual.rig.machine import LeaseTaken, RigError
+from pytest_ssdqual.rig.machine import LeaseTaken, RigError, Tethered
 
 #: A run that holds drives and never says goodbye.
 CONTROLLER = """
@@ -161,16 +161,21 @@ def test_who_waits_is_told_when_they_are_free(machine: Channel, monkeypatch: pyt
     assert await_free(machine, ["A"], Terms(wait_s=300, waiting=lambda told, wait_s: first.release()))
 
 
-def test_one_who_only_asks_is_in_nobodys_way(machine: Channel, locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the moment of the question a drive seems taken: it is tried again at once."""
+@pytest.fixture
+def asker(machine: Channel, locks: Path, monkeypatch: pytest.MonkeyPatch) -> Tethered:
+    """Somebody who asks for drive A, and takes long."""
     monkeypatch.setattr(leases, "AT_ONCE_S", 0.01)
     Lease(machine, ["A"]).release()
-    asker = machine.tether(
-        ["flock", "--shared", str(locks / "A.lock"), "sh", "-c", "echo asks; exec sleep 600"],
-        first_signal="TERM",
-        announces=True,
-    )
-    assert asker.read_line(60).strip() == "asks"
+    argv = ["flock", "--shared", str(locks / "A.lock"), "sh", "-c", "echo asks; exec sleep 600"]
+    asking = machine.tether(argv, first_signal="TERM", announces=True)
+    assert asking.read_line(60).strip() == "asks"
+    return asking
+
+
+def test_one_who_only_asks_is_in_nobodys_way(
+    machine: Channel, asker: Tethered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the moment of the question a drive seems taken: it is tried again at once."""
     tries: list[str] = []
     real = leases._take
 
@@ -186,17 +191,7 @@ def test_one_who_only_asks_is_in_nobodys_way(machine: Channel, locks: Path, monk
     assert len(tries) >= 3
 
 
-def test_a_lock_that_is_never_free_and_never_held_is_told(
-    machine: Channel, locks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "AT_ONCE_S", 0.01)
-    Lease(machine, ["A"]).release()
-    asker = machine.tether(
-        ["flock", "--shared", str(locks / "A.lock"), "sh", "-c", "echo asks; exec sleep 600"],
-        first_signal="TERM",
-        announces=True,
-    )
-    assert asker.read_line(60).strip() == "asks"
+def test_a_lock_that_is_never_free_and_never_held_is_told(machine: Channel, asker: Tethered) -> None:
     with pytest.raises(LeaseTaken, match="others hold drives on dut7 again and again"):
         Lease(machine, ["A"])
     asker.cut()
