@@ -95,7 +95,7 @@ def files_below(folder: Path) -> list[Path]:
     found = []
     for path, _, names in os.walk(folder, onerror=_raise):
         found += [Path(path, name) for name in names]
-    return sorted(path for path in found if stat.S_ISREG(path.lstat().st_mode))
+    return sorted(path for path in found if (seen := _seen(path)) and stat.S_ISREG(seen.st_mode))
 
 
 def require_ours(folder: Path) -> None:
@@ -104,8 +104,9 @@ def require_ours(folder: Path) -> None:
     What others can write to, or have made, may lead anywhere; so may a link that came with an archive.
     """
     below = (Path(at, name) for at, *names in os.walk(folder, onerror=_raise) for each in names for name in each)
-    for path in itertools.chain([folder], below):
-        found = path.lstat()
+    for path, found in itertools.chain([(folder, folder.lstat())], ((each, _seen(each)) for each in below)):
+        if found is None:
+            continue
         if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
             kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "neither a file nor a folder"
             raise _refused(f"{path} is {kind}, which no run of ours leaves")
@@ -113,6 +114,14 @@ def require_ours(folder: Path) -> None:
             raise _refused(f"{path} belongs to another user (uid {found.st_uid}): copy the run folder to continue it")
         if found.st_mode & WRITABLE_BY_OTHERS:
             raise _refused(f"{path} may be written by others: look through the run folder, then chmod -R go-w it")
+
+
+def _seen(path: Path) -> os.stat_result | None:
+    """None of what was listed and is gone since: other writers of the same run pack their transcript meanwhile."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
 
 
 def file_name(name: str) -> str:

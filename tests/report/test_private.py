@@ -58,6 +58,26 @@ def test_whatever_the_umask_nobody_else_can_look_in(tmp_path: Path, mask: int) -
     private.require_ours(journal.path)
 
 
+def test_what_another_writer_takes_away_meanwhile_is_no_danger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker joins while another one packs the transcript: the packed file's first name is listed, and gone."""
+    journal = whole_run(tmp_path)
+    (journal.path / ".transcript-002.jsonl.gz.part").touch(mode=0o600)
+    files = private.files_below(journal.path)
+    walk = os.walk
+
+    def gone_at_once(*args: object, **options: object) -> Iterator[tuple[str, list[str], list[str]]]:
+        found = list(walk(*args, **options))  # type: ignore[call-overload]
+        (journal.path / ".transcript-002.jsonl.gz.part").unlink()
+        yield from found
+
+    monkeypatch.setattr(os, "walk", gone_at_once)
+    private.require_ours(journal.path)
+    (journal.path / ".transcript-002.jsonl.gz.part").touch(mode=0o600)
+    assert [path.name for path in files if path not in private.files_below(journal.path)] == [
+        ".transcript-002.jsonl.gz.part"
+    ]
+
+
 def test_where_everybody_could_replace_it_none_is_made(tmp_path: Path) -> None:
     root = tmp_path / "open"
     root.mkdir()

@@ -84,7 +84,7 @@ class Rig:
         self.did.append(f"condition for {workload}")
         return SETTLED
 
-    def measure(self, setup: Setup, array: Array, workload: Workload) -> Measured:
+    def measure(self, setup: Setup, array: Array, workload: Workload, *, tail: bool) -> Measured:
         self.did.append(f"measure {workload}")
         return measured(workload, array.geometry)
 
@@ -283,7 +283,7 @@ def test_what_nobody_can_build_on_is_not_counted_when_it_ends(rig: Rig) -> None:
 
 
 def test_a_measurement_that_fails_is_not_counted(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, tail: bool) -> None:
         raise InvalidMeasurement("not steady")
 
     monkeypatch.setattr(measuring, "measure", fail)
