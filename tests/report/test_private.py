@@ -73,9 +73,8 @@ def test_what_another_writer_takes_away_meanwhile_is_no_danger(tmp_path: Path, m
     monkeypatch.setattr(os, "walk", gone_at_once)
     private.require_ours(journal.path)
     (journal.path / ".transcript-002.jsonl.gz.part").touch(mode=0o600)
-    assert [path.name for path in files if path not in private.files_below(journal.path)] == [
-        ".transcript-002.jsonl.gz.part"
-    ]
+    left = private.files_below(journal.path)
+    assert [path.name for path in files if path not in left] == [".transcript-002.jsonl.gz.part"]
 
 
 def test_where_everybody_could_replace_it_none_is_made(tmp_path: Path) -> None:
