@@ -155,7 +155,8 @@ class Narrator:
         self._tally: Tally | None = None
         self._session: pytest.Session | None = None
         self._page = page
-        self._status = 0
+        #: What the page is told, should pytest die before the session finishes.
+        self._status = int(pytest.ExitCode.INTERNAL_ERROR)
         #: Set when the session starts: while plugins are configured, there is no terminal reporter yet.
         self._onlookers: Onlookers
 

@@ -34,6 +34,9 @@ TOLD = {
     "smartctl": "version of smartctl",
     "nvme": "version of nvme-cli",
     "util-linux": "version of util-linux",
+    "governor": "governor of the processors' clocks",
+    "turbo": "turbo of the processors",
+    "pcie_aspm": "power saving of PCIe links",
 }
 OURS = "pytest-ssdqual"
 #: The run that was begun last.

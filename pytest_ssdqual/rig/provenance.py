@@ -27,9 +27,11 @@ NVME_TOOLS = {"nvme": "nvme-cli"}
 
 MISSING = 'for c; do command -v "$c" >/dev/null 2>&1 || echo "$c"; done'
 
-#: One ``key value`` line each; a tool that is not there gives no line.
+#: One ``key value`` line each; what is not there (a tool, a clock that nobody governs) gives no line.
+#: How fast processors may be, and whether links may sleep, is in latencies of microseconds.
 FACTS = r"""
 export LC_ALL=C
+sys=${sys:-/sys}
 echo "hostname $(uname -n)"
 echo "kernel $(uname -srvm)"
 [ -r /etc/os-release ] && (. /etc/os-release; echo "os $PRETTY_NAME")
@@ -37,6 +39,11 @@ echo "kernel $(uname -srvm)"
 echo "boot_id $(cat /proc/sys/kernel/random/boot_id)"
 sed -n 's/^model name[^:]*: /cpu /p' /proc/cpuinfo | head -n 1
 echo "cpus $(nproc)"
+cat "$sys"/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | sort -u | paste -s -d ' ' |
+    sed -n 's/^./governor &/p'
+sed -n 's/^0/turbo on/p; s/^1/turbo off/p' "$sys/devices/system/cpu/intel_pstate/no_turbo" 2>/dev/null ||
+    sed -n 's/^1/turbo on/p; s/^0/turbo off/p' "$sys/devices/system/cpu/cpufreq/boost" 2>/dev/null
+sed -n 's/.*\[\(.*\)\].*/pcie_aspm \1/p' "$sys/module/pcie_aspm/parameters/policy" 2>/dev/null
 sed -n 's/^MemTotal: *\([0-9]*\) kB/memory_kib \1/p' /proc/meminfo
 fio --version 2>/dev/null | sed 's/^fio-/fio /'
 mdadm --version 2>&1 | sed -n 's/^mdadm - /mdadm /p'

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from scripted import ScriptedMachine
 
@@ -51,6 +53,42 @@ def test_this_computer_has_facts(unprivileged: Channel) -> None:
     assert int(found["memory_kib"]) > 0
     assert found["util-linux"][0].isdigit()
     assert len(found["boot_id"]) == 36
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, {}),
+        (
+            {
+                "devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave",
+                "devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave",
+                "devices/system/cpu/intel_pstate/no_turbo": "0",
+                "module/pcie_aspm/parameters/policy": "default performance [powersupersave] powersave",
+            },
+            {"governor": "powersave", "turbo": "on", "pcie_aspm": "powersupersave"},
+        ),
+        (
+            {
+                "devices/system/cpu/cpu0/cpufreq/scaling_governor": "schedutil",
+                "devices/system/cpu/cpu11/cpufreq/scaling_governor": "performance",
+                "devices/system/cpu/cpufreq/boost": "0",
+            },
+            {"governor": "performance schedutil", "turbo": "off"},
+        ),
+        ({"devices/system/cpu/intel_pstate/no_turbo": "1"}, {"turbo": "off"}),
+        ({"devices/system/cpu/cpufreq/boost": "1"}, {"turbo": "on"}),
+    ],
+)
+def test_how_processors_are_clocked_and_links_sleep(
+    unprivileged: Channel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], found: dict[str, str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(provenance, "FACTS", f"sys={tmp_path}\n{provenance.FACTS}")
+    here = facts(unprivileged)
+    assert {name: here[name] for name in ("governor", "turbo", "pcie_aspm") if name in here} == found
 
 
 def test_a_tool_that_is_not_there_has_no_version(unprivileged: Channel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,9 @@ def _machine(runs: Sequence[Told]) -> Iterable[Fact]:
         "cpu": "another processor has other limits",
         "cpus": "another number of processors has other limits",
         "fio": "another fio counts, paces and times in another way",
+        "governor": "processors that are clocked in another way answer in another time",
+        "turbo": "processors that are clocked in another way answer in another time",
+        "pcie_aspm": "links that may sleep answer later",
     }
     names = dict.fromkeys(str(name) for each in of_each for name in each)
     for name in [each for each in names if each not in (*PASSING, "machine_id")][:MOST_FACTS]:
