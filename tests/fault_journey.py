@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import numpy as np
 from fault_table import Ledger, Observed, plain
-from rehearsed import ROOT, SERIALS, Finished, Folder, Running, Server, Start, await_that, drives
+from rehearsed import DEADLINE_S, ROOT, SERIALS, Finished, Folder, Running, Server, Start, await_that, drives
 from severable import Relay
 
 PROTOCOL = ROOT / "suites" / "faults" / "faults.toml"
@@ -148,8 +148,13 @@ class Journey:
         verdicts = folder.records("verdict")
         assert [each.facts["outcome"] for each in verdicts] == ["pass"] * len(WORKLOADS)
         assert len({each.facts["test"] for each in verdicts}) == len(WORKLOADS)
-        # Where a connection was cut, a keeper waits a while for whoever should hear how its process ended.
-        await_that(lambda: all(line.startswith(OUTPUT_OF_FIO) for line in self.server.left()), "all to be cleared away")
+
+        # Where a connection was cut, a keeper waits for whoever should hear how its process ended: as long as for a
+        # lost connection, which is two minutes, and a minute more.
+        def cleared() -> bool:
+            return all(line.startswith(OUTPUT_OF_FIO) for line in self.server.left())
+
+        await_that(cleared, "everything to be cleared away", DEADLINE_S)
 
     def stall(self, serial: str, seconds: float = 2.5) -> None:
         """Let a drive do next to nothing for so long."""

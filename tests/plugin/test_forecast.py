@@ -100,8 +100,8 @@ def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
     assert row.more_s == pytest.approx(20 * round_s)
     assert row.is_loop
     # 300 writes a second of 4 KiB, each with its parity, in a cell of every round.
-    assert row.more_bytes == pytest.approx(20 * 300 * 4096 * 2, abs=1)
-    assert row.bytes_written == pytest.approx(2 * 4 * GB + 5 * 300 * 4096 * 2, abs=1)
+    assert row.more_bytes == pytest.approx(20 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
+    assert row.bytes_written == pytest.approx(2 * 4 * GB + 5 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
 
 
 def test_a_saturation_lasts_until_its_volume_or_its_time_is_over() -> None:
