@@ -18,11 +18,15 @@ from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.machine import Machine
 
+#: What our ``flock`` answers when somebody else holds the lock (EX_TEMPFAIL).
+CONFLICT = 75
 #: Of each lock file that somebody holds: its name, the seconds since the holder wrote into it, and what. A shared lock
-#: can be had by several who ask at once, but not while the drive is held.
+#: can be had by several who ask at once, but not while the drive is held; what else may be wrong with the file is told
+#: to whoever takes the lease.
 HELD = (
     "for f; do "
-    '[ -f "$f" ] || continue; flock --shared --nonblock "$f" true && continue; '
+    f'[ -f "$f" ] || continue; flock --shared --nonblock --conflict-exit-code {CONFLICT} "$f" true; '
+    f"[ $? -eq {CONFLICT} ] || continue; "
     'age=$(($(date +%s) - $(stat -c %Y "$f"))); '
     'printf "%s\\t%s\\t%s\\n" "$f" "$age" "$(head -c 2000 "$f" | tr "\\n\\t" "  ")"; '
     "done"

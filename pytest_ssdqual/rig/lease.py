@@ -16,12 +16,9 @@ from types import TracebackType
 
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig import holders
-from pytest_ssdqual.rig.holders import Note
+from pytest_ssdqual.rig.holders import CONFLICT, Note
 from pytest_ssdqual.rig.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine import LeaseTaken, Machine, RigError, Tethered
-
-#: What our ``flock`` answers when somebody else holds the lock (EX_TEMPFAIL).
-CONFLICT = 75
 
 #: $1 who we are, then the lock files: note it in each, say so, and live until the tether is cut.
 HOLDER = 'who=$1; shift; for f; do printf "%s\\n" "$who" >"$f"; done; echo held; exec sleep 2147483647'
@@ -82,12 +79,13 @@ class Lease:
         self.release()
 
 
-def await_free(machine: Machine, identities: Iterable[str], terms: Terms) -> bool:
+def await_free(machine: Machine, identities: Iterable[str], terms: Terms, began: float | None = None) -> bool:
     """Whether somebody held one of the drives, and let it go while we waited; the lease is not taken.
 
-    ``LeaseTaken`` as ``Lease``.
+    ``began``: since when it has been waited for them already, by ``time.monotonic()``. ``LeaseTaken`` as ``Lease``.
     """
     patience = _Patience.of(machine, identities, terms)
+    patience.began = patience.began if began is None else began
     waited = False
     while found := holders.ask(machine, patience.files):
         patience.wait_for(found)
@@ -103,7 +101,7 @@ class _Patience:
     #: By lock file the name of the drive.
     files: Mapping[str, str]
     terms: Terms
-    _began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)
     _told: str = ""
     _unexplained: int = 0
 
@@ -125,7 +123,7 @@ class _Patience:
     def wait_for(self, found: tuple[holders.Holder, ...]) -> None:
         """A while; ``LeaseTaken`` when the time is over."""
         wait_s = self.terms.wait_s
-        left_s = wait_s - (time.monotonic() - self._began)
+        left_s = wait_s - (time.monotonic() - self.began)
         sentence = holders.told(found, self.machine.name)
         if left_s <= 0:
             raise LeaseTaken(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from scripted import ScriptedMachine
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.rig import holders
+from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.holders import Holder, Note
 
 FILES = {"/run/a.lock": "SSDQ0001", "/run/b.lock": "SSDQ0002", "/run/c.lock": "SSDQ0003"}
@@ -84,3 +86,14 @@ def test_our_own_note_says_who_and_which_run() -> None:
     noted = json.loads(Note.ours("20261122T093701Z-ab12", 60.0).to_line())
     assert noted.keys() == {"who", "pid", "run", "planned_s"}
     assert "@" in noted["who"]
+
+
+def test_a_lock_that_cannot_be_looked_at_is_not_told_as_held(unprivileged: Channel, tmp_path: Path) -> None:
+    """Whoever takes it is told what is wrong with it."""
+    (tmp_path / "flock").write_text("#!/bin/sh\nexit 66\n")
+    (tmp_path / "flock").chmod(0o755)
+    (lock := tmp_path / "a.lock").touch()
+    script = f"PATH={tmp_path}:$PATH\n{holders.HELD}"
+    assert unprivileged.run(["sh", "-c", script, "held", str(lock)]).text == ""
+    (tmp_path / "flock").write_text(f"#!/bin/sh\nexit {holders.CONFLICT}\n")
+    assert unprivileged.run(["sh", "-c", script, "held", str(lock)]).text.startswith(f"{lock}\t")
