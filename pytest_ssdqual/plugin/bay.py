@@ -6,7 +6,8 @@ exit status 4, and nothing was touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from pytest_ssdqual.rig.fio import features
 from pytest_ssdqual.rig.lease import Terms
 from pytest_ssdqual.rig.machine import MachineLost, Observer, RigError
 from pytest_ssdqual.rig.power import Switch
-from pytest_ssdqual.rig.topology import Signature
+from pytest_ssdqual.rig.topology import Match, Signature, Topology
 
 if TYPE_CHECKING:
     from pytest_ssdqual.lab.media import ScaleModel
@@ -98,42 +99,55 @@ def open_bay(
         stack.callback(channel.close)
         provenance.require_tools(channel)
         features.probe(channel)
-        matches = expand(channel, patterns)
-        wanted = {match.kname for match in matches}
-        topology = survey(channel, wanted)
-        # Whatever else is wrong with what was named; what has no name at all the guard refuses.
-        drives = [topology.drive(kname) for kname in sorted(wanted & topology.nodes.keys())]
-        named = hold.names(drive for drive in drives if drive.wwn or drive.serial)
-        waited = lease.await_free(channel, named, _terms(settings, named, may_wait=note is not None))
-        uuids = ours()
+        matches, topology = _found_free(channel, patterns, settings.wait_s if note else 0.0)
+        uuids, wanted = ours(), {match.kname for match in matches}
         cleared = hold.clear_leftovers(channel, uuids, wanted, note) if uuids and note else ()
-        if waited or cleared:
+        if cleared:
             topology = survey(channel, wanted)
         facts = provenance.facts(channel)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
-    refused = list(safety.refusals(topology, matches, settings.wipe, uuids))
     known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
+    refused = list(safety.refusals(topology, matches, settings.wipe, uuids))
     refused += [safety.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
     if refused:
         raise pytest.UsageError(safety.explain(refused))
-    if any(drive.transport == "nvme" for drive in known):
-        try:
-            provenance.require_tools(channel, provenance.NVME_TOOLS)
-        except RigError as error:
-            raise pytest.UsageError(str(error)) from error
-    if unequal := safety.unequal(known):
-        raise pytest.UsageError("these drives do not make one array: " + "; ".join(unequal))
+    _require_one_kind(channel, known)
     remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
     contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
     return Bay(target, tuple(known), facts, remarks, contents, switch), channel
 
 
-def _terms(settings: Settings, names: Mapping[str, str], *, may_wait: bool) -> Terms:
-    def say(told: str, wait_s: float) -> None:
-        print(f"ssdqual: {told}; waiting for {format_duration(wait_s)} at most", flush=True)
+def _require_one_kind(channel: Channel, drives: Sequence[Drive]) -> None:
+    """That these make one array, and that the machine has what they need; ``pytest.UsageError`` if not."""
+    if any(drive.transport == "nvme" for drive in drives):
+        try:
+            provenance.require_tools(channel, provenance.NVME_TOOLS)
+        except RigError as error:
+            raise pytest.UsageError(str(error)) from error
+    if unequal := safety.unequal(drives):
+        raise pytest.UsageError("these drives do not make one array: " + "; ".join(unequal))
 
-    return Terms(wait_s=settings.wait_s if may_wait else 0.0, names=names, waiting=say)
+
+def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> tuple[Sequence[Match], Topology]:
+    """What the patterns mean when no other run has any of it; ``LeaseTaken`` if that is not within ``wait_s``.
+
+    They are looked up anew after waiting: in hours a name of the kernel may have become that of another drive.
+    """
+
+    def say(told: str, left_s: float) -> None:
+        print(f"ssdqual: {told}; waiting for {format_duration(left_s)} at most", flush=True)
+
+    began = time.monotonic()
+    while True:
+        matches = expand(channel, patterns)
+        wanted = {match.kname for match in matches}
+        topology = survey(channel, wanted)
+        # Whatever else is wrong with what was named; what has no name at all the guard refuses.
+        drives = [topology.drive(kname) for kname in sorted(wanted & topology.nodes.keys())]
+        names = hold.names(drive for drive in drives if drive.wwn or drive.serial)
+        if not lease.await_free(channel, names, Terms(wait_s=wait_s, names=names, waiting=say), began):
+            return matches, topology
 
 
 def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tuple[str, ...], Switch | None]:

@@ -3,17 +3,20 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from simulated_rig import Scene, SimulatedMachine
 
+from pytest_ssdqual.plugin import bay
 from pytest_ssdqual.plugin.bay import Bay
-from pytest_ssdqual.rig import lease, provenance
+from pytest_ssdqual.rig import blockdev, lease, provenance
 from pytest_ssdqual.rig.blockdev import survey
+from pytest_ssdqual.rig.machine import Machine
 from pytest_ssdqual.rig.ssh import Target
-from pytest_ssdqual.rig.topology import Signature
+from pytest_ssdqual.rig.topology import Match, Signature
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -153,6 +156,23 @@ def test_drives_that_another_run_holds_are_waited_for(inner: Inner, monkeypatch:
     result = inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h")
     result.assert_outcomes(passed=1)
     assert len([line for line in result.outlines if line.startswith(f"ssdqual: {HELD}; waiting for ")]) == 1
+
+
+def test_what_the_names_mean_is_looked_up_anew_after_waiting(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the hours of another run a drive may have been replaced, and its name be that of a third one."""
+    monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setenv("SIMULATED_HELD", "1")
+    asked: list[int] = []
+
+    def expand(machine: Machine, patterns: Sequence[str]) -> tuple[Match, ...]:
+        asked.append(len(asked))
+        found = blockdev.expand(machine, patterns)
+        return found if len(asked) == 1 else found[:-1]
+
+    monkeypatch.setattr(bay, "expand", expand)
+    inner.pytester.makepyfile("def test_station(station):\n    assert len(station.setup.held.drives) == 3")
+    inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h").assert_outcomes(passed=1)
+    assert asked == [0, 1]
 
 
 def test_waiting_in_vain_is_told(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
