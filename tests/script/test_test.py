@@ -19,7 +19,6 @@ sed -i 1d "$PYTEST_SSDQUAL_PART"
 exit "$status"
 """
 UNIT = "unit -m pytest -o cache_dir=.pytest_cache/unit --numprocesses=auto --maxprocesses=4"
-UNIT_ALONE = "unit -m pytest -o cache_dir=.pytest_cache/unit"
 AGAIN = "--last-failed --last-failed-no-failures=none"
 LAB = "lab -m pytest -o cache_dir=.pytest_cache/lab"
 UNHURRIED = "unhurried -m pytest -o cache_dir=.pytest_cache/unhurried"
@@ -69,23 +68,31 @@ def test_halves_of_the_rehearsals_run_beside_each_other(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("second", [0, 1, 5])
-@pytest.mark.parametrize(("part", "command"), [("unit", UNIT_ALONE), ("lab", LAB), ("unhurried", UNHURRIED)])
-def test_what_failed_beside_others_is_run_again_alone(checkout: Path, part: str, command: str, second: int) -> None:
+@pytest.mark.parametrize(("part", "command"), [("lab", LAB), ("unhurried", UNHURRIED)])
+def test_rehearsals_that_failed_beside_others_are_run_again_alone(
+    checkout: Path, part: str, command: str, second: int
+) -> None:
     done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [1, second]})
     assert done == bool(second)
-    again = f"script/test: some tests of the part {part} failed; they are run again, alone"
+    again = f"script/test: some rehearsals of the part {part} failed; they are run again, alone"
     result = "FAILED" if second else "passed, some only alone"
-    unit, lab = (result, "passed") if part == "unit" else ("passed", result)
-    told = f"script/test: unit tests: {unit}; tests in the lab: {lab}"
-    assert lines[3:] == [again, f"{command} {AGAIN}" + (" --numprocesses=0" if part == "unit" else ""), told]
+    told = f"script/test: unit tests: passed; tests in the lab: {result}"
+    assert lines[3:] == [again, f"{command} {AGAIN}", told]
 
 
-@pytest.mark.parametrize("lasting", ["unit", "lab", "unhurried"])
-def test_what_passes_alone_makes_nothing_else_pass(checkout: Path, lasting: str) -> None:
-    done, lines = ended(checkout, **{"unit": [1, 0], "lab": [1, 0], "unhurried": [1, 0], lasting: [1, 1]})
+def test_unit_tests_get_no_second_chance(checkout: Path) -> None:
+    done, lines = ended(checkout, unit=[1, 0], lab=[0], unhurried=[0])
     assert done == 1
-    unit, lab = ("FAILED", "passed, some only alone") if lasting == "unit" else ("passed, some only alone", "FAILED")
-    assert lines[-1] == f"script/test: unit tests: {unit}; tests in the lab: {lab}"
+    assert lines[3:] == ["script/test: unit tests: FAILED; tests in the lab: passed"]
+
+
+@pytest.mark.parametrize("lasting", ["lab", "unhurried"])
+def test_what_passes_alone_makes_nothing_else_pass(checkout: Path, lasting: str) -> None:
+    done, lines = ended(checkout, **{"unit": [0], "lab": [1, 0], "unhurried": [1, 0], lasting: [1, 1]})
+    assert done == 1
+    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: FAILED"
+    done, _ = ended(checkout, unit=[1, 0], lab=[1, 0], unhurried=[0])
+    assert done == 1
 
 
 @pytest.mark.parametrize(("unit", "both"), [(2, 0), (3, 0), (4, 0), (0, 2)])
