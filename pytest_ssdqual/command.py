@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_ssdqual.qual import printable
-from pytest_ssdqual.report.runs import NoSuchRun, find
+from pytest_ssdqual.report.journal import JournalError
+from pytest_ssdqual.report.runs import NoSuchRun, find, find_any
 
 if TYPE_CHECKING:
     from pytest_ssdqual.report.comparison import Told
@@ -70,11 +71,14 @@ def _parser() -> argparse.ArgumentParser:
     _report(commands.add_parser("report", help="write the page of a run again"))
     _compare(commands.add_parser("compare", help="hold runs against the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
+    _merge(commands.add_parser("merge", help="put runs that were made separately together, as bays of one fleet"))
     return parser
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help=f"a run folder, the beginning of its name, or {LAST}")
+    parser.add_argument(
+        "run", metavar="RUN", help=f"a run folder or that of a fleet, the beginning of its name, or {LAST}"
+    )
     _where(parser)
     parser.set_defaults(act=report)
 
@@ -103,6 +107,17 @@ def _history(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(act=history)
 
 
+def _merge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run, or a fleet, whose bays are taken one by one")
+    parser.add_argument("--into", metavar="DIR", type=Path, required=True, help="the new folder, which must not exist")
+    parser.add_argument(
+        "--names", metavar="NAME,NAME…", default="", help="of the bays, in order; default: the names of the machines"
+    )
+    parser.add_argument("--junitxml", metavar="FILE", type=Path, help="write the verdicts of all bays as JUnit")
+    _where(parser)
+    parser.set_defaults(act=merge)
+
+
 def _where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run-dir", metavar="DIR", type=Path, default=Path(RUNS), help=f"where runs are looked for; default: {RUNS}"
@@ -119,9 +134,10 @@ def _forms(parser: argparse.ArgumentParser) -> None:
 
 def report(given: argparse.Namespace) -> None:
     """``ssdqual report RUN``."""
-    from pytest_ssdqual.report import page
+    from pytest_ssdqual.report import fleet, fleet_page, page
 
-    print(page.write(find(given.run, given.run_dir)))
+    folder = find_any(given.run, given.run_dir)
+    print(fleet_page.write(folder) if fleet.is_fleet(folder) else page.write(folder))
 
 
 def compare(given: argparse.Namespace) -> None:
@@ -174,6 +190,26 @@ def history(given: argparse.Namespace) -> None:
     else:
         write_lines(text.table(found, _width()))
     _keep(given, lambda: drawing.svg(found), lambda: drawing.page(found))
+
+
+def merge(given: argparse.Namespace) -> None:
+    """``ssdqual merge RUN… --into DIR``."""
+    from pytest_ssdqual.report import fleet_junit, fleet_page, merging
+
+    folders = [find_any(name, given.run_dir) for name in given.runs]
+    names = [name.strip() for name in given.names.split(",")] if given.names else []
+    try:
+        merging.require_new(given.into)
+        sources = merging.gather(folders)
+        fleet = merging.merge(sources, given.into, names)
+    except (merging.NotMergeable, JournalError) as error:
+        raise Refused(str(error)) from error
+    page = fleet_page.write(fleet.path)
+    if given.junitxml:
+        given.junitxml.write_bytes(fleet_junit.text(fleet.path))
+    told = [*fleet_page.differences(fleet.path), *merging.left_out(sources)]
+    for line in [*told, *fleet_page.side_by_side(fleet.path, _width()), str(page)]:
+        print(printable.line(line, 10 * PLAIN_WIDTH))
 
 
 def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], str]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BRIEF", "DEADLINE_S", "SERIALS", "Finished", "Folder", "Lab", "LabHost", "Running", "Server", "Start",
-    "await_that", "drives",
+    "await_that", "drives", "foreign_environment", "host_entry",
 ]  # fmt: skip
 
 ROOT = Path(__file__).parents[1]
@@ -86,7 +86,7 @@ class LabHost:
     @classmethod
     def of(cls, vm: Vm, ssh_config: Path) -> LabHost:
         """Writes the configuration."""
-        ssh_config.write_text("".join(_host(vm, name, user) for name, user in HOSTS.items()))
+        ssh_config.write_text("".join(host_entry(vm, name, user) for name, user in HOSTS.items()))
         return cls(vm, ssh_config)
 
     def ssh(self, *argv: str) -> list[str]:
@@ -97,7 +97,8 @@ class LabHost:
 HOSTS = {"lab": "root", "lab-tester": "tester", "lab-nosudo": "nosudo"}
 
 
-def _host(vm: Vm, name: str, user: str) -> str:
+def host_entry(vm: Vm, name: str, user: str) -> str:
+    """Of OpenSSH's configuration."""
     reach = vm.ssh
     lines = [f"HostName {reach.host}", f"Port {reach.port}", f"User {user}", f"IdentityFile {reach.identity}"]
     lines += ["IdentitiesOnly yes", "StrictHostKeyChecking no", "UserKnownHostsFile /dev/null", "LogLevel ERROR"]
@@ -140,6 +141,11 @@ class Server:
             self.lab.vm.set_iops(serial, 300)
 
 
+def foreign_environment() -> dict[str, str]:
+    """Nothing of the pytest that this runs in must reach another one."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+
+
 class Running:
     """A run under way."""
 
@@ -151,8 +157,7 @@ class Running:
         self.since = len(list(read_records(self._resumed.path))) if self._resumed else 0
         self._junit = place / "junit.xml"
         self._output = place / "output"
-        # Nothing of the pytest that this runs in must reach the other one.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+        environment = foreign_environment()
         # Whoever starts the tests in a shell's background has SIGINT ignored, and children inherit that.
         heeding = ["env", "--default-signal=INT"]
         with self._output.open("wb") as output:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from types import SimpleNamespace
 
 import pytest
 import simulated_fio
+import simulated_paths
 from scripted import completed
 from simulated_array import SimulatedBody
 from simulated_disks import Device, World
@@ -51,6 +54,7 @@ from pytest_ssdqual.rig import (
     provenance,
     rebuilding,
     sequential,
+    shared_path,
     ssh,
     surroundings,
 )
@@ -81,6 +85,8 @@ class Scene:
     lost_at: int
     #: At fio's run of this number somebody presses Ctrl-C.
     interrupted_at: int
+    #: At fio's run of this number the process that measures is killed.
+    killed_at: int
     #: By how much a round differs from the mean, as a share of it.
     noise: float
     #: The same of each report of a process that is looked at while it runs.
@@ -104,8 +110,11 @@ class Scene:
     takes_s: float
 
     @classmethod
-    def of_environment(cls) -> Scene:
-        given = os.environ.get
+    def of_environment(cls, machine: str = "") -> Scene:
+        """``SIMULATED_ONLY`` names the one machine of several where anything is out of the ordinary."""
+        only = os.environ.get("SIMULATED_ONLY", machine)
+        ordinary = {"SIMULATED_DRIVES": os.environ.get("SIMULATED_DRIVES", "4")}
+        given = os.environ.get if only == machine else ordinary.get
         slow = [each.split("=") for each in given("SIMULATED_SLOW", "").split(",") if each]
         return cls(
             drives=int(given("SIMULATED_DRIVES", "4")),
@@ -114,6 +123,7 @@ class Scene:
             broken=given("SIMULATED_BROKEN", ""),
             lost_at=int(given("SIMULATED_LOST_AT", "0")),
             interrupted_at=int(given("SIMULATED_INTERRUPTED_AT", "0")),
+            killed_at=int(given("SIMULATED_KILLED_AT", "0")),
             noise=float(given("SIMULATED_NOISE", "0.01")),
             scatter=float(given("SIMULATED_SCATTER", "0.01")),
             dies_s=float(given("SIMULATED_DIES", "0")),
@@ -226,6 +236,8 @@ class SimulatedMachine:
         self.require_alive()
         if self.runs == self.scene.interrupted_at:
             raise KeyboardInterrupt
+        if self.runs == self.scene.killed_at:
+            os._exit(9)
         time.sleep(self.scene.takes_s)
 
     def require_alive(self) -> None:
@@ -235,10 +247,11 @@ class SimulatedMachine:
     @property
     def world(self) -> World:
         numbers = range(1, self.scene.drives + 1)
+        digits = re.sub(r"\D", "", self.name.partition(".")[0])  # dut2's drives are not dut1's
         return World(
             [
                 Device(
-                    f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{number:04}",
+                    f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{digits}{number:04}",
                     model=self.scene.model, transport="nvme", logical_block=self.scene.block,
                     queue_depth=self.scene.queue or None,
                 )
@@ -302,6 +315,9 @@ class SimulatedMachine:
             self.asked += 1
             note = holders.Note("anna@one", 77, "20261122T093701Z-ab12", 10_800).to_line()
             return "".join(f"{each}\t3600\t{note} \n" for each in arguments[:2] if self.asked <= self.scene.held)
+        if script == shared_path.SCRIPT:
+            boot = str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
+            return simulated_paths.text(boot, arguments, os.environ.get("SIMULATED_SWITCHED", "").split())
         if script == surroundings.SCRIPT:
             return self.surroundings.text(argv)
         return "2048\n" if script == md.OFFSETS else ""
@@ -368,13 +384,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(patch.undo)
 
     def connect_local(observer: Observer | None = None) -> SimulatedMachine:
-        return SimulatedMachine("localhost", Scene.of_environment(), observer)
+        return SimulatedMachine("localhost", Scene.of_environment("localhost"), observer)
 
     def connect_ssh(target: SimpleNamespace, observer: Observer | None = None) -> SimulatedMachine:
-        return SimulatedMachine(target.name or target.destination, Scene.of_environment(), observer)
+        name = target.name or target.destination
+        return SimulatedMachine(name, Scene.of_environment(name), observer)
 
     @contextmanager
-    def start(count: int) -> Iterator[SimpleNamespace]:
+    def start(count: int, first: int = 1) -> Iterator[SimpleNamespace]:
         patch.setenv("SIMULATED_DRIVES", str(count))  # for xdist's workers, too
         reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
         yield SimpleNamespace(ssh=reach)

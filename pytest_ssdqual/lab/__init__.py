@@ -25,12 +25,13 @@ def start(
     iops: int = 300,
     size_bytes: int = 256 << 20,
     latency_ns: int = 0,
+    first: int = 1,
 ) -> Iterator[Vm]:
     """Boot a machine with so many equal drives; stopped and removed when the block is left.
 
-    With a latency they keep no data, see ``media.ScaleModel``. The first call on a host downloads the guest's
-    packages into ``cache``. Raises ``ValueError`` for a count that cannot be emulated, ``LabUnavailable`` if this host
-    cannot run the lab, ``LabFailed`` if it did not come up.
+    With a latency they keep no data, see ``media.ScaleModel``; ``first`` is the number of the first drive. The first
+    call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that cannot be
+    emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come up.
     """
     from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
     from pytest_ssdqual.lab.image import ensure
@@ -38,7 +39,7 @@ def start(
     from pytest_ssdqual.lab.media import shelf
     from pytest_ssdqual.lab.vm import boot
 
-    drives = shelf(count, iops=iops, size_bytes=size_bytes, latency_ns=latency_ns)
+    drives = shelf(count, iops=iops, size_bytes=size_bytes, latency_ns=latency_ns, first=first)
     row = architecture()
     require(to_boot(row))
     place = cache or cache_directory()

@@ -82,9 +82,13 @@ def check_count(count: int) -> int:
     return count
 
 
-def shelf(count: int, *, size_bytes: int = 256 << 20, iops: int = 300, latency_ns: int = 0) -> tuple[ScaleModel, ...]:
-    """Equal drives with the serial numbers SSDQ0001, SSDQ0002, …; ``ValueError`` if there cannot be so many."""
-    numbers = range(1, check_count(count) + 1)
+def shelf(
+    count: int, *, size_bytes: int = 256 << 20, iops: int = 300, latency_ns: int = 0, first: int = 1
+) -> tuple[ScaleModel, ...]:
+    """Equal drives with the serial numbers SSDQ0001 (``first``), SSDQ0002, …; ``ValueError`` if there cannot be so
+    many.
+    """
+    numbers = range(first, first + check_count(count))
     return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops, latency_ns) for number in numbers)
 
 

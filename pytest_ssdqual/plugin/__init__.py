@@ -90,7 +90,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     # Asked before anything is configured, so it cannot wait for what ``distribute`` registers.
-    return 1 if options.active(config) else None
+    if not options.active(config):
+        return None
+    from pytest_ssdqual.plugin import inventory
+
+    return inventory.count(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -110,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    if QUALIFICATION not in config.stash:
+    if not config.pluginmanager.hasplugin("ssdqual-narrator"):
         return []
     from pytest_ssdqual.plugin import conduct
 

@@ -108,7 +108,7 @@ def open_bay(
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
     known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
-    refused = list(safety.refusals(topology, matches, settings.wipe, uuids))
+    refused = list(safety.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several))
     refused += [safety.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
     if refused:
         raise pytest.UsageError(safety.explain(refused))
@@ -153,7 +153,7 @@ def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> t
 def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tuple[str, ...], Switch | None]:
     devices: Devices = settings.devices
     if devices.lab is not None:
-        target, patterns, switch = _boot_lab(devices.lab, stack)
+        target, patterns, switch = _boot_lab(devices.lab, devices.first, stack)
         return replace(target, patience_s=settings.reconnect_s), patterns, switch
     if devices.host is None:
         return None, devices.patterns, None
@@ -164,13 +164,13 @@ def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tup
         raise pytest.UsageError(str(error)) from error
 
 
-def _boot_lab(count: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...], Switch]:
+def _boot_lab(count: int, first: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...], Switch]:
     from pytest_ssdqual import lab
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
 
     try:
-        booted = stack.enter_context(lab.start(count))
+        booted = stack.enter_context(lab.start(count, first=first))
     except (LabUnavailable, LabFailed) as error:
         raise pytest.UsageError(str(error)) from error
     return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",), lambda: lab_switch(booted)

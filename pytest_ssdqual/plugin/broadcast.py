@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,23 +57,18 @@ def opened(config: pytest.Config) -> Server | None:
 class Broadcast:
     """On the controller; may be called from any thread."""
 
-    def __init__(self, server: Server, run: Qualification) -> None:
+    def __init__(self, server: Server, runs: Sequence[Qualification], folder: Path | None) -> None:
+        """``folder`` is where the evidence goes."""
         self.server = server
         self._feed = server.feed
-        self._run = run
+        self._folder = folder
+        self._specs = {run.name: run.spec for run in runs}
         self._bays: dict[str, Bay] = {}
         self._is_over = False
         self._lock = threading.RLock()
         self._tally = Tally()
         self._trouble = Trouble()
-        models = ", ".join(sorted({drive.model or "unknown drives" for drive in run.bay.drives}))
-        rehearsal = "" if run.acceptance else ", a rehearsal that decides nothing"
-        about = f"{len(run.bay.drives)} × {models} on {run.bay.machine}; judged by {run.spec.name}; "
-        self._publish(
-            Topic.RUN,
-            title=run.spec.name,
-            about=f"{about}protocol {run.protocol.name}{rehearsal}; run folder {run.journal and run.journal.path}",
-        )
+        self._publish(Topic.RUN, title=runs[0].spec.name, about=_about(runs, folder))
 
     def take(self, news: News, name: str, at_s: float) -> None:
         """News of a bay, which happened at ``at_s`` by the monotonic clock."""
@@ -87,7 +82,7 @@ class Broadcast:
                 case Idle() if before.step is None:
                     return  # hundreds of tests that measure nothing say nothing
                 case Load():
-                    self._publish(Topic.LOAD, name, at_ms=at_ms, **_load(news, self._run.spec), **_round(news))
+                    self._publish(Topic.LOAD, name, at_ms=at_ms, **_load(news, self._spec(name)), **_round(news))
                 case Now():
                     self._say_again()
                     iops = [round(each, 1) for each in news.iops if math.isfinite(each)]
@@ -138,9 +133,12 @@ class Broadcast:
             self._is_over = True
             self._say_again()
             self._tell_tally(now=True)
-            folder = self._run.journal.path if self._run.journal else None
-            text = printable.line(ending(outcomes, status, folder), LONGEST)
+            text = printable.line(ending(outcomes, status, self._folder), LONGEST)
             self._feed.end({"text": text, "good": status in (0, 5)})
+
+    def _spec(self, name: str) -> Spec:
+        """Of a bay; the only one is known by the name of its worker."""
+        return self._specs.get(name) or next(iter(self._specs.values()))
 
     def _tell_bay(self, bay: Bay, at_s: float, at_ms: int) -> None:
         step, left_s, found = bay.step, bay.left_s(at_s), bay.steadiness
@@ -167,6 +165,18 @@ class Broadcast:
 
     def _publish(self, topic: Topic, bay: str = "", **facts: object) -> None:
         self._feed.publish(topic, _printable(facts), printable.line(bay, 80))
+
+
+def _about(runs: Sequence[Qualification], folder: Path | None) -> str:
+    """What is tested, how, and where the evidence goes."""
+    first = runs[0]
+    drives = [drive for run in runs for drive in run.bay.drives]
+    models = ", ".join(sorted({drive.model or "unknown drives" for drive in drives}))
+    where = first.bay.machine if len(runs) == 1 else f"{len(runs)} bays"
+    specs = ", ".join(dict.fromkeys(run.spec.name for run in runs))
+    rehearsal = "" if first.acceptance else ", a rehearsal that decides nothing"
+    judged = f"judged by {specs}; protocol {first.protocol.name}{rehearsal}"
+    return f"{len(drives)} × {models} on {where}; {judged}; run folder {folder}"
 
 
 @dataclass(slots=True)

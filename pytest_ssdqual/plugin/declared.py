@@ -32,7 +32,23 @@ def declare(parser: pytest.Parser) -> None:
         metavar="WHERE",
         dest="ssd_devices",
         help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
-        "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N] for N emulated drives in a VM; may repeat",
+        "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N] for N emulated drives in a VM; may repeat: drives of another machine "
+        "are another bay, which goes through the same tests at the same time",
+    )
+    group.addoption(
+        "--ssd-bays",
+        metavar="FILE",
+        dest="ssd_bays",
+        help="Instead of --ssd-devices, an inventory of bays: TOML, or Ansible's INI or YAML; of the ini value bays "
+        "are taken only with --ssd-bay",
+    )
+    group.addoption(
+        "--ssd-bay",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME...]",
+        dest="ssd_bay",
+        help="Of all bays only these, by name or shell-style pattern, e.g. 'rack7-*'; may repeat",
     )
     group.addoption(
         "--ssd-spec",
@@ -75,6 +91,15 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         metavar="FILE",
         dest="ssd_ssh_config",
         help="OpenSSH configuration file to use instead of the user's own",
+    )
+    group.addoption(
+        "--ssd-shared-path",
+        choices=("auto", "error", "warn", "ignore"),
+        type=str.lower,
+        metavar="POLICY",
+        dest="ssd_shared_path",
+        help="What to do when bays of one run share a controller, an expander or a switch, and so slow each other: "
+        "error, warn, ignore, or auto: error under a protocol for acceptance, else warn; default: auto",
     )
     group.addoption(
         "--ssd-reconnect",
@@ -178,6 +203,10 @@ def _declare_policies(parser: pytest.Parser) -> None:
     parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
     parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
     parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
+    parser.addini(
+        "ssd_bays", "The inventory that --ssd-bay takes bays of, if no other is given", type="string", default=""
+    )
+    parser.addini("ssd_shared_path", "Default of --ssd-shared-path", type="string", default="auto")
     parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)

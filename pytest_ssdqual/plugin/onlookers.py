@@ -30,17 +30,18 @@ def live_of(machine: Machine, tell: Callable[[News], None], period_s: float) -> 
 
 
 class Onlookers:
-    """On the controller."""
+    """On the controller; of one bay or several."""
 
-    def __init__(self, config: pytest.Config, run: Qualification, broadcast: Broadcast | None) -> None:
+    def __init__(self, config: pytest.Config, runs: Sequence[Qualification], broadcast: Broadcast | None) -> None:
         self._broadcast = broadcast
         self._session = config.pluginmanager.get_plugin("session")
         self.progress = on_terminal(config)
         #: By xdist; then news come by way of files.
         self.is_distributed = config.pluginmanager.hasplugin("dsession")
-        self._spool = Reader(run.journal.path) if self.is_distributed and run.journal else None
+        #: By the bay's name, where there are several.
+        self._spools = [(run.name, Reader(run.journal.path)) for run in runs if self.is_distributed and run.journal]
         self.period_s = min(self.progress.glance_s, PAGE_PERIOD_S if broadcast else self.progress.glance_s)
-        if self._spool:
+        if self._spools:
             self.progress.poll = self._poll
             self.progress.poll_s = self.period_s
         self._outcomes: Counter[str] = Counter()
@@ -78,14 +79,15 @@ class Onlookers:
         """Nothing more comes."""
         self._poll()
         self.progress.__exit__(None, None, None)
-        if self._spool:
-            self._spool.remove()
+        for _, spool in self._spools:
+            spool.remove()
         if self._broadcast:
             self._broadcast.end(self._outcomes, status)
 
     def _poll(self) -> None:
-        for worker, news, at_s in self._spool.poll() if self._spool else ():
-            self.take(news, worker, at_s)
+        for name, spool in self._spools:
+            for worker, news, at_s in spool.poll():
+                self.take(news, name or worker, at_s)
 
 
 class Teller:

@@ -3,59 +3,44 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.plugin.declared import DEFAULT_PROTOCOL, LAB_PROTOCOL
+from pytest_ssdqual.plugin.places import Devices, parse_devices
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.arrays import Request
+    from pytest_ssdqual.plugin.inventory import BayAsked
     from pytest_ssdqual.qual.history import History
 
-#: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
-#: (/dev/disk/by-path names contain colons).
-HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
-DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
-#: The lab, unless a pattern follows: a host may be called lab, too.
-LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
+__all__ = ["Devices", "Settings", "active", "live_port", "parse_devices", "parse_wipe", "print_spec_schema", "read"]
+
 #: The drives are written to for as long as a connection may be lost.
 MAX_RECONNECT_S = 3600.0
 LAST_PORT = 65535
 #: Options that say nothing without drives.
 NEED_DEVICES = (
     "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
-    "ssd_live", "ssd_openmetrics", "ssd_wait",
+    "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
 )  # fmt: skip
-#: Drives of a lab whose number is not said.
-LAB_DRIVES = 8
-
-
 #: Paths that a configuration file may name.
-IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol")
-
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """Where the drives are: ``lab`` with a count, or patterns on a host (None: this computer)."""
-
-    lab: int | None = None
-    host: str | None = None
-    patterns: tuple[str, ...] = ()
-
-    @property
-    def machine(self) -> str:
-        """How messages name it."""
-        return "lab" if self.lab is not None else self.host or "localhost"
+IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
+#: What to do when bays share a path, see ``Settings.on_shared_path``.
+SHARED_PATH = ("auto", "error", "warn", "ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every choice of the user, checked as far as it can be without touching a machine."""
 
+    #: Of the only bay. Of several those of the first: who deals with several asks ``bays``, or ``of`` each of them.
     devices: Devices
+    #: At least one.
+    bays: tuple[BayAsked, ...]
     spec: str | None
     protocol: str
     wipe: frozenset[str]
@@ -83,33 +68,51 @@ class Settings:
     baseline: str | None = None
     #: Where metrics of the run are written for Prometheus; None: nowhere.
     openmetrics: Path | None = None
+    #: One of ``SHARED_PATH``.
+    shared_path: str = "auto"
+    #: Those of one bay of several.
+    is_of_several: bool = False
+
+    def of(self, bay: BayAsked) -> Settings:
+        """Those of a run of this bay alone."""
+        several = self.is_of_several or len(self.bays) > 1
+        ssh_config = bay.ssh_config or self.ssh_config
+        return replace(self, devices=bay.devices, bays=(bay,), ssh_config=ssh_config, is_of_several=several)
+
+    def on_shared_path(self, *, acceptance: bool) -> str:
+        """``error``, ``warn`` or ``ignore``, under a protocol that is for acceptance or is not."""
+        return self.shared_path if self.shared_path != "auto" else "error" if acceptance else "warn"
 
 
-def read(config: pytest.Config) -> Settings | None:
-    """The settings, or None if this run has nothing to do with drives; ``pytest.UsageError`` if they make no sense."""
-    given = config.getoption("ssd_devices")
-    if not given:
-        for name in NEED_DEVICES:
-            if config.getoption(name):
-                option = "--" + name.replace("_", "-")
-                raise pytest.UsageError(f"{option} needs --ssd-devices: say which drives it is about")
-        return None
+def read(config: pytest.Config, bays: tuple[BayAsked, ...] = ()) -> Settings | None:
+    """The settings, or None if this run has nothing to do with drives; ``pytest.UsageError`` if they make no sense.
+
+    ``bays`` instead of those that the command line means.
+    """
+    from pytest_ssdqual.plugin import inventory
+
     _require_words(config)
-    devices = merge([parse_devices(text) for text in given])
+    bays = bays or inventory.asked(config)
+    if not bays:
+        _require_idle(config)
+        return None
     inconclusive = config.getini("ssd_inconclusive")
     if inconclusive not in ("error", "skip"):
         raise pytest.UsageError(f"ssd_inconclusive must be error or skip, not {inconclusive!r}")
-    default = LAB_PROTOCOL if devices.lab is not None else DEFAULT_PROTOCOL
+    # All bays are measured alike: with a single real drive among them it is no rehearsal.
+    default = LAB_PROTOCOL if all(bay.devices.lab is not None for bay in bays) else DEFAULT_PROTOCOL
     run_dir = config.getoption("ssd_run_dir") or config.getini("ssd_run_dir") or "ssdqual-runs"
     return Settings(
-        devices=devices,
+        devices=bays[0].devices,
+        bays=bays,
         spec=config.getoption("ssd_spec") or config.getini("ssd_spec") or None,
         protocol=config.getoption("ssd_protocol") or config.getini("ssd_protocol") or default,
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
         wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in parse_wipe(text)),
         run_root=config.rootpath / run_dir,
         resume=config.getoption("ssd_resume"),
-        ssh_config=config.getoption("ssd_ssh_config"),
+        # What the only bay says of its own; of several each its own, see ``of``.
+        ssh_config=(bays[0].ssh_config if len(bays) == 1 else None) or config.getoption("ssd_ssh_config"),
         reconnect_s=_reconnect(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
         wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
         inconclusive=inconclusive,
@@ -120,7 +123,15 @@ def read(config: pytest.Config) -> Settings | None:
         replay=_replay(config.getoption("ssd_replay")),
         baseline=config.getoption("ssd_baseline") or None,
         openmetrics=_openmetrics(config),
+        shared_path=_shared_path(_either(config, "ssd_shared_path")),
     )
+
+
+def _require_idle(config: pytest.Config) -> None:
+    for name in NEED_DEVICES:
+        if config.getoption(name):
+            option = "--" + name.replace("_", "-")
+            raise pytest.UsageError(f"{option} needs --ssd-devices or --ssd-bays: say which drives it is about")
 
 
 def _require_words(config: pytest.Config) -> None:
@@ -152,41 +163,10 @@ def _replay(text: str | None) -> History | None:
         raise pytest.UsageError(f"--ssd-replay={text}: {error}") from error
 
 
-def parse_devices(text: str) -> Devices:
-    """One ``--ssd-devices`` value; ``pytest.UsageError`` with what to write instead."""
-    if lab := LAB.fullmatch(text):
-        return Devices(lab=_lab_count(lab["count"]))
-    match = DEVICES.fullmatch(text)
-    patterns = tuple(pattern for pattern in match["patterns"].split(",") if pattern) if match else ()
-    if not match or not all(pattern.startswith("/") for pattern in patterns):
-        raise pytest.UsageError(
-            f"--ssd-devices={text}: write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin with /dev/, "
-            f"or lab[:N]"
-        )
-    host = match["host"]
-    if host and (re.search(r"(^|@)-", host) or not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", host)):
-        raise pytest.UsageError(f"--ssd-devices={text}: {host!r} is not a host name")
-    # The brackets tell the colons of an IPv6 address from ours; ssh itself would look up a host called "[::1]".
-    return Devices(host=host and re.sub(r"[\[\]]", "", host), patterns=patterns)
-
-
 def parse_wipe(text: str) -> tuple[str, ...]:
     r"""The serials of one ``--ssd-wipe`` value: as ``consent.option`` spells them, ``\,`` for a comma in one."""
     parts = (part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text))
     return tuple(part for part in parts if part)
-
-
-def merge(given: list[Devices]) -> Devices:
-    """Patterns of one machine extend one pool; ``pytest.UsageError`` for a second machine."""
-    machines = sorted({each.machine for each in given})
-    if len(machines) > 1:
-        raise pytest.UsageError(
-            f"--ssd-devices names drives of {len(machines)} machines ({', '.join(machines)}): "
-            f"run pytest once for each of them"
-        )
-    if given[0].lab is not None and len(given) > 1:
-        raise pytest.UsageError("--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8")
-    return Devices(given[0].lab, given[0].host, tuple(pattern for each in given for pattern in each.patterns))
 
 
 def _either(config: pytest.Config, name: str) -> str:
@@ -222,20 +202,12 @@ def _arrays(text: str) -> tuple[Request, ...]:
         raise pytest.UsageError(f"--ssd-arrays={text}: {error}") from None
 
 
-def _lab_count(text: str | None) -> int:
-    from pytest_ssdqual.lab.media import check_count
-
-    if text is None:
-        return LAB_DRIVES
-    try:
-        count = int(text)
-    except ValueError:
-        raise pytest.UsageError(f"--ssd-devices=lab:{text}: write lab:N with a number of drives, e.g. lab:8") from None
-    try:
-        check_count(count)
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-devices=lab:{text}: {error}") from None
-    return count
+def _shared_path(said: str) -> str:
+    if said not in SHARED_PATH:
+        raise pytest.UsageError(
+            f"ssd_shared_path must be {', '.join(SHARED_PATH[:-1])} or {SHARED_PATH[-1]}, not {said!r}"
+        )
+    return said
 
 
 def live_port(config: pytest.Config) -> int | None:
@@ -261,7 +233,9 @@ def active(config: pytest.Config) -> bool:
         asked.showfixtures,
         getattr(asked, "show_fixtures_per_test", False),
     )
-    return not any(idle) and (bool(asked.ssd_devices) or any(getattr(asked, name) for name in NEED_DEVICES))
+    # An inventory whose name is empty, as of a variable that is not set, is a mistake and not nothing.
+    given = asked.ssd_devices or asked.ssd_bays is not None or any(getattr(asked, name) for name in NEED_DEVICES)
+    return not any(idle) and bool(given)
 
 
 def print_spec_schema() -> None:

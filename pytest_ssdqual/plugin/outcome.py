@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ssdqual.plugin.stash import EVIDENCE
+from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report.evidence import attach
 from pytest_ssdqual.report.journal import JournalError
@@ -36,11 +36,15 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
 
 def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport) -> None:
     if isinstance(caught.value, (MachineLost, JournalError)):
-        if report.when == "teardown" and item.session.shouldstop:
+        run = item.config.stash[QUALIFICATION]
+        if report.when == "teardown" and (item.session.shouldstop or run.lost):
             report.outcome, report.longrepr = "passed", None  # the test itself has said it already
             return
         # Nothing else can be measured, or kept; what is left is not attempted, and JUnit is still written.
-        item.session.shouldstop = str(caught.value)
+        if run.name:  # of several bays the others go on
+            run.lost = run.lost or str(caught.value)
+        else:
+            item.session.shouldstop = str(caught.value)
     if report.when == "call":
         # pytest calls it an error only outside of the call phase; JUnit then writes <error>.
         report.when = "setup"

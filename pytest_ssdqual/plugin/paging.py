@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,16 +28,28 @@ class Paged:
 
 
 def make(folder: Path) -> Paged | None:
-    """The page of a run folder; None if nothing was measured and nothing went wrong. Never raises.
+    """The page of a run folder; None if nothing was measured and nothing went wrong. Never raises."""
+    return _made(folder, lambda: page.write(folder) if _tells(folder) else None)
 
-    Whoever interrupts the drawing wants the run to end: what is left is only to seal it.
-    """
+
+def make_of_fleet(folder: Path) -> Paged | None:
+    """The page of the folder of a fleet, and its summary; None if there is nothing to be told of any bay."""
+    from pytest_ssdqual.report import fleet, fleet_page
+
+    return _made(folder, lambda: fleet_page.write(folder) if any(map(_tells, fleet.bay_folders(folder))) else None)
+
+
+def _tells(folder: Path) -> bool:
+    return any(record.kind in TOLD for record in read_records(folder))
+
+
+def _made(folder: Path, write: Callable[[], Path | None]) -> Paged | None:
+    """Whoever interrupts the drawing wants the run to end: what is left is only to seal it."""
     try:
-        if not any(record.kind in TOLD for record in read_records(folder)):
-            return None
-        return Paged(page.write(folder))
+        path = write()
     except KeyboardInterrupt:
         return Paged(folder / page.NAME, "it was interrupted while it was written")
     except Exception as error:
         why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         return Paged(folder / page.NAME, printable.line(f"it could not be written ({why})", 300))
+    return None if path is None else Paged(path)

@@ -28,6 +28,7 @@ from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.manifest import Manifest, keep_health
 from pytest_ssdqual.report.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.report.resume import Present
+from pytest_ssdqual.report.terminal import Header
 from pytest_ssdqual.rig import health
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.glance import Live
@@ -71,6 +72,10 @@ class Qualification:
     complaints: tuple[str, ...] = ()  #: What could not be told to others, a sentence each.
     #: The earlier run that promises may be in per cent of.
     baseline: Baseline | None = None
+    #: Of the bay, in a run of several; empty in a run of one.
+    name: str = ""
+    #: Why nothing more can be measured or kept of this bay of several.
+    lost: str = ""
 
     @property
     def family(self) -> Family:
@@ -92,11 +97,25 @@ class Qualification:
         """Whether this run may decide about a product."""
         return self.protocol.acceptance
 
+    @property
+    def header(self) -> Header:
+        """What is tested, how, and where the evidence goes."""
+        return Header(
+            models=tuple(drive.model for drive in self.bay.drives),
+            machine=self.bay.machine,
+            protocol=self.protocol.name,
+            acceptance=self.acceptance,
+            spec=self.spec.name,
+            run_folder=self.journal.path if self.journal else None,
+            remarks=self.bay.remarks,
+        )
+
     def to_worker(self) -> dict[str, Any]:
         """What an xdist worker needs beyond its own command line; plain types."""
         journal = str(self.journal and self.journal.path)
         baseline = str(self.baseline.folder) if self.baseline else ""
-        known = {"journal": journal, "resumed": bool(self.resumed), "baseline": baseline}
+        known = {"journal": journal, "resumed": bool(self.resumed), "baseline": baseline, "name": self.name}
+        known |= {"run_root": str(self.settings.run_root), "protocol": self.settings.protocol}
         return {"bay": self.bay.to_json(), "spec": self.spec_source, "glance_s": self.glance_s, **known}
 
     @property
@@ -186,4 +205,4 @@ class Qualification:
     def _make_page(self, folder: Path) -> None:
         """When everything else is written and given back, and before the folder is sealed with it."""
         self.page = paging.make(folder) if self.settings.page else None
-        self.complaints = surfaces.tell(folder, self.settings)
+        self.complaints = surfaces.tell(folder, self.settings, alone=not self.name)

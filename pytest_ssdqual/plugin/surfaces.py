@@ -22,19 +22,26 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 STEP_BYTES = 1 << 20
 
 
-def tell(folder: Path, settings: Settings) -> tuple[str, ...]:
-    """``summary.md`` into the run folder and to GitHub, metrics to where they are asked for. Never raises.
+def tell(folder: Path, settings: Settings, *, alone: bool = True) -> tuple[str, ...]:
+    """``summary.md`` into the run folder and, of a run of one bay, to GitHub, metrics to where they are asked for.
 
-    A sentence for each of them that could not be.
+    Never raises: a sentence for each of them that could not be.
     """
     failed = _complaint(summary.NAME, partial(_summarise, folder))
-    step = os.environ.get(STEP_SUMMARY)
-    if step and not failed and (folder / summary.NAME).is_file():
-        failed = _complaint(f"the job summary ({STEP_SUMMARY})", partial(_append, folder, Path(step)))
+    if alone and not failed:
+        failed = to_job(folder)
     unmetered = ""
     if path := settings.openmetrics:
         unmetered = _complaint(f"--ssd-openmetrics={path}", partial(openmetrics.write, folder, path))
     return tuple(filter(None, [failed, unmetered]))
+
+
+def to_job(folder: Path) -> str:
+    """The summary that is in this folder onto the page of the job. Empty, or why it could not be; never raises."""
+    step = os.environ.get(STEP_SUMMARY)
+    if not step or not (folder / summary.NAME).is_file():
+        return ""
+    return _complaint(f"the job summary ({STEP_SUMMARY})", partial(_append, folder, Path(step)))
 
 
 def _complaint(what: str, make: Callable[[], None]) -> str:

@@ -50,18 +50,20 @@ def read(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> t
     A text without a slash and without ``.toml`` is a shipped name; anything else is a path.
     """
     file = _find(path_or_name, folder, error)
-    name = file.name
+    return file.name, loads(file.name, _text(file, error), error)
+
+
+def loads(name: str, written: str, error: type[DocumentError]) -> dict[str, object]:
+    """The content of a document that was read already; ``error`` if it is not TOML."""
     try:
-        content = tomllib.loads(_text(file, error))
+        content = tomllib.loads(written)
     except RecursionError as failure:
         raise error(name, ["is nested too deeply"]) from failure
     except ValueError as failure:  # also for a number of thousands of digits
-        if isinstance(failure, DocumentError):
-            raise
         raise error(name, [f"is not TOML: {failure}"]) from failure
     if errors := list(_unprintable(content, "")):
         raise error(name, errors)
-    return name, content
+    return content
 
 
 def text(path_or_name: str | Path, folder: str) -> str:

@@ -8,7 +8,6 @@ folder: docs/run-folder.md.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import itertools
@@ -62,18 +61,21 @@ class Journal:
     @classmethod
     def create(cls, root: Path, run_id: str) -> Journal:
         """A new run folder ``<utc>-<start of run_id>`` below ``root``; ``JournalError`` if that cannot be."""
-        short = re.sub(r"[^A-Za-z0-9]", "", run_id)[:8] or "run"
-        path = root / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{short}"
+        return cls.create_at(root / folder_name(run_id))
+
+    @classmethod
+    def create_at(cls, path: Path) -> Journal:
+        """``create`` with a name that somebody chose."""
         try:
-            private.make_root(root)
+            private.make_root(path.parent)
             for folder in (path, *(path / name for name in ("fio", "health", "transcript"))):
                 private.make_folder(folder)
             for name in (RECORDS, TRANSCRIPT):
                 os.close(private.create(path / name))
-            _sync(path)
-            _sync(root)
+            private.sync(path)
+            private.sync(path.parent)
         except OSError as error:
-            _refuse(path, error)
+            refuse(path, error)
         return cls(path)
 
     @classmethod
@@ -88,7 +90,7 @@ class Journal:
             private.require_ours(path)
             last = transcript.last_number(path, writer)
         except OSError as error:
-            _refuse(path, error)
+            refuse(path, error)
         return cls(path, writer, itertools.count(1 + last))
 
     def unseal(self) -> None:
@@ -96,9 +98,9 @@ class Journal:
         self._require_in_place()
         try:
             (self.path / SUMS).unlink(missing_ok=True)
-            _sync(self.path)
+            private.sync(self.path)
         except OSError as error:
-            _refuse(self.path, error)
+            refuse(self.path, error)
 
     def note(self, kind: str, **facts: object) -> None:
         """Append one event to the record; it is on disk when this returns, or ``JournalError`` was raised."""
@@ -152,7 +154,7 @@ class Journal:
         try:
             text = sums.text(self.path)
         except OSError as error:
-            _refuse(self.path, error)
+            refuse(self.path, error)
         _replace(self.path / SUMS, text)
 
     def _require_in_place(self) -> None:
@@ -160,7 +162,7 @@ class Journal:
         try:
             found = self.path.lstat()
         except OSError as error:
-            _refuse(self.path, error)
+            refuse(self.path, error)
         if found.st_ino != self._inode or not stat.S_ISDIR(found.st_mode):
             raise JournalError(f"evidence cannot be kept in {self.path}: something else was put in its place")
 
@@ -196,6 +198,12 @@ class Journal:
             raise first
 
 
+def folder_name(run_id: str) -> str:
+    """``<utc>-<start of run_id>``, for a folder that is made now; in order of time."""
+    short = re.sub(r"[^A-Za-z0-9]", "", run_id)[:8] or "run"
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{short}"
+
+
 def _append(path: Path, record: Mapping[str, object], *, limit_bytes: int | None = None) -> None:
     """One line, in one write to a file opened for appending and locked, for threads and processes alike.
 
@@ -224,7 +232,7 @@ def _append(path: Path, record: Mapping[str, object], *, limit_bytes: int | None
         finally:
             os.close(descriptor)
     except OSError as error:
-        _refuse(path, error)
+        refuse(path, error)
 
 
 def _claim(folder: Path, name: str) -> Path:
@@ -243,7 +251,7 @@ def _claim(folder: Path, name: str) -> Path:
                 continue
             return path
     except OSError as error:
-        _refuse(folder / name, error)
+        refuse(folder / name, error)
     raise RuntimeError("unreachable: itertools.count has no end")
 
 
@@ -251,12 +259,12 @@ def _replace(path: Path, data: bytes) -> None:
     """Give a file its content, all of it or nothing."""
     try:
         private.write_whole(path, data)
-        _sync(path.parent)
+        private.sync(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             if path.stat().st_size == 0:  # only claimed
                 path.unlink()
-        _refuse(path, error)
+        refuse(path, error)
 
 
 def _link(source: Path, path: Path) -> bool:
@@ -272,18 +280,6 @@ def _link(source: Path, path: Path) -> bool:
     return True
 
 
-def _sync(folder: Path) -> None:
-    """A new name is on disk only when its folder is."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # CIFS and some FUSE file systems cannot do that to a folder
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def _plain(value: object) -> object:
     """JSON has no infinity and no NaN: they become null, as an unbounded end of an interval does."""
     if isinstance(value, float):
@@ -295,5 +291,6 @@ def _plain(value: object) -> object:
     return value
 
 
-def _refuse(path: Path, error: OSError) -> NoReturn:
+def refuse(path: Path, error: OSError) -> NoReturn:
+    """``JournalError`` with what the system says."""
     raise JournalError(f"evidence cannot be kept in {path}: {error.strerror or error}") from error

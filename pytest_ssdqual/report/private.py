@@ -70,6 +70,18 @@ def write_whole(path: Path, data: bytes) -> None:
             part.unlink(missing_ok=True)
 
 
+def sync(folder: Path) -> None:
+    """A new name is on disk only when its folder is."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # CIFS and some FUSE file systems cannot do that to a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
     """A descriptor of a file that is there, and is one: not a link to another, nor a FIFO that nobody writes to."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import plain, printable
-from pytest_ssdqual.report import private
+from pytest_ssdqual.report import fleet, private
 from pytest_ssdqual.report.journal import RECORDS
 
 
@@ -53,9 +53,10 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
 
 
 def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
-    """Arrays planned and never stopped, over all run folders below ``root``, oldest run first.
+    """Arrays planned and never stopped, over all run folders below ``root`` and the bays of fleets, oldest run first.
 
-    They are recognised by md UUID, which is ours alone: it was drawn at random before the array was created. A later
+    ``root`` is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. They are
+    recognised by md UUID, which is ours alone: it was drawn at random before the array was created. A later
     run that clears a leftover away notes ``array_stopped`` in its own folder, so all folders are read together.
     Folders that others have made, or can write to, are not believed: what is called ours may be erased.
     """
@@ -74,11 +75,23 @@ def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
 
 
 def _records_of_ours(root: Path) -> list[Path]:
-    """Of all run folders below ``root``, in order."""
-    if not root.is_dir():
-        return []
-    files = [folder / RECORDS for folder in sorted(root.iterdir()) if private.is_ours(folder)]
+    """Of all run folders below ``root``, in order, and of the bays of fleets among them.
+
+    Of a bay ``root`` is the ``bays`` of its fleet: what other runs have left is beside that fleet.
+    """
+    own = fleet.fleet_of(root)
+    files = [each / RECORDS for folder in _ours_below(own.parent if own else root) for each in (folder, *_bays(folder))]
     return [file for file in files if file.is_file() and not file.is_symlink()]
+
+
+def _bays(folder: Path) -> list[Path]:
+    """Of a fleet. Copies in a merged one may be of others' runs; it was we who copied, not we who planned."""
+    bays = folder / fleet.BAYS
+    return _ours_below(bays) if private.is_ours(bays) and not fleet.is_merged(folder) else []
+
+
+def _ours_below(folder: Path) -> list[Path]:
+    return [each for each in sorted(folder.iterdir()) if private.is_ours(each)] if folder.is_dir() else []
 
 
 def worsened_drives(path: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import plain
-from pytest_ssdqual.report import private, sums
+from pytest_ssdqual.report import fleet, private, sums
 from pytest_ssdqual.report.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.recall import Recollection
@@ -70,7 +70,9 @@ class Past:
 
     @classmethod
     def read(cls, folder: Path) -> Past:
-        """``NotResumable`` if there is no run in it that has begun to measure anything."""
+        """``NotResumable`` if there is no run in it that has begun to measure anything, or several bays' runs."""
+        if fleet.is_fleet(folder):
+            raise NotResumable(fleet.name_one(folder))
         try:
             private.require_ours(folder)
         except OSError as error:
@@ -136,20 +138,29 @@ class Past:
 
 
 def find(root: Path, name: str) -> Path:
-    """The run folder that ``name`` means: a path, the name of one below ``root``, or ``last``.
+    """The run folder that ``name`` means, or that of a fleet: a path, the name of one below ``root``, or ``last``.
 
-    The last one is the newest that began to measure: a request that was refused since is none. ``NotResumable`` if
-    there is none.
+    The last one is the newest that began to measure, of a fleet in any of its bays: a request that was refused since is
+    none, nor are runs that were merged. ``NotResumable`` if there is none.
     """
     if name == LAST:
         for folder in sorted(filter(private.is_ours, root.iterdir()), reverse=True) if root.is_dir() else ():
-            if (folder / RECORDS).is_file() and any(each.kind == "run_started" for each in read_records(folder)):
+            several = fleet.is_fleet(folder)
+            if several and fleet.is_merged(folder):
+                continue
+            if any(map(_began, fleet.bay_folders(folder) if several else [folder])):
                 return folder
         raise NotResumable(f"there is no run in {root} that could be resumed")
     for folder in (root / name, Path(name)):
-        if (folder / RECORDS).is_file():
+        if (folder / RECORDS).is_file() or fleet.is_fleet(folder):
             return folder
     raise NotResumable(f"{name} is neither a run folder nor the name of one in {root}")
+
+
+def _began(folder: Path) -> bool:
+    if not (folder / RECORDS).is_file():
+        return False
+    return any(each.kind == "run_started" for each in read_records(folder, "run_started"))
 
 
 class Verdicts:

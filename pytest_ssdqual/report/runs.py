@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_ssdqual.report import resume
+from pytest_ssdqual.report import fleet, resume
 from pytest_ssdqual.report.journal import RECORDS
 from pytest_ssdqual.report.resume import LAST
 
@@ -16,8 +16,17 @@ class NoSuchRun(ValueError):
 def find(name: str, root: Path) -> Path:
     """The run folder that ``name`` means: a path, the name of one below ``root`` or its beginning, or ``last``.
 
-    The last one is the newest that began to measure. ``NoSuchRun`` if there is none, or if it may be several.
+    The last one is the newest that began to measure. ``NoSuchRun`` if there is none, if it may be several, or if it is
+    a run of several bays.
     """
+    found = find_any(name, root)
+    if not (found / RECORDS).is_file():
+        raise NoSuchRun(fleet.name_one(found))
+    return found
+
+
+def find_any(name: str, root: Path) -> Path:
+    """The same; also the folder of a fleet."""
     if "\0" in name or not name:
         raise NoSuchRun(f"{name!r} is the name of no run folder")
     if name == LAST:
@@ -26,13 +35,17 @@ def find(name: str, root: Path) -> Path:
         except resume.NotResumable as error:
             raise NoSuchRun(f"there is no run in {root}") from error
     for folder in (root / name, Path(name)):
-        if (folder / RECORDS).is_file():
+        if _is_run(folder):
             return folder
     below = sorted(root.iterdir()) if root.is_dir() else []
-    found = [each for each in below if each.name.startswith(name) and (each / RECORDS).is_file()]
+    found = [each for each in below if each.name.startswith(name) and _is_run(each)]
     if not found:
         raise NoSuchRun(f"{name} is neither a run folder nor the beginning of the name of one in {root}")
     if len(found) > 1:
         several = ", ".join(each.name for each in found[:2])
         raise NoSuchRun(f"{name} may be any of {len(found)} runs in {root}: {several}, …")
     return found[0]
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / RECORDS).is_file() or fleet.is_fleet(folder)

@@ -66,15 +66,16 @@ def write_table(
     width: int,
     verbosity: int,
     run_folder: Path | None,
+    bay: str = "",
 ) -> None:
     """The section of ours in pytest's summary; nothing if nothing was judged.
 
-    ``tally``: what is to be said of all verdicts together.
+    ``tally``: what is to be said of all verdicts together. ``bay``: which one, where there are several.
     """
     lines = table(evidence, width, verbosity)
     if not lines:
         return
-    writer.write_sep("=", "storage qualification")
+    writer.write_sep("=", f"storage qualification{bay and f' of {bay}'}")
     write_lines(writer, lines)
     for sentence in family.lines(tally) if tally else ():
         for line in wrap(sentence, width, subsequent_indent=INDENT, break_on_hyphens=False):

@@ -60,12 +60,15 @@ def refusals(
     matches: Sequence[Match],
     wipe: Collection[str] = frozenset(),
     ours: Collection[str] = frozenset(),
+    *,
+    of_several: bool = False,
 ) -> tuple[Refusal, ...]:
     """Every reason against every drive; empty if all may be destroyed.
 
     ``wipe`` holds the serials (or WWNs) whose content the user gave up; it never helps a drive in use.
     ``ours`` holds the UUIDs of arrays our journals say we created, in any spelling: their remains on a drive need
-    no consent, a running one is still a reason (see ``leftovers``).
+    no consent, a running one is still a reason (see ``leftovers``). ``of_several``: a consent may be for a drive of
+    another bay, and whoever knows all of them asks for ``useless_consents``.
     """
     ours = frozenset(filter(None, map(plain_uuid, ours)))
     by_kname: dict[str, list[Match]] = {}
@@ -82,7 +85,7 @@ def refusals(
             found.append(Refusal(_called(named[0], node), reasons))
     given = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
     twins = [twin for node in given for twin in topology.twins(node.kname)]
-    return (*found, *_useless_consents(given, twins, wipe))
+    return (*found, *(() if of_several else useless_consents(given, wipe, twins)))
 
 
 def explain(refused: Sequence[Refusal]) -> str:
@@ -279,7 +282,10 @@ def _called(match: Match, node: Node) -> str:
     return node.describe() if match.written_path == node.path else f"{match.written_path} → {node.describe()}"
 
 
-def _useless_consents(given: Sequence[Node], twins: Sequence[Node], wipe: Collection[str]) -> Iterator[Refusal]:
+def useless_consents(
+    given: Sequence[Node | Drive], wipe: Collection[str], twins: Sequence[Node] = ()
+) -> Iterator[Refusal]:
+    """Of what was given up, whatever is none of these drives nor another way to one of them."""
     known = {name for node in (*given, *twins) for name in (node.serial, node.wwn) if name}
     have = ", ".join(consent.typed(node.serial or node.wwn or "none") for node in given) or "none"
     for serial in sorted(set(wipe) - known):

@@ -31,7 +31,7 @@ HEAVY = """
         assert ours <= {"pytest_ssdqual", "pytest_ssdqual.plugin"} | LIGHT, ours - LIGHT
         assert not HEAVY & set(sys.modules)
 
-    ROOMS = ("declared", "options", "fixtures", "stash", "distribute", "hookspecs")
+    ROOMS = ("declared", "options", "places", "fixtures", "stash", "distribute", "hookspecs")
     LIGHT = {"pytest_ssdqual.plugin." + name for name in ROOMS}
     LIGHT |= {"pytest_ssdqual." + name for name in ("qual", "qual.matrix", "qual.workload", "qual.units")}
     HEAVY = {"numpy", "scipy", "pydantic", "hypothesis", "jinja2", "matplotlib", "pytest_html", "allure"}

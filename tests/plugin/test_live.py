@@ -181,7 +181,7 @@ def shown(**facts: object) -> tuple[Broadcast, Callable[[], list[tuple[str, dict
     """What tells the page of a run, and what a page that is opened now is told."""
     feed = Feed()
     run: Any = SimpleNamespace(
-        bay=SimpleNamespace(drives=[SimpleNamespace(model="ACME", **facts)], machine="dut"), journal=None,
+        name="", bay=SimpleNamespace(drives=[SimpleNamespace(model="ACME", **facts)], machine="dut"), journal=None,
         spec=SimpleNamespace(name="acme", limit=lambda *about: None, published=lambda *about: None),
         protocol=SimpleNamespace(name="quick"), acceptance=False,
     )  # fmt: skip
@@ -191,7 +191,7 @@ def shown(**facts: object) -> tuple[Broadcast, Callable[[], list[tuple[str, dict
         parts = [re.fullmatch(r"event: (\w+)\ndata: (.*)", block) for block in blocks if block]
         return [(part[1], json.loads(part[2])) for part in parts if part]
 
-    return Broadcast(cast("Any", SimpleNamespace(feed=feed)), run), told
+    return Broadcast(cast("Any", SimpleNamespace(feed=feed)), [run], None), told
 
 
 def texts(told: list[tuple[str, dict[str, Any]]]) -> list[str]:
@@ -242,7 +242,7 @@ def test_figures_that_are_none_end_nothing(odd: float) -> None:
     page, told = shown()
     for news in (Planned(odd), Begun("fill", odd), Load("fill", "raid5x3", "", ("raid5x3",)), Now(1, (odd,), 7)):
         page.take(news, "", 0)
-    page._run.spec.limit = lambda *about: SimpleNamespace(bound=odd, source="acme.toml")
+    page._spec("").limit = lambda *about: SimpleNamespace(bound=odd, source="acme.toml")
     page.take(Load("measure", "raid5x3", "randread_4k_qd8", ("raid5x3",)), "", 0)
     assert [facts["limit"] for name, facts in told() if name == "load"] == [None, None]
     assert "strip" not in [name for name, _ in told()]
@@ -276,9 +276,9 @@ def test_hostile_words_are_made_printable() -> None:
     drive = SimpleNamespace(model="\x1b]0;owned\x07")
     run: Any = SimpleNamespace(
         bay=SimpleNamespace(drives=[drive], machine="dut"), spec=SimpleNamespace(name="a\nb"), journal=None,
-        protocol=SimpleNamespace(name="quick"), acceptance=False,
+        name="", protocol=SimpleNamespace(name="quick"), acceptance=False,
     )  # fmt: skip
-    shown = Broadcast(cast("Any", SimpleNamespace(feed=feed)), run)
+    shown = Broadcast(cast("Any", SimpleNamespace(feed=feed)), [run], None)
     shown.log("drive \x1b[2J says <b>\u202ehi</b>")
     sent = (feed.join().next(0) or b"").decode()
     assert "owned" in sent

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin import options
 from pytest_ssdqual.plugin.bay import Bay
-from pytest_ssdqual.plugin.options import Devices, merge, parse_devices
+from pytest_ssdqual.plugin.options import Devices, parse_devices
+from pytest_ssdqual.plugin.places import LAB_DRIVES, NAME, bay_names, pools
 from pytest_ssdqual.rig.ssh import Target
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ OPTIONS = (
     "--ssd-reconnect=DURATION", "--ssd-wait=DURATION",
     "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
     "--ssd-page=YES|NO", "--ssd-openmetrics=FILE", "--ssd-live=PORT",
+    "--ssd-bays=FILE", "--ssd-bay=NAME[,NAME...]", "--ssd-shared-path=POLICY",
 )  # fmt: skip
 INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
     "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)", "ssd_page (bool)",
+    "ssd_bays (string)", "ssd_shared_path (string)",
 )  # fmt: skip
 
 
@@ -54,7 +57,9 @@ def test_how_long_a_connection_may_be_lost_is_a_duration(inner: Inner, text: str
 
 def test_how_long_to_wait_is_a_duration(inner: Inner) -> None:
     assert inner.refused("--ssd-devices=/dev/sdb", "--ssd-wait=long").startswith("--ssd-wait=long: ")
-    assert inner.refused("--ssd-wait=1 h") == "--ssd-wait needs --ssd-devices: say which drives it is about"
+    assert (
+        inner.refused("--ssd-wait=1 h") == "--ssd-wait needs --ssd-devices or --ssd-bays: say which drives it is about"
+    )
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), ("90 s", 90.0), ("1 min", 60.0)])
@@ -80,7 +85,7 @@ def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("lab", Devices(lab=options.LAB_DRIVES)),
+        ("lab", Devices(lab=LAB_DRIVES)),
         ("lab:3", Devices(lab=3)),
         ("/dev/sd[b-i]", Devices(patterns=("/dev/sd[b-i]",))),
         ("/dev/sdb,/dev/sdc,", Devices(patterns=("/dev/sdb", "/dev/sdc"))),
@@ -136,23 +141,74 @@ def test_any_text_is_a_place_or_a_sentence(text: str) -> None:
 
 def test_patterns_of_one_machine_are_one_pool() -> None:
     given = [parse_devices("dut7:/dev/sdb"), parse_devices("dut7:/dev/sdc,/dev/sdd")]
-    assert merge(given) == Devices(host="dut7", patterns=("/dev/sdb", "/dev/sdc", "/dev/sdd"))
+    assert pools(given) == [Devices(host="dut7", patterns=("/dev/sdb", "/dev/sdc", "/dev/sdd"))]
+
+
+def test_every_machine_is_a_bay_of_its_own() -> None:
+    given = ["root@dut2:/dev/sdb", "lab:2", "/dev/sdx", "root@DUT2:/dev/sdc", "lab:/dev/sdb"]
+    found = pools(parse_devices(each) for each in given)
+    assert found == [
+        Devices(host="root@dut2", patterns=("/dev/sdb", "/dev/sdc")),
+        Devices(lab=2),
+        Devices(patterns=("/dev/sdx",)),
+        Devices(host="lab", patterns=("/dev/sdb",)),
+    ]
+    assert bay_names(each.machine for each in found) == ["dut2", "lab", "localhost", "lab_2"]
+
+
+@pytest.mark.parametrize(
+    ("machines", "names"),
+    [
+        (["root@dut1.example", "fe80::1%eth0", "::1"], ["dut1.example", "fe80__1_eth0", "1"]),
+        (["a:b", "a%b", "A_b"], ["a_b", "a_b_2", "A_b_3"]),
+        (["_-_"], ["bay"]),
+        (["x" * 80, "x" * 90], ["x" * 64, "x" * 58 + "_2"]),
+    ],
+)
+def test_a_bay_is_called_by_its_host(machines: list[str], names: list[str]) -> None:
+    assert bay_names(machines) == names
+
+
+@given(st.lists(st.text(min_size=1, max_size=70) | st.sampled_from(["a_2", "A_2", "a"]), max_size=8))
+def test_names_of_bays_are_names_and_none_is_there_twice(machines: list[str]) -> None:
+    names = bay_names(machines)
+    assert [each for each in names if not NAME.fullmatch(each)] == []
+    assert len({each.casefold() for each in names}) == len(machines)
 
 
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
         (
-            ("--ssd-devices=dut7:/dev/sdb", "--ssd-devices=/dev/sdb"),
-            "--ssd-devices names drives of 2 machines (dut7, localhost): run pytest once for each of them",
+            ("--ssd-devices=root@dut7:/dev/sdb", "--ssd-devices=admin@dut7:/dev/sdc"),
+            "--ssd-devices names one machine in two ways, root@dut7 and admin@dut7: write it the same both times, and "
+            "it is one bay",
+        ),
+        (
+            ("--ssd-devices=localhost:/dev/sdb", "--ssd-devices=/dev/sdc"),
+            "--ssd-devices names one machine in two ways, localhost and this computer without ssh: write it the same "
+            "both times, and it is one bay",
         ),
         (
             ("--ssd-devices=lab:3", "--ssd-devices=lab:4"),
-            "--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8",
+            "--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8; for several labs write an "
+            "inventory, --ssd-bays=FILE",
         ),
-        (("--ssd-wipe=S1",), "--ssd-wipe needs --ssd-devices: say which drives it is about"),
-        (("--ssd-spec=default",), "--ssd-spec needs --ssd-devices: say which drives it is about"),
-        (("--ssd-protocol=intel",), "--ssd-protocol needs --ssd-devices: say which drives it is about"),
+        (("--ssd-devices=dut7:/dev/sdb", "--ssd-bay=dut"), "--ssd-bay=dut: there is no such bay; there are dut7"),
+        (("--ssd-bay=dut7",), "--ssd-bay needs --ssd-devices or --ssd-bays: say which drives it is about"),
+        (("--ssd-bays=",), "--ssd-bays= names no file"),
+        (("--ssd-bays=x.toml",), "--ssd-bays: x.toml: cannot be read: No such file or directory"),
+        (
+            ("--ssd-bays=x.toml", "--ssd-devices=lab:3"),
+            "--ssd-bays and --ssd-devices both say which drives: give one of them",
+        ),
+        (
+            ("--ssd-devices=lab:3", "-o", "ssd_shared_path=maybe"),
+            "ssd_shared_path must be auto, error, warn or ignore, not 'maybe'",
+        ),
+        (("--ssd-wipe=S1",), "--ssd-wipe needs --ssd-devices or --ssd-bays: say which drives it is about"),
+        (("--ssd-spec=default",), "--ssd-spec needs --ssd-devices or --ssd-bays: say which drives it is about"),
+        (("--ssd-protocol=intel",), "--ssd-protocol needs --ssd-devices or --ssd-bays: say which drives it is about"),
         (
             ("--ssd-devices=lab:3", "-o", "ssd_inconclusive=pass"),
             "ssd_inconclusive must be error or skip, not 'pass'",

@@ -426,4 +426,4 @@ def test_a_run_is_named_by_its_path_too(run: Run, monkeypatch: pytest.MonkeyPatc
 
 
 def test_resuming_needs_drives(inner: Inner) -> None:
-    assert inner.refused("--ssd-resume=last") == "--ssd-resume needs --ssd-devices: say which drives it is about"
+    assert inner.refused("--ssd-resume=last").startswith("--ssd-resume needs --ssd-devices or --ssd-bays: ")

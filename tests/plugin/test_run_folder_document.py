@@ -26,7 +26,7 @@ DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 #: Calls whose kind is in a variable, and what that may be.
 BY_NAME = {
     ("plugin/claims.py", "KIND"): {KIND},
-    ("plugin/conduct.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
+    ("plugin/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
     ("rig/hold.py", "kind"): {"array_left", "array_stopped"},
     ("rig/measuring.py", "kind"): {"measured", EXPLORED, EXPLORED_LONGER, CONFIRMED},
 }

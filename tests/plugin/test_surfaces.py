@@ -159,7 +159,7 @@ def test_where_metrics_cannot_go_is_said_before_hours_are_spent(inner: Inner, fi
 
 def test_metrics_need_drives(inner: Inner) -> None:
     assert inner.refused("--ssd-openmetrics=x.prom") == (
-        "--ssd-openmetrics needs --ssd-devices: say which drives it is about"
+        "--ssd-openmetrics needs --ssd-devices or --ssd-bays: say which drives it is about"
     )
 
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ssdqual.report import fleet as fleets
+from pytest_ssdqual.report.fleet import Fleet
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.records import PlannedArray, read_records, unfinished_arrays, worsened_drives
 
@@ -95,6 +97,67 @@ def test_a_plan_without_particulars_still_counts(tmp_path: Path) -> None:
     Journal.create(tmp_path, "aaaaaaaa").note("array_planned", uuid=UUID, members="none")
     (array,) = unfinished_arrays(tmp_path)
     assert (array.uuid, array.members) == (UUID, ())
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return fleets.create(tmp_path / "runs", "ffffffff", [])
+
+
+def run_of_bay(fleet: Fleet, name: str) -> Journal:
+    return Journal(Journal.create(fleet.path / "bays", name).path.rename(fleet.path / "bays" / name))
+
+
+def left_over(root: Path) -> list[str]:
+    return [array.uuid for array in unfinished_arrays(root)]
+
+
+def test_arrays_of_a_fleets_bays_are_ours_for_runs_and_bays_alike(fleet: Fleet) -> None:
+    runs, bays = fleet.path.parent, fleet.path / "bays"
+    plan(run_of_bay(fleet, "dut1"), "of a bay")
+    alone = Journal.create(runs, "aaaaaaaa")
+    plan(alone, "of a run")
+    other = fleets.create(runs, "eeeeeeee", [])
+    plan(run_of_bay(other, "dut1"), "of another fleet")
+    everything = ["of a bay", "of a run", "of another fleet"]
+    assert sorted(left_over(runs)) == sorted(left_over(bays)) == everything
+    (of_bay,) = (array for array in unfinished_arrays(bays) if array.uuid == "of a bay")
+    assert of_bay.run_folder == fleet.path / "bays" / "dut1"
+    alone.note("array_stopped", uuid="of a bay")
+    run_of_bay(fleet, "dut2").note("array_stopped", uuid="of a run")
+    assert left_over(runs) == left_over(bays) == ["of another fleet"]
+
+
+def test_a_damaged_fleet_json_hides_no_array(fleet: Fleet) -> None:
+    plan(run_of_bay(fleet, "dut1"))
+    for damage in ("", '{"bays": [{"name": "/etc"}]}'):
+        (fleet.path / "fleet.json").write_text(damage)
+        assert left_over(fleet.path.parent) == left_over(fleet.path / "bays") == [UUID]
+    (fleet.path / "fleet.json").unlink()
+    assert left_over(fleet.path.parent) == [UUID]
+
+
+def test_copies_in_a_merged_fleet_are_not_believed(tmp_path: Path) -> None:
+    """Whoever wrote them may have written any array's UUID into them."""
+    merged = fleets.create_at(tmp_path / "merged", [], merged=True)
+    plan(run_of_bay(merged, "dut1"))
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("which", ["", "bays", "bays/dut1"])
+def test_a_bay_that_others_can_write_to_is_not_believed(fleet: Fleet, which: str) -> None:
+    plan(run_of_bay(fleet, "dut1"))
+    assert left_over(fleet.path.parent) == [UUID]
+    (fleet.path / which).chmod(0o777)
+    assert left_over(fleet.path.parent) == []
+
+
+def test_bays_are_not_looked_for_through_a_link(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    plan(run_of_bay(fleet, "dut1"))
+    (fleet.path / "bays").rename(elsewhere / "bays")
+    (fleet.path / "bays").symlink_to(elsewhere / "bays")
+    assert left_over(fleet.path.parent) == []
 
 
 def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:

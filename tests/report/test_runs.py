@@ -3,9 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kept_fleets import KeptBay, Promise, keep_fleet
 from kept_runs import Kept, Measured
 
-from pytest_ssdqual.report.runs import NoSuchRun, find
+from pytest_ssdqual.report import fleet as fleets
+from pytest_ssdqual.report import resume
+from pytest_ssdqual.report.runs import NoSuchRun, find, find_any
 
 
 @pytest.fixture
@@ -41,3 +44,40 @@ def test_what_names_none_or_several_says_so(root: Path, name: str, sentence: str
 def test_where_there_is_nothing_there_is_no_last_one(tmp_path: Path) -> None:
     with pytest.raises(NoSuchRun, match="there is no run in"):
         find("last", tmp_path / "missing")
+
+
+@pytest.fixture
+def fleet(root: Path) -> Path:
+    made = keep_fleet(root, [KeptBay(name, [Promise(12_000)]) for name in ("dut2", "dut1", "dut3", "dut4", "dut5")])
+    return made.rename(root / "20260302T130000Z-ffff")
+
+
+def test_a_fleet_is_found_where_several_bays_will_do(root: Path, fleet: Path) -> None:
+    name = fleet.name
+    assert find_any("last", root) == find_any("20260302T13", root) == find_any(str(fleet), root) == fleet
+    assert resume.find(root, "last") == resume.find(root, name) == fleet
+    assert find(f"{name}/bays/dut1", root) == resume.find(root, f"{name}/bays/dut1") == fleet / "bays" / "dut1"
+
+
+def test_a_fleet_where_one_run_is_needed_is_one_sentence(root: Path, fleet: Path) -> None:
+    sentence = (
+        "20260302T130000Z-ffff is a run of 5 bays (dut2, dut1, dut3, dut4, …): name one of them as "
+        "20260302T130000Z-ffff/bays/dut2"
+    )
+    for name in ("last", fleet.name, "20260302T13"):
+        with pytest.raises(NoSuchRun) as caught:
+            find(name, root)
+        assert str(caught.value) == sentence
+    with pytest.raises(resume.NotResumable) as refused:
+        resume.Past.read(fleet)
+    assert str(refused.value) == sentence
+
+
+def test_the_last_run_is_one_that_began_and_was_not_merged(root: Path) -> None:
+    never = fleets.create(root, "aaaa", [])
+    fleets.create_at(root / "merged", [], merged=True)
+    Kept([Measured(1)]).keep(root / "merged" / "bays" / "dut1")
+    assert never.path.name > "20260302T120000Z-cccc"
+    assert find_any("last", root).name == "20260302T120000Z-cccc"
+    with pytest.raises(NoSuchRun, match="is the folder of several bays, of which none was begun"):
+        find(never.path.name, root)

@@ -15,6 +15,7 @@ from pytest_ssdqual.qual import comparison, printable, widening
 from pytest_ssdqual.qual.claim import Direction
 from pytest_ssdqual.qual.estimate import Estimate, Sureness, TooFew
 from pytest_ssdqual.qual.widening import Widening
+from pytest_ssdqual.report import fleet
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.report.part import unbounded
 from pytest_ssdqual.report.records import Record
@@ -81,7 +82,7 @@ class Figure:
 class Told:
     """One run."""
 
-    #: Its folder's name, as it is printed.
+    #: Its folder's name, as it is printed; of a bay with that of its fleet.
     name: str
     folder: Path
     manifest: Mapping[str, object]
@@ -97,8 +98,12 @@ class Told:
 
     @property
     def identity(self) -> str:
-        """The same of a folder and its copies; of a run without a manifest its folder."""
-        return str(self.manifest.get("run_id") or self.folder.resolve())
+        """The same of a folder and its copies; of a run without a manifest its folder.
+
+        A bay's run may be called as its bay is, in every fleet: when it was begun tells them apart.
+        """
+        run_id = self.manifest.get("run_id")
+        return f"{run_id} {self.manifest.get('started')}" if run_id else str(self.folder.resolve())
 
     @property
     def has_ended(self) -> bool:
@@ -118,7 +123,7 @@ class Told:
                 unreadable += 1
         first = story.records[0].time if story.records else ""
         return cls(
-            name=printable.line(folder.resolve().name),
+            name=fleet.called(folder),
             folder=folder,
             manifest=story.manifest,
             started=printable.line(str(story.manifest.get("started") or first)),

@@ -17,6 +17,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.drift import Drift, drift
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report import fleet
 from pytest_ssdqual.report.comparison import Figure, Key, Told
 from pytest_ssdqual.report.comparison.facts import document, firmware_of, machine_of, model_of
 from pytest_ssdqual.report.journal import RECORDS
@@ -95,13 +96,7 @@ def read(folder: Path, choice: Choice) -> History:
     """All runs below ``folder``; ``NoFigure`` if not exactly one figure fits, ``OSError`` if there is no folder."""
     if not folder.is_dir():
         raise NotADirectoryError(20, "no folder to look for runs in", str(folder))
-    runs, passed_over = [], []
-    for path in _folders(folder):
-        found = _read(path)
-        if isinstance(found, str):
-            passed_over.append(found)
-        elif choice.fits_run(found):
-            runs.append(found)
+    runs, passed_over = _runs(folder, choice)
     key = _chosen(runs, choice)
     points = sorted(_points(runs, key), key=lambda point: (point.time, point.run))
     last = points[-1]
@@ -109,6 +104,19 @@ def read(folder: Path, choice: Choice) -> History:
     told = tuple(_counted(point, counts) for point, counts in zip(points, series, strict=True))
     figures = [point.figure.estimate.value for point in told if point.counts]
     return History(key, last.figure.estimate.unit, told, drift(figures), tuple(passed_over), len(runs) - len(points))
+
+
+def _runs(folder: Path, choice: Choice) -> tuple[list[Told], list[str]]:
+    """Those that fit, each once, and why others are passed over: a merged fleet has copies of runs."""
+    runs: dict[str, Told] = {}
+    passed_over = []
+    for path in _folders(folder):
+        found = _read(path)
+        if isinstance(found, str):
+            passed_over.append(found)
+        elif choice.fits_run(found) and (twin := runs.setdefault(found.identity, found)) is not found:
+            passed_over.append(f"{found.name} is passed over: it is the same run as {twin.name}")
+    return list(runs.values()), passed_over
 
 
 def _folders(folder: Path) -> Iterator[Path]:
@@ -122,7 +130,7 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 def _read(folder: Path) -> Told | str:
     """The run, or why it is passed over."""
-    name = printable.line(folder.name)
+    name = fleet.called(folder)
     try:
         run = Told.read(folder)
     except OSError as error:

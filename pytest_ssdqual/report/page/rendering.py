@@ -17,7 +17,7 @@ from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report.part import Finding
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
 
     from pytest_ssdqual.report.page.composition import Page
 
@@ -42,39 +42,49 @@ def render(page: Page) -> str:
     from pytest_ssdqual.report.charts.palette import style_sheet
 
     script = _own("page.js")
-    return _template().render(
-        page=page,
-        outcomes=OUTCOMES,
-        policy=policy(script),
-        script=Markup(script),  # noqa: S704 (our own file)
-        style=Markup(style_sheet() + _own("page.css")),  # noqa: S704
+    return (
+        environment(FOLDER)
+        .get_template("page.html")
+        .render(
+            page=page,
+            policy=policy(script),
+            script=Markup(script),  # noqa: S704 (our own file)
+            style=Markup(style_sheet() + style()),  # noqa: S704
+        )
     )
 
 
+def style() -> str:
+    """Our own style sheet, for pages like this one."""
+    return _own("page.css")
+
+
 @cache
-def _template() -> Template:
+def environment(folder: Path) -> Environment:
+    """For the templates of a folder and those of this one; see the module."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     def shown(value: object) -> object:
         return value if isinstance(value, Markup) else printable.line(str(value), TEXT_CHARACTERS)
 
-    environment = Environment(
+    made = Environment(
         autoescape=True,
         finalize=shown,
-        loader=FileSystemLoader(FOLDER),
+        loader=FileSystemLoader([folder, FOLDER]),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=StrictUndefined,
     )
     # Texts of several lines, of which each is made printable by itself.
-    environment.filters["lines"] = lambda text: Markup("\n").join(
+    made.filters["lines"] = lambda text: Markup("\n").join(
         printable.line(line, TEXT_CHARACTERS) for line in str(text).split("\n")
     )
-    environment.filters["briefly"] = lambda text: printable.line(str(text), BRIEF_CHARACTERS)
-    environment.filters["drawing"] = Markup
-    environment.tests["finding"] = lambda value: isinstance(value, Finding)  # not a drive that calls itself "pass"
-    return environment.get_template("page.html")
+    made.filters["briefly"] = lambda text: printable.line(str(text), BRIEF_CHARACTERS)
+    made.filters["drawing"] = Markup
+    made.tests["finding"] = lambda value: isinstance(value, Finding)  # not a drive that calls itself "pass"
+    made.globals["outcomes"] = OUTCOMES
+    return made
 
 
 def policy(script: str) -> str:

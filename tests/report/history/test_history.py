@@ -4,10 +4,12 @@ import csv
 import io
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from kept_fleets import KeptBay, Promise, keep_fleet
 from kept_runs import Kept, Measured
 
 from pytest_ssdqual.qual.claim import Claim
@@ -137,3 +139,13 @@ def test_it_is_drawn_and_nothing_in_it_is_markup(tmp_path: Path) -> None:
     assert "<script" not in page
     assert page.count("<svg") == 1
     assert "alert(1)" in page
+
+
+def test_every_bay_of_a_fleet_is_a_point_and_a_copy_is_none(tmp_path: Path) -> None:
+    bays = [KeptBay(name, [Promise(12_000 + index)]) for index, name in enumerate(("dut1", "dut2"))]
+    fleet = keep_fleet(tmp_path / "runs", bays)
+    other = keep_fleet(tmp_path / "more", [KeptBay("dut1", [Promise(11_000)], started="2026-02-01T12:00:00+00:00")])
+    shutil.copytree(fleet / "bays" / "dut2", tmp_path / "runs" / "zcopied")
+    found = history.read(tmp_path, ANY)
+    assert [point.run for point in found.points] == [f"{other.name}/dut1", f"{fleet.name}/dut1", f"{fleet.name}/dut2"]
+    assert found.passed_over == (f"zcopied is passed over: it is the same run as {fleet.name}/dut2",)
