@@ -55,6 +55,8 @@ class Beginning:
     journal: Journal | None = None
     channel: Channel | None = None
     run: Qualification | None = None
+    #: UUIDs of arrays that earlier runs left behind, if somebody has looked already.
+    ours: frozenset[str] | None = None
 
     @classmethod
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> Beginning:
@@ -116,11 +118,12 @@ class Beginning:
         return run
 
     def _ours(self) -> frozenset[str]:
-        """Md UUIDs of arrays that earlier runs left behind."""
-        roots = {self.settings.run_root}
-        if self.resumed:
-            roots.add(self.resumed.past.folder.parent)
-        return frozenset(array.uuid for root in roots if root.is_dir() for array in unfinished_arrays(root))
+        """UUIDs of arrays that earlier runs left behind."""
+        if self.ours is None:
+            self.ours = left_behind(
+                self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else [])
+            )
+        return self.ours
 
     @contextmanager
     def _noted_if_refused(self) -> Iterator[None]:
@@ -131,6 +134,11 @@ class Beginning:
             raise
 
 
+def left_behind(*roots: Path) -> frozenset[str]:
+    """UUIDs of arrays of ours that no run below these folders says it has taken down: every journal is read."""
+    return frozenset(array.uuid for root in set(roots) if root.is_dir() for array in unfinished_arrays(root))
+
+
 def begin(config: pytest.Config) -> Qualification | Fleet | None:
     """On the controller: everything that can be wrong is found here, before anything is collected or touched.
 
@@ -139,9 +147,9 @@ def begin(config: pytest.Config) -> Qualification | Fleet | None:
     settings = read(config)
     if settings is None:
         return None
-    if len(settings.bays) > 1:
-        from pytest_ssdqual.plugin import fleet
+    from pytest_ssdqual.plugin import fleet
 
+    if len(settings.bays) > 1 or (fleet.goes_on(settings) and not config.option.collectonly):
         return fleet.begin(config, settings)
     beginning = Beginning.of(config, settings)
     try:

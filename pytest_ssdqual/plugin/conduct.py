@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -217,8 +218,9 @@ class Narrator:
             each.count()
         self._status = int(exitstatus)
         yield
-        for each in recorders:
-            each.finish(each.status(int(exitstatus)) if self._fleet else int(exitstatus))
+        with ExitStack() as last:  # whatever one of them comes to, the others are finished
+            for each in reversed(recorders):
+                last.callback(each.finish, each.status(int(exitstatus)) if self._fleet else int(exitstatus))
         incomplete = [each for each in recorders if each.incomplete]
         if self._fleet and not self._fleet.finish(int(exitstatus)):
             incomplete = recorders

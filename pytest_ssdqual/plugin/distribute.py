@@ -6,12 +6,15 @@ cannot be used: with pytest 9.2 and xdist 3.8 it scatters groups without a word 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ssdqual.plugin.turns import Turns
+from pytest_ssdqual.plugin.turns import INTERRUPTED_STATUS, Turns
+from pytest_ssdqual.qual import printable
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -19,10 +22,12 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.qualification import Qualification
     from pytest_ssdqual.plugin.turns import Node
 
-#: Key in ``workerinput``.
+#: Key in ``workerinput``, and in ``workeroutput``.
 KEY = "ssdqual"
 #: There, of a worker for which no bay is left.
 IDLE = {"bay": None}
+#: Of the traceback of an internal error, characters that are shown.
+LONGEST = 20_000
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -62,6 +67,17 @@ def register(config: pytest.Config, runs: Sequence[Qualification]) -> None:
         config.option.tx = parse_tx_spec_config(config)[: len(runs)]
 
 
+def _was_stopped(told: Mapping[str, Any]) -> bool:
+    """Whether a worker that has ended was told to by somebody, or by what it met; then the run ends with it."""
+    return bool(told["shouldfail"] or told["shouldstop"] or told["exitstatus"] == INTERRUPTED_STATUS)
+
+
+def last_line(traceback: str) -> str:
+    """What it comes to."""
+    lines = traceback.strip().splitlines()
+    return printable.line(lines[-1].removeprefix("E ").strip()) if lines else ""
+
+
 def send_home(config: pytest.Config) -> None:
     """On a worker for which no bay is left: it collects nothing."""
     config.pluginmanager.register(Idle(), "ssdqual-idle")
@@ -76,6 +92,14 @@ class Idle:
         return True
 
 
+@dataclass(eq=False)
+class Nobody:
+    """In the place of a worker that there never was, in reports."""
+
+    workerinput: dict[str, Any]
+    gateway: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id="none"))
+
+
 class Controller:
     """Hooks of xdist's controller."""
 
@@ -83,6 +107,8 @@ class Controller:
         self._config = config
         self._runs = runs
         self._turns = Turns(list(runs), self._lost, self._next_worker, self._counted)
+        #: Why a worker ended before its time, as far as it could say so.
+        self._why: dict[object, str] = {}
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: WorkerController) -> None:
@@ -91,11 +117,35 @@ class Controller:
 
     @pytest.hookimpl
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
-        self._turns.down(node, error)
+        told: Mapping[str, Any] = getattr(node, "workeroutput", {})
+        for where, why in told.get(KEY, ()):
+            self._why.setdefault(node, why)
+            self._uncollected(node, where, why)
+        if error:
+            if said := last_line(getattr(error, "formatted", "")):
+                self._why.setdefault(node, said)
+            self._turns.down(node, error)
+        elif not (self._is_stopped or _was_stopped(told)):
+            self._turns.ended(node)
 
     @pytest.hookimpl
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> object:
+        if len(self._runs) > 1:
+            session: Any = config.pluginmanager.get_plugin("dsession")
+            session.worker_internal_error = self._internal_error
         return self._turns
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Unless somebody stopped it, no bay is left out without a word."""
+        result = yield
+        for bay in self._turns.never_begun() if len(self._runs) > 1 else ():
+            self._error(
+                Nobody({KEY: {"name": bay}}),
+                f"ssdqual::{bay}",
+                f"the bay {bay} was not begun: xdist starts no more workers",
+            )
+        return result
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: object) -> None:
@@ -111,13 +161,41 @@ class Controller:
         session: Any = self._config.pluginmanager.get_plugin("session")
         session.testscollected = tests
 
+    @property
+    def _is_stopped(self) -> bool:
+        """By -x, --maxfail, or a worker that was interrupted."""
+        session: Any = self._config.pluginmanager.get_plugin("dsession")
+        return bool(session.shouldstop)
+
+    def _internal_error(self, node: Node, formatted_error: str) -> None:
+        """Instead of ``DSession.worker_internal_error``, which ends the run of all bays. Its worker ends in order."""
+        session: Any = self._config.pluginmanager.get_plugin("dsession")
+        session.report_line(printable.lines(f"INTERNALERROR> {formatted_error}", LONGEST))
+        self._why[node] = last_line(formatted_error) or "an internal error"
+
     def _lost(self, node: Node, bay: str, tests: Sequence[str], during: str) -> None:
         """Each test that its worker will not run is an error, once."""
         where = f"the bay {bay}" if bay else "the bay"
-        how = f"while it ran {during}" if during else "before it had collected its tests"
-        sentence = f"{where} was given up, as the process of its worker died {how}; --ssd-resume goes on with it"
+        if why := self._why.get(node):
+            how = f"its worker ended: {why}"
+        elif tests and not during:
+            how = "its worker ended before it had run all tests"
+        else:
+            when = f"while it ran {during}" if during else "before it had collected its tests"
+            how = f"the process of its worker died {when}"
+        sentence = f"{where} was given up, as {how}; --ssd-resume goes on with it"
         for test in tests or ([] if during else [f"ssdqual::{bay or 'bay'}"]):
-            file = test.split("::")[0]
-            report = pytest.TestReport(test, (file, None, test), {}, "failed", sentence, "setup")
-            report.node = node  # type: ignore[attr-defined]
-            self._config.hook.pytest_runtest_logreport(report=report)
+            self._error(node, test, sentence)
+
+    def _uncollected(self, node: Any, where: str, why: str) -> None:  # noqa: ANN401 (xdist's own)
+        """Of several bays only the first that cannot collect something is told of by xdist."""
+        bay = node.workerinput[KEY]["name"]
+        self._error(node, f"{where}::collection[{bay}]", f"of the bay {bay} not all tests could be collected: {why}")
+
+    def _error(self, node: Any, test: str, sentence: str) -> None:  # noqa: ANN401 (xdist's own)
+        file = test.split("::")[0]
+        report = pytest.TestReport(test, (file, None, test), {}, "failed", sentence, "setup")
+        report.node = node  # type: ignore[attr-defined]
+        if not hasattr(node, "workerinfo"):  # it was never ready, and pytest would ask it what it runs on
+            node._workerinfocache = ""
+        self._config.hook.pytest_runtest_logreport(report=report)

@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.search import Look, Search, Suspect
 from pytest_ssdqual.qual.space import Space
 from pytest_ssdqual.qual.verdict import Verdict
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.fleet import called
 from pytest_ssdqual.report.remembered import Remembered, Store, Subject
 from pytest_ssdqual.report.searches import of_confirmed, of_search
 from pytest_ssdqual.rig.fio import jobfile, jobtext
@@ -58,7 +59,7 @@ class Explore:
         found could not be confirmed nor cleared, ``InvalidMeasurement`` if nothing could be decided.
         """
         known = {each.workload: each for each in self._store.recall(self._subject) if self._is_ours(each)}
-        seed = self._run.settings.explore_seed or self._journal.path.name
+        seed = self._run.settings.explore_seed or called(self._journal.path)
         explorer = Explorer(
             self._station,
             self._promised,
@@ -119,7 +120,7 @@ class Explore:
         name, paths = f"{found.geometry}-{workload}.fio", " ".join(target.path for target in targets)
         comments = (
             f"{workload} on {found.geometry}: {suspect.seen!r}",
-            f"Found by run {self._journal.path.name} of pytest-ssdqual.",
+            f"Found by run {called(self._journal.path)} of pytest-ssdqual.",
             f"By hand: fio {name}" + (f"; THIS DESTROYS ALL DATA ON {paths}" if workload.writes else ""),
             "Names of devices may change with every boot and every drive that is plugged in; they were:",
             *(drive.describe() for drive in self._drives),
@@ -180,7 +181,7 @@ class Explore:
                 if looks.get(workload) is Look.KEPT:
                     self._store.forget(self._subject, workload)
             if (suspect := found.confirmed) is not None:
-                claim, array, run = suspect.seen.claim.value, str(found.geometry), self._journal.path.name
+                claim, array, run = suspect.seen.claim.value, str(found.geometry), called(self._journal.path)
                 self._store.keep(self._subject, Remembered(suspect.workload, claim, array, suspect.is_simplest, run))
         except OSError as error:
             return [f"the next search will not know what this one found: {error}"]

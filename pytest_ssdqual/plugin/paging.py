@@ -39,6 +39,16 @@ def make_of_fleet(folder: Path) -> Paged | None:
     return _made(folder, lambda: fleet_page.write(folder) if any(map(_tells, fleet.bay_folders(folder))) else None)
 
 
+def side_by_side(folder: Path, width: int) -> list[str]:
+    """The bays of a fleet for the summary, or why they cannot be told. Never raises."""
+    from pytest_ssdqual.report import fleet_page
+
+    try:
+        return fleet_page.side_by_side(folder, width)
+    except Exception as error:
+        return [printable.line(f"the bays cannot be told side by side ({type(error).__name__}: {error})", 300)]
+
+
 def _tells(folder: Path) -> bool:
     return any(record.kind in TOLD for record in read_records(folder))
 

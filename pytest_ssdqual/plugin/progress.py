@@ -31,9 +31,15 @@ def on_terminal(config: pytest.Config) -> Progress:
         except (OSError, ValueError):
             return int(reporter._tw.fullwidth)
 
+    def height() -> int:
+        try:
+            return os.get_terminal_size(stream.fileno()).lines or 24
+        except (OSError, ValueError):
+            return 24
+
     # What calls itself dumb cannot erase a line.
     can_erase = stream.isatty() and os.environ.get("TERM") != "dumb"
-    return Progress(stream, terminal=can_erase, width=width, fresh_line=fresh_line)
+    return Progress(stream, terminal=can_erase, width=width, height=height, fresh_line=fresh_line)
 
 
 def _uncaptured(config: pytest.Config) -> TextIO:

@@ -24,6 +24,7 @@ from pytest_ssdqual.qual.protocol import Protocol
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.baseline import Baseline
+from pytest_ssdqual.report.fleet import called
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.manifest import Manifest, keep_health
 from pytest_ssdqual.report.progress import PLAIN_PERIOD_S
@@ -165,7 +166,7 @@ class Qualification:
 
     def _terms(self, progress: Progress) -> Terms:
         """Of the lease."""
-        note = Note.ours(self.journal.path.name if self.journal else "", self.planned_s)
+        note = Note.ours(called(self.journal.path) if self.journal else "", self.planned_s)
         return Terms(note, self.settings.wait_s, waiting=lambda told, wait_s: progress(f"waiting: {told}", wait_s))
 
     def _health(self, channel: Channel, when: str) -> Mapping[str, health.DriveHealth]:

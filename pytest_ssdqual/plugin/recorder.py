@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -66,6 +67,8 @@ class Recorder:
             if report.outcome != "failed":
                 # An error, not a failure: see ``outcome``.
                 report.outcome, report.when, report.longrepr = "failed", "setup", str(error)
+            # pytest has counted the report already, and xdist looks at nothing that is noted in the session.
+            self.incomplete = self.incomplete or str(error)
 
     def add_properties(self) -> None:
         """What was tested, into JUnit's file."""
@@ -83,7 +86,9 @@ class Recorder:
         """All verdicts together: for the summary, the manifest and JUnit."""
         run = self.run
         # Where xdist collects, this process has not counted.
-        planned = claims.planned_in(read_records(run.journal.path)) if run.journal else None
+        planned = None
+        with suppress(OSError):  # a folder that is gone: ``finish`` says so
+            planned = claims.planned_in(read_records(run.journal.path)) if run.journal else None
         of_all = replace(run.family, claims=planned or run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         if self.tally and run.manifest:
@@ -119,8 +124,9 @@ class Recorder:
             run_folder=folder,
             bay=run.name,
         )
-        for sentence in worsened_drives(folder) if folder else ():
-            reporter.write_line(sentence, red=True)
+        with suppress(OSError):
+            for sentence in worsened_drives(folder) if folder else ():
+                reporter.write_line(sentence, red=True)
         if run.page:
             reporter.write_line(printable.line(f"{run.page}"), yellow=bool(run.page.failed))
         for complaint in run.complaints:

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_ssdqual.plugin.bay import Bay
 from pytest_ssdqual.plugin.options import Settings
+from pytest_ssdqual.report import fleet
 from pytest_ssdqual.report.exclusive import Claim
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.manifest import Manifest, Session
@@ -90,10 +91,21 @@ def asked_for(config: pytest.Config, settings: Settings) -> Resumption | None:
     try:
         folder = find(settings.run_root, settings.resume)
         if not config.option.collectonly:
+            _require_its_kind(folder, settings)
             claim(config, folder).require_alone()
         return Resumption.of(Past.read(folder))
     except (NotResumable, RigError) as error:
         raise pytest.UsageError(f"--ssd-resume: {error}") from error
+
+
+def _require_its_kind(folder: Path, settings: Settings) -> None:
+    """The tests of a bay of several bear its name: without it all would be judged once more, by other names."""
+    several = fleet.fleet_of(folder)
+    if several and not settings.is_of_several and not fleet.is_merged(several):
+        raise NotResumable(
+            f"{folder.name} is a bay of a run of several: go on with it by --ssd-resume={several.name} "
+            f"--ssd-bay={folder.name} -n 1"
+        )
 
 
 def require(run: Qualification) -> None:

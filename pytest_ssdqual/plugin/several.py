@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 
-from pytest_ssdqual.plugin import marks
+from pytest_ssdqual.plugin import distribute, marks
 from pytest_ssdqual.plugin.qualification import Qualification
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.rig.machine import MachineLost
@@ -15,6 +17,8 @@ class OfSeveral:
 
     def __init__(self, run: Qualification) -> None:
         self._run = run
+        #: What could not be collected, and why, a line each.
+        self._uncollected: list[tuple[str, str]] = []
 
     @pytest.fixture(autouse=True, scope="session")
     @staticmethod
@@ -26,6 +30,25 @@ class OfSeveral:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """First in the id of each test, also of those that need no drives: every bay's worker has them."""
         metafunc.parametrize("ssd_bay", [self._run.name], indirect=True, scope="session")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
+        """What is asked wrongly ends the worker, and xdist does not carry the reason."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            self._uncollected.append(("ssdqual", distribute.last_line(str(error))))
+            raise
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._uncollected.append((report.nodeid or "ssdqual", distribute.last_line(report.longreprtext)))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """The controller hears of every bay by itself: of what several workers report alike, xdist tells once."""
+        session.config.workeroutput[distribute.KEY] = self._uncollected  # type: ignore[attr-defined]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

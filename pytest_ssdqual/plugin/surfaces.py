@@ -36,6 +36,12 @@ def tell(folder: Path, settings: Settings, *, alone: bool = True) -> tuple[str, 
     return tuple(filter(None, [failed, unmetered]))
 
 
+def tell_of_fleet(folder: Path, *, summarised: bool) -> str:
+    """To GitHub, of a run of several bays; ``summarised`` along with its page. As ``to_job``."""
+    failed = "" if summarised else _complaint(summary.NAME, partial(_summarise_fleet, folder))
+    return failed or to_job(folder)
+
+
 def to_job(folder: Path) -> str:
     """The summary that is in this folder onto the page of the job. Empty, or why it could not be; never raises."""
     step = os.environ.get(STEP_SUMMARY)
@@ -60,6 +66,17 @@ def _summarise(folder: Path) -> None:
     """Of a run of which there is more than its header."""
     if any(record.kind in TOLD for record in read_records(folder)):
         summary.write(folder)
+
+
+def _summarise_fleet(folder: Path) -> None:
+    from pytest_ssdqual.report import fleet
+    from pytest_ssdqual.report.fleet_page.composition import compose
+    from pytest_ssdqual.report.fleet_page.markdown import text
+    from pytest_ssdqual.report.fleet_page.seen import Seen
+
+    if any(record.kind in TOLD for bay in fleet.bay_folders(folder) for record in read_records(bay)):
+        told = text(compose(Seen.read(folder)))
+        private.write_whole(folder / summary.NAME, told.encode("utf-8", "backslashreplace"))
 
 
 def _append(folder: Path, path: Path) -> None:

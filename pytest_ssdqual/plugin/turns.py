@@ -16,6 +16,8 @@ from typing import Protocol
 
 #: What xdist says of a worker that was interrupted, which ends the run.
 INTERRUPTED = "keyboard-interrupt"
+#: The exit status of such a worker.
+INTERRUPTED_STATUS = 2
 
 
 class Node(Protocol):
@@ -37,14 +39,16 @@ class Turn:
     #: There is nothing more to be given out of it.
     is_sent: bool = False
     has_died: bool = False
+    #: What it has not run was told.
+    is_over: bool = False
 
 
 class Turns:
     """Bays are given out in their order, each once.
 
-    ``lost`` is told of a bay whose worker died: the bay, which tests it will not run, and during which one it died (the
-    first of those; the test itself is reported by xdist). ``next_worker`` starts a process in the place of one that
-    has served its bay; ``counted`` is told how many tests there are in all, as far as is known.
+    ``lost`` is told of a bay whose worker died, or ended before its time: the bay, which tests it will not run, and
+    during which one it died (which xdist itself reports; empty: during none). ``next_worker`` starts a process in the
+    place of one that has served its bay; ``counted`` is told how many tests there are in all, as far as is known.
     """
 
     def __init__(
@@ -71,9 +75,9 @@ class Turns:
     def down(self, node: Node, error: object) -> None:
         """A worker has ended; ``error`` says how, if not in order. Asked before ``remove_node``."""
         turn = self._turns.get(node)
-        if turn is None or not error:
+        if turn is None or not error or turn.is_over:
             return
-        turn.is_sent = turn.has_died = True
+        turn.is_sent = turn.has_died = turn.is_over = True
         if error == INTERRUPTED:
             self._waiting.clear()
             return
@@ -82,6 +86,21 @@ class Turns:
             self._lost(node, turn.bay, (), "")
         elif rest:
             self._lost(node, turn.bay, [turn.tests[index] for index in rest[1:]], turn.tests[rest[0]])
+
+    def ended(self, node: Node) -> None:
+        """A worker has ended in order, although nobody stopped it: what it has not run is lost. As ``down``."""
+        turn = self._turns.get(node)
+        if turn is None or turn.is_over:
+            return
+        rest = [turn.tests[index] for index in turn.pending] if turn.tests is not None else []
+        turn.is_sent = turn.is_over = True
+        turn.pending.clear()
+        if turn.tests is None or rest:
+            self._lost(node, turn.bay, rest, "")
+
+    def never_begun(self) -> tuple[str, ...]:
+        """Bays for which there was no worker."""
+        return tuple(self._waiting)
 
     # What xdist asks of a scheduler.
 

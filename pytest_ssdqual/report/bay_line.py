@@ -96,6 +96,14 @@ def line(bay: Bay, now_s: float, left_s: float | None, width: int | None) -> str
     return text if width is None or len(text) < width else f"{text[: max(0, width - 2)]}…"
 
 
+def others(bays: Sequence[Bay], now_s: float, width: int | None) -> str:
+    """One line about bays for which there is no room; shorter than ``width`` if that is given."""
+    longest = max((left for bay in bays if (left := bay.left_s(now_s)) is not None), default=None)
+    parts = [f"ssdqual: and {len(bays)} bays more", _remaining(longest)]
+    text = _joined(parts, [bool(part) for part in parts])
+    return text if width is None or len(text) < width else f"{text[: max(0, width - 2)]}…"
+
+
 def _parts(bay: Bay, step: Step, now_s: float, left_s: float | None) -> Sequence[str]:
     """What is done, which round, the rate, how steady, the bytes, the time left."""
     name = f" {bay.name}" if bay.name else ""

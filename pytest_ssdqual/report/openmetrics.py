@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report import fleet
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.report.page import subject
 from pytest_ssdqual.report.page.promises import SEVERITY
@@ -57,8 +58,8 @@ MOST_STATUS = 2**32
 class Page:
     """Metric families in the order in which they came up, each with its samples by their labels."""
 
-    #: In every sample.
-    machine: str
+    #: In every sample: the machine, and of several bays which one.
+    where: Mapping[str, str]
     _families: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def add(self, name: str, unit: str, what: str, value: float | None, **labels: str) -> None:
@@ -68,7 +69,7 @@ class Page:
         name = f"ssdqual_{name}_{unit}" if unit else f"ssdqual_{name}"
         base = f"# UNIT {name} {unit}\n" if unit else ""
         head = f"# TYPE {name} gauge\n{base}# HELP {name} {what}\n"
-        given = ",".join(f'{key}="{escaped(text)}"' for key, text in {"machine": self.machine, **labels}.items())
+        given = ",".join(f'{key}="{escaped(text)}"' for key, text in {**self.where, **labels}.items())
         self._families.setdefault(head, {}).setdefault(f"{name}{{{given}}}", repr(value))
 
     def __str__(self) -> str:
@@ -83,7 +84,8 @@ def text(folder: Path) -> str:
     """Of a run folder; ``OSError`` if there are no records."""
     story = Story.read(folder, *KINDS)
     bays = subject.tables(story.manifest.get("bays"))
-    page = Page(subject.text(bays[0], "machine") if bays else "")
+    bay = {"bay": folder.name} if fleet.fleet_of(folder) else {}
+    page = Page({"machine": subject.text(bays[0], "machine") if bays else "", **bay})
     _run(page, story)
     for each in _promises(story):
         _promise(page, each)

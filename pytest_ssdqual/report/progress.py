@@ -1,4 +1,7 @@
-"""What is being done now, for people who wait for hours: a line a bay that changes on a terminal, or one a minute."""
+"""What is being done now, for people who wait for hours: a line a bay that changes on a terminal, or one a minute.
+
+Of more bays than there is room for, the last line says how many they are and when they will be done.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from typing import Protocol, Self
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.news import Begun, Idle, Looked, News
-from pytest_ssdqual.report.bay_line import Bay, line
+from pytest_ssdqual.report.bay_line import Bay, line, others
 
 #: Redrawing costs CPU of the machine that may be the one under test.
 TERMINAL_PERIOD_S, PLAIN_PERIOD_S = 1.0, 60.0
 #: A line a minute says how it does now: a minute's cell of a loop would end without ever having been looked at.
 PLAIN_GLANCE_S = 10.0
+#: Bays told of where nothing is erased: a log of a hundred lines a minute is read by nobody.
+PLAIN_LINES = 12
 ERASE, UP = "\r\x1b[2K", "\x1b[1A\x1b[2K"
 
 
@@ -41,6 +46,8 @@ class Progress:
     terminal: bool
     #: Asked before each drawing: a window may have been made narrower, and a line that wraps cannot be erased.
     width: Callable[[], int] = lambda: 80
+    #: What scrolled off the top could not be erased either.
+    height: Callable[[], int] = lambda: 24
     fresh_line: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
     poll: Callable[[], None] | None = None
@@ -143,7 +150,11 @@ class Progress:
         width = self.width() if self.terminal else None
         # Of xdist's workers only some have a bay.
         several = sum(bay.has_worked for bay in self._bays.values()) > 1
-        shown = [line(bay if several else replace(bay, name=""), now_s, bay.left_s(now_s), width) for bay in busy]
+        most = max(2, self.height() - 2) if self.terminal else PLAIN_LINES
+        first = busy if len(busy) <= most else busy[: most - 1]
+        shown = [line(bay if several else replace(bay, name=""), now_s, bay.left_s(now_s), width) for bay in first]
+        if len(first) < len(busy):
+            shown.append(others(busy[len(first) :], now_s, width))
         if not self._on_screen:
             self.fresh_line()
         text = "\n".join(shown)

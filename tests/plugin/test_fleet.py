@@ -238,3 +238,4 @@ def test_a_baseline_is_a_fleet_or_a_run_of_one_bay(inner: Inner, promises: str) 
 def test_each_bay_has_metrics_of_its_own(inner: Inner, promises: str) -> None:
     inner.run(*TWO, promises, QUICK, "-n", "2", "-k", "iops and randread and x4", "--ssd-openmetrics=ssd.prom")
     assert sorted(path.name for path in inner.pytester.path.glob("*.prom")) == ["ssd-dut1.prom", "ssd-dut2.prom"]
+    assert '{machine="root@dut2",bay="dut2",' in (inner.pytester.path / "ssd-dut2.prom").read_text()

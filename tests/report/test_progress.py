@@ -273,3 +273,22 @@ def test_news_from_elsewhere_have_happened_when_they_did(screen: Screen, clock: 
     shown = Progress(screen, terminal=True, clock=clock)
     shown.take(Begun("raid5x4: fill", 0), "gw0", at_s=40)
     assert screen.pieces == [f"{ERASE}ssdqual: raid5x4: fill 1:00"]
+
+
+@pytest.mark.parametrize(("terminal", "lines"), [(True, 8), (False, 12)])
+def test_a_rack_does_not_take_more_lines_than_there_are(
+    screen: Screen, clock: Clock, terminal: bool, lines: int
+) -> None:
+    shown = Progress(screen, terminal=terminal, clock=clock, height=lambda: 10)
+    for number in range(100):
+        shown.take(Planned(3600 + 60 * number), f"dut{number:02}")
+        shown.take(Begun("raid5x4: fill", 600), f"dut{number:02}")
+    clock.now_s += 60
+    shown.tick()
+    written = screen.pieces[-1].removesuffix("\n").split("\n")
+    assert len(written) == lines
+    assert written[-2].startswith(f"ssdqual dut{lines - 2:02}: raid5x4: fill 1:00 of 10:00, about ")
+    assert written[-1] == f"ssdqual: and {101 - lines} bays more, about 2.63 h left in all"
+    clock.now_s += 60
+    shown.tick()
+    assert screen.pieces[-1].count(UP) == (lines - 1 if terminal else 0)
