@@ -20,7 +20,8 @@ SCRIPTS = ("live", "draw", "words")
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr("pytest_ssdqual.live.server.GOODBYE_S", 0.3)  # some of those who listen stay to the end
     made = Server(Feed(), word="s3cret")
     yield made
     made.close()

@@ -35,7 +35,9 @@ def test_the_second_is_told_who_has_the_drives_and_has_them_when_it_waits(server
     third.await_output("; waiting for ")
     first.signal(signal.SIGTERM)
     assert first.finish().status == 2
+    third.await_record("array_created")
+    third.signal(signal.SIGTERM)
     waited = third.finish()
-    assert waited.status == 0, waited.output
+    assert waited.status == 2, waited.output
     assert len(waited.folder.records("array_created")) == 1
     assert server.left() == []
