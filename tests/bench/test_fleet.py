@@ -86,7 +86,9 @@ def test_a_process_and_its_workers_are_seen(parent: subprocess.Popen[bytes], mon
     cores = Cores.now().since(before)
     assert parent.returncode == 3
     cost = seen.cost(1, 1.0, cores)
-    assert (cost.at_once, len(seen.peak_mib)) == (1, 2)
+    # One that was forked and is not yet what it will be may be seen, too.
+    assert cost.at_once in (1, 2)
+    assert len(seen.peak_mib) in (2, 3)
     assert min(cost.controller_mib, cost.worker_mib) > 3
     assert cost.pss_mib > 3
     assert cost.workers_s >= 0.02

@@ -18,11 +18,12 @@ read -r status <"$PYTEST_SSDQUAL_PART"
 sed -i 1d "$PYTEST_SSDQUAL_PART"
 exit "$status"
 """
-UNIT = "unit -m pytest -o cache_dir=.pytest_cache/unit --numprocesses=auto --maxprocesses=4"
+SLOWEST = "--durations=25 --durations-min=10"
+UNIT = f"unit -m pytest -o cache_dir=.pytest_cache/unit {SLOWEST} --numprocesses=auto --maxprocesses=4"
 AGAIN = "--last-failed --last-failed-no-failures=none"
-LAB = "lab -m pytest -o cache_dir=.pytest_cache/lab"
-UNHURRIED = "unhurried -m pytest -o cache_dir=.pytest_cache/unhurried"
-BOTH = "lab,unhurried -m pytest -o cache_dir=.pytest_cache/lab,unhurried"
+LAB = f"lab -m pytest -o cache_dir=.pytest_cache/lab {SLOWEST}"
+UNHURRIED = f"unhurried -m pytest -o cache_dir=.pytest_cache/unhurried {SLOWEST}"
+BOTH = f"lab,unhurried -m pytest -o cache_dir=.pytest_cache/lab,unhurried {SLOWEST}"
 
 
 @pytest.fixture
