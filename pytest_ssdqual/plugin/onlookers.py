@@ -60,7 +60,7 @@ class Onlookers:
     def wrong(self, test: str, message: str) -> None:
         """Nothing was judged, and why."""
         if self._broadcast:
-            self._broadcast.log(f"{test}: {message}")
+            self._broadcast.wrong(test, message)
 
     def reported(self, report: pytest.TestReport) -> None:
         """A part of a test has ended."""

@@ -123,6 +123,19 @@ def test_under_xdist_too(
     assert not list(folder.glob(".live*"))
 
 
+def test_what_goes_wrong_alike_in_many_tests_is_a_line_and_how_often(
+    inner: Inner, promises: str, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_BROKEN", "raid5x3")
+    inner.run("--ssd-devices=lab:3", promises, "--ssd-live")
+    errors = [case for case in inner.cases().values() if case.outcome == "error"]
+    assert len(errors) > 2
+    told = [each["text"] for each in window.of("log") if "was refused by" in each["text"]]
+    assert len(told) == 1
+    again = [each["text"] for each in window.of("log") if each["text"].startswith("the same of")]
+    assert sum(1 if text == "the same of one test more" else int(text.split()[3]) for text in again) == len(errors) - 1
+
+
 def test_quiet_still_tells_the_address(inner: Inner, promises: str) -> None:
     result = inner.run("--ssd-devices=lab:3", promises, *SOME, "--ssd-live", "-q")
     result.stdout.fnmatch_lines(["ssdqual: live page: http://127.0.0.1:*/*/"])
