@@ -25,6 +25,33 @@ DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
 def declare(parser: pytest.Parser) -> None:
     """Options and ini values; must have no effect beyond that."""
     group = parser.getgroup("ssdqual", "storage qualification")
+    _declare_bays(group)
+    group.addoption(
+        "--ssd-spec",
+        metavar="SPEC",
+        dest="ssd_spec",
+        help="The promises to judge by: a TOML file or a shipped data sheet; default: found by the drives' model",
+    )
+    group.addoption(
+        "--ssd-protocol",
+        metavar="PROTOCOL",
+        dest="ssd_protocol",
+        help="How to condition and measure: sequential, intel, snia, stec, quick (not for acceptance) or a TOML file; "
+        f"default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+    )
+    group.addoption(
+        "--ssd-arrays",
+        metavar="LIST",
+        dest="ssd_arrays",
+        help="What the methods' suites are run on, e.g. 'drive,raid5x4,raid0': a level without a width is of all "
+        "drives, drive is all of them side by side; default: what each method was published for",
+    )
+    for declare_more in (_declare_drives, _declare_runs, _declare_searches, _declare_telling):
+        declare_more(group)
+    _declare_policies(parser)
+
+
+def _declare_bays(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-devices",
         action="append",
@@ -50,29 +77,6 @@ def declare(parser: pytest.Parser) -> None:
         dest="ssd_bay",
         help="Of all bays only these, by name or shell-style pattern, e.g. 'rack7-*'; may repeat",
     )
-    group.addoption(
-        "--ssd-spec",
-        metavar="SPEC",
-        dest="ssd_spec",
-        help="The promises to judge by: a TOML file or a shipped data sheet; default: found by the drives' model",
-    )
-    group.addoption(
-        "--ssd-protocol",
-        metavar="PROTOCOL",
-        dest="ssd_protocol",
-        help="How to condition and measure: sequential, intel, snia, stec, quick (not for acceptance) or a TOML file; "
-        f"default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
-    )
-    group.addoption(
-        "--ssd-arrays",
-        metavar="LIST",
-        dest="ssd_arrays",
-        help="What the methods' suites are run on, e.g. 'drive,raid5x4,raid0': a level without a width is of all "
-        "drives, drive is all of them side by side; default: what each method was published for",
-    )
-    for declare_more in (_declare_drives, _declare_runs, _declare_searches, _declare_telling):
-        declare_more(group)
-    _declare_policies(parser)
 
 
 def _declare_drives(group: pytest.OptionGroup) -> None:
