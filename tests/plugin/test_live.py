@@ -123,17 +123,31 @@ def test_under_xdist_too(
     assert not list(folder.glob(".live*"))
 
 
+MANY = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    @pytest.mark.array("raid5")
+    @pytest.mark.workload(*(Workload("randread", "4k", depth) for depth in (1, 2, 4, 8, 16)))
+    def test_iops(run, sla):
+        assert sla.judge("steady_iops", run)
+"""
+
+
 def test_what_goes_wrong_alike_in_many_tests_is_a_line_and_how_often(
-    inner: Inner, promises: str, window: Window, monkeypatch: pytest.MonkeyPatch
+    inner: Inner, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x3")
-    inner.run("--ssd-devices=lab:3", promises, "--ssd-live")
-    errors = [case for case in inner.cases().values() if case.outcome == "error"]
-    assert len(errors) > 2
-    told = [each["text"] for each in window.of("log") if "was refused by" in each["text"]]
-    assert len(told) == 1
-    again = [each["text"] for each in window.of("log") if each["text"].startswith("the same of")]
-    assert sum(1 if text == "the same of one test more" else int(text.split()[3]) for text in again) == len(errors) - 1
+    inner.pytester.makepyfile(test_many=MANY)
+    inner.run("--ssd-devices=lab:3", "--ssd-live")
+    assert list(inner.outcomes().values()) == ["error"] * 5
+    told = [each["text"] for each in window.of("log") if "refused" in each["text"] or "more" in each["text"]]
+    refused = "fio on lab was refused by /dev/md100"
+    assert [re.sub(r"^test_many\S+: ", "", each) for each in told] == [
+        refused,
+        f"raid5x3 was not built: {refused}",
+        "the same of 3 tests more",
+    ]
 
 
 def test_quiet_still_tells_the_address(inner: Inner, promises: str) -> None:
