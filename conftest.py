@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +17,9 @@ pytest_plugins = ["pytester", *(["rehearsing"] if find_spec("rehearsing") else [
 #: such variable reaches the runs that rehearsals start.
 PART = os.environ.get("PYTEST_SSDQUAL_PART", "")
 
+#: Set where script/test runs what failed a second time.
+AGAIN = bool(os.environ.get("PYTEST_SSDQUAL_AGAIN"))
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,6 +27,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if PART.startswith("lab") and config.option.xmlpath:
         path = Path(config.option.xmlpath)
         config.option.xmlpath = str(path.with_name(f"{path.stem}-lab{path.suffix}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What failed and is skipped when it is run again has not been seen to be right."""
+    report = yield
+    if AGAIN and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"it failed, and now it was skipped: {report.longreprtext}"
+    return report
 
 
 def part_of(item: pytest.Item) -> str:

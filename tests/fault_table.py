@@ -84,12 +84,14 @@ class Ledger:
         """Faults of which not everything was seen."""
         return [name for name in FAULTS if name not in self.seen()]
 
+    def row(self, name: str) -> tuple[str, str]:
+        """The lines of one in both tables."""
+        seen = self.observed[name]
+        return _said(FAULTS[name], seen, self.resumed[name]), _left(FAULTS[name], seen)
+
     def rows(self) -> list[tuple[str, str]]:
         """The lines of those that were seen in both tables."""
-        return [
-            (_said(FAULTS[name], self.observed[name], self.resumed[name]), _left(FAULTS[name], self.observed[name]))
-            for name in self.seen()
-        ]
+        return [self.row(name) for name in self.seen()]
 
 
 SAID = ("| fault | the test that it strikes | the run | `--ssd-resume=last` |", "| --- | --- | --- | --- |")
@@ -119,10 +121,15 @@ def committed(document: str) -> list[tuple[str, str]]:
     return list(zip(rows[:half], rows[half:], strict=True))
 
 
+def newest(before: Sequence[Sequence[str]], seen: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The lines of all these faults, in their order; of those that were seen now, these."""
+    by_title = {_title(said): (said, left) for said, left in (*before, *seen)}
+    return [by_title[title] for title in FAULTS.values() if title in by_title]
+
+
 def written(document: str, seen: Sequence[tuple[str, str]]) -> str:
     """The document with these lines of faults instead of what it had of them."""
-    by_title = {_title(said): (said, left) for said, left in (*committed(document), *seen)}
-    rows = [by_title[title] for title in FAULTS.values() if title in by_title]
+    rows = newest(committed(document), seen)
     tables = [*SAID, *(said for said, _ in rows), "", *LEFT, *(left for _, left in rows)]
     before, rest = document.split(BEGIN)
     return before + "\n".join([BEGIN, "", *tables, "", END]) + rest.split(END)[1]

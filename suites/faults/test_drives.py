@@ -22,7 +22,7 @@ DEGRADED = "`<error>` raid5x3 cannot be measured: degraded by 1 member"
 def test_a_corrupted_copy(journey: Journey) -> None:
     """No measurement of speed reads what it wrote; the suite that promises data does."""
     from fault_journey import ORDERLY, STOPPED, tell
-    from fault_table import Observed
+    from fault_table import DOCUMENT, Observed, committed
 
     with journey.quick_drives():
         running = journey.of_mirror()
@@ -40,6 +40,9 @@ def test_a_corrupted_copy(journey: Journey) -> None:
     (said,) = seen.said
     assert said.startswith("`<failure>` "), said
     assert seen == Observed((said,), "goes on", STOPPED, **ORDERLY)
+    # Here and not only where all are compared: run again, it has to be seen again.
+    row = journey.ledger.row("corrupted")
+    assert row in committed(DOCUMENT.read_text(encoding="utf-8")), "\n".join(row)
 
 
 def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:

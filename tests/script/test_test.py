@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 #: Says what it is asked to do, and ends as the file named by its part says; the second time as the next line says.
 PYTHON = """#!/bin/sh
-echo "$PYTEST_SSDQUAL_PART $*"
+echo "$PYTEST_SSDQUAL_PART${PYTEST_SSDQUAL_AGAIN:+ again} $*"
 read -r status <"$PYTEST_SSDQUAL_PART"
 sed -i 1d "$PYTEST_SSDQUAL_PART"
 exit "$status"
@@ -78,7 +78,7 @@ def test_rehearsals_that_failed_beside_others_are_run_again_alone(
     again = f"script/test: some rehearsals of the part {part} failed; they are run again, alone"
     result = "FAILED" if second else "passed, some only alone"
     told = f"script/test: unit tests: passed; tests in the lab: {result}"
-    assert lines[3:] == [again, f"{command} {AGAIN}", told]
+    assert lines[3:] == [again, f"{command} {AGAIN}".replace(part, f"{part} again", 1), told]
 
 
 def test_unit_tests_get_no_second_chance(checkout: Path) -> None:
@@ -160,3 +160,32 @@ def test_a_part_has_its_tests_and_its_own_junit_file(
     assert [name for name in sorted(os.listdir(pytester.path)) if name.endswith(".xml")] == [file]  # noqa: PTH208
     cases = ET.parse(pytester.path / file).getroot().iter("testcase")  # noqa: S314 (our own)
     assert {case.get("name") for case in cases} == ran
+
+
+SKIPPED = """
+import pytest
+
+def test_that_skips():
+    pytest.skip("nothing to look at")
+
+@pytest.mark.skip(reason="never")
+def test_that_is_skipped():
+    pass
+
+@pytest.mark.xfail(strict=True)
+def test_that_is_wrong_as_expected():
+    assert False
+"""
+
+
+@pytest.mark.parametrize(("again", "outcomes"), [("", {"skipped": 2}), ("yes", {"failed": 1, "errors": 1})])
+def test_what_is_skipped_when_it_is_run_again_has_not_passed(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, again: str, outcomes: dict[str, int]
+) -> None:
+    shutil.copy(ROOT / "conftest.py", pytester.path)
+    pytester.makeini("[pytest]\nmarkers =\n    lab: needs the lab\n    unhurried: whenever\n")
+    pytester.makepyfile(SKIPPED)
+    monkeypatch.setenv("PYTEST_SSDQUAL_PART", "")
+    monkeypatch.setenv("PYTEST_SSDQUAL_AGAIN", again)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    pytester.runpytest_subprocess().assert_outcomes(xfailed=1, **outcomes)
