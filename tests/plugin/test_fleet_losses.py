@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rehearsed import STEP_DEADLINE_S, await_that, foreign_environment
 
 from pytest_ssdqual.report import fleet
 
@@ -276,3 +280,32 @@ def test_a_consent_is_for_one_drive(inner: Inner, promises: str) -> None:
     same = ("--ssd-devices=root@a1:/dev/nvme*", "--ssd-devices=root@b1:/dev/nvme*")
     told = inner.refused(*same, promises, *FEW, "-n", "2", "--ssd-wipe=SSDQ10001")
     assert told.startswith("--ssd-wipe=SSDQ10001: drives of the bays a1, b1 have that serial: give the WWN of the one")
+
+
+def test_a_cancelled_job_ends_all_bays_in_order(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To pytest's process alone, as CI systems do: what is under way is taken down by its workers."""
+    monkeypatch.setenv("SIMULATED_TAKES", "60")
+    argv = [sys.executable, "-m", "pytest", "-p", "simulated_rig", "--junitxml=junit.xml", *THREE, promises, *FEW]
+    place = inner.pytester.path
+    with (place / "output").open("w") as output:
+        run = subprocess.Popen([*argv, "-n", "2"], cwd=place, env=foreign_environment(), stdout=output, stderr=output)
+    try:
+        await_that(lambda: all(measures(inner, bay) for bay in ("dut1", "dut2")), "both to measure")
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(STEP_DEADLINE_S) == pytest.ExitCode.INTERRUPTED
+    finally:
+        run.kill()
+        run.wait()
+    assert [len(records(inner, bay, "array_stopped")) for bay in ("dut1", "dut2", "dut3")] == [1, 1, 0]
+    assert statuses(inner) == {"dut1": 2, "dut2": 2, "dut3": 2}
+    assert fleet.read(folder_of(inner)).exit_status == 2
+    assert inner.outcomes() == {}
+    for bay in ("dut1", "dut2", "dut3"):
+        assert (folder_of(inner) / "bays" / bay / "SHA256SUMS").is_file()
+
+
+def measures(inner: Inner, bay: str) -> bool:
+    try:
+        return bool(records(inner, bay, "measuring"))
+    except (OSError, ValueError):  # there is no folder yet, or a line is being written
+        return False
