@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from pytest_ssdqual.qual import plain, printable
+from pytest_ssdqual.qual import plain
 from pytest_ssdqual.qual.loop import LoopResult
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report import private, sums
+from pytest_ssdqual.report.fleet import called
 from pytest_ssdqual.report.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.manifest import Document, Manifest
 from pytest_ssdqual.report.recall import Recollection
@@ -72,7 +73,7 @@ class Baseline:
     @property
     def name(self) -> str:
         """Of its folder."""
-        return printable.line(self.folder.resolve().name)
+        return called(self.folder)
 
     def to_record(self) -> dict[str, str]:
         """For the manifest of the run that is judged by it."""

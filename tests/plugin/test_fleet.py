@@ -227,12 +227,20 @@ def test_bays_that_share_a_switch(
     assert ("left: 3 ×" in told) is (status != 4)
 
 
-def test_a_baseline_is_a_fleet_or_a_run_of_one_bay(inner: Inner, promises: str) -> None:
-    inner.run(*TWO, promises, QUICK, "-n", "2", "-k", "iops and randread and x4")
-    third = ("--ssd-devices=root@dut3:/dev/nvme*", *TWO)
+def test_a_baseline_is_a_fleet_bay_by_bay_or_the_run_of_one_for_all(inner: Inner, promises: str) -> None:
+    few = (promises, QUICK, "-k", "iops and randread and x4")
+    inner.run(*TWO, *few, "-n", "2")
+    before = folder_of(inner).rename(inner.pytester.path / "before")
+    inner.run(*TWO, *few, "-n", "2", f"--ssd-baseline={before}")
+    for bay in ("dut1", "dut2"):
+        manifest = json.loads((folder_of(inner) / "bays" / bay / "manifest.json").read_text())
+        assert manifest["baseline"]["run"] == f"before/{bay}"
     (inner.pytester.path / "junit.xml").unlink()
-    told = inner.refused(*third, promises, QUICK, "-n", "2", "--ssd-baseline=last")
-    assert told.startswith("--ssd-baseline: ")
+    third = ("--ssd-devices=root@dut3:/dev/nvme*", *TWO)
+    told = inner.refused(*third, *few, "-n", "2", f"--ssd-baseline={before}")
+    assert told == f"--ssd-baseline: {before} has no run of the bay dut3"
+    alone = before / "bays" / "dut1"
+    assert inner.run(*third, *few, "-n", "3", f"--ssd-baseline={alone}").ret == 0
 
 
 def test_each_bay_has_metrics_of_its_own(inner: Inner, promises: str) -> None:
