@@ -68,18 +68,3 @@ def standing_out(values: Sequence[float], intervals: Sequence[tuple[float, float
     if abs(score) <= OUTLYING or (intervals and intervals[index][0] <= middle <= intervals[index][1]):
         return None
     return Outlying(index, score)
-
-
-def share(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of a probability of which ``count`` of ``of`` were seen, exact (Clopper & Pearson 1934), two-sided.
-
-    ValueError unless 0 <= count <= of, and of > 0.
-    """
-    from scipy.special import betaincinv
-
-    if not 0 <= count <= of or not of:
-        raise ValueError(f"{count} of {of} is no share")
-    tail = (1 - confidence) / 2
-    low = float(betaincinv(count, of - count + 1, tail)) if count else 0.0
-    high = float(betaincinv(count + 1, of - count, 1 - tail)) if count < of else 1.0
-    return low, high

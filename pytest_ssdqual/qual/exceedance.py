@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pytest_ssdqual.qual import proportion
 from pytest_ssdqual.qual.basis import ROUNDS, Basis
 from pytest_ssdqual.qual.estimate import TooFew, format_confidence
 from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
@@ -35,14 +36,8 @@ def clusters(hit: int, rounds: int, level: float) -> Clusters:
     Two-sided at ``level``, one-sided where there can be only one end: none hit, or all of them. ValueError unless
     0 <= hit <= rounds, and rounds > 0.
     """
-    from scipy.special import betaincinv
-
-    if not 0 <= hit <= rounds or not rounds:
-        raise ValueError(f"{hit} of {rounds} rounds cannot have any")
-    tail = 1 - level if hit in (0, rounds) else (1 - level) / 2
-    low = -rounds * math.log1p(-float(betaincinv(hit, rounds - hit + 1, tail))) if hit else 0.0
-    high = -rounds * math.log1p(-float(betaincinv(hit + 1, rounds - hit, 1 - tail))) if hit < rounds else math.inf
-    return Clusters(low, high)
+    low, high = proportion.interval(hit, rounds, 1 - level if hit in (0, rounds) else (1 - level) / 2)
+    return Clusters(-rounds * math.log1p(-low), -rounds * math.log1p(-high) if high < 1 else math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from pytest_ssdqual.qual import between
 
@@ -26,18 +25,6 @@ def test_of_nothing_there_is_no_spread() -> None:
         between.spread([])
     assert between.spread([0.0, 0.0]).range_percent is None
     assert between.spread([90.0, 100.0, 120.0]).range_percent == pytest.approx(30)
-
-
-@given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.9, 0.95]))
-def test_the_share_is_the_exact_interval(seen: tuple[int, int], confidence: float) -> None:
-    exact = binomtest(*seen).proportion_ci(confidence, "exact")
-    assert between.share(*seen, confidence) == pytest.approx((exact.low, exact.high))
-
-
-@pytest.mark.parametrize(("count", "of"), [(0, 0), (-1, 3), (4, 3)])
-def test_what_is_no_share(count: int, of: int) -> None:
-    with pytest.raises(ValueError, match="is no share"):
-        between.share(count, of)
 
 
 def test_one_stands_out_by_its_modified_z_score() -> None:

@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual import between
+from pytest_ssdqual.qual import between, proportion
 from pytest_ssdqual.qual.between import Outlying, Spread
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.report.fleet_page.seen import FigureKey, Seen
 from pytest_ssdqual.report.naming import label, sorting, span
 from pytest_ssdqual.report.part import Finding
 
+#: Of the share of bays that keep a promise: 95 %, two-sided.
+TAIL = 0.025
 #: The worse the sooner.
 SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 
@@ -99,7 +101,9 @@ class Row:
         if not of:
             return None
         kept, undecided = (len(self.bays(outcome)) for outcome in (Finding.PASS, Finding.INCONCLUSIVE))
-        return kept, undecided, of, between.share(kept, of)[0], between.share(kept + undecided, of)[1]
+        low, _ = proportion.interval(kept, of, TAIL)
+        _, high = proportion.interval(kept + undecided, of, TAIL)
+        return kept, undecided, of, low, high
 
 
 def rows(seen: Seen) -> tuple[Row, ...]:
