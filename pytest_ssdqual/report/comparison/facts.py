@@ -104,7 +104,8 @@ def _machine(runs: Sequence[Told]) -> Iterable[Fact]:
     }
     names = dict.fromkeys(str(name) for each in of_each for name in each)
     for name in [each for each in names if each not in (*PASSING, "machine_id")][:MOST_FACTS]:
-        values = tuple(_text(each.get(name)) for each in of_each)
+        shown = _memory if name == "memory_kib" else _text
+        values = tuple(shown(each.get(name)) for each in of_each)
         yield Fact(printable.line(name, 40), values, Weight.LOUD if name in loud else Weight.TOLD, loud.get(name, ""))
 
 
@@ -167,6 +168,12 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _text(value: object) -> str:
     return UNKNOWN if value is None or value == "" else printable.line(str(value), 120)
+
+
+def _memory(kib: object) -> str:
+    """Machines with equal modules differ by some pages, from one boot to the next, too."""
+    text = _text(kib)
+    return f"{int(text) / (1 << 20):.3g} GiB" if text.isascii() and text.isdecimal() and len(text) < 20 else text
 
 
 def _number(value: object) -> float | None:

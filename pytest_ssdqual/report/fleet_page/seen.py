@@ -24,8 +24,8 @@ from pytest_ssdqual.report.story import JUDGED, Judged, Story
 
 #: Records that it is made of.
 KINDS = (*JUDGED, "error", "failed", "drive_worsened")
-#: Circumstances that every bay has its own of, or that say nothing about how it was measured.
-OWN = frozenset({"machine", "hostname", "boot", "drives themselves", "memory", "memory bytes", "boot id"})
+#: Circumstances that every bay has its own of.
+OWN = frozenset({"machine", "hostname", "drives themselves"})
 
 
 @dataclass(frozen=True, slots=True, order=True)

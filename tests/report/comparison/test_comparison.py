@@ -60,6 +60,22 @@ def test_facts_are_held_against_each_other(tmp_path: Path) -> None:
     assert "kernel" in {fact.name for fact in found.alike}
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "values"),
+    [
+        ("16285432", "16285468", None),
+        ("16285432", "32780428", ("15.5 GiB", "31.3 GiB")),
+        ("16285432", "much", ("15.5 GiB", "much")),
+    ],
+)
+def test_memory_differs_by_modules_not_by_pages(
+    tmp_path: Path, one: str, other: str, values: tuple[str, str] | None
+) -> None:
+    kept = [Kept([LATENCY], facts={"machine_id": "m1", "memory_kib": kib}) for kib in (one, other)]
+    found = {fact.name: fact.values for fact in compared(tmp_path, *kept).differences}
+    assert found.get("memory_kib") == values
+
+
 def test_another_protocol_is_refused(tmp_path: Path) -> None:
     runs = told(tmp_path, Kept([LATENCY]), Kept([LATENCY], protocol="fill = 2\n"))
     with pytest.raises(
