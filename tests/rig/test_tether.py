@@ -285,6 +285,37 @@ def test_it_is_asked_gently_first(tethered: Tether) -> None:
     assert (done.text, done.status) == ("up\ngently\n", 3)
 
 
+#: ``rm``, which lets others go on between what it does to the files of a directory and to the directory.
+SLOW_RM = """#!/bin/sh
+for directory; do :; done
+rm=$(PATH=${PATH#*:} command -v rm)
+"$rm" -f "$directory"/* && touch "$0.began"
+n=0; until [ -e "$0.go_on" ] || [ "$n" -ge 300 ]; do sleep 0.1; n=$((n + 1)); done
+exec "$rm" -d "$directory"
+"""
+
+
+def test_words_that_come_while_it_is_cleared_away_leave_nothing_behind(tmp_path: Path) -> None:
+    """The end of a connection comes right after the word that everything was heard."""
+    (tmp_path / "bin").mkdir()
+    rm = tmp_path / "bin" / "rm"
+    rm.write_text(SLOW_RM)
+    rm.chmod(0o755)
+    keeper = Keeper.of(["true"], silence_s=60, survives=True, directory=str(tmp_path / "run"))
+    there = {**os.environ, "PATH": f"{rm.parent}:{os.environ['PATH']}"}
+    with subprocess.Popen(keeper.start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=there) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == [b"here\n", b"ended 0 0 0\n"]
+        process.stdin.write(b"a\n")
+        process.stdin.flush()
+        await_that((tmp_path / "bin" / "rm.began").exists)
+        process.stdin.write(b"q\n")
+        process.stdin.close()
+    (tmp_path / "bin" / "rm.go_on").touch()
+    await_that(lambda: not list((tmp_path / "run").iterdir()))
+
+
 def test_what_will_not_listen_is_killed(
     tethered: Tether, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
 ) -> None:
