@@ -1,4 +1,7 @@
-"""Ctrl-C and a cancelled CI job, to pytest's process alone: all is taken down in order and JUnit is written."""
+"""Ctrl-C, to pytest's process alone, while an array is filled: all is taken down in order and JUnit is written.
+
+A cancelled job is in test_resume.py, and what follows from it.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,11 @@ from rehearsed import Server, Start, drives
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 
-@pytest.mark.parametrize(
-    ("number", "after"),
-    [
-        pytest.param(signal.SIGINT, "array_created", id="ctrl-c-while-filling"),
-        pytest.param(signal.SIGTERM, "conditioned", id="term-while-measuring"),
-    ],
-)
-def test_an_interrupted_run_ends_in_order(number: signal.Signals, after: str, server: Server, start: Start) -> None:
+def test_an_interrupted_run_ends_in_order(server: Server, start: Start) -> None:
     running = start(drives(3), "-k", "steady_state and randwrite_4k_qd8")
-    running.await_record(after)
+    running.await_record("array_created")
     server.await_fio()
-    running.signal(number)
+    running.signal(signal.SIGINT)
     run = running.finish()
     assert run.status == 2, run.output
     assert run.cases() == {}

@@ -32,6 +32,19 @@ def test_every_option_of_every_kind_of_job_is_tried_and_nothing_is_run() -> None
     assert all(argv[1].partition("=")[0] in ("--version", "--enghelp", "--parse-only") for argv in asked.asked)
 
 
+def test_a_fit_fio_is_started_once_for_all_of_them() -> None:
+    asked = machine()
+    probe(asked)
+    assert [argv[1].partition("=")[0] for argv in asked.asked] == ["--version", "--enghelp", "--parse-only"]
+
+
+def test_what_is_refused_only_together_is_no_objection() -> None:
+    def parse(argv: tuple[str, ...]) -> Completed:
+        return completed(argv, status=int(argv.count("--eta=never") > 1), stderr="fio: these do not go together\n")
+
+    assert probe(machine().on("fio", "--parse-only", answer=parse)).version == "fio-3.33"
+
+
 def test_no_fio() -> None:
     missing = ScriptedMachine().on("fio", answer=completed(["fio"], status=127))
     with pytest.raises(FioUnfit, match="scripted has no working fio; install the package fio"):
