@@ -114,9 +114,7 @@ def begin(config: pytest.Config, settings: Settings) -> Fleet:
     """All bays, opened; ``pytest.UsageError`` with everything that is wrong with any of them."""
     _require_workers(config, len(settings.bays))
     past = _resumed(settings)
-    beginnings = [
-        Beginning.of(config, _settings(settings, asked, past), asked.name) for asked in _numbered(settings.bays)
-    ]
+    beginnings = [Beginning.of(config, _settings(settings, asked, past), asked.name) for asked in settings.bays]
     with ExitStack() as stack:
         for each in beginnings:
             stack.callback(each.stack.close)
@@ -179,15 +177,6 @@ def _resumed(settings: Settings) -> folders.Fleet | None:
         raise pytest.UsageError(
             f"--ssd-resume: {folder} has no bay {', '.join(strange)}; it has {', '.join(sorted(known))}"
         )
-    return found
-
-
-def _numbered(bays: Sequence[BayAsked]) -> Sequence[BayAsked]:
-    """Each lab with drives of other numbers than those before it."""
-    first, found = 1, []
-    for asked in bays:
-        found.append(replace(asked, devices=replace(asked.devices, first=first)))
-        first += asked.devices.lab or 0
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -48,7 +48,15 @@ def read(path: Path) -> tuple[BayAsked, ...]:
     bays = [(where, _asked(path, table)) for where, table in found]
     if errors := [*_too_many(len(bays)), *_no_files(bays), *_twice(bays)]:
         raise InventoryError(path.name, errors)
-    return tuple(bay for _, bay in bays)
+    return tuple(_numbered(bay for _, bay in bays))
+
+
+def _numbered(bays: Iterable[BayAsked]) -> Iterator[BayAsked]:
+    """Each lab with drives of other numbers than those before it, which it keeps when it is chosen alone."""
+    first = 1
+    for asked in bays:
+        yield replace(asked, devices=replace(asked.devices, first=first))
+        first += asked.devices.lab or 0
 
 
 def kind_of(name: str, written: str) -> str:

@@ -6,9 +6,7 @@ the array are identified.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -217,26 +215,14 @@ class LiveBody:
 
     def _created(self, geometry: Geometry, bitmap: str, *, zeroed: bool) -> Array:
         setup, members = self.setup, self.setup.held.drives[: geometry.width]
-        uuid, path = ":".join(secrets.token_hex(4) for _ in range(4)), md.free_path(setup.machine)
-        # All that may ever be a member: if we die, the next start knows the array for ours.
-        setup.logbook.note(
-            "array_planned", uuid=uuid, device=path, geometry=str(geometry), machine_id=setup.machine_id,
-            members=[drive.identity for drive in setup.held.drives],
-        )  # fmt: skip
-        setup.held.expect(uuid)
         self._bearing = set(range(1, geometry.width + 1))
         settings = replace(setup.protocol.array, bitmap=bitmap)
-        used = self._used_bytes(members)
-        try:
-            self._array = md.create(
-                setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, used_bytes=used
-            )
-        except BaseException:
-            with contextlib.suppress(RigError):
-                assembly.take_down(setup, path, members, uuid)
-            raise
-        setup.logbook.note("array_created", uuid=uuid, geometry=str(geometry), size_bytes=self._array.size_bytes)
-        return self._array
+        array = self._array = assembly.create(
+            setup, geometry, members, settings, zeroed=zeroed, used_bytes=self._used_bytes(members),
+            later=setup.held.drives[geometry.width :],
+        )  # fmt: skip
+        setup.logbook.note("array_created", uuid=array.uuid, geometry=str(geometry), size_bytes=array.size_bytes)
+        return array
 
     def _used_bytes(self, members: Sequence[Drive]) -> int | None:
         """Of each member; None: all of it."""

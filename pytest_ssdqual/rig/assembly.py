@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from pytest_ssdqual.qual.geometry import Geometry, Level
-from pytest_ssdqual.qual.protocol import Protocol
+from pytest_ssdqual.qual.protocol import ArraySettings, Protocol
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig import condition, glance, md, measuring, purge
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.fio import jobfile, process, verify
-from pytest_ssdqual.rig.machine import RigError
+from pytest_ssdqual.rig.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.memory import Inheritance
 from pytest_ssdqual.rig.setup import Setup
 
 #: Sequential writes of a fill, bytes per second and drive, below which we stop waiting for it.
 SLOWEST_FILL_BYTES_PER_S = 5_000_000
+#: Names that are tried for one array; bays of one machine all take the lowest that is free.
+MOST_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,25 +117,47 @@ def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: 
         size = sum(drive.size_bytes for drive in members)
         return Array(geometry, members[0].path, tuple(members), "", size, "none needed")
     zeroed = left is None and geometry.level in md.REDUNDANT and condition.zero(setup.machine, members)
+    settings = setup.protocol.array
+    if left is None:
+        return create(setup, geometry, members, settings, zeroed=zeroed)
+    offset = left.data_offset_bytes
+    array = create(setup, geometry, members, settings, zeroed=True, data_offset_bytes=offset)
+    return replace(array, consistency=left.consistency)
+
+
+def create(
+    setup: Setup,
+    geometry: Geometry,
+    members: Sequence[Drive],
+    settings: ArraySettings,
+    *,
+    zeroed: bool,
+    later: Sequence[Drive] = (),
+    data_offset_bytes: int | None = None,
+    used_bytes: int | None = None,
+) -> Array:
+    """``md.create`` under a name that no array has; written down first, so that the next start knows it for ours.
+
+    Another bay of the same machine may take that name at the same moment: then under another one. ``later`` are drives
+    that may become members. ``RigError`` or a child of it if it cannot be built; then nothing of it is left standing.
+    """
     uuid = ":".join(secrets.token_hex(4) for _ in range(4))
-    path = md.free_path(setup.machine)
-    # Written down first: if we die inside mdadm, the next start knows the array for ours.
-    setup.logbook.note("array_planned", **_facts(setup, geometry, members, path, uuid))
+    room = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
     setup.held.expect(uuid)
     setup.progress(f"{geometry}: create", 5)
-    machine, settings = setup.machine, setup.protocol.array
-    try:
-        if left is None:
-            return md.create(machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed)
-        offset = left.data_offset_bytes
-        array = md.create(
-            machine, geometry, members, settings, path=path, uuid=uuid, zeroed=True, data_offset_bytes=offset
-        )
-        return replace(array, consistency=left.consistency)
-    except BaseException:
-        with contextlib.suppress(RigError):
-            take_down(setup, path, members, uuid)
-        raise
+    for vain in range(MOST_NAMES):
+        path = md.free_path(setup.machine)
+        setup.logbook.note("array_planned", **_facts(setup, geometry, [*members, *later], path, uuid))
+        try:
+            return md.create(setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **room)
+        except BaseException as error:
+            is_taken = isinstance(error, CommandFailed) and md.is_anothers(setup.machine, path, uuid)
+            if is_taken and vain + 1 < MOST_NAMES:
+                continue
+            with contextlib.suppress(RigError):
+                take_down(setup, path, members, uuid)
+            raise
+    raise AssertionError(MOST_NAMES)
 
 
 def _require_size(array: Array, size_bytes: int) -> None:

@@ -255,6 +255,12 @@ def free_path(machine: Machine) -> str:
     return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
 
 
+def is_anothers(machine: Machine, path: str, uuid: str) -> bool:
+    """Whether there is an array at ``path`` that does not bear ``uuid``."""
+    detail = machine.run(["mdadm", "--detail", "--export", path], check=False, repeatable=True)
+    return detail.status == 0 and f"MD_UUID={uuid}" not in detail.text.split()
+
+
 def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
     """Stop the array and erase its superblock from its members (device paths).
 
@@ -264,8 +270,7 @@ def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tupl
     """
     kname = path.removeprefix("/dev/")
     if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False, repeatable=True).status == 0:
-        detail = machine.run(["mdadm", "--detail", "--export", path], check=False, repeatable=True)
-        if detail.status == 0 and f"MD_UUID={uuid}" not in detail.text.split():
+        if is_anothers(machine, path, uuid):
             raise RigError(f"{path} is not our array any more, so it was not stopped")
         halt(machine, path)
     left = machine.run(["sh", "-c", ERASE, "erase", uuid, *members], deadline_s=120).text

@@ -96,7 +96,7 @@ class Rig:
 
     def create(
         self, machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
-        uuid: str, zeroed: bool, data_offset_bytes: int | None = None,
+        uuid: str, zeroed: bool, data_offset_bytes: int | None = None, used_bytes: int | None = None,
     ) -> Array:  # fmt: skip
         self.did.append(f"create of {' '.join(each.identity for each in members)} at {data_offset_bytes}")
         if self.fails:

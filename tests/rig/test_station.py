@@ -108,7 +108,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
     def create(
         machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
-        uuid: str, zeroed: bool,
+        uuid: str, zeroed: bool, data_offset_bytes: int | None = None, used_bytes: int | None = None,
     ) -> Array:  # fmt: skip
         rig.did.append(f"create {geometry}")
         if rig.sick:

@@ -1,0 +1,50 @@
+"""Two bays of one machine that take the same name for their arrays: each has one of its own in the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from bare_drives import Book, bench
+from rehearsed import Lab, Server
+
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.protocol import ArraySettings, Protocol
+from pytest_ssdqual.rig import assembly, md
+from pytest_ssdqual.rig.hold import HeldDrives
+from pytest_ssdqual.rig.setup import Setup
+
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+
+MIRROR = Geometry.parse("raid1x2")
+PROTOCOL = Protocol(
+    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
+    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1,
+)  # fmt: skip
+
+
+def test_the_second_takes_another_name(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    free, stale = md.free_path, ["/dev/md100", "/dev/md100"]
+    # As if both had looked before either built anything.
+    monkeypatch.setattr(md, "free_path", lambda machine: stale.pop() if stale else free(machine))
+    with bench(lab) as here:
+        book, settings = Book(), replace(ArraySettings(), bitmap="none")
+        setups = [
+            Setup(here.machine, HeldDrives(here.machine, drives), PROTOCOL, book, "lab", lambda what, seconds: None)
+            for drives in (here.drives[:2], here.drives[2:])
+        ]
+        arrays: list[Any] = []
+        try:
+            for setup in setups:
+                arrays.append(assembly.create(setup, MIRROR, setup.held.drives, settings, zeroed=True))
+            assert [each.path for each in arrays] == ["/dev/md100", "/dev/md101"]
+            for each in arrays:
+                md.require_healthy(here.machine, each)
+        finally:
+            for setup, array in zip(setups, arrays, strict=False):
+                assembly.stop(setup, array)
+                setup.held.release()
+        planned = [facts["device"] for kind, facts in book.notes if kind == "array_planned"]
+        assert planned == ["/dev/md100", "/dev/md100", "/dev/md101"]
+    assert Server(lab).left() == []
