@@ -101,7 +101,7 @@ def _compare(parser: argparse.ArgumentParser) -> None:
 
 def _history(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", type=Path, help="all run folders below it are read")
-    for name in ("claim", "workload", "geometry", "model", "firmware"):
+    for name in ("claim", "workload", "geometry", "model", "firmware", "bay"):
         parser.add_argument(f"--{name}", metavar="GLOB", help=f"only figures of this {name}")
     _forms(parser)
     parser.set_defaults(act=history)
@@ -178,7 +178,7 @@ def history(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report import history as histories
     from pytest_ssdqual.report.history import drawing, text
 
-    chosen = histories.Choice(given.claim, given.workload, given.geometry, given.model, given.firmware)
+    chosen = histories.Choice(given.claim, given.workload, given.geometry, given.model, given.firmware, given.bay)
     try:
         found = histories.read(given.folder, chosen)
     except histories.NoFigure as error:

@@ -40,6 +40,7 @@ class Choice:
     geometry: str | None = None
     model: str | None = None
     firmware: str | None = None
+    bay: str | None = None
 
     def fits(self, key: Key) -> bool:
         """Whether the figure is one of those asked for; several workloads or arrays are named as tables name them."""
@@ -47,7 +48,8 @@ class Choice:
         return all(_fits(*each) for each in pairs)
 
     def fits_run(self, run: Told) -> bool:
-        return _fits(model_of(run), self.model) and _fits(firmware_of(run), self.firmware)
+        pairs = ((model_of(run), self.model), (firmware_of(run), self.firmware), (_bay_of(run), self.bay))
+        return all(_fits(*each) for each in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,12 @@ def _time(run: Told) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _bay_of(run: Told) -> str:
+    """The name of its bay; empty if it was a run of one machine."""
+    folder = run.folder.resolve()
+    return folder.name if fleet.fleet_of(folder.parent) else ""
 
 
 def _fits(text: str, glob: str | None) -> bool:

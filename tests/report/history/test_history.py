@@ -149,3 +149,10 @@ def test_every_bay_of_a_fleet_is_a_point_and_a_copy_is_none(tmp_path: Path) -> N
     found = history.read(tmp_path, ANY)
     assert [point.run for point in found.points] == [f"{other.name}/dut1", f"{fleet.name}/dut1", f"{fleet.name}/dut2"]
     assert found.passed_over == (f"zcopied is passed over: it is the same run as {fleet.name}/dut2",)
+
+
+def test_the_runs_of_one_bay(tmp_path: Path) -> None:
+    keep_fleet(tmp_path, [KeptBay(name, [Promise(12_000)]) for name in ("a7-left", "a7-right", "b1")])
+    Kept([Measured(12_000)]).keep(tmp_path / "a7-alone")
+    found = history.read(tmp_path, Choice(bay="a7-*", geometry="raid5x4"))
+    assert [point.run.partition("/")[2] for point in found.points] == ["a7-left", "a7-right"]
