@@ -31,7 +31,7 @@ from pytest_ssdqual.plugin.recorder import Recorder
 from pytest_ssdqual.plugin.several import OfSeveral
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.qual import printable
-from pytest_ssdqual.qual.news import News, Planned
+from pytest_ssdqual.qual.news import News
 from pytest_ssdqual.report import terminal
 from pytest_ssdqual.report.evidence import carried_by
 from pytest_ssdqual.report.journal import JournalError
@@ -68,7 +68,7 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Narrator(config, runs, watched, fleet), "ssdqual-narrator")
     else:
         runs[0].glance_s = told["glance_s"]
-        config.pluginmanager.register(Teller(runs[0], partial(_seconds, runs[0])), "ssdqual-teller")
+        config.pluginmanager.register(Teller(runs[0], partial(_foreseen, runs[0])), "ssdqual-teller")
         if runs[0].name:
             config.pluginmanager.register(OfSeveral(runs[0]), "ssdqual-of-several")
 
@@ -118,7 +118,7 @@ def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         return []
     narrator = config.pluginmanager.get_plugin("ssdqual-narrator")
     if narrator:
-        narrator.take(Planned(found.seconds))
+        narrator.take(found.told)
         if config.option.collectonly:
             narrator.plan = plan_lines(found)
             return []
@@ -135,11 +135,6 @@ def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> Plan | None:
     found = forecast.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes, tails)
     run.planned_s = found.seconds
     return found
-
-
-def _seconds(run: Qualification, items: Sequence[pytest.Item]) -> float | None:
-    found = _foreseen(run, items)
-    return found.seconds if found else None
 
 
 class Narrator:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.plugin.progress import on_terminal
-from pytest_ssdqual.qual.news import Begun, Idle, Looked, News, Planned
+from pytest_ssdqual.qual.news import Begun, Idle, Looked, News
 from pytest_ssdqual.report.spool import Reader, Writer
 from pytest_ssdqual.rig.glance import Live
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.broadcast import Broadcast
     from pytest_ssdqual.plugin.qualification import Qualification
     from pytest_ssdqual.report.evidence import Evidence
+    from pytest_ssdqual.report.plan_text import Plan
     from pytest_ssdqual.rig.machine import Machine
 
 #: Whoever has a page open sees figures of this age at most.
@@ -93,8 +94,8 @@ class Onlookers:
 class Teller:
     """On an xdist worker: writes its news where the controller finds them."""
 
-    def __init__(self, run: Qualification, predict: Callable[[Sequence[pytest.Item]], float | None]) -> None:
-        """``predict`` says how long tests take; None for those that measure nothing."""
+    def __init__(self, run: Qualification, predict: Callable[[Sequence[pytest.Item]], Plan | None]) -> None:
+        """``predict`` says what tests take; None for those that measure nothing."""
         self._writer = Writer(run.journal.path, run.journal.writer) if run.journal else None
         self._predict = predict
         self._is_idle = True
@@ -106,9 +107,9 @@ class Teller:
 
     @pytest.hookimpl
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        seconds = self._predict(session.items)
-        if seconds is not None:
-            self.take(Planned(seconds))
+        plan = self._predict(session.items)
+        if plan is not None:
+            self.take(plan.told)
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -6,6 +6,7 @@ processes as JSON, one object each.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -17,6 +18,15 @@ class Planned:
     """How long all that is wanted takes, as far as that can be foreseen."""
 
     seconds: float
+    #: ``raid5x4``, each with all that is done on it, in the order in which they will be built.
+    arrays: tuple[str, ...] = ()
+    #: When each of them is begun, in seconds since the first one is.
+    starts_s: tuple[float, ...] = ()
+
+    @property
+    def starts(self) -> dict[str, float]:
+        """By array."""
+        return dict(zip(self.arrays, self.starts_s, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,11 @@ class Steadiness:
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Nothing is done until the next ``Begun``."""
+
+
+def array_of(what: str) -> str:
+    """The array of a step, or of a row of the plan, with all its members: of ``raid5x4-1failed: fill`` ``raid5x4``."""
+    return re.split("[ :-]", what, maxsplit=1)[0]
 
 
 News = Planned | Begun | Looked | Load | Now | Steadiness | Idle

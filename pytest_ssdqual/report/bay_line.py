@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual import printable
-from pytest_ssdqual.qual.news import Begun, Idle, Load, Looked, News, Now, Planned, Steadiness
+from pytest_ssdqual.qual.news import Begun, Idle, Load, Looked, News, Now, Planned, Steadiness, array_of
 from pytest_ssdqual.qual.units import Unit, format_capacity, format_duration, format_value
 
 
@@ -29,8 +29,10 @@ class Bay:
     name: str = ""
     #: None: nothing is being done.
     step: Step | None = None
-    #: Of the whole run, if it was planned.
-    total_s: float | None = None
+    #: The whole run, if it was planned.
+    plan: Planned | None = None
+    #: Arrays on which something was done.
+    begun: tuple[str, ...] = ()
     #: Of all steps before, as they were planned.
     done_s: float = 0.0
     #: What came on top of the plan.
@@ -46,10 +48,10 @@ class Bay:
     def after(self, news: News, at_s: float) -> Bay:
         """The bay when this has come in."""
         match news:
-            case Planned(seconds):
-                return replace(self, total_s=seconds)
+            case Planned():
+                return replace(self, plan=news)
             case Begun(what, expected_s):
-                ended = self._ended(at_s - self.step.began_s if self.step else 0.0)
+                ended = self._ended(at_s - self.step.began_s if self.step else 0.0)._on_array_of(what)
                 # Steps of one conditioning follow each other, and what was found of the last still holds.
                 goes_on = self.step is not None and self.step.what == what
                 found = self.steadiness if goes_on else None
@@ -69,16 +71,23 @@ class Bay:
 
     def left_s(self, now_s: float) -> float | None:
         """Of the whole run; 0 if it takes longer than planned, None if nobody knows or nothing is being done."""
-        if self.total_s is None or not math.isfinite(self.total_s) or self.step is None:
+        if self.plan is None or not math.isfinite(self.plan.seconds) or self.step is None:
             return None
         elapsed_s = now_s - self.step.began_s
         of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
-        return max(0.0, self.total_s + self.added_s - self.done_s - of_step_s)
+        return max(0.0, self.plan.seconds + self.added_s - self.done_s - of_step_s)
 
     def _ended(self, took_s: float) -> Bay:
         # As planned, not as it turned out: only so does the sum of all steps stay the plan's.
         done_s = self.done_s + ((self.step.expected_s or took_s) if self.step else 0.0)
         return replace(self, step=None, done_s=done_s, load=None, now=None)
+
+    def _on_array_of(self, what: str) -> Bay:
+        """Where an array is begun, what came before is done: also what it would have taken if it had not failed."""
+        array, starts = array_of(what), self.plan.starts if self.plan else {}
+        if array in self.begun or array not in starts:
+            return self
+        return replace(self, done_s=starts[array], added_s=0.0, begun=(*self.begun, array))
 
 
 def line(bay: Bay, now_s: float, left_s: float | None, width: int | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pytest_ssdqual.qual.news import Planned, array_of
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 
 
@@ -53,6 +54,16 @@ class Plan:
     @property
     def bytes_written(self) -> int:
         return sum(array.bytes_written for array in self.arrays)
+
+    @property
+    def told(self) -> Planned:
+        """For those who watch."""
+        starts: dict[str, float] = {}
+        passed_s = 0.0
+        for array in self.arrays:
+            starts.setdefault(array_of(array.geometry), passed_s)
+            passed_s += array.seconds
+        return Planned(self.seconds, tuple(starts), tuple(starts.values()))
 
 
 HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")

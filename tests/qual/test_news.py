@@ -13,7 +13,7 @@ times = st.floats(0, 1e7)
 counts = st.integers(0, 2**60)
 texts = st.text(max_size=20)
 ALL: st.SearchStrategy[News] = st.one_of(
-    st.builds(Planned, times),
+    st.builds(Planned, times, st.lists(texts, max_size=3).map(tuple), st.lists(times, max_size=3).map(tuple)),
     st.builds(Begun, texts, times),
     st.builds(Looked, texts, times),
     st.builds(Load, texts, texts, texts, st.lists(texts, max_size=3).map(tuple), counts, counts, st.booleans()),

@@ -69,6 +69,23 @@ def test_time_that_is_left_counts_steps_as_planned_and_looks_on_top() -> None:
     assert bay.after(Begun("two", 10), 180).left_s(180) == 900
 
 
+def test_with_the_next_array_what_an_array_did_not_take_is_not_left_any_more() -> None:
+    plan = Planned(1000, ("drivex4", "raid0x2", "raid1x2"), (0, 500, 700))
+    bay = Bay().after(plan, 0).after(Begun("drivex4: purge", 5), 0)
+    assert bay.left_s(5) == 995
+    bay = bay.after(Looked("goes on", 50), 5).after(Begun("drivex4: snia-iops", 300), 10)  # and that failed at once
+    bay = bay.after(Idle(), 20).after(Begun("raid0x2: purge", 5), 30)
+    assert bay.left_s(30) == 500
+    bay = bay.after(Begun("raid0x2: randread_4k_qd8", 100), 35)
+    assert bay.left_s(35) == 495
+    # Its members, and what it becomes, are no other array.
+    bay = bay.after(Begun("raid1x2: fill", 0), 40).after(Begun("raid1x2-1failed: randread_4k_qd8", 60), 90)
+    assert bay.left_s(90) == 250
+    # One that comes again, or was not planned, begins nothing.
+    assert bay.after(Begun("raid0x2: purge", 5), 150).left_s(150) == 190
+    assert bay.after(Begun("raid6x4: purge", 5), 150).left_s(150) == 190
+
+
 @pytest.mark.parametrize(
     ("elapsed_s", "expected_s", "told"),
     [(3, 5, "0:03 of 0:05"), (5.9, 5, "0:05 of 0:05"), (6, 5, "0:06 (planned: 0:05)"), (6, 5.1, "0:06 of 0:05"),

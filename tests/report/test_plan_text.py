@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pytest_ssdqual.qual.news import Planned
 from pytest_ssdqual.report.plan_text import Plan, PlannedArray, plan_lines
 
 THREE = PlannedArray("raid5x3", 16, 3600, 12480, 5_040_000_000_000)
@@ -66,3 +67,10 @@ def test_what_a_measurement_may_take_beyond_its_first_look() -> None:
     assert plan_lines(Plan((reads,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400))[4].endswith(
         "at most: that is up to 3.87 h more"
     )
+
+
+def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
+    rows = [("drivex4 saturation", 20, 30), ("drivex4", 5, 45), ("raid1x2", 26, 4), ("raid1x2-1failed", 0, 28)]
+    told = Plan(tuple(PlannedArray(name, 1, *seconds, 0) for name, *seconds in rows), 4, "all", acceptance=False).told
+    assert (told.seconds, told.starts) == (158, {"drivex4": 0, "raid1x2": 100})
+    assert Plan((), 4, "all", acceptance=False).told == Planned(0)
