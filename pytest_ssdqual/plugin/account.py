@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.loop import LoopResult
 from pytest_ssdqual.qual.lot import LotVerdict
 from pytest_ssdqual.qual.measurement import Measured
-from pytest_ssdqual.qual.protocol import VerdictRule
+from pytest_ssdqual.qual.protocol import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.since import Since
@@ -66,6 +66,8 @@ class Account:
     family: Family = ALONE
     #: Name of the test's series or loop.
     group: str = ""
+    #: Of all arrays.
+    chunk: str = ArraySettings().chunk
     #: The loop whose cells the test is about.
     loop: Callable[[], LoopResult] | None = None
 

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_ssdqual.plugin import account
 from pytest_ssdqual.plugin.account import Account, Judged, Place
-from pytest_ssdqual.qual import comparison
+from pytest_ssdqual.qual import comparison, scaling
 from pytest_ssdqual.qual import verdict as verdicts
 from pytest_ssdqual.qual.claim import Claim, Limit, Scope
 from pytest_ssdqual.qual.estimate import Estimate, TooFew, ratio
@@ -33,6 +33,8 @@ from pytest_ssdqual.report.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence import Evidence
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 
+#: Claims about how an array grows, by the law of its level.
+LAWFUL = (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION)
 Measure = Callable[[Geometry, Workload], Measured]
 
 
@@ -90,6 +92,7 @@ class Sla:
         why = ""
         try:
             if limit is not None:
+                self._require_law(claim, place)
                 return self._by_limit(claim, judged, limit)
             if relation is not None and isinstance(judged, Measured):
                 return self._by_relation(claim, judged, place, relation)
@@ -100,6 +103,11 @@ class Sla:
         except ValueError as error:
             raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
         return self._observe(claim, judged, place, why)
+
+    def _require_law(self, claim: Claim, place: Place) -> None:
+        """``ValueError`` where growth is promised that the law of the level says nothing about."""
+        if claim in LAWFUL and (why := scaling.objection(place.geometry, place.workload, self.account.chunk)):
+            raise ValueError(why)
 
     def tell(self, told: Verdict | Search, evidence: Evidence) -> None:
         """Note the evidence; what is undecided ends the test."""

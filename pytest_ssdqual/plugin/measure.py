@@ -65,6 +65,7 @@ def circumstances(request: pytest.FixtureRequest, run: Qualification) -> Account
         rule=run.protocol.verdict,
         family=run.family,
         group=str(loop or series or ""),
+        chunk=run.protocol.array.chunk,
         loop=(lambda: request.getfixturevalue("loop_result")) if loop else None,
     )
 

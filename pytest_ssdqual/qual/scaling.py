@@ -17,7 +17,8 @@ from statistics import fmean
 
 from pytest_ssdqual.qual.estimate import Estimate, student_t
 from pytest_ssdqual.qual.geometry import Geometry, effective_drives
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.units import Unit, parse_size
+from pytest_ssdqual.qual.workload import Workload
 
 #: Above this an array beats its own narrowest sibling, which says that the narrowest was measured too low.
 SUPERLINEAR = 1.05
@@ -128,6 +129,23 @@ def with_repeats(
         low, high = min(estimate.low, estimate.value / factor), max(estimate.high, estimate.value * factor)
         found[geometry] = replace(estimate, low=low, high=high)
     return found
+
+
+def objection(geometry: Geometry, workload: Workload, chunk: str) -> str:
+    """Why arrays of this level cannot be held against the law; empty if they can.
+
+    Of random writes that are wider than a chunk some cover whole stripes, which need no reads, and others straddle two;
+    how many depends on the width. With chunks of 64 KiB 128 KiB always fill a stripe of three drives and never one of
+    four, whose IOPS are three quarters then and not the same.
+    """
+    widest, chunk_bytes = workload.largest_bytes, parse_size(chunk)
+    if not (geometry.has_parity and workload.writes and workload.is_random and widest > chunk_bytes):
+        return ""
+    wide = f"{widest // 1024} KiB"
+    return (
+        f"random writes of {wide} are wider than the array's chunks of {chunk_bytes // 1024} KiB, so that some cover "
+        f"whole stripes, for which there is no law; measure with chunks of {wide} or more (protocol: array.chunk)"
+    )
 
 
 def _points(iops: Mapping[Geometry, Estimate], read_fraction: float) -> tuple[Point, ...]:

@@ -1,6 +1,7 @@
 """The same at 8 to 128 KiB: what holds at 4 KiB holds at every size.
 
 80 workloads on each array: under the protocol ``intel`` 32 hours for each, which is why they are not among the others.
+Growth with parity needs chunks of 128 KiB or more, as that protocol has them: wider writes cover whole stripes.
 """
 
 from __future__ import annotations

@@ -236,6 +236,15 @@ def test_a_sweep_is_judged_at_its_widest(bench: Bench) -> None:
     assert (noted.geometries, noted.outcome, noted.about) == (("raid0x2", "raid0x4"), Finding.PASS, About.SWEEP)
 
 
+def test_growth_that_no_law_says_anything_about_is_not_judged(bench: Bench) -> None:
+    wide = Workload("randwrite", "128k", 8)
+    sweep = [array(*[1000 * width] * 5, geometry=f"raid5x{width}", workload=wide) for width in (3, 4)]
+    bench.promises = promise("scaling_slope", "at_least = 0.9", workload="randwrite_*", level="raid5")
+    told = "random writes of 128 KiB are wider than the array's chunks of 64 KiB"
+    with pytest.raises(InvalidMeasurement, match=rf"^scaling slope of .* cannot be judged: {told}, so that some"):
+        bench.judge("scaling_slope", sweep)
+
+
 def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: Bench) -> None:
     run = strategies.run([6000] * 10 + [3000] * 30, workload=WRITES, rounds=40)
     saturation = Saturation(replace(run, window_s=40.0), 60_000 * 4096)
