@@ -63,7 +63,7 @@ def key_of(judged: Judged) -> str:
 
 
 def _sweep(notes: Notes, judged: Judged, key: str) -> Chart | None:
-    found = list(widths.sweeps(notes))
+    found = [each for each in widths.sweeps(notes) if len(each.widths) > 1]
     # Older runs judged several widths without saying that it is a sweep.
     if not found:
         return None

@@ -27,17 +27,18 @@ def judged(notes: Notes, sweep: Sweep, depth: int) -> tuple[Judged, ...]:
 
 
 def chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima") -> Chart | None:
-    """None where no I/O was slow or fast in one of them."""
+    """None where no I/O was slow or fast in one of them. Of a level of which only one array was built, of that."""
     cells = sweep.at(depth)
-    pair = (cells[0], cells[-1])
+    pair = (cells[0], cells[-1]) if len(sweep.widths) > 1 else tuple(cells)
     curves = [(cell, maxima(notes, cell)) for cell in pair]
-    if len(cells) < 2 or any(not ys for _, (_, ys) in curves):
+    if len(cells) < len(pair) or any(not ys for _, (_, ys) in curves):
         return None
     verdicts = judged(notes, sweep, depth)
     apart = verdicts[0].evidence if verdicts else None
     name = f"{family_name(sweep.family)} QD {depth}"
     key = slug(prefix, sweep.level, name)
-    title = f"{sweep.state}: slowest I/Os of {pair[0].geometry.width} and {pair[1].geometry.width} drives, {name}"
+    of = " and ".join(str(cell.geometry.width) for cell in pair)
+    title = f"{sweep.state}: slowest I/Os of {of} drives, {name}"
     with drawing():
         plate = Plate.of(2.8)
         axes = plate.axes("time", "slowest I/O")
@@ -51,7 +52,7 @@ def chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima") -> Cha
         scales.suited(axes, Unit.NANOSECONDS, [y for _, (_, ys) in curves for y in ys])
         unit = scales.seconds(axes, max(xs[-1] for _, (xs, _) in curves))
         axes.set_xlabel(f"time, {unit}")
-        svg = plate.svg(key, title, "Maximum latency over time of the narrowest and the widest array.")
+        svg = plate.svg(key, title, f"Maximum latency over time of {of} drives.")
     apart_words = f" {sentence(apart.sentence)}" if apart else ""
     count = max(len(xs) for _, (xs, _) in curves)
     stalls = (

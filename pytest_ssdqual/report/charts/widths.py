@@ -30,7 +30,7 @@ BEYOND = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One family of workloads on all widths of a level."""
+    """One family of workloads on all widths of a level, or on the only one."""
 
     level: str
     family: Workload
@@ -62,7 +62,10 @@ class Sweep:
 
 
 def sweeps(notes: Notes) -> Iterator[Sweep]:
-    """Of every level and family of which at least two widths were measured, healthy arrays only; most points first."""
+    """Of every level and family of which at least two widths were measured, healthy arrays only; most points first.
+
+    Of a level of which only one array was built, what was measured on that.
+    """
     found: dict[tuple[str, Workload], dict[tuple[int, int], Noted]] = {}
     for each in notes.measured:
         if each.geometry.is_side_by_side or each.geometry.missing:
@@ -70,7 +73,8 @@ def sweeps(notes: Notes) -> Iterator[Sweep]:
         cells = found.setdefault((each.geometry.level.value, family(each.workload)), {})
         cells[each.geometry.width, each.workload.qd_per_drive] = each
     made = [Sweep(level, kind, cells) for (level, kind), cells in found.items()]
-    yield from sorted((each for each in made if len(each.widths) > 1), key=_rank)
+    grown = {each.level for each in made if len(each.widths) > 1}
+    yield from sorted((each for each in made if len(each.widths) > 1 or each.level not in grown), key=_rank)
 
 
 def _rank(sweep: Sweep) -> tuple[int, bool, bool, float]:
@@ -85,7 +89,8 @@ def chart(notes: Notes, sweep: Sweep, prefix: str = "widths") -> Chart:
     name = family_name(sweep.family)
     key = slug(prefix, sweep.level, name)
     cells = [sweep.cells[width, depth] for width in sweep.widths for depth in depths if (width, depth) in sweep.cells]
-    title = f"{sweep.state}: {name} on {sweep.widths[0]} to {sweep.widths[-1]} drives{_grown(sweep)}"
+    drives = f"{sweep.widths[0]} to {sweep.widths[-1]}" if len(sweep.widths) > 1 else f"{sweep.widths[0]}"
+    title = f"{sweep.state}: {name} on {drives} drives{_grown(sweep)}"
     with drawing():
         plate = Plate.of()
         axes = plate.axes("drives", "IOPS", right=True)
@@ -104,7 +109,7 @@ def chart(notes: Notes, sweep: Sweep, prefix: str = "widths") -> Chart:
 
 def _grown(sweep: Sweep) -> str:
     deepest = sweep.at(sweep.deepest)
-    if len(deepest) < len(sweep.widths) or not deepest[0].rate:
+    if not 1 < len(deepest) == len(sweep.widths) or not deepest[0].rate:
         return ""
     growth = f"{deepest[-1].rate / deepest[0].rate:.2g}"
     return f", {'the same' if growth == '1' else f'{growth} times the'} IOPS at depth {sweep.deepest}"

@@ -81,9 +81,33 @@ def test_what_is_published_is_marked_and_named() -> None:
     assert {row[-1] for row in chart.table.rows} == {"11,000 IOPS"}
 
 
-def test_one_width_and_degraded_arrays_are_no_sweep() -> None:
-    degraded = [charted.measured(f"raid5x{width}-1failed", READ, 100.0) for width in (3, 4, 5)]
-    assert not list(widths.sweeps(notes(charted.measured("raid5x3", READ, 100.0), *degraded)))
+def test_degraded_arrays_are_no_sweep() -> None:
+    assert not list(
+        widths.sweeps(notes(*[charted.measured(f"raid5x{width}-1failed", READ, 100.0) for width in (3, 4, 5)]))
+    )
+
+
+def test_the_only_array_of_a_level_is_drawn_and_others_of_one_width_are_not() -> None:
+    deeper = Workload("randread", "4k", 8)
+    records = [
+        charted.measured("raid10x4", READ, 1000.0),
+        charted.measured("raid10x4", deeper, 3000.0),
+        *(charted.measured(f"raid5x{width}", READ, 500.0 * width) for width in (3, 4)),
+        charted.measured("raid5x4", Workload("randwrite", "4k", 1), 500.0),
+    ]
+    found = notes(*records)
+    sweeps = list(widths.sweeps(found))
+    assert [(each.level, str(each.family.rw), each.widths) for each in sweeps] == [
+        ("raid10", "randread", [4]),
+        ("raid5", "randread", [3, 4]),
+    ]
+    chart = widths.chart(found, sweeps[0])
+    assert chart.title == "raid10: random reads 4k on 4 drives"
+    assert [row[0] for row in chart.table.rows] == ["raid10x4", "raid10x4"]
+    assert scaling.chart(found, sweeps[0]) is None
+    slowest = maxima.chart(found, sweeps[0], 8)
+    assert slowest is not None
+    assert slowest.title == "raid10: slowest I/Os of 4 drives, random reads 4k QD 8"
 
 
 def test_a_measurement_that_was_made_again_counts_once() -> None:
