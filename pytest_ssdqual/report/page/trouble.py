@@ -15,6 +15,8 @@ from pytest_ssdqual.report.story import JUDGED, Story
 
 #: Kinds of records of a test that came to no verdict: the rig's errors, and tests that failed for another reason.
 ERROR, FAILED = "error", "failed"
+#: In the sentence of what was measured and cannot be held against a promise: no command has anything to do with that.
+UNJUDGED = " cannot be judged: "
 #: Of a sentence, to recognise it: messages are cut.
 ENOUGH_CHARACTERS = 200
 
@@ -30,6 +32,17 @@ class Trouble:
     writer: str
     #: Not the rig: the test itself failed, and of no promise.
     is_failure: bool = False
+
+    @property
+    def is_of_judging(self) -> bool:
+        """It was measured."""
+        return UNJUDGED in self.message[:ENOUGH_CHARACTERS] and not self.is_failure
+
+    @property
+    def title(self) -> str:
+        if self.is_failure:
+            return "A test failed, and not for a promise"
+        return "Something could not be judged" if self.is_of_judging else "Something could not be measured"
 
 
 def troubles(story: Story) -> tuple[Trouble, ...]:

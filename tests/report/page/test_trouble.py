@@ -42,3 +42,14 @@ def test_what_was_judged_after_all_is_no_trouble(told: Told, claimed: Claimed) -
         (("b",), "the machine was lost"),
         (("a",), "the array could not be stopped"),
     ]
+
+
+def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(told: Told) -> None:
+    said = ["p99 latency of raid0x4 w cannot be judged: p99 needs 1,000 I/Os, there are 996", "the cable was pulled"]
+    folder = told(*(record("error", at, test="t", message=each) for at, each in enumerate(said)),
+                  record("failed", 3, test="c", message=said[0]))  # fmt: skip
+    assert [(each.is_of_judging, each.title) for each in troubles(Story.read(folder))] == [
+        (True, "Something could not be judged"),
+        (False, "Something could not be measured"),
+        (False, "A test failed, and not for a promise"),
+    ]
