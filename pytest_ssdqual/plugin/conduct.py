@@ -67,6 +67,7 @@ def configure(config: pytest.Config) -> None:
         watched = Broadcast(page, runs, folder) if page else None
         config.pluginmanager.register(Narrator(config, runs, watched, fleet), "ssdqual-narrator")
     else:
+        distribute.take_time_to_end(config)
         runs[0].glance_s = told["glance_s"]
         config.pluginmanager.register(Teller(runs[0], partial(_foreseen, runs[0])), "ssdqual-teller")
         if runs[0].name:

@@ -6,8 +6,9 @@ cannot be used: with pytest 9.2 and xdist 3.8 it scatters groups without a word 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,10 @@ KEY = "ssdqual"
 IDLE = {"bay": None}
 #: Of the traceback of an internal error, characters that are shown.
 LONGEST = 20_000
+#: How long a worker may take to end when all are stopped: by ending fio, stopping its array, erasing what is ours and
+#: asking every drive for its health. xdist kills what has not ended after ten seconds, and execnet ends a process ten
+#: seconds after it has interrupted it; either would leave all that undone.
+ENDING_S, HASTY_S = 600.0, 10.0
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -78,6 +83,19 @@ def last_line(traceback: str) -> str:
     return printable.line(lines[-1].removeprefix("E ").strip()) if lines else ""
 
 
+def take_time_to_end(config: pytest.Config) -> None:
+    """On a worker, whose interrupted run ends in order."""
+    for plugin in config.pluginmanager.get_plugins():
+        # execnet has no setting for it. Without these names all is as it was.
+        pool: Any = getattr(getattr(getattr(plugin, "channel", None), "gateway", None), "_execpool", None)
+        if pool is not None and hasattr(pool, "waitall"):
+            pool.waitall = partial(_patient, pool.waitall)
+
+
+def _patient(wait: Callable[[float | None], bool], timeout: float | None = None) -> bool:
+    return wait(ENDING_S if timeout == HASTY_S else timeout)
+
+
 def send_home(config: pytest.Config) -> None:
     """On a worker for which no bay is left: it collects nothing."""
     config.pluginmanager.register(Idle(), "ssdqual-idle")
@@ -112,6 +130,8 @@ class Controller:
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: WorkerController) -> None:
+        session: Any = self._config.pluginmanager.get_plugin("dsession")
+        session.nodemanager.EXIT_TIMEOUT = ENDING_S
         bay = self._turns.take(node)
         node.workerinput[KEY] = IDLE if bay is None else self._runs[bay].to_worker()
 

@@ -282,10 +282,24 @@ def test_a_consent_is_for_one_drive(inner: Inner, promises: str) -> None:
     assert told.startswith("--ssd-wipe=SSDQ10001: drives of the bays a1, b1 have that serial: give the WWN of the one")
 
 
+#: As if all that a worker has to take down took much longer: xdist kills what has not ended after ten seconds, and
+#: execnet ends a process ten seconds after it was interrupted.
+HASTY = """
+from execnet.gateway_base import WorkerPool
+from xdist.workermanage import NodeManager
+
+NodeManager.EXIT_TIMEOUT = 0.01
+wait = WorkerPool.waitall
+WorkerPool.waitall = lambda pool, timeout=None: wait(pool, 0.01 if timeout and timeout <= 10 else timeout)
+"""
+
+
 def test_a_cancelled_job_ends_all_bays_in_order(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To pytest's process alone, as CI systems do: what is under way is taken down by its workers."""
     monkeypatch.setenv("SIMULATED_TAKES", "60")
-    argv = [sys.executable, "-m", "pytest", "-p", "simulated_rig", "--junitxml=junit.xml", *THREE, promises, *FEW]
+    inner.pytester.makepyfile(hasty=HASTY)
+    plugins = ["-p", "simulated_rig", "-p", "hasty"]
+    argv = [sys.executable, "-m", "pytest", *plugins, "--junitxml=junit.xml", *THREE, promises, *FEW]
     place = inner.pytester.path
     with (place / "output").open("w") as output:
         run = subprocess.Popen([*argv, "-n", "2"], cwd=place, env=foreign_environment(), stdout=output, stderr=output)
