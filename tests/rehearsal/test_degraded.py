@@ -31,7 +31,7 @@ LOAD = Workload("randrw", "4k", 1, read_percent=70)
 #: Of each drive.
 IOPS = 600
 #: A rebuild of 256 MiB lasts long enough to see what becomes of a load.
-SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=15_000_000)
+SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=12_000_000)
 PROTOCOL = Protocol(
     name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
     precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, rebuild=SLOW_ENOUGH,
