@@ -85,7 +85,7 @@ def last_line(traceback: str) -> str:
 
 def take_time_to_end(config: pytest.Config) -> None:
     """On a worker, whose interrupted run ends in order."""
-    for plugin in config.pluginmanager.get_plugins():
+    for _, plugin in config.pluginmanager.list_name_plugin():  # get_plugins() wants all of them to be hashable
         # execnet has no setting for it. Without these names all is as it was.
         pool: Any = getattr(getattr(getattr(plugin, "channel", None), "gateway", None), "_execpool", None)
         if pool is not None and hasattr(pool, "waitall"):
