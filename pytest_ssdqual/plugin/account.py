@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.since import Since
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.steady import SteadyState
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict import Subject, Verdict
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report import earlier, evidence, figures, lots
@@ -67,7 +68,7 @@ class Account:
     #: Name of the test's series or loop.
     group: str = ""
     #: Of all arrays.
-    chunk: str = ArraySettings().chunk
+    chunk_bytes: int = parse_size(ArraySettings().chunk)
     #: The loop whose cells the test is about.
     loop: Callable[[], LoopResult] | None = None
 

@@ -106,7 +106,7 @@ class Sla:
 
     def _require_law(self, claim: Claim, place: Place) -> None:
         """``ValueError`` where growth is promised that the law of the level says nothing about."""
-        if claim in LAWFUL and (why := scaling.objection(place.geometry, place.workload, self.account.chunk)):
+        if claim in LAWFUL and (why := scaling.objection(place.geometry, place.workload, self.account.chunk_bytes)):
             raise ValueError(why)
 
     def tell(self, told: Verdict | Search, evidence: Evidence) -> None:

@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.loop import Loop
 from pytest_ssdqual.qual.matrix import Series
 from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.station import Station
@@ -65,7 +66,7 @@ def circumstances(request: pytest.FixtureRequest, run: Qualification) -> Account
         rule=run.protocol.verdict,
         family=run.family,
         group=str(loop or series or ""),
-        chunk=run.protocol.array.chunk,
+        chunk_bytes=parse_size(run.protocol.array.chunk),
         loop=(lambda: request.getfixturevalue("loop_result")) if loop else None,
     )
 

@@ -17,7 +17,7 @@ from statistics import fmean
 
 from pytest_ssdqual.qual.estimate import Estimate, student_t
 from pytest_ssdqual.qual.geometry import Geometry, effective_drives
-from pytest_ssdqual.qual.units import Unit, parse_size
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
 
 #: Above this an array beats its own narrowest sibling, which says that the narrowest was measured too low.
@@ -131,14 +131,14 @@ def with_repeats(
     return found
 
 
-def objection(geometry: Geometry, workload: Workload, chunk: str) -> str:
+def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
     """Why arrays of this level cannot be held against the law; empty if they can.
 
     Of random writes that are wider than a chunk some cover whole stripes, which need no reads, and others straddle two;
     how many depends on the width. With chunks of 64 KiB 128 KiB always fill a stripe of three drives and never one of
     four, whose IOPS are three quarters then and not the same.
     """
-    widest, chunk_bytes = workload.largest_bytes, parse_size(chunk)
+    widest = workload.largest_bytes
     if not (geometry.has_parity and workload.writes and workload.is_random and widest > chunk_bytes):
         return ""
     wide = f"{widest // 1024} KiB"

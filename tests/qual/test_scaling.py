@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.estimate import Estimate, Sureness, mean_of_rounds
 from pytest_ssdqual.qual.geometry import Geometry, Level, expected_iops
 from pytest_ssdqual.qual.scaling import fit, objection, with_repeats
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.units import Unit, parse_size
 from pytest_ssdqual.qual.workload import Workload
 
 
@@ -216,7 +216,7 @@ def test_a_width_that_may_do_nothing_has_no_negative_share() -> None:
 def test_writes_wider_than_a_chunk_have_no_law_where_there_is_parity(
     array: str, workload: Workload, chunk: str, has_law: bool
 ) -> None:
-    assert (objection(Geometry.parse(array), workload, chunk) == "") == has_law
+    assert (objection(Geometry.parse(array), workload, parse_size(chunk)) == "") == has_law
 
 
 def test_of_writes_wider_than_a_chunk_the_law_would_be_wrong() -> None:

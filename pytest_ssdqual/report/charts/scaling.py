@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual import plain, scaling
 from pytest_ssdqual.qual.geometry import effective_drives
 from pytest_ssdqual.qual.scaling import SUPERLINEAR
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, Table, sentence, slug
 from pytest_ssdqual.report.charts.decimate import over_places
-from pytest_ssdqual.report.charts.noted import Notes, family_name, tests_of
+from pytest_ssdqual.report.charts.noted import Noted, Notes, family_name, tests_of
 from pytest_ssdqual.report.charts.palette import INK, colour
 from pytest_ssdqual.report.charts.plate import Plate, drawing
 from pytest_ssdqual.report.charts.widths import MOST_DEPTHS, Sweep
@@ -70,12 +71,21 @@ def chart(notes: Notes, sweep: Sweep, prefix: str = "scaling") -> Chart | None:
 
 
 def _law(sweep: Sweep) -> dict[int, float]:
-    """By width; empty where no law says what the mix costs."""
-    if sweep.family.has_streams:
+    """By width; empty where no law says what the mix costs, or what the writes do."""
+    if sweep.family.has_streams or any(map(_is_lawless, sweep.cells.values())):
         return {}
     arrays = {cell.geometry.width: cell.geometry for cell in sweep.cells.values()}
     drives = {width: effective_drives(arrays[width], sweep.family.read_fraction) for width in sweep.widths}
     return {width: each / drives[sweep.widths[0]] for width, each in drives.items()}
+
+
+def _is_lawless(cell: Noted) -> bool:
+    """By the chunk that the array had; what older runs did not note is taken for what the law speaks of."""
+    try:
+        seen = plain.table(plain.table(cell.runs[0].facts.get("seen")).get("array"))
+        return bool(scaling.objection(cell.geometry, cell.workload, plain.count(seen, "chunk_bytes")))
+    except ValueError:
+        return False
 
 
 def _is_drawn(sweep: Sweep, depth: int) -> bool:

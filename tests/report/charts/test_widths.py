@@ -10,6 +10,7 @@ from pytest_ssdqual.qual.figure import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.charts import maxima, scaling, widths
+from pytest_ssdqual.report.charts.chart import Chart
 from pytest_ssdqual.report.charts.noted import Notes
 from pytest_ssdqual.report.records import Record
 
@@ -150,6 +151,19 @@ def test_without_a_promise_there_is_no_band_and_without_a_law_no_chart() -> None
     assert chart is not None
     assert "allowed" not in chart.svg + chart.caption
     assert scaling.chart(found, sweep_of(found, streams)) is None
+
+
+def test_of_writes_wider_than_a_chunk_there_is_no_law() -> None:
+    wide = Workload("randwrite", "128k", 1)
+
+    def grown(chunk_bytes: object) -> Chart | None:
+        seen = {"array": {"chunk_bytes": chunk_bytes}}
+        found = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (3, 4)))
+        return scaling.chart(found, sweep_of(found, wide))
+
+    assert grown(64 * 1024) is None
+    assert grown(128 * 1024) is not None
+    assert grown(None) is not None
 
 
 def test_maxima_of_the_smallest_and_the_widest() -> None:
