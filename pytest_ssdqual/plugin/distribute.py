@@ -153,6 +153,7 @@ class Controller:
         if len(self._runs) > 1:
             session: Any = config.pluginmanager.get_plugin("dsession")
             session.worker_internal_error = self._internal_error
+            session.triggershutdown = partial(self._shut_down, session.triggershutdown)
         return self._turns
 
     @pytest.hookimpl(wrapper=True)
@@ -170,6 +171,12 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: object) -> None:
         report.when = "setup"  # an error: nothing was judged
+
+    def _shut_down(self, shut_down: Callable[[], None]) -> None:
+        """Instead of ``DSession.triggershutdown``, by which workers end after all that they were given: days of it."""
+        if self._is_stopped:
+            self._turns.stop()
+        shut_down()
 
     def _next_worker(self, node: Any) -> None:  # noqa: ANN401 (xdist's own)
         session: Any = self._config.pluginmanager.get_plugin("dsession")

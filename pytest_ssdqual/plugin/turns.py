@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,6 +25,7 @@ class Node(Protocol):
     """xdist's controller of a worker."""
 
     def send_runtest_some(self, indices: Sequence[int]) -> None: ...
+    def send_steal(self, indices: Sequence[int]) -> None: ...
     def shutdown(self) -> None: ...
 
 
@@ -65,6 +67,7 @@ class Turns:
         #: Those that xdist has told us of.
         self._ready: list[Node] = []
         self._tests = 0
+        self._is_stopped = False
 
     def take(self, node: Node) -> str | None:
         """The bay of a worker that is about to start; None: there is none left, and it will be sent home."""
@@ -97,6 +100,18 @@ class Turns:
         turn.pending.clear()
         if turn.tests is None or rest:
             self._lost(node, turn.bay, rest, "")
+
+    def stop(self) -> None:
+        """Nothing is begun any more, except the test that a worker has got already behind the one that it runs."""
+        self._waiting.clear()
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        for node, turn in self._turns.items():
+            # One at a time: of several a worker gives back none if it has begun one of them.
+            for index in list(turn.pending)[1:] if turn else ():
+                with suppress(OSError):  # it has died, as xdist will tell
+                    node.send_steal([index])
 
     def never_begun(self) -> tuple[str, ...]:
         """Bays for which there was no worker."""
@@ -152,7 +167,10 @@ class Turns:
         raise NotImplementedError("no test is run twice")
 
     def remove_pending_tests_from_node(self, node: Node, indices: Sequence[int]) -> None:
-        raise NotImplementedError("no test is taken from a bay's worker")
+        """What a worker gives back when all are stopped; no other gets it."""
+        if turn := self._turns.get(node):
+            for index in indices:
+                turn.pending.remove(index)
 
     def remove_node(self, node: Node) -> str | None:
         """The test during which it died, or None. In the place of one that has served its bay another one starts.

@@ -138,6 +138,43 @@ def test_what_is_stopped_by_the_first_failure_is_not_called_lost(inner: Inner, p
     assert statuses(inner) == {"dut1": 2, "dut2": 2}
 
 
+MANY = """
+import pathlib, time
+import pytest
+
+@pytest.mark.parametrize("number", range(40))
+def test_one_of_many(number, request):
+    failed = pathlib.Path("failed")
+    if "dut1" in request.node.nodeid:
+        assert number < 1
+        return
+    deadline = time.monotonic() + 120
+    while not failed.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.25)
+"""
+
+
+def test_the_first_failure_stops_all_bays(inner: Inner, promises: str) -> None:
+    """Whoever asks for that does not want to wait for days of other bays."""
+    inner.pytester.makepyfile(test_a=MANY)
+    inner.pytester.makeconftest(
+        """
+    import pathlib
+
+    def pytest_runtest_logreport(report):
+        if report.failed and hasattr(report, "node"):
+            pathlib.Path("failed").touch()
+    """
+    )
+    inner.run(*TWO, "test_a.py", "--ssd-protocol=quick", "-n", "2", "-x")
+    outcomes = inner.outcomes()
+    assert "test_one_of_many[dut1-1]" in outcomes
+    assert [name for name, outcome in outcomes.items() if outcome != "passed"] == ["test_one_of_many[dut1-1]"]
+    assert 1 <= len([name for name in outcomes if "dut2" in name]) < 40
+    assert statuses(inner) == {"dut1": 2, "dut2": 2}
+
+
 def test_a_folder_that_is_gone_keeps_no_other_bay_from_being_finished(inner: Inner, promises: str) -> None:
     inner.pytester.makeconftest(
         SERVES

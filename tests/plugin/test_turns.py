@@ -22,11 +22,21 @@ class Worker:
     name: str
     bay: str | None = None
     tests: list[int] = field(default_factory=list)
+    #: Of which xdist is not yet told.
+    given_back: list[int] = field(default_factory=list)
     is_shut_down: bool = False
+    #: xdist's workers take the next test before they run one.
+    has_begun: bool = False
 
     def send_runtest_some(self, indices: object) -> None:
         assert not self.is_shut_down
         self.tests += list(indices)  # type: ignore[call-overload]
+
+    def send_steal(self, indices: object) -> None:
+        held = self.tests[: 2 if self.has_begun else 0]
+        if not set(indices) & set(held):  # type: ignore[call-overload]
+            self.given_back += [index for index in self.tests if index in indices]  # type: ignore[operator]
+            self.tests = [index for index in self.tests if index not in indices]  # type: ignore[operator]
 
     def shutdown(self) -> None:
         self.is_shut_down = True
@@ -69,7 +79,10 @@ class Rack:
         """It gets ready, runs a test, or ends."""
         if worker not in self.turns.nodes:
             self.ready(worker)
+        elif worker.given_back:
+            self.turns.remove_pending_tests_from_node(worker, [worker.given_back.pop(0)])
         elif worker.tests:
+            worker.has_begun = True
             index = worker.tests.pop(0)
             self.ran.append((worker.bay or "", index))
             self.turns.mark_test_complete(worker, index)
@@ -178,8 +191,45 @@ def test_whoever_interrupts_a_worker_ends_the_run_and_nothing_is_called_lost() -
     assert rack.turns.take(Worker("gw1")) is None
 
 
-@pytest.mark.parametrize("ask", ["mark_test_pending", "remove_pending_tests_from_node"])
-def test_nothing_is_taken_back(ask: str) -> None:
-    turns = Rack(1, 1).turns
+@given(st.integers(1, 20), st.integers(1, 8), st.integers(0, 60), st.randoms(use_true_random=False))
+def test_what_is_stopped_ends_after_the_tests_that_workers_have_got(
+    bays: int, workers: int, steps: int, draw: random.Random
+) -> None:
+    rack = Rack(bays, min(bays, workers))
+    for _ in range(steps):
+        if rack.alive:
+            rack.step(draw.choice(rack.alive))
+    ran = Counter(bay for bay, _ in rack.ran)
+    rack.turns.stop()
+    while rack.alive:
+        rack.turns.stop()
+        # Of workers that are not ready yet xdist schedules nothing any more: it sends them home.
+        rack.alive = [each for each in rack.alive if each in rack.turns.nodes]
+        if rack.alive:
+            rack.step(draw.choice(rack.alive))
+    for bay in rack.bays:
+        done = [index for where, index in rack.ran if where == bay]
+        assert done == list(range(len(done)))
+        assert len(done) <= ran[bay] + 2
+    assert rack.errors == []
+    assert rack.turns.never_begun() == ()
+
+
+def test_a_worker_that_has_died_is_not_in_the_way_of_stopping() -> None:
+    rack = Rack(2, 2)
+    first, second = rack.alive
+    rack.ready(first)
+    rack.ready(second)
+    first.send_steal = broken  # type: ignore[method-assign]
+    rack.turns.stop()
+    assert first.tests == list(range(TESTS))
+    assert second.tests == [0]
+
+
+def broken(indices: object) -> None:
+    raise BrokenPipeError
+
+
+def test_no_test_is_run_twice() -> None:
     with pytest.raises(NotImplementedError):
-        getattr(turns, ask)(*(["a test"] if ask == "mark_test_pending" else [Worker("gw0"), [1]]))
+        Rack(1, 1).turns.mark_test_pending("a test")
