@@ -132,6 +132,9 @@ class Beginning:
         except pytest.UsageError as error:
             self.refuse(str(error))
             raise
+        except KeyboardInterrupt:
+            self.refuse("it was stopped before it had begun")
+            raise
 
 
 def left_behind(*roots: Path) -> frozenset[str]:

@@ -38,6 +38,8 @@ from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.plan_text import Plan, plan_lines
 from pytest_ssdqual.rig.machine import SENTENCE_CHARACTERS
 
+#: What Ctrl-C says, and SIGTERM, while drives are looked at or waited for.
+STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
 NO_HYPOTHESIS = "searches draw what they try with hypothesis: pip install 'pytest-ssdqual[search]'"
 
 
@@ -52,6 +54,8 @@ def configure(config: pytest.Config) -> None:
         found = join(config, told) if told is not None else begin(config)
     except pytest.UsageError as error:  # it may quote what a drive, a tool or a file of somebody else says
         raise pytest.UsageError(printable.lines(str(error), SENTENCE_CHARACTERS)) from error
+    except KeyboardInterrupt:  # of which pytest says nothing as early as this
+        pytest.exit(STOPPED, returncode=pytest.ExitCode.INTERRUPTED)
     if found is None:
         return
     runs, fleet = ((found,), None) if isinstance(found, Qualification) else (found.runs, found)

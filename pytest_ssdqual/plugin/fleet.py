@@ -132,9 +132,13 @@ def begin(config: pytest.Config, settings: Settings) -> Fleet:
             remarks = opening.apart(beginnings)
             for each in beginnings:
                 each.note_begun()
+        except KeyboardInterrupt:
+            if record:
+                _close_early(record, pytest.ExitCode.INTERRUPTED)
+            raise
         except (RigError, pytest.UsageError) as error:
             if record:
-                _close_refused(record)
+                _close_early(record, pytest.ExitCode.USAGE_ERROR)
             raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
         for each in beginnings:
             if each.channel:  # workers have connections of their own, and there may be a hundred of these for days
@@ -220,6 +224,6 @@ def _record(settings: Settings, past: folders.Fleet | None) -> folders.Fleet:
     return folders.create(settings.run_root, secrets.token_hex(4), bays)
 
 
-def _close_refused(record: folders.Fleet) -> None:
+def _close_early(record: folders.Fleet, status: pytest.ExitCode) -> None:
     with suppress(JournalError):
-        folders.write(folders.closed(record, utc_now(), int(pytest.ExitCode.USAGE_ERROR)))
+        folders.write(folders.closed(record, utc_now(), int(status)))

@@ -12,6 +12,7 @@ from simulated_rig import Scene, SimulatedMachine
 
 from pytest_ssdqual.plugin import bay
 from pytest_ssdqual.plugin.bay import Bay
+from pytest_ssdqual.plugin.conduct import STOPPED
 from pytest_ssdqual.rig import blockdev, lease, provenance
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.machine import Machine
@@ -156,6 +157,37 @@ def test_drives_that_another_run_holds_are_waited_for(inner: Inner, monkeypatch:
     result = inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h")
     result.assert_outcomes(passed=1)
     assert len([line for line in result.outlines if line.startswith(f"ssdqual: {HELD}; waiting for ")]) == 1
+
+
+@pytest.mark.parametrize(
+    "bays",
+    [
+        ("--ssd-devices=/dev/nvme*",),
+        ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*", "-n", "2"),
+    ],
+    ids=["one", "several"],
+)
+def test_who_stops_the_waiting_is_told_what_came_of_it(inner: Inner, bays: tuple[str, ...]) -> None:
+    """Of an interruption as early as this pytest says nothing."""
+    inner.pytester.makeconftest(
+        """
+    from pytest_ssdqual.rig import lease
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    lease.await_free = stopped
+    """
+    )
+    inner.pytester.makepyfile("def test_station(station):\n    pass")
+    result = inner.pytester.runpytest_subprocess("-p", "simulated_rig", "--junitxml=junit.xml", *bays, "--ssd-wait=2 h")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert [line for line in result.errlines if line] == [f"Exit: {STOPPED}"]
+    assert not (inner.pytester.path / "junit.xml").exists()
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    journals = [each.read_text() for each in folder.rglob("records.jsonl")]
+    assert len(journals) == len([each for each in bays if each.startswith("--ssd-devices")])
+    assert any("it was stopped before it had begun" in each for each in journals)
 
 
 def test_what_the_names_mean_is_looked_up_anew_after_waiting(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
