@@ -24,6 +24,7 @@ from pytest_ssdqual.plugin import (
 )
 from pytest_ssdqual.plugin.beginning import begin, join
 from pytest_ssdqual.plugin.broadcast import Broadcast
+from pytest_ssdqual.plugin.endings import put_off
 from pytest_ssdqual.plugin.fleet import Fleet
 from pytest_ssdqual.plugin.onlookers import Onlookers, Teller
 from pytest_ssdqual.plugin.qualification import Qualification
@@ -179,6 +180,16 @@ class Narrator:
         """News of the only bay, when this process is the one that measures."""
         self._onlookers.take(news)
 
+    def finish(self, bay: str) -> None:
+        """Of several: all its tests have been run, while others go on. Drawing its page must not slow these down."""
+        recorder = self._recorders[bay]
+        others = [each for each in self._recorders.values() if each is not recorder and not each.is_finished]
+        if any(each.run.settings.devices.is_here for each in others):
+            return
+        with put_off():
+            recorder.count()
+            recorder.finish(recorder.status(int(pytest.ExitCode.OK)))
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._onlookers.reported(report)
@@ -214,12 +225,13 @@ class Narrator:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None]:
         recorders = list(self._recorders.values())
-        for each in recorders:
+        unfinished = [each for each in recorders if not each.is_finished]
+        for each in unfinished:
             each.count()
         self._status = int(exitstatus)
         yield
         with ExitStack() as last:  # whatever one of them comes to, the others are finished
-            for each in reversed(recorders):
+            for each in reversed(unfinished):
                 last.callback(each.finish, each.status(int(exitstatus)) if self._fleet else int(exitstatus))
         incomplete = [each for each in recorders if each.incomplete]
         if self._fleet and not self._fleet.finish(int(exitstatus)):

@@ -124,7 +124,7 @@ class Controller:
     def __init__(self, config: pytest.Config, runs: Mapping[str, Qualification]) -> None:
         self._config = config
         self._runs = runs
-        self._turns = Turns(list(runs), self._lost, self._next_worker, self._counted)
+        self._turns = Turns(list(runs), self._lost, self._next_worker, self._served, self._counted)
         #: Why a worker ended before its time, as far as it could say so.
         self._why: dict[object, str] = {}
 
@@ -182,6 +182,12 @@ class Controller:
         session: Any = self._config.pluginmanager.get_plugin("dsession")
         session._clone_node(node)
         node.gateway.exit()  # its process has nothing to do, and holds memory
+
+    def _served(self, bay: str) -> None:
+        """Its folder is made whole now: when the last one ends, all their pages would have to be waited for."""
+        if len(self._runs) > 1 and not self._is_stopped:
+            narrator: Any = self._config.pluginmanager.get_plugin("ssdqual-narrator")
+            narrator.finish(bay)
 
     def _counted(self, tests: int) -> None:
         """For the percentages: xdist takes what the last worker collected for all there is."""

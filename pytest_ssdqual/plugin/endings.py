@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 from pytest_ssdqual.rig.machine import MachineLost
 
@@ -23,3 +23,16 @@ def end_in_order_on_sigterm(stack: ExitStack) -> None:
 
     with suppress(ValueError):  # not the main thread: somebody runs pytest inside of something else
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupt))
+
+
+@contextmanager
+def put_off() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until what is written inside is whole; then ``KeyboardInterrupt`` is raised."""
+    came: list[int] = []
+    with ExitStack() as stack:
+        with suppress(ValueError):  # as above: then neither of them comes here
+            for number in (signal.SIGINT, signal.SIGTERM):
+                stack.callback(signal.signal, number, signal.signal(number, lambda number, frame: came.append(number)))
+        yield
+    if came:
+        raise KeyboardInterrupt(signal.Signals(came[0]).name)

@@ -43,6 +43,11 @@ class Devices:
         """The machine whoever logs in there, for comparison: names of hosts have no case."""
         return self.machine.rpartition("@")[2].casefold()
 
+    @property
+    def is_here(self) -> bool:
+        """Whether measuring shares the processors of this computer, as a lab's VM does."""
+        return self.computer in ("localhost", "lab")
+
 
 def parse_devices(text: str) -> Devices:
     """One ``--ssd-devices`` value; ``pytest.UsageError`` with what to write instead."""

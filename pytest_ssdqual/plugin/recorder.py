@@ -33,6 +33,7 @@ class Recorder:
         #: Something was not as it should be.
         self.has_failed = False
         self.has_tests = False
+        self.is_finished = False
 
     def take(self, report: pytest.TestReport) -> str:
         """Part of a test has ended: what went wrong if there is no verdict, or nothing."""
@@ -106,6 +107,7 @@ class Recorder:
 
     def finish(self, status: int) -> None:
         """The last line, the manifest, the page and the seal; see ``incomplete``."""
+        self.is_finished = True
         try:
             self.run.finish(status)
         except JournalError as error:

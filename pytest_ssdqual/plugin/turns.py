@@ -50,7 +50,8 @@ class Turns:
 
     ``lost`` is told of a bay whose worker died, or ended before its time: the bay, which tests it will not run, and
     during which one it died (which xdist itself reports; empty: during none). ``next_worker`` starts a process in the
-    place of one that has served its bay; ``counted`` is told how many tests there are in all, as far as is known.
+    place of one that has served its bay; after that ``served`` is told of the bay, of which nothing more will come.
+    ``counted`` is told how many tests there are in all, as far as is known.
     """
 
     def __init__(
@@ -58,10 +59,11 @@ class Turns:
         bays: Sequence[str],
         lost: Callable[[Node, str, Sequence[str], str], None],
         next_worker: Callable[[Node], object],
+        served: Callable[[str], None],
         counted: Callable[[int], None],
     ) -> None:
         self._waiting = deque(bays)
-        self._lost, self._next_worker, self._counted = lost, next_worker, counted
+        self._lost, self._next_worker, self._served, self._counted = lost, next_worker, served, counted
         #: Of workers that are starting or running.
         self._turns: dict[Node, Turn | None] = {}
         #: Those that xdist has told us of.
@@ -187,4 +189,6 @@ class Turns:
             return turn.tests[turn.pending[0]]
         if not turn.has_died and self._waiting:
             self._next_worker(node)
+        if turn.is_over and not turn.has_died:  # otherwise xdist has something to tell yet
+            self._served(turn.bay)
         return None

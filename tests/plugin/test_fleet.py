@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.report import fleet
+from pytest_ssdqual.report import fleet, sums
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -74,6 +74,38 @@ def test_more_bays_than_workers(inner: Inner, promises: str) -> None:
     result.stdout.fnmatch_lines(["created: 1/1 worker"])
     writers = [records(inner, bay, "measured")[0]["writer"] for bay in ("dut1", "dut2", "dut3")]
     assert len(set(writers)) == 3
+
+
+@pytest.mark.parametrize(("last", "where"), [("dut3", "root@dut3:/dev/nvme*"), ("localhost", "/dev/nvme*")])
+def test_the_folder_of_a_bay_is_whole_when_others_still_go_on(
+    inner: Inner, promises: str, last: str, where: str
+) -> None:
+    """A controller that dies at hour 40 has lost nothing of hour 30, and nobody waits for 100 pages at the end.
+
+    Where this computer is measured itself, drawing would slow it down.
+    """
+    inner.pytester.makeconftest(
+        """
+    import json, pathlib, pytest
+
+    def pytest_runtest_setup(item):
+        if "LAST" in item.nodeid:
+            (folder,) = pathlib.Path("ssdqual-runs").iterdir()
+            found = {path.name: sorted(each.name for each in path.glob("*.*")) for path in (folder / "bays").iterdir()}
+            pathlib.Path("found.json").write_text(json.dumps(found))
+    """.replace("LAST", last)
+    )
+    three = (*TWO, f"--ssd-devices={where}")
+    result = inner.run(*three, promises, QUICK, "-n", "1", "-o", "ssd_page=true", "-k", "iops and randread")
+    result.assert_outcomes(failed=3, passed=3)
+    found = json.loads((inner.pytester.path / "found.json").read_text())
+    assert ("report.html" in found["dut1"]) == (last == "dut3")
+    assert "SHA256SUMS" not in found[last]
+    for bay in ("dut1", "dut2", last):
+        assert [record["exit_status"] for record in records(inner, bay, "run_ended")] == [1]
+        folder = folder_of(inner) / "bays" / bay
+        assert (folder / "report.html").is_file()
+        assert (folder / "SHA256SUMS").read_bytes() == sums.text(folder)
 
 
 def test_no_more_workers_than_bays(inner: Inner, promises: str) -> None:

@@ -48,23 +48,24 @@ class Rack:
     def __init__(self, bays: int, workers: int, tests: dict[str, int] | None = None) -> None:
         self.bays = [f"dut{number}" for number in range(bays)]
         self.counts = {bay: (tests or {}).get(bay, TESTS) for bay in self.bays}
-        self.turns = Turns(self.bays, self._lost, lambda node: self.start(), self.totals_append)
+        self.totals: list[int] = []
+        #: Bays of which nothing more is to come.
+        self.finished: list[str] = []
+        self.turns = Turns(self.bays, self._lost, lambda node: self.start(), self.finished.append, self.totals.append)
         #: In the order in which they were run.
         self.ran: list[tuple[str, int]] = []
         self.errors: list[str] = []
         self.served: Counter[str] = Counter()
-        self.totals: list[int] = []
         self.alive: list[Worker] = []
         self.most = 0
+        self.is_stopped = False
         for _ in range(workers):
             self.start()
-
-    def totals_append(self, tests: int) -> None:
-        self.totals.append(tests)
 
     def start(self) -> None:
         worker = Worker(f"gw{sum(self.served.values())}")
         worker.bay = self.turns.take(worker)
+        assert worker.bay not in self.finished
         self.served[worker.bay or ""] += 1
         self.alive.append(worker)
         self.most = max(self.most, sum(each.bay is not None for each in self.alive))
@@ -84,13 +85,20 @@ class Rack:
         elif worker.tests:
             worker.has_begun = True
             index = worker.tests.pop(0)
+            assert worker.bay not in self.finished
             self.ran.append((worker.bay or "", index))
             self.turns.mark_test_complete(worker, index)
         else:
             assert worker.is_shut_down, "nobody tells it that there is nothing more"
             self.turns.down(worker, None)
+            if not self.is_stopped:
+                self.turns.ended(worker)
             self.alive.remove(worker)
             assert self.turns.remove_node(worker) is None
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self.turns.stop()
 
     def die(self, worker: Worker) -> None:
         """Wherever it is; xdist starts another one in its place."""
@@ -100,11 +108,13 @@ class Rack:
         except KeyError:
             during = None
         if during:
+            assert worker.bay not in self.finished
             self.errors.append(during)
         self.start()
         self.alive.remove(worker)
 
     def _lost(self, node: object, bay: str, tests: object, during: str) -> None:
+        assert bay not in self.finished
         self.errors += list(tests) or ([] if during else [bay])  # type: ignore[call-overload]
 
 
@@ -115,6 +125,7 @@ def run(rack: Rack, draw: random.Random, dying: float = 0.0) -> None:
             rack.die(worker)
         else:
             rack.step(worker)
+    assert len(set(rack.finished)) == len(rack.finished)
     assert rack.turns.tests_finished
 
 
@@ -130,6 +141,7 @@ def test_every_bay_goes_through_all_tests_in_the_order_of_its_plan(
     assert rack.served.keys() == set(rack.bays)
     assert rack.most == min(bays, workers)
     assert rack.errors == []
+    assert sorted(rack.finished) == sorted(rack.bays)
     assert rack.totals[-1] == sum(rack.counts.values())
 
 
@@ -200,9 +212,10 @@ def test_what_is_stopped_ends_after_the_tests_that_workers_have_got(
         if rack.alive:
             rack.step(draw.choice(rack.alive))
     ran = Counter(bay for bay, _ in rack.ran)
-    rack.turns.stop()
+    finished = list(rack.finished)
+    rack.stop()
     while rack.alive:
-        rack.turns.stop()
+        rack.stop()
         # Of workers that are not ready yet xdist schedules nothing any more: it sends them home.
         rack.alive = [each for each in rack.alive if each in rack.turns.nodes]
         if rack.alive:
@@ -212,6 +225,7 @@ def test_what_is_stopped_ends_after_the_tests_that_workers_have_got(
         assert done == list(range(len(done)))
         assert len(done) <= ran[bay] + 2
     assert rack.errors == []
+    assert rack.finished == finished
     assert rack.turns.never_begun() == ()
 
 
