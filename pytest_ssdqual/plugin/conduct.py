@@ -187,8 +187,12 @@ class Narrator:
         if any(each.run.settings.devices.is_here for each in others):
             return
         with put_off():
-            recorder.count()
-            recorder.finish(recorder.status(int(pytest.ExitCode.OK)))
+            try:
+                recorder.count()
+                recorder.finish(recorder.status(int(pytest.ExitCode.OK)))
+            except Exception as error:  # whatever it is, the others go on
+                recorder.is_finished = True
+                recorder.incomplete = printable.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

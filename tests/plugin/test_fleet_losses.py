@@ -179,6 +179,28 @@ def test_the_first_failure_stops_all_bays(inner: Inner, promises: str) -> None:
     assert statuses(inner) == {"dut1": 2, "dut2": 2}
 
 
+def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(inner: Inner, promises: str) -> None:
+    inner.pytester.makeconftest(
+        """
+    from pytest_ssdqual.plugin.recorder import Recorder
+
+    whole = Recorder.count
+
+    def count(recorder):
+        if recorder.run.name == "dut1":
+            raise RuntimeError("nobody thought of that")
+        whole(recorder)
+
+    Recorder.count = count
+    """
+    )
+    result = inner.run(*THREE, promises, *FEW, "-n", "1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert inner.outcomes() == {TEST.format(bay): "passed" for bay in ("dut1", "dut2", "dut3")}
+    assert "the run folder is not complete: RuntimeError: nobody thought of that" in result.outlines
+    assert [record["exit_status"] for bay in ("dut2", "dut3") for record in records(inner, bay, "run_ended")] == [0, 0]
+
+
 def test_a_folder_that_is_gone_keeps_no_other_bay_from_being_finished(inner: Inner, promises: str) -> None:
     inner.pytester.makeconftest(
         SERVES
