@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rehearsed import STEP_DEADLINE_S, await_that, foreign_environment
 
+from pytest_ssdqual.plugin.recorder import Recorder
 from pytest_ssdqual.report import fleet
 
 if TYPE_CHECKING:
@@ -179,21 +180,17 @@ def test_the_first_failure_stops_all_bays(inner: Inner, promises: str) -> None:
     assert statuses(inner) == {"dut1": 2, "dut2": 2}
 
 
-def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(inner: Inner, promises: str) -> None:
-    inner.pytester.makeconftest(
-        """
-    from pytest_ssdqual.plugin.recorder import Recorder
-
+def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = Recorder.count
 
-    def count(recorder):
+    def count(recorder: Recorder) -> None:
         if recorder.run.name == "dut1":
             raise RuntimeError("nobody thought of that")
         whole(recorder)
 
-    Recorder.count = count
-    """
-    )
+    monkeypatch.setattr(Recorder, "count", count)
     result = inner.run(*THREE, promises, *FEW, "-n", "1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert inner.outcomes() == {TEST.format(bay): "passed" for bay in ("dut1", "dut2", "dut3")}
