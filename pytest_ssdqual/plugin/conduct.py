@@ -56,6 +56,8 @@ def configure(config: pytest.Config) -> None:
     except pytest.UsageError as error:  # it may quote what a drive, a tool or a file of somebody else says
         raise pytest.UsageError(printable.lines(str(error), SENTENCE_CHARACTERS)) from error
     except KeyboardInterrupt:  # of which pytest says nothing as early as this
+        if told is not None:  # the run has begun long ago
+            raise
         pytest.exit(STOPPED, returncode=pytest.ExitCode.INTERRUPTED)
     if found is None:
         return
