@@ -190,11 +190,12 @@ class Narrator:
             return
         with put_off():
             try:
-                recorder.count()
-                recorder.finish(recorder.status(int(pytest.ExitCode.OK)))
+                with ExitStack() as last:
+                    last.callback(recorder.finish, recorder.status(int(pytest.ExitCode.OK)))
+                    recorder.count()
             except Exception as error:  # whatever it is, the others go on
-                recorder.is_finished = True
-                recorder.incomplete = printable.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
+                said = printable.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
+                recorder.incomplete = recorder.incomplete or said
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -185,7 +185,7 @@ class Controller:
 
     def _served(self, bay: str) -> None:
         """Its folder is made whole now: when the last one ends, all their pages would have to be waited for."""
-        if len(self._runs) > 1 and not self._is_stopped:
+        if len(self._runs) > 1:
             narrator: Any = self._config.pluginmanager.get_plugin("ssdqual-narrator")
             narrator.finish(bay)
 
