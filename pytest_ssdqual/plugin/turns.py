@@ -105,10 +105,10 @@ class Turns:
 
     def stop(self) -> None:
         """Nothing is begun any more, except the test that a worker has got already behind the one that it runs."""
-        self._waiting.clear()
         if self._is_stopped:
             return
         self._is_stopped = True
+        self._waiting.clear()
         for node, turn in self._turns.items():
             # One at a time: of several a worker gives back none if it has begun one of them.
             for index in list(turn.pending)[1:] if turn else ():
@@ -155,7 +155,7 @@ class Turns:
     def schedule(self) -> None:
         """All tests of a bay at once, and that there are no more: the last of them is not held back for a next one."""
         for node, turn in self._turns.items():
-            if turn and turn.tests is not None and not turn.is_sent:
+            if turn and turn.tests is not None and not turn.is_sent and not self._is_stopped:
                 turn.is_sent = True
                 if turn.pending:
                     node.send_runtest_some(list(turn.pending))

@@ -229,6 +229,15 @@ def test_what_is_stopped_ends_after_the_tests_that_workers_have_got(
     assert rack.turns.never_begun() == ()
 
 
+def test_a_worker_that_gets_ready_after_that_is_given_nothing() -> None:
+    """xdist forgets that it shuts down when another one dies meanwhile."""
+    rack = Rack(1, 1)
+    (worker,) = rack.alive
+    rack.turns.stop()
+    rack.ready(worker)
+    assert worker.tests == []
+
+
 def test_a_worker_that_has_died_is_not_in_the_way_of_stopping() -> None:
     rack = Rack(2, 2)
     first, second = rack.alive
