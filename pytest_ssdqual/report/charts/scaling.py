@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual import plain, scaling
+from pytest_ssdqual.qual import plain
 from pytest_ssdqual.qual.geometry import effective_drives
-from pytest_ssdqual.qual.scaling import SUPERLINEAR
+from pytest_ssdqual.qual.scaling import SUPERLINEAR, objection
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, Table, sentence, slug
@@ -83,7 +83,7 @@ def _is_lawless(cell: Noted) -> bool:
     """By the chunk that the array had; what older runs did not note is taken for what the law speaks of."""
     try:
         seen = plain.table(plain.table(cell.runs[0].facts.get("seen")).get("array"))
-        return bool(scaling.objection(cell.geometry, cell.workload, plain.count(seen, "chunk_bytes")))
+        return bool(objection(cell.geometry, cell.workload, plain.count(seen, "chunk_bytes")))
     except ValueError:
         return False
 
