@@ -206,6 +206,17 @@ def test_a_fleet_is_resumed(inner: Inner, promises: str, monkeypatch: pytest.Mon
     assert fleet.read(folder_of(inner)).ended
 
 
+def test_what_the_first_failure_stopped_goes_on(inner: Inner, promises: str, alone: dict[str, str]) -> None:
+    inner.run(*TWO, promises, QUICK, "-n", "2", "-x")
+    assert len(inner.outcomes()) < 2 * len(alone)
+    assert records(inner, "dut1", "measured")
+    inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
+    assert of_bay(inner, "dut1") == of_bay(inner, "dut2") == alone
+    for bay in ("dut1", "dut2"):
+        found = [(record["geometry"], record["workload"]) for record in records(inner, bay, "measured")]
+        assert len(found) == len(set(found)) > 1
+
+
 def test_a_run_of_one_bay_is_not_resumed_with_several(inner: Inner, promises: str) -> None:
     inner.run("--ssd-devices=root@dut1:/dev/nvme*", promises, QUICK, "-k", "iops and randread")
     (inner.pytester.path / "junit.xml").unlink()
