@@ -168,7 +168,7 @@ def test_drives_that_another_run_holds_are_waited_for(inner: Inner, monkeypatch:
     ids=["one", "several"],
 )
 def test_who_stops_the_waiting_is_told_what_came_of_it(inner: Inner, bays: tuple[str, ...]) -> None:
-    """Of an interruption as early as this pytest says nothing. Several bays wait in threads; signals reach the first."""
+    """Of an interruption as early as this pytest says nothing. Several bays wait in threads, signals reach another."""
     inner.pytester.makeconftest(
         """
     import os, signal, time
