@@ -43,11 +43,13 @@ from pytest_ssdqual import Workload
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 pytestmark = [pytest.mark.array("raid5"), pytest.mark.workload(READS, WRITES)]
 
+@pytest.mark.promise("steady_iops")
 def test_iops(run, sla):
-    assert sla.judge("steady_iops", run)
+    assert sla.judge(run)
 
+@pytest.mark.promise("scaling_slope")
 def test_scaling(sweep, sla):
-    assert sla.judge("scaling_slope", sweep)
+    assert sla.judge(sweep)
 """
 SPEC = """
 [product]

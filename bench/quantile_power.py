@@ -14,16 +14,22 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import product, repeat
 from multiprocessing import Pool
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+import stopping_rules
 from drive_kinds import Series, events
 from stopping_rules import Ending, cells
 
+from pytest_ssdqual.qual.claim import Claim, Direction, Limit
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.stopping import Question
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import Outcome
 
 #: Share of I/Os that may be slower than the limit.
@@ -32,6 +38,8 @@ RATIOS = (0.5, 0.7, 0.85, 1.0, 1.18, 1.4, 2.0)
 IOPS = 5000.0
 FIXED_S = 600
 SECONDS = 4 * 3600
+#: What fio would print for I/Os below the limit, and for those above it.
+FAST_NS, LIMIT_NS, SLOW_NS = 1_003_520, 10_000_000, 50_069_504
 #: Runs that one process does at a time.
 CHUNK = 50
 
@@ -81,26 +89,24 @@ def binomial(seen: Tail) -> Ending:
 
 
 def ours(rule: SequentialRule, verdict: VerdictRule) -> Callable[[Tail], Ending]:
-    """Slow I/Os by I/Os of blocks of time, at the looks of our sequential rule; the tail is settled from the start."""
-    from pytest_ssdqual.qual import blocks, sequential
-    from pytest_ssdqual.qual.look import Look
-
-    times = sequential.look_times(rule)
-    look = Look(1, len(times), sequential.level(rule, verdict.confidence), 0.0, 0, rule.slowest_s, rule.pause_s)
-    near = ALLOWED * verdict.indifference_percent / 100
+    """The sequential rule, by the code that judges drives, on what fio would report."""
+    question = Question({Claim.P99_LATENCY: Limit(Direction.AT_MOST, float(LIMIT_NS), Unit.NANOSECONDS, "bench")})
+    step_s = rule.report_s
 
     def judge(seen: Tail) -> Ending:
-        for look_s in times:
-            length = int(look_s) // blocks.COUNT
-            upto = length * blocks.COUNT
-            slow, ios = (cells(series[:upto], length).tolist() for series in (seen.slow, seen.ios))
-            found = blocks.bounds(slow, ios, float(upto), look)
-            outcome = _decided(found.low, found.high)
-            if outcome is not Outcome.INCONCLUSIVE or max(found.high - ALLOWED, ALLOWED - found.low) <= near:
-                return Ending(outcome, look_s)
-        return Ending(Outcome.INCONCLUSIVE, times[-1])
+        slow, ios = (cells(series, step_s) * step_s for series in (seen.slow, seen.ios))
+        return stopping_rules.judged(
+            [*map(_interval, range(len(ios)), slow, ios, repeat(step_s))], question, rule, verdict
+        )
 
     return judge
+
+
+def _interval(index: int, slow: float, ios: float, step_s: float) -> Interval:
+    slower, total = round(slow), round(ios)
+    bins = {FAST_NS: total - slower, SLOW_NS: slower}
+    latency = LatencyHistogram.from_bins({ns: count for ns, count in bins.items() if count})
+    return Interval(index * step_s, step_s, total, 0, 4096 * total, 0, latency, stopping_rules.NOTHING)
 
 
 def _decided(low: float, high: float) -> Outcome:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from drive_kinds import Series
 
-from pytest_ssdqual.qual import steady
+from pytest_ssdqual.qual import blocks, sequential, steady, stopping
+from pytest_ssdqual.qual.claim import Claim, Direction, Limit
+from pytest_ssdqual.qual.estimate import CannotJudge
+from pytest_ssdqual.qual.family import ALONE, Family
+from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.histogram import LatencyHistogram
+from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.protocol import Protocol, SequentialRule, SteadyRule, VerdictRule
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.stopping import Question
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict import Outcome, judge_members
+from pytest_ssdqual.qual.workload import Workload
+
+BLOCK_BYTES = 4096
+READS, ONE_DRIVE = Workload("randread", "4k", 1), Geometry.parse("raid0x2")
+NOTHING = LatencyHistogram.from_bins({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +80,59 @@ def fio(window_s: int, slope_percent: float) -> Rule:
 
 def ours(sequential_rule: SequentialRule, verdict_rule: VerdictRule) -> Rule:
     """The sequential rule, by the code that judges drives, on what fio would report."""
-    from pytest_ssdqual.qual import sequential
-
     step_s = sequential_rule.report_s
 
     def rule(series: Series, limit: float) -> Ending:
-        rates = cells(series, step_s).tolist()
-        decision = sequential.decide(rates, float(step_s), limit, sequential_rule, verdict_rule)
-        return Ending(decision.outcome, decision.seconds)
+        # Counts are whole: IOPS in units of a ten-thousandth of the mean.
+        scale = 10_000 / limit
+        intervals = reported(cells(series * scale, step_s), step_s)
+        question = Question({Claim.STEADY_IOPS: Limit(Direction.AT_LEAST, limit * scale, Unit.IOPS, "bench")})
+        return judged(intervals, question, sequential_rule, verdict_rule)
 
     return rule
+
+
+def reported(rates: Series, step_s: float) -> tuple[Interval, ...]:
+    """What fio would report of so many I/Os a second, in steps of this length; without latencies."""
+    counts = np.round(rates * step_s).astype(int).tolist()
+    return tuple(
+        Interval(index * step_s, step_s, count, 0, count * BLOCK_BYTES, 0, NOTHING, NOTHING)
+        for index, count in enumerate(counts)
+    )
+
+
+def run_of(intervals: Sequence[Interval], seconds: float) -> Run:
+    """The run that such reports are of, so far."""
+    return Run(READS, ONE_DRIVE, ("S0",), tuple(intervals), 0.0, seconds, blocks.COUNT, "")
+
+
+def judged(
+    intervals: Sequence[Interval], question: Question, looks: SequentialRule, rule: VerdictRule, family: Family = ALONE
+) -> Ending:
+    """What the product's rule says of a measurement, and at which look: each sees what fio had reported by then."""
+    told = Outcome.INCONCLUSIVE
+    for number, seconds in enumerate(sequential.look_times(looks), 1):
+        seen = tuple(itertools.takewhile(lambda each: each.end_s <= seconds + 0.5, intervals))  # noqa: B023
+        found = sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence)
+        measured = Measured((found.condensed(),))
+        decided = stopping.decide(measured, question, looks, rule, family)
+        if decided or seconds >= looks.limit_s:
+            told = _outcome(measured, question, rule, family)
+            return Ending(told, seconds)
+    return Ending(told, looks.limit_s)
+
+
+def _outcome(measured: Measured, question: Question, rule: VerdictRule, family: Family) -> Outcome:
+    """As the tests judge: a promise that cannot be judged is not kept, and not broken."""
+    outcomes = []
+    for claim, limit in question.limits.items():
+        try:
+            (verdict,) = judge_members(claim, measured, limit, rule.confidence, rule.indifference_percent, family)
+        except CannotJudge:
+            return Outcome.INCONCLUSIVE
+        outcomes.append(verdict.outcome)
+    order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+    return min(outcomes, key=order.index)
 
 
 #: The rules in use today.

@@ -32,8 +32,8 @@ USUAL_IOPS, QUICK_IOPS = 300, 3000
 #: Until fio runs and something is outstanding on a drive.
 AT_WORK = 'until pidof fio && cat /sys/block/nvme*n1/inflight | grep -q "[1-9]"; do sleep 0.1; done'
 SMALL_DISK_BYTES = 16 << 20
-#: What fio had written for a run that was killed or lost its machine is nobody's, and where a connection was cut, a
-#: keeper waits for minutes for whoever should hear how its process ended; /run forgets both with the next boot.
+#: The next run removes what fio had written for a run that was killed or lost its machine, if it is a minute old; and
+#: where a connection was cut, a keeper waits for minutes for a listener to report how its process ended.
 FORGOTTEN = ("file: /run/pytest-ssdqual/fio-", "file: /run/pytest-ssdqual/tether-")
 
 

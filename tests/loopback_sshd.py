@@ -11,9 +11,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from pytest_ssdqual.rig.ssh import Target
 
 SSHD = Path("/usr/sbin/sshd")
+#: Sets p to the server's process that carries the connection on which this came.
+CARRIER = """
+p=$$
+until case $(cat /proc/$p/comm) in sshd*) true;; *) false;; esac; do read -r _ _ _ p _ </proc/$p/stat; done
+"""
+
+
+def root_here() -> None:
+    if os.geteuid() and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("neither root nor `sudo -n` here")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.rig.binding import bound_to, unbound
-from pytest_ssdqual.rig.machine import CommandFailed, Completed, Tethered
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, MustFinish, Tethered
 
 Answer = str | Completed | Exception | Callable[[tuple[str, ...]], "str | Completed"]
 
@@ -25,9 +25,13 @@ class ScriptedMachine:
     answers: dict[tuple[str, ...], Answer] = field(default_factory=dict)
     name: str = "scripted"
     generation: int = 0
+    token: str = "ab"  # noqa: S105 (of file names)
     asked: list[tuple[str, ...]] = field(default_factory=list)
     #: ``alone`` or ``beside``, the device's path, and the first two words of what is run on it.
     bound: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+
+    #: What nothing may cut short.
+    must_finish: list[MustFinish] = field(default_factory=list)
 
     def on(self, *prefix: str, answer: Answer = "") -> ScriptedMachine:
         self.answers[prefix] = answer
@@ -41,7 +45,10 @@ class ScriptedMachine:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
+        if must_finish:
+            self.must_finish.append(must_finish)
         how, paths = bound_to(argv)
         argv = unbound(argv)
         self.bound += [(how, path, argv[:2]) for path in paths]
@@ -61,6 +68,9 @@ class ScriptedMachine:
 
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         raise NotImplementedError("a scripted machine runs nothing for long")
+
+    def unfinished(self) -> tuple[str, ...]:
+        return ()
 
     def close(self) -> None:
         """Nothing is open."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import fio_documents
@@ -72,7 +72,7 @@ class Fio:
         before = surroundings.look(setup.machine, array, When.BEFORE)
         raw, finished = measuring.noted(setup, array, workload, kind, work)
         after = surroundings.look(setup.machine, array, When.AFTER, before)
-        read = output.parse(finished.output)
+        read = output.parse(finished.pieces())
         run = Run(
             workload=workload,
             geometry=array.geometry,
@@ -190,13 +190,13 @@ class UnderWay:
         self.now_s += seconds
         return self.is_alive()
 
-    def read_new(self) -> bytes:
+    def read_new(self) -> Iterator[bytes]:
         """Up to now, and the beginning of the document that comes next."""
         begun = self.documents[self._count][:400] if self.is_alive() else b""
         data = (b"".join(self.documents[: self._count]) + begun)[self.given :]
         self.given += len(data)
         self.parts.append(gzip.compress(data, mtime=0))
-        return data
+        yield data
 
     def wait(self, seconds: float) -> Finished:
         self.now_s = max(self.now_s, self.lasts_s)

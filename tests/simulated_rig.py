@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,7 +61,7 @@ from pytest_ssdqual.rig import (
 )
 from pytest_ssdqual.rig.assembly import Fill
 from pytest_ssdqual.rig.fio.jobfile import Job
-from pytest_ssdqual.rig.machine import CommandFailed, Completed, MachineLost, Observer, RigError
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, MachineLost, MustFinish, Observer, RigError
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.measuring import Window
 from pytest_ssdqual.rig.power import Switch
@@ -81,6 +82,8 @@ class Scene:
     slow: dict[str, float]
     #: This array cannot be built.
     broken: str
+    #: Where a bug of the program shows: ``fill``, ``run``, ``fill:raid5x4``, ``run:raid5x4:randread_4k_qd8``.
+    mistakes: tuple[str, ...]
     #: fio's run of this number never comes back, and neither does the machine.
     lost_at: int
     #: At fio's run of this number somebody presses Ctrl-C.
@@ -121,6 +124,7 @@ class Scene:
             model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
             slow={serial: float(share) for serial, share in slow},
             broken=given("SIMULATED_BROKEN", ""),
+            mistakes=tuple(given("SIMULATED_MISTAKES", "").split()),
             lost_at=int(given("SIMULATED_LOST_AT", "0")),
             interrupted_at=int(given("SIMULATED_INTERRUPTED_AT", "0")),
             killed_at=int(given("SIMULATED_KILLED_AT", "0")),
@@ -187,6 +191,7 @@ class SimulatedMachine:
     scene: Scene
     observer: Observer | None = None
     generation: int = 0
+    token: str = "ab"  # noqa: S105 (of file names)
     arrays: dict[str, str] = field(default_factory=dict)
     #: Of the last one.
     geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
@@ -209,6 +214,7 @@ class SimulatedMachine:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
         self.require_alive()
         done = self._answer(binding.unbound(argv))
@@ -225,6 +231,9 @@ class SimulatedMachine:
     def talk(self, argv: Sequence[str]) -> Counting:
         """Of whatever name, its drives' counters go up by the law for 4 KiB; see ``rig.glance``."""
         return Counting(lambda: simulated_fio.IOPS * self.geometry.data_drives)
+
+    def unfinished(self) -> tuple[str, ...]:
+        return ()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -323,8 +332,9 @@ class SimulatedMachine:
         return "2048\n" if script == md.OFFSETS else ""
 
     def _expanded(self, pattern: str) -> str:
-        """Every pattern with a star is all drives; any other is one of them."""
-        found = [each.kname for each in self.world.disks if "*" in pattern or "?" in pattern or each.path == pattern]
+        """Every pattern with a star is all drives; any other is those that it matches."""
+        is_all = "*" in pattern or "?" in pattern
+        found = [each.kname for each in self.world.disks if is_all or fnmatchcase(each.path, pattern)]
         return f"pattern {pattern}\0" + "".join(f"path /dev/{each}\0kname {each}\0disk \0" for each in found)
 
 
@@ -332,6 +342,7 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
     """Instead of ``measuring.run``: what ``simulated_fio`` says, unless something comes in between."""
     machine = machine_of(setup)
     machine.runs += 1
+    mistake(machine, "run", str(array.geometry), str(workload))
     fio = simulated_fio.Fio(
         machine.scene.slow, machine.scene.noise, machine.runs, machine.begin_run, machine.surroundings.ran
     )
@@ -358,11 +369,19 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
 def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
     """Instead of ``assembly.fill_up``; where a rig that is broken breaks."""
     machine = machine_of(setup)
+    mistake(machine, "fill", str(array.geometry))
     if str(array.geometry) == machine.scene.broken:
         raise RigError(f"fio on {machine.name} was refused by {array.path}")
     if fill.passes:
         machine.media.write((drive.kname for drive in array.members), fill.passes * array.size_bytes)
         setup.logbook.note("filled", geometry=str(array.geometry), passes=fill.passes, bs=fill.bs, raw="")
+
+
+def mistake(machine: SimulatedMachine, *what: str) -> None:
+    """Raise what a bug of the program would raise, not an error of the rig."""
+    for each in machine.scene.mistakes:
+        if set(each.split(":")) <= set(what):
+            raise IndexError(f"{each} is out of range")
 
 
 def simulated_body(setup: Setup, switch: Switch | None) -> SimulatedBody:

@@ -11,7 +11,8 @@ from pytest_ssdqual.qual.estimate import Estimate
 from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.measurement import Run
+from pytest_ssdqual.qual.look import Look
+from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.seen import Cpu, Device, Heat, Link, Seen, SeenArray, SeenDrive, Traffic
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
@@ -138,6 +139,22 @@ def run(
         raw="fio.json",
         seen=None if cpu_busy is None else seen(cpu_busy=cpu_busy),
     )
+
+
+def watched(
+    slowest: Sequence[LatencyHistogram | int], spell_s: float = 60.0, look: Look | None = None, usual_ns: int = 10**6
+) -> Measured:
+    """One report of fio for each spell, of a thousand I/Os of ``usual_ns`` and of one that is slower; or as given."""
+    intervals = []
+    for index, each in enumerate(slowest):
+        latency = histogram({usual_ns: 1_000, each: 1}) if isinstance(each, int) else each
+        block = 4096 * latency.total
+        intervals.append(Interval(index * spell_s, spell_s, latency.total, 0, block, 0, latency, EMPTY))
+    alone = Geometry.parse("drivex1")
+    window_s = len(slowest) * spell_s
+    count = max(1, min(5, len(slowest)))
+    reads, parts = Workload("randread", "4k", 8), tuple(intervals)
+    return Measured((Run(reads, alone, ("S0",), parts, 0.0, window_s, count, "fio.json", look=look),))
 
 
 def seen(drives: Sequence[SeenDrive] = (), array: SeenArray | None = None, *, cpu_busy: float = 0.3) -> Seen:

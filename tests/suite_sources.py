@@ -18,7 +18,7 @@ class SuiteTest:
     module: str
     name: str
     fixtures: tuple[str, ...]
-    #: First arguments of ``sla.judge`` and ``lot.judge``, and what it was given.
+    #: The claims that its marks ``promise`` name, and what ``sla.judge`` or ``lot.judge`` was given.
     judged: tuple[tuple[str, str], ...]
     statements: int
 
@@ -46,10 +46,13 @@ def _of_module(path: Path) -> Iterator[SuiteTest]:
 
 
 def _judged(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    marks = [each for each in node.decorator_list if isinstance(each, ast.Call)]
+    promises = [each for each in marks if ast.unparse(each.func) == "pytest.mark.promise"]
+    claims = [ast.literal_eval(name) for mark in promises for name in mark.args]
     for call in ast.walk(node):
         if isinstance(call, ast.Call) and ast.unparse(call.func) in ("sla.judge", "lot.judge"):
-            claim, subject = call.args
-            yield ast.literal_eval(claim), ast.unparse(subject)
+            (subject,) = call.args
+            yield from ((claim, ast.unparse(subject)) for claim in claims)
 
 
 def _is_docstring(node: ast.stmt) -> bool:

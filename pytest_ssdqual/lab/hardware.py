@@ -7,7 +7,10 @@ from pathlib import Path
 
 from pytest_ssdqual.lab.host import Architecture
 from pytest_ssdqual.lab.image import Image
-from pytest_ssdqual.lab.media import ScaleModel, drive_argv
+from pytest_ssdqual.lab.media import ScaleModel, adapter_argv, drive_argv
+
+#: Of the PCI bus; the guest's initramfs looks for its root disk there.
+ROOT_SLOT = 0x1E
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ def qemu_argv(hardware: Hardware) -> list[str]:
 
         "-kernel", str(hardware.image.kernel), "-initrd", str(hardware.image.initrd),
         "-append", kernel_arguments(row, hardware.key),
+        *(root_argv(hardware.directory) if hardware.image.root else []),
 
         "-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console",
         "-chardev", f"socket,id=qmp,path={directory}/qmp,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
@@ -54,9 +58,25 @@ def qemu_argv(hardware: Hardware) -> list[str]:
         "-device", "virtio-net-pci,netdev=net,romfile=",
     ]
     # fmt: on
+    argv += adapter_argv(hardware.drives)
     for position, drive in enumerate(hardware.drives):
         argv += drive_argv(position, drive, hardware.directory)
     return argv
+
+
+def root_file(directory: Path) -> Path:
+    """This machine's own copy of the root file system."""
+    return directory / "root.raw"
+
+
+def root_argv(directory: Path) -> list[str]:
+    """QEMU arguments for the disk that the root file system is on; its adapter is found by its place on the bus."""
+    file = str(root_file(directory)).replace(",", ",,")
+    return [
+        *("-blockdev", f"driver=file,node-name=root,filename={file},cache.no-flush=on,discard=unmap"),
+        *("-device", f"virtio-scsi-pci,id=root-hba,addr={ROOT_SLOT:#x}"),
+        *("-device", "scsi-hd,id=root-disk,bus=root-hba.0,drive=root,vendor=SSDQUAL,product=SYSTEM,serial=ROOT0001"),
+    ]
 
 
 def kernel_arguments(row: Architecture, key: str) -> str:

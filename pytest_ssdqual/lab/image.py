@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,26 +28,45 @@ Say = Callable[[str], None]
 _UNUSED_FOR_S = 30 * 24 * 3600.0
 
 
+#: Packages → the files of an image, in the given directory.
+Assemble = Callable[[Iterable[Path], Path], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """A guest that can be booted."""
 
     kernel: Path
     initrd: Path
+    #: The file system that the initramfs boots into; None: the initramfs is all there is.
+    root: Path | None = None
 
 
-def ensure(cache: Path, say: Say) -> Image:
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A guest that has more than the usual one."""
+
+    #: Packages on top.
+    packages: tuple[str, ...]
+    #: Changes with all else that goes into it.
+    digest: str
+    assemble: Assemble
+
+
+def ensure(cache: Path, say: Say, variant: Variant | None = None) -> Image:
     """The image of the current recipe, built now if the cache does not hold it; builders wait for one another.
 
     Raises ``LabUnavailable`` if this host cannot build one.
     """
-    names = (*recipe.PACKAGES, kernel_package(architecture(), os_id()))
+    names = (*recipe.PACKAGES, kernel_package(architecture(), os_id()), *(variant.packages if variant else ()))
+    digest = recipe.recipe_hash((*names, variant.digest) if variant else names)
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / "lock", say):
-        directory = _find_or_build(cache, names, recipe.recipe_hash(names), say)
+        directory = _find_or_build(cache, names, digest, say, variant)
         directory.touch()
         _sweep(cache, directory)
-    return Image(directory / "kernel", directory / "initrd")
+    root = directory / "root"
+    return Image(directory / "kernel", directory / "initrd", root if root.exists() else None)
 
 
 def kernel_package(row: Architecture, distribution: str) -> str:
@@ -74,7 +93,9 @@ def image_name(recipe_hash: str, packages: Iterable[apt.Package]) -> str:
     return f"image-{recipe_hash}-{hashlib.sha256(versions.encode()).hexdigest()[:12]}"
 
 
-def _find_or_build(cache: Path, names: tuple[str, ...], recipe_hash: str, say: Say) -> Path:
+def _find_or_build(
+    cache: Path, names: tuple[str, ...], recipe_hash: str, say: Say, variant: Variant | None = None
+) -> Path:
     # Asking apt takes a second or more: it is asked only when the package lists have changed.
     stamp = cache / f"stamp-{recipe_hash}"
     fingerprint = apt.lists_fingerprint()
@@ -93,12 +114,14 @@ def _find_or_build(cache: Path, names: tuple[str, ...], recipe_hash: str, say: S
         return kept[-1]
     directory = cache / image_name(recipe_hash, packages)
     if not directory.is_dir():
-        _build(directory, [package for package in packages if recipe.is_used(package.name)], say)
+        wanted = variant.packages if variant else ()
+        used = [each for each in packages if recipe.is_used(each.name, wanted)]
+        _build(directory, used, say, variant.assemble if variant else _assemble)
     stamp.write_text(f"{fingerprint} {directory.name}\n", encoding="utf-8")
     return directory
 
 
-def _build(directory: Path, packages: list[apt.Package], say: Say) -> None:
+def _build(directory: Path, packages: list[apt.Package], say: Say, assemble: Assemble) -> None:
     cache = directory.parent
     megabytes = sum(package.size_bytes for package in packages) / 1e6
     say(f"the lab's guest: downloading {len(packages)} packages, {megabytes:.0f} MB")
@@ -109,7 +132,7 @@ def _build(directory: Path, packages: list[apt.Package], say: Say) -> None:
         files = apt.download(packages, downloads, cache / "apt")
         say("the lab's guest: building the image")
         try:
-            _assemble(files, result)
+            assemble(files, result)
         except (OSError, subprocess.CalledProcessError) as error:
             raise LabUnavailable(f"the lab's guest cannot be built: {error}") from error
         versions = "".join(f"{package.name} {package.version}\n" for package in packages)
@@ -118,6 +141,14 @@ def _build(directory: Path, packages: list[apt.Package], say: Say) -> None:
 
 
 def _assemble(packages: Iterable[Path], result: Path) -> None:
+    tree, modules = unpacked(packages, result, recipe.wanted)
+    recipe.furnish(tree, recipe.module_lists(modules), host_key(result))
+    with (result / "initrd").open("wb") as initrd:
+        initrd.writelines(cpio(tree.entries))
+
+
+def unpacked(packages: Iterable[Path], result: Path, wanted: Callable[[str], bool]) -> tuple[Tree, Mapping[str, bytes]]:
+    """The wanted files of packages, and the kernel's modules by their paths; the kernel itself goes into ``result``."""
     tree = Tree()
     modules: dict[str, bytes] = {}
     for package in packages:
@@ -131,14 +162,12 @@ def _assemble(packages: Iterable[Path], result: Path) -> None:
                 elif entry.data:
                     (result / "kernel").write_bytes(vmlinux(entry.data))
         else:
-            for path, entry in package_entries(package, recipe.wanted):
+            for path, entry in package_entries(package, wanted):
                 tree.add(path, entry)
-    recipe.furnish(tree, recipe.module_lists(modules), _host_key(result))
-    with (result / "initrd").open("wb") as initrd:
-        initrd.writelines(cpio(tree.entries))
+    return tree, modules
 
 
-def _host_key(scratch: Path) -> bytes:
+def host_key(scratch: Path) -> bytes:
     """A key for the guest's sshd; generating it in the guest would cost every boot a moment."""
     path = scratch / "host_key"
     argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ssdqual-lab", "-f", str(path)]

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 #: A machine of this type has 29 free slots; 24 is what one drive shelf holds.
 MAX_DRIVES = 24
 
 
+#: The host bus adapter of drives on ``Bus.SCSI``, and the first of their WWNs (NAA 5).
+ADAPTER, SCSI_WWN = "hba", 0x5000C500A1B20000
+
+
 class UnknownDrive(LookupError):
     """No emulated drive has this serial number."""
 
 
+class Bus(StrEnum):
+    """How the drives are attached."""
+
+    #: Each is a controller of its own, /dev/nvme0n1 and so on.
+    NVME = "nvme"
+    #: Behind one host bus adapter, /dev/sda and so on; they call themselves SSDs.
+    SCSI = "scsi"
+
+
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
-    """One emulated NVMe drive: a cap on its I/Os per second, and how long each of them takes.
+    """One emulated drive: a cap on its I/Os per second, and how long each of them takes.
 
     Without a latency every I/O is answered at once until the cap is reached, by any queue depth. With one, I/Os take
     that long whatever else is outstanding, so rates grow with the depth up to the knee at ``iops`` × ``latency_ns``
@@ -30,9 +44,12 @@ class ScaleModel:
     iops: int = 300
     #: 0: a drive that answers at once and keeps its data.
     latency_ns: int = 0
+    bus: Bus = Bus.NVME
 
     #: Fixed in QEMU's NVMe controller; the data sheet of the scale model is found by it.
     MODEL = "QEMU NVMe Ctrl"
+    #: What a drive on ``Bus.SCSI`` calls itself, at most 8 and 16 characters.
+    VENDOR, PRODUCT = "SSDQUAL", "SM300"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +81,7 @@ class Names:
 
     @property
     def device(self) -> str:
-        return f"nvme{self.position}"
+        return f"ssd{self.position}"
 
     @property
     def limit_path(self) -> str:
@@ -83,13 +100,19 @@ def check_count(count: int) -> int:
 
 
 def shelf(
-    count: int, *, size_bytes: int = 256 << 20, iops: int = 300, latency_ns: int = 0, first: int = 1
+    count: int,
+    *,
+    size_bytes: int = 256 << 20,
+    iops: int = 300,
+    latency_ns: int = 0,
+    first: int = 1,
+    bus: Bus = Bus.NVME,
 ) -> tuple[ScaleModel, ...]:
     """Equal drives with the serial numbers SSDQ0001 (``first``), SSDQ0002, …; ``ValueError`` if there cannot be so
     many.
     """
     numbers = range(first, first + check_count(count))
-    return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops, latency_ns) for number in numbers)
+    return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops, latency_ns, bus) for number in numbers)
 
 
 def position_of(serial: str, drives: Iterable[ScaleModel]) -> int:
@@ -115,9 +138,15 @@ def create_backing_files(directory: Path, drives: Iterable[ScaleModel]) -> None:
             file.truncate(drive.size_bytes)
 
 
+def adapter_argv(drives: Iterable[ScaleModel]) -> list[str]:
+    """QEMU arguments for the host bus adapter, if a drive needs one."""
+    return ["-device", f"virtio-scsi-pci,id={ADAPTER}"] if any(drive.bus is Bus.SCSI for drive in drives) else []
+
+
 def drive_argv(position: int, drive: ScaleModel, directory: Path) -> list[str]:
-    """QEMU arguments for one drive: media → limit → controller in a port of its own, so that it can be pulled."""
+    """QEMU arguments for one drive: media → limit → device, NVMe in a port of its own, so that it can be pulled."""
     names = Names(position)
+    port = f"pcie-root-port,id={names.port},chassis={position + 1},slot={position + 1},io-reserve=0"
     return [
         "-blockdev",
         _media(names, drive, directory),
@@ -125,8 +154,7 @@ def drive_argv(position: int, drive: ScaleModel, directory: Path) -> list[str]:
         f"throttle-group,id={names.limit},x-iops-total={drive.iops}",
         "-blockdev",
         _option(throttle_options(names, names.media_node)),
-        "-device",
-        f"pcie-root-port,id={names.port},chassis={position + 1},slot={position + 1},io-reserve=0",
+        *(["-device", port] if drive.bus is Bus.NVME else []),
         "-device",
         _option(device_properties(position, drive)),
     ]
@@ -161,14 +189,21 @@ def _media(names: Names, drive: ScaleModel, directory: Path) -> str:
 
 
 def device_properties(position: int, drive: ScaleModel) -> dict[str, str]:
-    """The controller's properties, first its driver: for ``-device`` and for ``device_add``, which want the same."""
+    """The device's properties, first its driver: for ``-device`` and for ``device_add``, which want the same."""
     names = Names(position)
+    common = {"id": names.device, "drive": names.throttle_node, "serial": drive.serial}
+    if drive.bus is Bus.NVME:
+        return {"driver": "nvme", "bus": names.port, **common}
     return {
-        "driver": "nvme",
-        "id": names.device,
-        "bus": names.port,
-        "drive": names.throttle_node,
-        "serial": drive.serial,
+        "driver": "scsi-hd",
+        "bus": f"{ADAPTER}.0",
+        "scsi-id": str(position),
+        **common,
+        "vendor": drive.VENDOR,
+        "product": drive.PRODUCT,
+        "wwn": f"{SCSI_WWN + position:#x}",
+        # 1 is a solid state device, which does not rotate (SBC-3)
+        "rotation_rate": "1",
     }
 
 

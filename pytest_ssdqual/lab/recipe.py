@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from pytest_ssdqual.lab.kernel import Module, alias_table, dependency_table, load_order
@@ -72,16 +72,18 @@ _APPLETS = _words(
 _ACCOUNTS = (("root", 0), ("home/tester", 1000), ("home/nosudo", 1001))
 
 
-def is_used(package: str) -> bool:
-    """Whether the guest takes files of a package that apt resolved."""
+def is_used(package: str, wanted: Collection[str] = ()) -> bool:
+    """Whether the guest takes files of a package that apt resolved; of ``wanted`` ones and their like it does."""
+    if any(fnmatch.fnmatchcase(package, f"{name}*") or package.startswith(f"lib{name}") for name in wanted):
+        return True
     return not any(fnmatch.fnmatchcase(package, pattern) for pattern in _UNUSED_PACKAGES)
 
 
-def wanted(path: str) -> bool:
+def wanted(path: str, more_rules: Collection[str] = ()) -> bool:
     """Whether a file of a package goes into the guest."""
     place = PurePosixPath(path)
     if str(place.parent) == "usr/lib/udev/rules.d":
-        return place.stem in _UDEV_RULES
+        return place.stem in (*_UDEV_RULES, *more_rules)
     above = [str(part) for part in (place, *place.parents)]
     return not any(fnmatch.fnmatchcase(part, pattern) for part in above for pattern in _UNWANTED)
 
@@ -89,18 +91,20 @@ def wanted(path: str) -> bool:
 def recipe_hash(names: Iterable[str]) -> str:
     """Changes with the packages asked for, the guest's files and the code that puts them together."""
     digest = hashlib.sha256("\n".join(names).encode())
-    for name in ("image.py", "kernel.py", "recipe.py", "unpack.py"):
+    for name in ("disk.py", "image.py", "kernel.py", "recipe.py", "unpack.py"):
         digest.update(Path(__file__).with_name(name).read_bytes())
     for path in sorted(path for path in GUEST.rglob("*") if path.is_file()):
         digest.update(str(path.relative_to(GUEST)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
-def module_lists(packed: Mapping[str, bytes]) -> dict[str, tuple[Module, ...]]:
-    """The modules in loading order: for before sshd, for beside it, and what is only there to be asked for."""
+def module_lists(packed: Mapping[str, bytes], more: Iterable[str] = ()) -> dict[str, tuple[Module, ...]]:
+    """The modules in loading order: for before sshd, for beside it (and ``more``), and what is only there to be asked
+    for.
+    """
     first = load_order(packed, FIRST_MODULES)
-    every = load_order(packed, (*FIRST_MODULES, *MODULES))
-    all_packed = load_order(packed, (*FIRST_MODULES, *MODULES, *LATER_MODULES))
+    every = load_order(packed, (*FIRST_MODULES, *more, *MODULES))
+    all_packed = load_order(packed, (*FIRST_MODULES, *more, *MODULES, *LATER_MODULES))
     return {"modules.first": first, "modules": every[len(first) :], "modules.later": all_packed[len(every) :]}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from pytest_ssdqual.rig.owned_directory import OwnedDirectory
 
 _PREFIX = "ssdqual-lab-"
 _MEMORY = Path("/dev", "shm")
@@ -19,20 +20,13 @@ _RESERVE_BYTES = 64 << 20
 def scratch_directory(size_bytes: int) -> Iterator[Path]:
     """A new directory with room for so much, in memory if it fits there, else among the temporary files.
 
-    It is removed at the end. Whoever holds the lock on its file ``owner`` is alive; what owners left that were
-    killed is removed first.
+    It is removed at the end; what owners left that were killed is removed first.
     """
-    place = roomiest(size_bytes)
-    sweep(place)
-    # hidden from others' sweeps until it is locked
-    directory = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=place))
+    directory = OwnedDirectory.make(roomiest(size_bytes), _PREFIX)
     try:
-        with (directory / "owner").open("w") as owner:
-            fcntl.flock(owner, fcntl.LOCK_EX)
-            directory = directory.rename(directory.with_name(directory.name[1:]))
-            yield directory
+        yield directory.path
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        directory.remove()
 
 
 def roomiest(size_bytes: int, memory: Path | None = None) -> Path:
@@ -41,15 +35,3 @@ def roomiest(size_bytes: int, memory: Path | None = None) -> Path:
     if memory.is_dir() and shutil.disk_usage(memory).free > size_bytes + _RESERVE_BYTES:
         return memory
     return Path(tempfile.gettempdir())
-
-
-def sweep(place: Path) -> None:
-    """Remove what killed owners left."""
-    for directory in place.glob(f"{_PREFIX}*"):
-        try:
-            with (directory / "owner").open("r") as owner:
-                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(directory, ignore_errors=True)
-        except OSError:
-            # alive, somebody else's, or being made or removed this moment
-            continue

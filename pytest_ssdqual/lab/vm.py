@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Self
 
 from pytest_ssdqual.lab import fault
 from pytest_ssdqual.lab.fault import EVERYTHING, WRITES, Command, Request, Warned
-from pytest_ssdqual.lab.hardware import Hardware, qemu_argv
+from pytest_ssdqual.lab.hardware import Hardware, qemu_argv, root_file
 from pytest_ssdqual.lab.host import architecture, require, to_boot
 from pytest_ssdqual.lab.image import Image, Say
 from pytest_ssdqual.lab.media import (
@@ -101,6 +102,11 @@ class Vm:
     def backing_file(self, serial: str) -> Path:
         """The drive's content on the host, if it keeps any; to be changed only while the guest does not use it."""
         return backing_file(self._hardware.directory, self._drive(serial)[1])
+
+    @property
+    def root_file(self) -> Path:
+        """The content of the root disk on the host, of a guest that has one."""
+        return root_file(self._hardware.directory)
 
     def set_iops(self, serial: str, iops: int) -> None:
         """Make a drive faster or slower from now on."""
@@ -250,7 +256,13 @@ class Vm:
 
 @contextmanager
 def boot(
-    image: Image, drives: Sequence[ScaleModel], *, accelerator: str, say: Say, deadline_s: float = 60.0
+    image: Image,
+    drives: Sequence[ScaleModel],
+    *,
+    accelerator: str,
+    say: Say,
+    deadline_s: float = 60.0,
+    memory_mib: int = 2048,
 ) -> Iterator[Vm]:
     """Boot a machine with these drives; it is gone, with all its files, when the block is left.
 
@@ -261,11 +273,15 @@ def boot(
     require(to_boot(row))
     with ExitStack() as stack:
         kept_bytes = sum(0 if drive.latency_ns else drive.size_bytes for drive in drives)
+        kept_bytes += image.root.stat().st_size if image.root else 0
         directory = stack.enter_context(scratch_directory(kept_bytes))
         create_backing_files(directory, drives)
+        if image.root:
+            shutil.copyfile(image.root, root_file(directory))
         identity = directory / "identity"
         key = _new_key(identity)
-        machine = Vm(Hardware(row, image, accelerator, directory, key, tuple(drives)), identity)
+        hardware = Hardware(row, image, accelerator, directory, key, tuple(drives), memory_mib=memory_mib)
+        machine = Vm(hardware, identity)
         stack.callback(machine.stop)
         say(f"the lab: booting {len(drives)} emulated drives ({accelerator})")
         machine.power_on(deadline_s)

@@ -1,6 +1,7 @@
 """Entry point of the pytest plugin: a table of contents of hooks. What they do is in the modules they name.
 
-Loaded in every pytest run of its environment, so it imports nothing heavy and does nothing without --ssd-devices.
+Loaded in every pytest run of its environment, so it imports nothing heavy, and without --ssd-devices it does nothing
+but skip hardware tests and see to it that a run of nothing but these is not green.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin import declared, options
+from pytest_ssdqual.plugin import declared, gate, options
 from pytest_ssdqual.plugin.fixtures import (
     array,
     explore,
@@ -73,6 +74,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in declared.MARKERS:
         config.addinivalue_line("markers", line)
+    gate.register(config)
     if options.active(config):
         from pytest_ssdqual.plugin import conduct
 
@@ -134,6 +136,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if item.get_closest_marker("array"):
+        setattr(report, gate.ATTRIBUTE, True)
     if QUALIFICATION in item.config.stash:
         from pytest_ssdqual.plugin import outcome
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual import judgement, widening
-from pytest_ssdqual.qual.claim import Claim, Direction, Scope
+from pytest_ssdqual.qual.claim import TIMES_PER_HOUR, Claim, Direction, Scope
 from pytest_ssdqual.qual.estimate import Estimate, Sureness
 from pytest_ssdqual.qual.family import ALONE, Family
 from pytest_ssdqual.qual.figure import Published
@@ -61,6 +61,8 @@ class Account:
     acceptance: bool
     #: Whose published figures ours are read beside.
     beside: Spec
+    #: Whose promises say how often a rare event may happen; None: that is not said.
+    promised: Spec | None = None
     #: How sure intervals have to be.
     rule: VerdictRule = field(default_factory=VerdictRule)
     #: What is done about so many claims in one run.
@@ -135,7 +137,9 @@ class Account:
 
     def estimates(self, claim: Claim, judged: Judged, share: float = 1.0) -> list[tuple[Subject, Estimate]]:
         """The figure, or that of each drive side by side where it is one drive's; see ``judgement.estimate``."""
-        whole, sure = Place.of(judged).subject, (self.rule.confidence, share)
+        place = Place.of(judged)
+        per_hour = self.promised.times_per_hour(claim, place.geometry, place.workload) if self.promised else None
+        whole, sure = place.subject, (self.rule.confidence, share, per_hour or TIMES_PER_HOUR)
         if not isinstance(judged, Measured | Saturation) or claim.scope is Scope.MEMBERS:
             return [(whole, judgement.estimate(claim, judged, *sure))]
         return [(_alone(whole, each), judgement.estimate(claim, each, *sure)) for each in judged.of_members()]

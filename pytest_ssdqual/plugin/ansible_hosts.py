@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.inventory_schema import BayTable
 
 #: Ours, and one for each label: ssd_label_rack.
-OURS, LABEL = ("ssd_devices", "ssd_ssh_config", "ssd_slots", "ssd_labels"), "ssd_label_"
-KEYS = "devices", "slots", "labels", "ssh_config"
+OURS, LABEL = ("ssd_devices", "ssd_ssh_config", "ssd_slots", "ssd_labels", "ssd_expect"), "ssd_label_"
+KEYS = "devices", "slots", "labels", "ssh_config", "expect"
 #: Of a host that is none of ours.
 NO_DEVICES = "none"
 ADDRESS, USER = ("ansible_host", "ansible_ssh_host"), ("ansible_user", "ansible_ssh_user")
@@ -147,6 +147,7 @@ def _table(host: str, called: str, variables: Mapping[str, Value], groups: Seque
         "slots": _mapping(variables.get("ssd_slots")),
         "labels": {name: value for name, value in labels.items() if value},
         "ssh_config": variables.get("ssd_ssh_config") or None,
+        "expect": _number(variables.get("ssd_expect")),
     }
     try:
         return document.checked(BayTable, host, content, document.DocumentError)
@@ -164,8 +165,11 @@ def _wrong(variables: Mapping[str, Value]) -> Iterable[str]:
         if (ours or theirs) and "{{" in str(value):
             yield f"{name}: is a template, and none is filled in here; {RESOLVED}"
         elif ours and name not in OURS and not name.startswith(LABEL):
-            near = get_close_matches(name, [*OURS, LABEL], n=1)
-            yield f"{name}: unknown variable" + (f"; did you mean {near[0]}?" if near else "")
+            known = [
+                each.removeprefix("ssd_") for each in (*OURS, LABEL)
+            ]  # the common prefix would make all of them similar
+            near = get_close_matches(name.removeprefix("ssd_"), known, n=1)
+            yield f"{name}: unknown variable" + (f"; did you mean ssd_{near[0]}?" if near else "")
         elif name in ("ssd_slots", "ssd_labels") and not isinstance(value, dict):
             yield f"{name}: is a table, which only YAML has; write it so, or the whole inventory as TOML"
         elif theirs and name not in (*ADDRESS, *USER):
@@ -181,6 +185,11 @@ def _destination(host: str, variables: Mapping[str, Value]) -> str:
     address = next((str(variables[name]) for name in ADDRESS if variables.get(name)), host)
     user = next((str(variables[name]) for name in USER if variables.get(name)), "")
     return f"{user}@{address}" if user else address
+
+
+def _number(value: Value | None) -> object:
+    """Convert decimal text to a number: INI has only text."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
 
 
 def _mapping(value: Value | None) -> dict[str, str]:

@@ -21,7 +21,7 @@ import pytest
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.claim import Claim
-from pytest_ssdqual.report import fragment, page
+from pytest_ssdqual.report import fragment, page, terminal
 from pytest_ssdqual.report.charts.chart import Chart
 from pytest_ssdqual.report.evidence import Evidence, carried_by
 
@@ -96,7 +96,7 @@ class Attachments:
         if self.complaints:
             tests = f"{len(self.complaints)} test{'s' if len(self.complaints) > 1 else ''}"
             said = f"not everything of {tests} could be attached: {self.complaints[0]}"
-            terminalreporter.write_line(printable.line(said), yellow=True)
+            terminal.tell(terminalreporter, said, yellow=True)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_header(self, cells: list[str]) -> None:

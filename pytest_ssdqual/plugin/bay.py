@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ssdqual.plugin.options import Devices, Settings
+from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig import consent, hold, lease, local, provenance, safety, ssh
+from pytest_ssdqual.rig import consent, hold, lease, local, provenance, run_files, safety, ssh
 from pytest_ssdqual.rig.blockdev import Drive, expand, survey
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.consent import Content
@@ -99,6 +100,8 @@ def open_bay(
         stack.callback(channel.close)
         provenance.require_tools(channel)
         features.probe(channel)
+        if note and (removed := run_files.sweep(channel)):
+            note("leftovers_removed", files=list(removed))
         matches, topology = _found_free(channel, patterns, settings.wait_s if note else 0.0)
         uuids, wanted = ours(), {match.kname for match in matches}
         cleared = hold.clear_leftovers(channel, uuids, wanted, note) if uuids and note else ()
@@ -136,17 +139,20 @@ def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> t
     """
 
     def say(told: str, left_s: float) -> None:
-        print(f"ssdqual: {told}; waiting for {format_duration(left_s)} at most", flush=True)
+        print(printable.line(f"ssdqual: {told}; waiting for {format_duration(left_s)} at most"), flush=True)
 
     began = time.monotonic()
     while True:
         matches = expand(channel, patterns)
         wanted = {match.kname for match in matches}
+        terms = Terms(wait_s=wait_s, waiting=say)
+        if lease.await_finished(channel, wanted, terms, began):
+            continue
         topology = survey(channel, wanted)
         # Whatever else is wrong with what was named; what has no name at all the guard refuses.
         drives = [topology.drive(kname) for kname in sorted(wanted & topology.nodes.keys())]
         names = hold.names(drive for drive in drives if drive.wwn or drive.serial)
-        if not lease.await_free(channel, names, Terms(wait_s=wait_s, names=names, waiting=say), began):
+        if not lease.await_free(channel, names, replace(terms, names=names), began):
             return matches, topology
 
 

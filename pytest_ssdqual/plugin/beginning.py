@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ssdqual.plugin import baselines, resumption, written
+from pytest_ssdqual.plugin import baselines, expectation, resumption, written
 from pytest_ssdqual.plugin.bay import Bay, open_bay, planned_bay
 from pytest_ssdqual.plugin.endings import end_in_order_on_sigterm
 from pytest_ssdqual.plugin.inventory import BayAsked
@@ -97,7 +97,7 @@ class Beginning:
         if run is None or journal is None or channel is None:
             raise RuntimeError("the bay was not opened")
         if run.resumed:
-            run.manifest = run.resumed.continued(run.present)
+            run.manifest = replace(run.resumed.continued(run.present), expected=run.expected)
             journal.write_manifest(run.manifest.to_record())
             run.resumed.note_begun(journal, run.present)
             return
@@ -115,6 +115,7 @@ class Beginning:
         )  # fmt: skip
         resumption.require(run)
         baselines.require(run)
+        expectation.require(run)
         return run
 
     def _ours(self) -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_ssdqual.plugin import (
+    arguments,
     attachments,
     broadcast,
     claims,
@@ -51,6 +53,8 @@ def configure(config: pytest.Config) -> None:
         distribute.send_home(config)
         return
     try:
+        if told is None:
+            arguments.require(config)
         page = broadcast.opened(config) if told is None else None
         found = join(config, told) if told is not None else begin(config)
     except pytest.UsageError as error:  # it may quote what a drive, a tool or a file of somebody else says
@@ -72,7 +76,10 @@ def configure(config: pytest.Config) -> None:
     if told is None:
         distribute.register(config, runs)
         watched = Broadcast(page, runs, folder) if page else None
-        config.pluginmanager.register(Narrator(config, runs, watched, fleet), "ssdqual-narrator")
+        narrator = Narrator(config, runs, watched, fleet)
+        config.pluginmanager.register(narrator, "ssdqual-narrator")
+        config.pluginmanager.register(SessionEnd(narrator), "ssdqual-session-end")
+        config.add_cleanup(narrator.close_late)
     else:
         distribute.take_time_to_end(config)
         runs[0].glance_s = told["glance_s"]
@@ -84,6 +91,7 @@ def configure(config: pytest.Config) -> None:
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Order our tests by the plan, skip what these drives cannot do; without drives, skip all with what to type."""
     run = config.stash.get(QUALIFICATION, None)
+    marks.require_promises(items)
     if run is not None:
         for item in filter(marks.needs_drives, items):
             if not item.get_closest_marker("skip") and (why := _objections(item, run)):
@@ -130,7 +138,7 @@ def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         if config.option.collectonly:
             narrator.plan = plan_lines(found)
             return []
-    return plan_lines(found)
+    return [printable.line(each, terminal.LINE_CHARACTERS) for each in plan_lines(found)]
 
 
 def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> Plan | None:
@@ -141,6 +149,7 @@ def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> Plan | None:
     drive_bytes = min(drive.size_bytes for drive in run.bay.drives)
     tails = promises.tails(run.asked, run.spec)
     found = forecast.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes, tails)
+    found = replace(found, is_expected=run.expected is not None)
     run.planned_s = found.seconds
     return found
 
@@ -163,6 +172,9 @@ class Narrator:
         self._page = page
         #: What the page is told, should pytest die before the session finishes.
         self._status = int(pytest.ExitCode.INTERNAL_ERROR)
+        #: Exceptions of other plugins, and of this one, while the session ended.
+        self.errors: list[BaseException] = []
+        self._is_closed = self._has_told = False
         #: Set when the session starts: while plugins are configured, there is no terminal reporter yet.
         self._onlookers: Onlookers
 
@@ -213,39 +225,94 @@ class Narrator:
         self._onlookers = Onlookers(self._config, [each.run for each in recorders], self._page)
         self._config.add_cleanup(lambda: self._onlookers.ended(self._status))
         if self._page and self._config.get_verbosity() < 0 and (reporter := _terminal(self._config)):
-            reporter.write_line(f"ssdqual: live page: {self.url}")  # there is no header
+            terminal.tell(reporter, f"ssdqual: live page: {self.url}")  # there is no header
         for each in recorders:
             each.run.glance_s = self._onlookers.period_s
             each.add_properties()
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        self._has_told = True
         for line in self.plan:
-            terminalreporter.write_line(line)
+            terminal.tell(terminalreporter, line)
         if self._fleet:
             self._fleet.tell(terminalreporter, list(self._recorders.values()))
         else:
             (recorder,) = self._recorders.values()
             recorder.tell(terminalreporter)
+        for error in self.errors:
+            said = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
+            terminal.tell(terminalreporter, said, red=True)
 
     # Before JUnit's file is written, and after that, but before the terminal's summary.
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Store what the hooks of other plugins raise; ``SessionEnd`` raises it again after the summary."""
+        self._count()
+        with self._remembered():
+            yield
+        self._close(session)
+
+    def _count(self) -> None:
+        for each in self._recorders.values():
+            with self._remembered():
+                if not each.is_finished:
+                    each.count()
+
+    def _close(self, session: pytest.Session) -> None:
+        """Finish every bay that is not finished, and the fleet."""
+        self._is_closed = True
+        status = int(session.exitstatus)
+        if self.errors:
+            status = status or int(pytest.ExitCode.TESTS_FAILED)  # as of any process that ends with a traceback
         recorders = list(self._recorders.values())
-        unfinished = [each for each in recorders if not each.is_finished]
-        for each in unfinished:
-            each.count()
-        self._status = int(exitstatus)
-        yield
-        with ExitStack() as last:  # whatever one of them comes to, the others are finished
-            for each in reversed(unfinished):
-                last.callback(each.finish, each.status(int(exitstatus)) if self._fleet else int(exitstatus))
-        incomplete = [each for each in recorders if each.incomplete]
-        if self._fleet and not self._fleet.finish(int(exitstatus)):
-            incomplete = recorders
-        if incomplete:
-            session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
-            self._status = int(session.exitstatus)
+        with self._remembered(), ExitStack() as last:  # whatever one of them comes to, the others are finished
+            for each in reversed([each for each in recorders if not each.is_finished]):
+                last.callback(each.finish, each.status(status) if self._fleet else status)
+        incomplete = any(each.incomplete for each in recorders)
+        with self._remembered():
+            if self._fleet:
+                incomplete |= not self._fleet.finish(status)
+        if incomplete or self.errors:
+            status = status or int(pytest.ExitCode.TESTS_FAILED)
+        self._status = session.exitstatus = status
+
+    def close_late(self, error: BaseException | None = None) -> None:
+        """Do what is left of closing the run and of the summary because another plugin raised before that."""
+        session = self._config.pluginmanager.get_plugin("session")
+        late = None if self._is_closed else session
+        if error or late:
+            self.errors.append(error or RuntimeError("pytest ended before the run was closed"))
+        if late:
+            self._count()
+            self._close(late)
+        reporter = _terminal(self._config)
+        if self.errors and reporter and not (self._has_told or reporter.no_summary):
+            self.pytest_terminal_summary(reporter)
+
+    @contextmanager
+    def _remembered(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.errors.append(error)
+
+
+class SessionEnd:
+    """Outermost ``pytest_sessionfinish``: raises the exceptions of other plugins after everything is written."""
+
+    def __init__(self, narrator: Narrator) -> None:
+        self._narrator = narrator
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._narrator.close_late(error)
+            raise
+        if self._narrator.errors:
+            raise self._narrator.errors[0]
 
 
 def _terminal(config: pytest.Config) -> pytest.TerminalReporter | None:

@@ -11,6 +11,8 @@ MARKERS = (
     "failed; drive: all drives side by side, each on its own; array(default=LIST): a method's arrays, e.g. "
     "'drive,raid5x4,raid0', for which --ssd-arrays may name others",
     "workload(*workloads): the test is run once for each of these pytest_ssdqual.Workload",
+    "promise(*claims): the claims that the test judges with sla or lot, e.g. promise('p99_latency'); drive time is "
+    "planned by them, so every test that judges has this mark",
     "series(*series): the test is run once for each of these pytest_ssdqual.Series, measured as a whole (fixture runs)",
     "loop(*loops): the test is about these pytest_ssdqual.Loop: fixture loop_result, or run for each of their cells",
     "published(sheet): the shipped data sheet whose published figures are printed beside what is measured",
@@ -89,6 +91,13 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         dest="ssd_wipe",
         help="Consent to destroy these drives although they carry a partition table, file system or RAID signature; "
         "serials as refusals spell them, a comma in one as \\,",
+    )
+    group.addoption(
+        "--ssd-expect",
+        metavar="N",
+        dest="ssd_expect",
+        help="How many drives each bay must have; with more or fewer the run does not begin; default: what the "
+        "inventory, ssd_expect, the spec or the baseline says, in this order",
     )
     group.addoption(
         "--ssd-ssh-config",
@@ -212,6 +221,7 @@ def _declare_policies(parser: pytest.Parser) -> None:
     )
     parser.addini("ssd_shared_path", "Default of --ssd-shared-path", type="string", default="auto")
     parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
+    parser.addini("ssd_expect", "Default of --ssd-expect, unless an inventory says it", type="string", default="")
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
@@ -220,6 +230,12 @@ def _declare_policies(parser: pytest.Parser) -> None:
         "How a verdict that could not be reached is reported: error (default) or skip",
         type="string",
         default="error",
+    )
+    parser.addini(
+        "ssd_require_verdicts",
+        "Exit status 5 instead of 0 when hardware tests were selected and none was judged: true (default) or false",
+        type="bool",
+        default=True,
     )
     parser.addini(
         "ssd_junit_properties",

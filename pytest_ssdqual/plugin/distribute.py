@@ -52,8 +52,8 @@ def is_distributed(config: pytest.Config) -> bool:
 
 def bay_of(report: pytest.TestReport) -> str:
     """Name of the bay whose worker this report came from; empty if it came from none, or if there is only one bay."""
-    node = getattr(report, "node", None)
-    return str(node.workerinput[KEY]["name"]) if node else ""
+    told = getattr(getattr(report, "node", None), "workerinput", {}).get(KEY, {})
+    return str(told.get("name", ""))
 
 
 def register(config: pytest.Config, runs: Sequence[Qualification]) -> None:

@@ -19,7 +19,7 @@ from pytest_ssdqual.plugin.promises import OF_ONE, Promises
 from pytest_ssdqual.qual import space as spaces
 from pytest_ssdqual.qual import spec as specs
 from pytest_ssdqual.qual.claim import Claim, Limit
-from pytest_ssdqual.qual.estimate import TooFew
+from pytest_ssdqual.qual.estimate import NotApplicable, TooFew
 from pytest_ssdqual.qual.family import BONFERRONI, Family
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
@@ -27,12 +27,12 @@ from pytest_ssdqual.qual.protocol import Protocol
 from pytest_ssdqual.qual.search import Look, Probed, Search, Suspect
 from pytest_ssdqual.qual.space import Budget, Space
 from pytest_ssdqual.qual.spec import Spec
+from pytest_ssdqual.qual.stopping import Decision
 from pytest_ssdqual.qual.verdict import Outcome, Verdict, judge_members, worst
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig.blockdev import Drive
-from pytest_ssdqual.rig.machine import InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine import InvalidMeasurement
 from pytest_ssdqual.rig.probing import CONFIRMED, EXPLORED, EXPLORED_LONGER, Probe
-from pytest_ssdqual.rig.sequential import Decision
 from pytest_ssdqual.rig.station import Station
 
 #: Many workloads are drawn twice, and where a spec promises something of a few only, nearly all in vain. Drawing one
@@ -71,13 +71,15 @@ class Promised:
         trouble = []
         for claim, limit in self.limits(measured.workload).items():
             try:
-                found += judge_members(
+                verdicts = judge_members(
                     claim, measured, limit, rule.verdict.confidence, rule.verdict.indifference_percent
                 )
             except TooFew as error:
                 trouble.append(f"{claim.label}: {error}")
-            except ValueError:
+            except NotApplicable:
                 continue  # nothing that more time would tell: a claim about several drives, of one
+            # Of rare events a search finds only that they are not rare.
+            found += [each for each in verdicts if not each.is_unseen]
         return tuple(found), tuple(trouble)
 
 
@@ -99,7 +101,7 @@ class Explorer:
     suspects: list[Suspect] = field(default_factory=list)
     is_cut: bool = False
     #: What ended it, if the rig did.
-    _broke: RigError | None = None
+    _broke: Exception | None = None
     _windows_s: dict[Workload, float] = field(default_factory=dict)
     #: Draws since the last workload that was new.
     _in_vain: int = 0
@@ -214,7 +216,7 @@ class Explorer:
         known = len(self.log)
         try:
             self.look_at(workload)
-        except RigError as error:
+        except Exception as error:  # hypothesis would take it for a finding, and shrink it
             self._broke = error
         self._in_vain = 0 if len(self.log) > known else self._in_vain + 1
         if self._broke or self.is_cut or self._in_vain > MOST_IN_VAIN:

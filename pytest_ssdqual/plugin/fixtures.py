@@ -172,9 +172,9 @@ def intact(request: pytest.FixtureRequest, rebuild: Rebuild) -> Intact:
 
 @pytest.fixture
 def lot(request: pytest.FixtureRequest, sla: Sla) -> Lot:
-    """Judges the lot that the drives were drawn from, by the plan of the spec: ``lot.judge("steady_iops", run)``.
+    """Judges the lot that the drives were drawn from, by the plan of the spec: ``lot.judge(run)``.
 
-    The plan is the spec's table ``[lot]``; without one the test is skipped.
+    The mark ``promise`` says by what. The plan is the spec's table ``[lot]``; without one the test is skipped.
     """
     from pytest_ssdqual.plugin.lots import Lot
 
@@ -210,8 +210,11 @@ def integrity(request: pytest.FixtureRequest, station: Station, geometry: Geomet
 
 @pytest.fixture
 def sla(request: pytest.FixtureRequest) -> Sla:
-    """Judges what was measured by the promises of the spec: ``verdict = sla.judge("p99_latency", run)``."""
-    from pytest_ssdqual.plugin import measure
+    """Judges what was measured by the promises of the spec: ``verdict = sla.judge(run)``.
+
+    The mark ``promise`` says what is judged.
+    """
+    from pytest_ssdqual.plugin import marks, measure
     from pytest_ssdqual.plugin.judge import Sla
 
     qualification = request.config.stash[QUALIFICATION]
@@ -222,4 +225,5 @@ def sla(request: pytest.FixtureRequest) -> Sla:
         request.node.stash.setdefault(EVIDENCE, []).append,
         lambda geometry, workload: measure.reference(request, geometry, workload),
         qualification.baseline,
+        marks.promised(request.node),
     )

@@ -87,14 +87,14 @@ class Fleet:
             each.tell(reporter)
         reporter.write_sep("=", f"{len(recorders)} bays")
         for line in paging.side_by_side(self.path, reporter._tw.fullwidth):
-            reporter.write_line(printable.line(line, terminal.LINE_CHARACTERS))
+            terminal.tell(reporter, line)
         if self.page:
-            reporter.write_line(printable.line(f"{self.page}"), yellow=bool(self.page.failed))
+            terminal.tell(reporter, f"{self.page}", yellow=bool(self.page.failed))
         if self.complaint:
-            reporter.write_line(self.complaint, yellow=True)
-        reporter.write_line(f"run folder: {self.path}")
+            terminal.tell(reporter, self.complaint, yellow=True)
+        terminal.tell(reporter, f"run folder: {self.path}")
         if self.incomplete:
-            reporter.write_line(f"the run folder is not complete: {self.incomplete}", red=True)
+            terminal.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
 def goes_on(settings: Settings) -> bool:

@@ -33,6 +33,8 @@ class BayAsked:
     slots: Mapping[str, str] = field(default_factory=dict)
     #: Instead of ``--ssd-ssh-config``.
     ssh_config: str | None = None
+    #: How many drives there must be; None: not said here.
+    expect: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))

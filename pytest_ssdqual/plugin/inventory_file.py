@@ -90,7 +90,8 @@ def _asked(path: Path, table: BayTable) -> BayAsked:
     # As a link on a page: beside the file that says it. Of ``~`` ssh itself knows nothing.
     config = path.parent / Path(table.ssh_config).expanduser() if table.ssh_config else None
     devices = replace(table.devices, host=table.host)
-    return BayAsked(table.name, devices, table.labels, table.slots, str(config.absolute()) if config else None)
+    ssh_config = str(config.absolute()) if config else None
+    return BayAsked(table.name, devices, table.labels, table.slots, ssh_config, table.expect)
 
 
 def _too_many(count: int) -> Iterable[str]:

@@ -15,6 +15,8 @@ from pytest_ssdqual.qual.schema import Name, Strict
 #: Of a label: it stands in tables, as a column's head and as what is in the column.
 KEY, LONGEST_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"), 200
 MOST_LABELS, MOST_SLOTS, MOST_PATTERNS = 50, 1000, 1000
+#: Expected of one bay.
+MOST_DRIVES = 10_000
 
 
 def bay_name(text: str) -> str:
@@ -72,6 +74,7 @@ class BayTable(Strict):
     slots: dict[Annotated[str, AfterValidator(_path)], Label] = Field(default_factory=dict, max_length=MOST_SLOTS)
     labels: dict[Annotated[str, AfterValidator(_key)], Label] = Field(default_factory=dict, max_length=MOST_LABELS)
     ssh_config: Name | None = None
+    expect: Annotated[int, Field(ge=1, le=MOST_DRIVES)] | None = None
 
     @model_validator(mode="after")
     def _lab_is_here(self) -> Self:

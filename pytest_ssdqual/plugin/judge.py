@@ -6,7 +6,7 @@ same process (``pytest.main()`` twice) would have no such fixture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -15,10 +15,10 @@ import pytest
 
 from pytest_ssdqual.plugin import account
 from pytest_ssdqual.plugin.account import Account, Judged, Place
-from pytest_ssdqual.qual import comparison, scaling
+from pytest_ssdqual.qual import comparison, judgement, scaling
 from pytest_ssdqual.qual import verdict as verdicts
 from pytest_ssdqual.qual.claim import Claim, Limit, Scope
-from pytest_ssdqual.qual.estimate import Estimate, TooFew, ratio
+from pytest_ssdqual.qual.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.promise import Relation
@@ -53,11 +53,12 @@ class Sla:
         note: Callable[[Evidence], None],
         measure: Measure,
         baseline: Baseline | None = None,
+        promised: Collection[Claim] = (),
     ) -> None:
         """``inconclusive`` says what becomes of an undecided verdict: ``error`` or ``skip``.
 
         ``measure`` gives what a promise compares with, if that is another workload; ``baseline`` is the earlier run
-        that promises may be in per cent of.
+        that promises may be in per cent of. ``promised`` is what the test has declared to judge.
         """
         self._spec = spec
         self._inconclusive = inconclusive
@@ -65,23 +66,45 @@ class Sla:
         self._note = note
         self._measure = measure
         self._baseline = baseline
+        self._promised = frozenset(promised)
 
-    def judge(self, claim: str, judged: Judged) -> Verdict:
-        """The verdict on ``claim`` about a run, a sweep, a series, a saturation or a rebuild.
+    def judge(self, what: str | Judged, judged: Judged | None = None, /) -> Verdict:
+        """The verdict about a run, a sweep, a series, a saturation or a rebuild: ``judge(run)`` on the claim that the
+        test's mark ``promise`` names, ``judge("p99_latency", run)`` on one of several.
 
-        Drives side by side are judged one by one; the verdict is the worst of theirs, and names the drive. Where the
+        Drives side by side are judged one by one; the verdict is the worst of theirs, and names all that break the
+        promise. Where the
         spec promises nothing of the kind, the figure is noted and the test skipped. Raises ``Inconclusive`` (a JUnit
         ``<error>``) when the evidence decides neither way, ``InvalidMeasurement`` when there is too little of it.
         """
-        wanted = Claim(claim)
+        wanted, judged = self.asked(what, judged)
         if isinstance(judged, Sequence):
             judged = sorted(judged, key=lambda each: each.geometry)
         if wanted.scope is Scope.MEMBERS and isinstance(judged, Measured) and len(judged.of_members()) < 2:
             pytest.skip(f"{wanted.label}: needs several drives side by side, {judged.geometry} is none of that")
         found = self.verdicts(wanted, judged)
-        told = verdicts.worst(found)
+        told = verdicts.naming_all(verdicts.worst(found), found)
+        if wanted.scope is Scope.MEMBERS and isinstance(judged, Measured):
+            slowest = judgement.slowest_member(judged, wanted)
+            told = verdicts.with_remark(told, f"the slowest is drive {slowest}")
         self.tell(told, self.account.of_verdicts(judged, found, told))
         return told
+
+    def asked(self, first: str | Judged, second: Judged | None) -> tuple[Claim, Judged]:
+        """What is to be judged, and on what; ``pytest.UsageError`` unless the test has declared that."""
+        declared = ", ".join(sorted(self._promised)) or "nothing"
+        if not isinstance(first, str):
+            if len(self._promised) != 1:
+                raise pytest.UsageError(f"the test declares {declared}: say which is meant, as in judge(claim, run)")
+            return next(iter(self._promised)), first
+        if first not in self._promised:
+            raise pytest.UsageError(
+                f"{first} is judged, and the mark promise of the test names {declared}: what was measured was planned "
+                f'for that; add @pytest.mark.promise("{first}")'
+            )
+        if second is None:
+            raise pytest.UsageError(f"judge({first!r}) does not say what was measured: judge({first!r}, run)")
+        return Claim(first), second
 
     def verdicts(self, claim: Claim, judged: Judged) -> tuple[Verdict, ...]:
         """One, or one for each drive side by side; skips the test and raises as ``judge``."""
@@ -93,21 +116,27 @@ class Sla:
         try:
             if limit is not None:
                 self._require_law(claim, place)
-                return self._by_limit(claim, judged, limit)
+                found = self._by_limit(claim, judged, limit)
+                # Of a sequential protocol it is the measurement that was too short, of a fixed one the protocol itself.
+                if isinstance(judged, Measured) and judged.look is None and all(each.is_unseen for each in found):
+                    short = f"the protocol {self.account.protocol} is too short for this promise"
+                    self._observe(claim, judged, place, f"{short}: {found[0].estimate.unbounded}")
+                return found
             if relation is not None and isinstance(judged, Measured):
                 return self._by_relation(claim, judged, place, relation)
             if of_baseline is not None:
                 return self._by_baseline(claim, judged, of_baseline)
         except Missing as error:
             why = str(error)
-        except ValueError as error:
+        except CannotJudge as error:
             raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
-        return self._observe(claim, judged, place, why)
+        no_limit = self._spec.why_no_limit(claim, place.geometry, place.workload)
+        return self._observe(claim, judged, place, f"{no_limit}; {why}" if why else no_limit)
 
     def _require_law(self, claim: Claim, place: Place) -> None:
-        """``ValueError`` where growth is promised that the law of the level says nothing about."""
+        """``NotApplicable`` where growth is promised that the law of the level says nothing about."""
         if claim in LAWFUL and (why := scaling.objection(place.geometry, place.workload, self.account.chunk_bytes)):
-            raise ValueError(why)
+            raise NotApplicable(why)
 
     def tell(self, told: Verdict | Search, evidence: Evidence) -> None:
         """Note the evidence; what is undecided ends the test."""
@@ -178,15 +207,13 @@ class Sla:
 
         return tuple(of_drive(index, *each) for index, each in enumerate(both()))
 
-    def _observe(self, claim: Claim, judged: Judged, place: Place, more: str = "") -> NoReturn:
+    def _observe(self, claim: Claim, judged: Judged, place: Place, why: str) -> NoReturn:
         """Note the figure, and skip the test with it and the reason."""
-        why = self._spec.why_no_limit(claim, place.geometry, place.workload)
-        why = f"{why}; {more}" if more else why
         try:
             found = self.account.estimates(claim, judged)
         except TooFew as error:
             pytest.skip(f"{why}, and it cannot be told: {error}")
-        except ValueError as error:
+        except CannotJudge as error:
             raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
         self._note(self.account.of_estimates(claim, judged, found))
         subject, told = account.worst(claim, found)

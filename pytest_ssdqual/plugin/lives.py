@@ -39,7 +39,6 @@ from pytest_ssdqual.qual.shortening import shorten
 from pytest_ssdqual.qual.survival import Survival
 from pytest_ssdqual.rig.body import Body
 from pytest_ssdqual.rig.living import Lived, live
-from pytest_ssdqual.rig.machine import RigError
 
 if TYPE_CHECKING:
     from random import Random
@@ -74,7 +73,7 @@ class Search:
     _lives: list[Lived] = field(default_factory=list)
     _number: int = 0
     _began: float = 0.0
-    _error: RigError | None = None
+    _error: Exception | None = None
     _shortest: Lived | None = None
     _happened_again: bool | None = None
 
@@ -112,7 +111,7 @@ class Search:
                 return
             try:
                 self._live(history)
-            except RigError as error:
+            except Exception as error:  # whatever it is, once
                 self._error = error
 
         drawn()

@@ -5,10 +5,13 @@ Not called ``lot.py``: as a submodule it would take the fixture's name in the pa
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_ssdqual.plugin.account import Place
 from pytest_ssdqual.plugin.judge import Sla
 from pytest_ssdqual.qual import lot
-from pytest_ssdqual.qual.claim import Claim, Scope
+from pytest_ssdqual.qual.claim import Scope
+from pytest_ssdqual.qual.estimate import CannotJudge
 from pytest_ssdqual.qual.lot import LotVerdict
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.sampling_plan import Plan
@@ -23,23 +26,23 @@ class Lot:
         self._plan = plan
         self._sla = sla
 
-    def judge(self, claim: str, run: Measured) -> LotVerdict:
-        """The verdict on the lot, each of whose drives is to keep what is promised as ``claim``.
+    def judge(self, what: str | Measured, run: Measured | None = None, /) -> LotVerdict:
+        """The verdict on the lot, each of whose drives is to keep what is promised; arguments as of ``sla.judge``.
 
         Where the spec promises nothing of the kind, the figure is noted and the test skipped. Raises ``Inconclusive``
         when drives that are not decided decide, ``InvalidMeasurement`` when one cannot be judged, or the lot by this
         plan.
         """
-        wanted = Claim(claim)
-        if wanted.scope is not Scope.RUN:
-            raise ValueError(f"{wanted} is not about a single drive, so it makes none of a lot good or bad")
-        verdicts = self._sla.verdicts(wanted, run)
+        wanted, judged = self._sla.asked(what, run)
+        if wanted.scope is not Scope.RUN or not isinstance(judged, Measured):
+            raise pytest.UsageError(f"{wanted} is not about a single drive, so it makes none of a lot good or bad")
+        verdicts = self._sla.verdicts(wanted, judged)
         try:
             told = lot.judge(wanted, self._plan, verdicts)
-        except ValueError as error:
-            subject = Place.of(run).subject
+        except CannotJudge as error:
+            subject = Place.of(judged).subject
             raise InvalidMeasurement(f"{wanted.label} of the lot of {subject} cannot be judged: {error}") from error
-        self._sla.tell(told, self._sla.account.of_lot(run, told))
+        self._sla.tell(told, self._sla.account.of_lot(judged, told))
         return told
 
 

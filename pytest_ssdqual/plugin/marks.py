@@ -6,13 +6,15 @@ called ``array`` or ``run``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import TypeVar
 
 import pytest
 
 from pytest_ssdqual.plugin import arrays
 from pytest_ssdqual.plugin.arrays import Family, Impossible, Request, Widths
+from pytest_ssdqual.qual.claim import Claim
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.loop import Loop
 from pytest_ssdqual.qual.matrix import Series
@@ -85,6 +87,34 @@ def published(item: pytest.Item) -> str | None:
     return str(mark.args[0])
 
 
+def promised(item: pytest.Item) -> frozenset[Claim]:
+    """The claims that the marks ``promise`` of a test name, those of its module and class included.
+
+    ``pytest.UsageError`` for a name that is no claim.
+    """
+    names = [name for mark in item.iter_markers("promise") for name in mark.args]
+    for name in names:
+        if name not in list(Claim):
+            close = get_close_matches(str(name), list(Claim), 1)
+            raise pytest.UsageError(
+                f"{item.nodeid}: the mark promise(*claims) names {name!r}, which is no claim; "
+                + (f"did you mean '{close[0]}'?" if close else f"there are {', '.join(Claim)}")
+            )
+    return frozenset(map(Claim, names))
+
+
+def require_promises(items: Iterable[pytest.Item]) -> None:
+    """``pytest.UsageError`` if a test judges something and does not declare what: drive time is planned by that."""
+    for item in filter(needs_drives, items):
+        names = set(getattr(item, "fixturenames", ()))
+        # A search judges whatever the spec promises of the workloads that it draws.
+        if not promised(item) and "sla" in names and "explore" not in names:
+            raise pytest.UsageError(
+                f"{item.nodeid}: a test with the fixture {'lot' if 'lot' in names else 'sla'} declares what it judges: "
+                'add for example @pytest.mark.promise("p99_latency")'
+            )
+
+
 def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[Request]) -> Sequence[Widths | Request]:
     unknown = sorted(set(mark.kwargs) - {"widths", "failed", "default"})
     if unknown:
@@ -140,4 +170,13 @@ def _cells(item: pytest.Item, loop: Loop) -> Sequence[Workload]:
     return wanted or loop.workloads
 
 
-__all__ = ["NO_DRIVES", "Family", "Geometry", "needs_drives", "parametrize", "published"]
+__all__ = [
+    "NO_DRIVES",
+    "Family",
+    "Geometry",
+    "needs_drives",
+    "parametrize",
+    "promised",
+    "published",
+    "require_promises",
+]

@@ -63,6 +63,7 @@ def circumstances(request: pytest.FixtureRequest, run: Qualification) -> Account
         protocol=run.protocol.name,
         acceptance=run.acceptance,
         beside=specs.load(sheet) if sheet else run.spec,
+        promised=run.spec,
         rule=run.protocol.verdict,
         family=run.family,
         group=str(loop or series or ""),

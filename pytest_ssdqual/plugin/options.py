@@ -25,7 +25,7 @@ LAST_PORT = 65535
 #: Options that say nothing without drives.
 NEED_DEVICES = (
     "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
-    "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
+    "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
 )  # fmt: skip
 #: Paths that a configuration file may name.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
@@ -72,6 +72,9 @@ class Settings:
     shared_path: str = "auto"
     #: Those of one bay of several.
     is_of_several: bool = False
+    #: How many drives each bay must have: by the option, and by the configuration file.
+    expect: int | None = None
+    expect_default: int | None = None
 
     def of(self, bay: BayAsked) -> Settings:
         """Those of a run of this bay alone."""
@@ -89,7 +92,7 @@ def read(config: pytest.Config, bays: tuple[BayAsked, ...] = ()) -> Settings | N
 
     ``bays`` instead of those that the command line means.
     """
-    from pytest_ssdqual.plugin import inventory
+    from pytest_ssdqual.plugin import expectation, inventory
 
     _require_words(config)
     bays = bays or inventory.asked(config)
@@ -124,6 +127,8 @@ def read(config: pytest.Config, bays: tuple[BayAsked, ...] = ()) -> Settings | N
         baseline=config.getoption("ssd_baseline") or None,
         openmetrics=_openmetrics(config),
         shared_path=_shared_path(_either(config, "ssd_shared_path")),
+        expect=expectation.parse("--ssd-expect", config.getoption("ssd_expect") or ""),
+        expect_default=expectation.parse("ssd_expect", config.getini("ssd_expect")),
     )
 
 
@@ -146,11 +151,8 @@ def _openmetrics(config: pytest.Config) -> Path | None:
     """As for pytest's own files, from where it was called."""
     text = config.getoption("ssd_openmetrics")
     path = config.invocation_params.dir / text if text else None
-    if path and not hasattr(config, "workerinput"):
-        if not path.parent.is_dir():
-            raise pytest.UsageError(f"--ssd-openmetrics={text}: there is no folder {path.parent}")
-        if path.is_dir():
-            raise pytest.UsageError(f"--ssd-openmetrics={text}: a folder; name a file in it, such as ssdqual.prom")
+    if path and not hasattr(config, "workerinput") and not path.parent.is_dir():
+        raise pytest.UsageError(f"--ssd-openmetrics={text}: there is no folder {path.parent}")
     return path
 
 

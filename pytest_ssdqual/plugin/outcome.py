@@ -11,7 +11,7 @@ from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report.evidence import attach
 from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.junit import properties, section
-from pytest_ssdqual.rig.machine import SENTENCE_CHARACTERS, MachineLost, RigError
+from pytest_ssdqual.rig.machine import SENTENCE_CHARACTERS, MachineLost, RigError, Unforeseen, UnforeseenAgain
 
 
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
@@ -24,8 +24,12 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
             item.user_properties += properties(evidence)
     if call.excinfo is None or report.outcome != "failed":
         return
-    if isinstance(call.excinfo.value, RigError):
+    _make_printable(report)
+    if isinstance(call.excinfo.value, (RigError, pytest.UsageError)):  # a test that asks wrongly blames no drive
         _as_error(item, call.excinfo, report)
+    elif not isinstance(call.excinfo.value, (AssertionError, pytest.fail.Exception)):
+        # A mistake in the test or in this program is an error, with its whole traceback, and says nothing of a drive.
+        report.when = "setup" if report.when == "call" else report.when
     elif report.when == "call" and (failed := [each for each in evidence if each.outcome == "fail"]):
         _say(report, failed[-1].sentence)
         _begin(report, failed[-1].sentence)
@@ -35,7 +39,7 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
 
 
 def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport) -> None:
-    if isinstance(caught.value, (MachineLost, JournalError)):
+    if isinstance(caught.value, (MachineLost, JournalError, UnforeseenAgain)):
         run = item.config.stash[QUALIFICATION]
         if report.when == "teardown" and (item.session.shouldstop or run.lost):
             report.outcome, report.longrepr = "passed", None  # the test itself has said it already
@@ -48,9 +52,23 @@ def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], re
     if report.when == "call":
         # pytest calls it an error only outside of the call phase; JUnit then writes <error>.
         report.when = "setup"
-    if item.config.get_verbosity() < 2:
+    is_new = isinstance(caught.value, Unforeseen) and caught.value.__cause__  # keep the traceback: it may be a bug
+    if item.config.get_verbosity() < 2 and not is_new:
         report.longrepr = caught.getrepr(style="value")
     _say(report, str(caught.value))
+
+
+def _make_printable(report: pytest.TestReport) -> None:
+    """Escape the text of an exception, which may quote a drive, a tool or a file. Its first line begins with E."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = printable.lines(crash.message, SENTENCE_CHARACTERS)
+    for entry in getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", []):
+        is_native = entry.style == "native"  # Python's own traceback, source lines included
+        first = next(
+            (at for at, line in enumerate(entry.lines) if is_native or line.startswith("E ")), len(entry.lines)
+        )
+        entry.lines[first:] = [printable.lines(line, SENTENCE_CHARACTERS) for line in entry.lines[first:]]
 
 
 def _say(report: pytest.TestReport, sentence: str) -> None:

@@ -8,10 +8,6 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report import page
-from pytest_ssdqual.report.records import read_records
-
-#: A run of which there is nothing more than its header has nothing to show.
-TOLD = frozenset({"measuring", "measured", "verdict", "observation", "error", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +23,16 @@ class Paged:
         return f"there is no {page.NAME}: {self.failed}" if self.failed else f"report: {self.path}"
 
 
-def make(folder: Path) -> Paged | None:
-    """The page of a run folder; None if nothing was measured and nothing went wrong. Never raises."""
-    return _made(folder, lambda: page.write(folder) if _tells(folder) else None)
+def make(folder: Path) -> Paged:
+    """The page of a run folder, also of a run that judged nothing. Never raises."""
+    return _made(folder, lambda: page.write(folder))
 
 
-def make_of_fleet(folder: Path) -> Paged | None:
-    """The page of the folder of a fleet, and its summary; None if there is nothing to be told of any bay."""
-    from pytest_ssdqual.report import fleet, fleet_page
+def make_of_fleet(folder: Path) -> Paged:
+    """The page of the folder of a fleet, and its summary. Never raises."""
+    from pytest_ssdqual.report import fleet_page
 
-    return _made(folder, lambda: fleet_page.write(folder) if any(map(_tells, fleet.bay_folders(folder))) else None)
+    return _made(folder, lambda: fleet_page.write(folder))
 
 
 def side_by_side(folder: Path, width: int) -> list[str]:
@@ -49,17 +45,12 @@ def side_by_side(folder: Path, width: int) -> list[str]:
         return [printable.line(f"the bays cannot be told side by side ({type(error).__name__}: {error})", 300)]
 
 
-def _tells(folder: Path) -> bool:
-    return any(record.kind in TOLD for record in read_records(folder))
-
-
-def _made(folder: Path, write: Callable[[], Path | None]) -> Paged | None:
+def _made(folder: Path, write: Callable[[], Path]) -> Paged:
     """Whoever interrupts the drawing wants the run to end: what is left is only to seal it."""
     try:
-        path = write()
+        return Paged(write())
     except KeyboardInterrupt:
         return Paged(folder / page.NAME, "it was interrupted while it was written")
     except Exception as error:
         why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         return Paged(folder / page.NAME, printable.line(f"it could not be written ({why})", 300))
-    return None if path is None else Paged(path)

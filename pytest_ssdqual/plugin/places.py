@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,7 +55,12 @@ def parse_devices(text: str) -> Devices:
     try:
         return devices(text)
     except ValueError as error:
-        raise pytest.UsageError(f"--ssd-devices={text}: {error}") from None
+        hint = ""
+        if not text:
+            hint = "; it is empty: is a variable in it not set?"
+        elif os.path.exists(text):  # noqa: PTH110 (false, not an error, of a bad name)
+            hint = "; a shell may remove a pattern without quotes that matches nothing: quote it"
+        raise pytest.UsageError(f"--ssd-devices={text}: {error}{hint}") from None
 
 
 def devices(text: str) -> Devices:

@@ -24,6 +24,7 @@ from pytest_ssdqual.qual.protocol import Protocol
 from pytest_ssdqual.qual.spec import Spec
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.baseline import Baseline
+from pytest_ssdqual.report.expectation import Expectation, describe
 from pytest_ssdqual.report.fleet import called
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.report.manifest import Manifest, keep_health
@@ -75,6 +76,8 @@ class Qualification:
     baseline: Baseline | None = None
     #: Of the bay, in a run of several; empty in a run of one.
     name: str = ""
+    #: Number of drives that the bay must have; None if only a pattern determined it.
+    expected: Expectation | None = None
     #: Why nothing more can be measured or kept of this bay of several.
     lost: str = ""
 
@@ -109,6 +112,7 @@ class Qualification:
             spec=self.spec.name,
             run_folder=self.journal.path if self.journal else None,
             remarks=self.bay.remarks,
+            expected=describe(self.expected),
         )
 
     def to_worker(self) -> dict[str, Any]:
@@ -157,11 +161,13 @@ class Qualification:
                 self.memory,
                 planned=self.planned,
                 tails=promises.tails(self.asked, self.spec),
+                by_the_second=promises.by_the_second(self.asked),
                 enough=promises.Promises(self.spec, self.protocol, self.asked, self.family),
                 stock=Stock(self.journal.path),
             )
             stack.callback(self._health_after, channel, before)
             stack.callback(unless_lost, station.close)
+            stack.callback(self._note_unfinished, channel)
             yield station
 
     def _terms(self, progress: Progress) -> Terms:
@@ -176,7 +182,16 @@ class Qualification:
                 keep_health(self.journal, drive, read[drive.path], when)
         return read
 
+    def _note_unfinished(self, channel: Channel) -> None:
+        """What goes on on the machine although this session ends now."""
+        for sentence in channel.unfinished():
+            if self.journal:
+                self.journal.note("still_running", sentence=sentence)
+
     def _health_after(self, channel: Channel, before: Mapping[str, health.DriveHealth]) -> None:
+        # A drive that erases itself answers nothing until it is done.
+        if channel.unfinished():
+            return
         # A lost machine cannot be asked; the error that is on its way says so.
         with suppress(RigError):
             after = self._health(channel, "after")

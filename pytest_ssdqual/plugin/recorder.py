@@ -8,15 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ssdqual.plugin import claims
+from pytest_ssdqual.plugin import claims, gate
 from pytest_ssdqual.plugin.qualification import Qualification
-from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report import junit, terminal
 from pytest_ssdqual.report.evidence import Evidence, carried_by
 from pytest_ssdqual.report.family import Tally, properties, tally
 from pytest_ssdqual.report.journal import JournalError
 from pytest_ssdqual.report.part import Finding
-from pytest_ssdqual.report.records import read_records, worsened_drives
+from pytest_ssdqual.report.records import read_records, still_running, worsened_drives
 
 
 class Recorder:
@@ -34,6 +33,7 @@ class Recorder:
         self.has_failed = False
         self.has_tests = False
         self.is_finished = False
+        gate.of(config).tests(run.name)
 
     def take(self, report: pytest.TestReport) -> str:
         """Part of a test has ended: what went wrong if there is no verdict, or nothing."""
@@ -50,7 +50,7 @@ class Recorder:
             message = getattr(crash, "message", report.longreprtext)
             self._note(report, kind, {"test": report.nodeid, "message": message})
         elif report.outcome == "skipped" and not carried_by(report):
-            self._note(report, "skipped", {"test": report.nodeid, "reason": _reason(report)})
+            self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report)})
         self.has_tests = True
         self.has_failed |= report.outcome == "failed"
         return message
@@ -76,6 +76,8 @@ class Recorder:
         run, bay = self.run, self.run.bay
         facts = {**bay.facts, "drives": " ".join(drive.identity for drive in bay.drives)}
         facts |= {"machine": bay.machine, "spec": run.spec.key, "protocol": run.protocol.name}
+        expected = str(run.expected.drives) if run.expected else "none"
+        facts |= {"drives_found": str(len(bay.drives)), "drives_expected": expected}
         self._add(facts.items())
 
     def _add(self, facts: Iterable[tuple[str, str]]) -> None:
@@ -92,8 +94,10 @@ class Recorder:
             planned = claims.planned_in(read_records(run.journal.path)) if run.journal else None
         of_all = replace(run.family, claims=planned or run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        if self.tally and run.manifest:
-            run.manifest = replace(run.manifest, family=self.tally.to_record())
+        if run.manifest:
+            judged = gate.of(self._config).to_record(run.name)
+            of_claims = self.tally.to_record() if self.tally else run.manifest.family
+            run.manifest = replace(run.manifest, family=of_claims, judged=judged)
         if self.tally:
             self._add(properties(self.tally))
 
@@ -103,7 +107,8 @@ class Recorder:
             return of_all
         if self.has_failed:
             return int(pytest.ExitCode.TESTS_FAILED)
-        return int(pytest.ExitCode.OK if self.has_tests else pytest.ExitCode.NO_TESTS_COLLECTED)
+        is_green = self.has_tests and not gate.of(self._config).is_closed(self.run.name)
+        return int(pytest.ExitCode.OK if is_green else pytest.ExitCode.NO_TESTS_COLLECTED)
 
     def finish(self, status: int) -> None:
         """The last line, the manifest, the page and the seal; see ``incomplete``."""
@@ -127,14 +132,14 @@ class Recorder:
             bay=run.name,
         )
         with suppress(OSError):
-            for sentence in worsened_drives(folder) if folder else ():
-                reporter.write_line(sentence, red=True)
+            for sentence in (*worsened_drives(folder), *still_running(folder)) if folder else ():
+                terminal.tell(reporter, sentence, red=True)
         if run.page:
-            reporter.write_line(printable.line(f"{run.page}"), yellow=bool(run.page.failed))
+            terminal.tell(reporter, f"{run.page}", yellow=bool(run.page.failed))
         for complaint in run.complaints:
-            reporter.write_line(complaint, yellow=True)
+            terminal.tell(reporter, complaint, yellow=True)
         if self.incomplete:
-            reporter.write_line(f"the run folder is not complete: {self.incomplete}", red=True)
+            terminal.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
 def _kind(report: pytest.TestReport) -> str:
@@ -142,9 +147,3 @@ def _kind(report: pytest.TestReport) -> str:
     if report.when != "call":
         return "error"
     return "" if any(each.outcome is Finding.FAIL for each in carried_by(report)) else "failed"
-
-
-def _reason(report: pytest.TestReport) -> str:
-    """Why a test was skipped, in its own words."""
-    found = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
-    return found.removeprefix("Skipped: ")

@@ -11,10 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from pytest_ssdqual.plugin.options import Settings
-from pytest_ssdqual.plugin.paging import TOLD
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.report import openmetrics, private, summary
-from pytest_ssdqual.report.records import read_records
 
 #: Names the file whose Markdown GitHub shows on the page of the job.
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -63,20 +61,16 @@ def _complaint(what: str, make: Callable[[], None]) -> str:
 
 
 def _summarise(folder: Path) -> None:
-    """Of a run of which there is more than its header."""
-    if any(record.kind in TOLD for record in read_records(folder)):
-        summary.write(folder)
+    summary.write(folder)
 
 
 def _summarise_fleet(folder: Path) -> None:
-    from pytest_ssdqual.report import fleet
     from pytest_ssdqual.report.fleet_page.composition import compose
     from pytest_ssdqual.report.fleet_page.markdown import text
     from pytest_ssdqual.report.fleet_page.seen import Seen
 
-    if any(record.kind in TOLD for bay in fleet.bay_folders(folder) for record in read_records(bay)):
-        told = text(compose(Seen.read(folder)))
-        private.write_whole(folder / summary.NAME, told.encode("utf-8", "backslashreplace"))
+    told = text(compose(Seen.read(folder)))
+    private.write_whole(folder / summary.NAME, told.encode("utf-8", "backslashreplace"))
 
 
 def _append(folder: Path, path: Path) -> None:

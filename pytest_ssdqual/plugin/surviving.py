@@ -47,17 +47,22 @@ def survive(request: pytest.FixtureRequest, station: Station, geometry: Geometry
         pytest.skip(f"the history of --ssd-replay is one of {asked.geometry}")
     if run.journal is None:
         raise RigError("nothing can be tried while tests are only collected")
-    station.close()
     book = _Book(run.journal, geometry)
-    body = body_of(station.setup, _switch(request.config, run))
-    try:
-        search = _search(station.setup, body, geometry, book)
-        found = search.replay(asked) if asked else search.run()
-    except BaseException:
-        with contextlib.suppress(RigError):  # the error on its way says more
-            body.close()
-        raise
-    body.close()
+
+    def lived() -> Survival:
+        station.close()
+        body = body_of(station.setup, _switch(request.config, run))
+        try:
+            search = _search(station.setup, body, geometry, book)
+            found = search.replay(asked) if asked else search.run()
+        except BaseException:
+            with contextlib.suppress(RigError):  # the error on its way says more
+                body.close()
+            raise
+        body.close()
+        return found
+
+    found = station.stock.unless_failed(("integrity", geometry), lived)
     found, raw = book.concluded(found, _options(request.config.invocation_params.args), request.node.nodeid)
     evidence = of_survival(found, protocol=run.protocol.name, acceptance=run.acceptance, raw=raw)
     return found, evidence

@@ -31,6 +31,7 @@ def manifest(run: Qualification, journal: Journal, extra: Mapping[str, str]) -> 
         bays=(BayEntry(bay.machine, {**bay.facts, **extra}, [DriveEntry(drive) for drive in bay.drives]),),
         remarks=bay.remarks,
         baseline=run.baseline.to_record() if run.baseline else None,
+        expected=run.expected,
     )
 
 

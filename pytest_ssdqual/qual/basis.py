@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import TypeVar
 
@@ -29,8 +29,18 @@ class Basis:
 
     @classmethod
     def of(cls, measured: Measured, sure: Sureness) -> Basis:
-        """That of a measurement. The blocks of repeats follow each other as if they were one stretch."""
+        """For means of a measurement: its warm-up is left out. Blocks of repeats follow each other as one stretch."""
         return cls(sure, measured.look, sum(run.window_s for run in measured.runs) if measured.look else 0.0)
+
+    @classmethod
+    def whole(cls, measured: Measured, sure: Sureness) -> Basis:
+        """For extremes and quantiles: nothing behind the protocol's ramp is left out, or a stall would be cut away."""
+        return cls.of(measured, sure).uncut
+
+    @property
+    def uncut(self) -> Basis:
+        """The same without a warm-up."""
+        return replace(self, look=replace(self.look, left_out=0, head=0)) if self.look else self
 
     @property
     def level(self) -> float:
@@ -38,8 +48,8 @@ class Basis:
         return self.sure.level(self.look.level if self.look else None)
 
     def settled(self, rounds: Sequence[T]) -> Sequence[T]:
-        """Without the blocks at the head of a look that are warm-up still, and only show where a trend goes."""
-        return rounds[self.look.head :] if self.look else rounds
+        """Without the blocks at the head of a look that are warm-up."""
+        return rounds[self.look.left_out + self.look.head :] if self.look else rounds
 
     def bounds(self, numerators: Sequence[float], denominators: Sequence[float]) -> Bounds:
         """Σ numerators / Σ denominators, one of each for every round, with its interval.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.estimate import TooFew, student_t
 from pytest_ssdqual.qual.look import Look
+from pytest_ssdqual.qual.units import format_duration
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -29,6 +30,10 @@ MEANS = 10
 #: The slowest transient that is looked for, in multiples of the stretch (slower ones are a straight line in it) and of
 #: the slowest time constant that is expected.
 LONGEST, CAP = 3.0, 2.0
+#: A warm-up that is longer than this share of the series is no warm-up: the series changes its level (White 1997 calls
+#: a truncation beyond half "too short to say"; a third halves the false verdicts on drives that switch between
+#: regimes).
+LONGEST_WARMUP = 1 / 3
 #: How sure the end of a transient has to be, in standard errors: little, because the interval has to hold as well.
 TREND = 0.9
 #: A skewness that makes no difference.
@@ -59,14 +64,16 @@ def bounds(
 ) -> Bounds:
     """Bounds of Σ ``numerators`` / Σ ``denominators``; see the module for what they account for.
 
-    IOPS: I/Os by seconds of each block; a share: slow I/Os by I/Os. ``seconds`` is the length of all blocks,
-    ``look.head`` of which are warm-up; ``level`` the two-sided confidence, that of the look if it is not given.
-    ``TooFew`` below ``FEWEST`` blocks after the warm-up, or if nothing was counted in them.
+    IOPS: I/Os by seconds of each block; a share: slow I/Os by I/Os. ``seconds`` is the length of all blocks, of which
+    the look leaves out some and takes some more for warm-up; ``level`` is the two-sided confidence, that of the look if
+    it is not given. ``TooFew`` below ``FEWEST`` blocks after the warm-up, if nothing was counted in them, or if the
+    warm-up is too long to be one.
     """
     import numpy as np
 
-    top, bottom = np.asarray(numerators, float), np.asarray(denominators, float)
-    block_s, sure = seconds / max(1, len(top)), look.level if level is None else level
+    block_s, sure = seconds / max(1, len(numerators)), look.level if level is None else level
+    _require_settled(look, len(numerators), block_s)
+    top, bottom = (np.asarray(each[look.left_out :], float) for each in (numerators, denominators))
     head = look.head
     if len(top) - head < FEWEST:
         raise TooFew(f"an interval needs at least {FEWEST} blocks, there are {max(0, len(top) - head)}")
@@ -89,6 +96,13 @@ def bounds(
         else:
             low = min(found.value, high, max(low, later.low))
     return Bounds(found.value, min(low, found.value), max(high, found.value), found.error, found.drift)
+
+
+def _require_settled(look: Look, count: int, block_s: float) -> None:
+    warmup = look.left_out + look.head
+    if warmup > LONGEST_WARMUP * count:
+        head, whole = format_duration(warmup * block_s), format_duration(count * block_s)
+        raise TooFew(f"the first {head} of {whole} differ from the rest: the series is not settled on one level")
 
 
 def _of(top: Blocks, bottom: Blocks, block_s: float, look: Look, level: float) -> Bounds:

@@ -95,6 +95,16 @@ class Claim(StrEnum):
 #: Percentiles that few I/Os decide; these come in bursts, so they take longer to tell than a rate.
 OF_TAIL = frozenset({Claim.P99_LATENCY, Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY})
 
+#: About what happens a few times an hour: the limit holds for what is exceeded at most ``Limit.times_per_hour`` times.
+OF_RARE_EVENTS = frozenset({Claim.MAX_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME, Claim.WORST_SECOND})
+
+#: About the slowest I/O or second of each spell: observed for the same time at least, wherever they are compared.
+OF_EXTREMES = OF_RARE_EVENTS | {Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, Claim.LATENCY_SPREAD_BETWEEN_WIDTHS}
+
+#: How often an hour a limit on rare events may be exceeded where a promise does not say: 35 minutes without an event
+#: exclude more, at the confidence of one look of many.
+TIMES_PER_HOUR = 10.0
+
 _LABELS = {
     Claim.WORST_SECOND: "worst second over the mean",
     Claim.MEMBER_SPREAD: "slowest drive over the median drive",
@@ -159,6 +169,8 @@ class Limit:
     unit: Unit
     #: Where it comes from, for the evidence: ``default.toml promise[3]``.
     source: str
+    #: Of a claim about rare events, how often it may be exceeded.
+    times_per_hour: float | None = None
 
     def __post_init__(self) -> None:
         if not self.bound > 0:
@@ -174,4 +186,5 @@ class Limit:
             "bound": self.bound,
             "unit": self.unit.value,
             "source": self.source,
+            **({} if self.times_per_hour is None else {"times_per_hour": self.times_per_hour}),
         }

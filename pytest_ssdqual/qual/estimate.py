@@ -17,8 +17,16 @@ from pytest_ssdqual.qual.units import Unit, format_range, format_value
 CONFIDENCE = 0.95
 
 
-class TooFew(ValueError):
-    """There is not enough data for the number asked for; the sentence says how much it takes."""
+class CannotJudge(ValueError):
+    """The evidence gives no figure for the claim; the sentence says why. Any other exception is a mistake of ours."""
+
+
+class TooFew(CannotJudge):
+    """Not yet: there is not enough data for the figure; the sentence says how much it takes."""
+
+
+class NotApplicable(CannotJudge):
+    """Never: the figure does not exist for what was measured, and more data would not change that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,8 @@ class Estimate:
     confidence: float = CONFIDENCE
     #: What the number depends on and does not say by itself, in words: ``rounds of 2 min``.
     basis: str = ""
+    #: Why the interval has no upper end, where more evidence would give it one.
+    unbounded: str = ""
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:

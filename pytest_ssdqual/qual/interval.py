@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
 
-#: Shorter intervals are no "second" when the slowest second of a run is looked for.
+#: Shorter intervals are no "second" when the slowest second of a run is looked for…
 SHORTEST_RATE_S = 0.5
+#: …and in longer ones a second is hidden: it may have been without any I/O.
+LONGEST_SECOND_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,51 @@ class Interval:
     def latency(self) -> LatencyHistogram:
         """Reads and writes together."""
         return self.read_latency + self.write_latency
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """The extremes of one of fio's reporting intervals, or of several that follow each other."""
+
+    #: As of an ``Interval``.
+    start_s: float
+    seconds: float
+    #: Slowest I/O; 0 if none ended in it.
+    max_ns: int
+    #: Bytes per second of the slowest second: between these two.
+    slowest_low: float
+    slowest_high: float
+
+    @classmethod
+    def of(cls, start_s: float, seconds: float, transferred: int, max_ns: int) -> Spell:
+        """Of one report. In one that is longer than a second a second may have been without any I/O."""
+        rate = transferred / seconds
+        return cls(start_s, seconds, max_ns, rate if seconds <= LONGEST_SECOND_S else 0.0, rate)
+
+    @classmethod
+    def of_interval(cls, interval: Interval) -> Spell:
+        """Where no finer reports are known."""
+        slowest = interval.slowest_bytes_per_s
+        is_hidden = interval.slowest is None and interval.seconds > LONGEST_SECOND_S
+        max_ns = max((each.max_ns for each in interval.latencies if each), default=0)
+        return cls(interval.start_s, interval.seconds, max_ns, 0.0 if is_hidden else slowest, slowest)
+
+    @classmethod
+    def joined(cls, part: Sequence[Spell]) -> Spell:
+        """Of several that follow each other, at least one."""
+        # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+        whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
+        return cls(
+            start_s=part[0].start_s,
+            seconds=sum(each.seconds for each in part),
+            max_ns=max(each.max_ns for each in part),
+            slowest_low=min(each.slowest_low for each in whole),
+            slowest_high=min(each.slowest_high for each in whole),
+        )
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.seconds
 
 
 def merged(part: Sequence[Interval]) -> Interval:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pytest_ssdqual.qual import latency, rates, scaling, series, spread
 from pytest_ssdqual.qual.basis import Basis
-from pytest_ssdqual.qual.claim import Claim, Scope
-from pytest_ssdqual.qual.estimate import CONFIDENCE, USUAL, Estimate, Sureness, ratio
+from pytest_ssdqual.qual.claim import TIMES_PER_HOUR, Claim, Scope
+from pytest_ssdqual.qual.estimate import CONFIDENCE, USUAL, Estimate, NotApplicable, Sureness, ratio
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.rates import iops
@@ -20,16 +20,26 @@ from pytest_ssdqual.qual.workload import Workload
 Evidence = Measured | Sequence[Measured] | Saturation | Rebuild
 
 
-def estimate(claim: Claim | str, subject: Evidence, confidence: float = CONFIDENCE, share: float = 1.0) -> Estimate:
+def estimate(
+    claim: Claim | str,
+    subject: Evidence,
+    confidence: float = CONFIDENCE,
+    share: float = 1.0,
+    per_hour: float = TIMES_PER_HOUR,
+) -> Estimate:
     """The figure that ``claim`` is about, with its interval, in the claim's unit.
 
     ``confidence`` is what is stated of the interval, two-sided; at a look of a sequential measurement the interval is
-    as wide as it has to be there. ``share`` of the error rate may be spent on it. Raises ``TooFew`` (a ValueError)
-    when there is too little evidence for it; TypeError when ``subject`` is not what the claim is judged on, and
-    ValueError when it is but does not fit (no pure reads for the bathtub, two levels in a sweep): each a sentence.
-    ValueError for a claim that does not exist.
+    as wide as it has to be there. ``share`` of the error rate may be spent on it. Of rare events the figure is what is
+    exceeded ``per_hour`` times an hour.
+
+    Raises ``TooFew`` when there is too little evidence, and ``NotApplicable`` when ``subject`` is not what the claim is
+    judged on or does not fit (no pure reads for the bathtub, two levels in a sweep): each a sentence. ValueError for a
+    claim that does not exist.
     """
     claim, sure = Claim(claim), Sureness(confidence, share)
+    if claim in OF_RARE and isinstance(subject, Measured):
+        return OF_RARE[claim](subject, sure, per_hour)
     if claim.scope in (Scope.RUN, Scope.MEMBERS) and isinstance(subject, Measured):
         return OF_MEMBERS[claim](subject, sure) if claim.scope is Scope.MEMBERS else OF_RUN[claim](subject, sure)
     if claim.scope is Scope.SATURATION and isinstance(subject, Saturation):
@@ -41,8 +51,8 @@ def estimate(claim: Claim | str, subject: Evidence, confidence: float = CONFIDEN
             if claim.scope is Scope.SWEEP:
                 return OF_SWEEP[claim](subject, sure)
             return found_in(claim, subject, sure).estimate
-        raise TypeError(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on {subject!r}")
-    raise TypeError(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(subject).__name__}")
+        raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on {subject!r}")
+    raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(subject).__name__}")
 
 
 _NEEDED = {
@@ -72,16 +82,8 @@ def _write_mean_latency(measured: Measured, sure: Sureness) -> Estimate:
     return latency.mean_latency(rounds, Basis.of(measured, sure))
 
 
-def _max_latency(measured: Measured, sure: Sureness) -> Estimate:
-    return latency.max_latency(measured.round_latency(), Basis.of(measured, sure))
-
-
 def _quantile(q: float) -> Callable[[Measured, Sureness], Estimate]:
-    return lambda measured, sure: latency.quantile_of_rounds(measured.round_latency(), q, Basis.of(measured, sure))
-
-
-def _slowest(measured: Measured, sure: Sureness) -> spread.Slowest:
-    return spread.Slowest.of(measured, Basis.of(measured, sure))
+    return lambda measured, sure: latency.quantile_of_rounds(measured.round_latency(), q, Basis.whole(measured, sure))
 
 
 #: Claims about one array under one workload.
@@ -100,9 +102,13 @@ OF_RUN: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
     Claim.P99_9_LATENCY: _quantile(0.999),
     Claim.P99_99_LATENCY: _quantile(0.9999),
     Claim.P99_999_LATENCY: _quantile(0.99999),
-    Claim.MAX_LATENCY: _max_latency,
-    Claim.LATENCY_SPREAD_OVER_TIME: lambda measured, sure: spread.over_time(_slowest(measured, sure)),
-    Claim.WORST_SECOND: lambda measured, sure: spread.worst_second(measured.runs, Basis.of(measured, sure)),
+}
+
+#: Claims about rare events, of which a promise says how often they may happen.
+OF_RARE: Mapping[Claim, Callable[[Measured, Sureness, float], Estimate]] = {
+    Claim.MAX_LATENCY: spread.max_latency,
+    Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
+    Claim.WORST_SECOND: spread.worst_second,
 }
 
 
@@ -114,23 +120,23 @@ def _member_spread(measured: Measured, sure: Sureness) -> Estimate:
 
 def _spread_between_members(measured: Measured, sure: Sureness) -> Estimate:
     members = _side_by_side(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, measured)
-    return spread.between_drives([_slowest(each, sure) for each in members])
+    return spread.between_drives([spread.Slowest.of(each, sure) for each in members])
 
 
 def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
     """Of several drives side by side, by serial number, what a claim about their likeness is made of: the IOPS of
-    each, or the geometric mean of its rounds' slowest I/Os, nanoseconds. ValueError if they are not side by side.
+    each, or the geometric mean of its rounds' slowest I/Os, nanoseconds. ``NotApplicable`` of a single target.
     """
     claim = Claim(claim)
     members = {each.runs[0].members[0]: each for each in _side_by_side(claim, measured)}
     if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
-        return {serial: _slowest(each, USUAL).typical_ns for serial, each in members.items()}
+        return {serial: spread.Slowest.of(each, USUAL).typical_ns for serial, each in members.items()}
     return {serial: iops(each).value for serial, each in members.items()}
 
 
 def slowest_member(measured: Measured, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
     """Serial number of the drive with the fewest IOPS, or the slowest I/Os if the claim is about these, of several
-    side by side; ValueError if they are not.
+    side by side; ``NotApplicable`` if they are not.
     """
     of_each = alike(claim, measured)
     extreme = max if claim == Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
@@ -140,7 +146,7 @@ def slowest_member(measured: Measured, claim: Claim | str = Claim.MEMBER_SPREAD)
 def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
     members = measured.of_members()
     if len(members) < 2:
-        raise ValueError(f"{claim.label} is judged on several drives side by side, not on {measured.geometry}")
+        raise NotApplicable(f"{claim.label} is judged on several drives side by side, not on {measured.geometry}")
     return members
 
 
@@ -154,13 +160,15 @@ OF_MEMBERS: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
 def of_scaling(sweep: Sequence[Measured], sure: Sureness = USUAL) -> scaling.Scaling:
     """How IOPS grow over the widths of a sweep; see ``scaling.fit``.
 
-    ValueError also for sequential writes with parity: whole stripes cost less than the small writes that the law of
-    the level counts.
+    ``NotApplicable`` also for sequential writes with parity: whole stripes cost less than the small writes that the law
+    of the level counts.
     """
     ordered = _ordered(sweep)
     workload, geometry = ordered[0].workload, ordered[0].geometry
     if geometry.has_parity and workload.writes and not workload.is_random:
-        raise ValueError(f"no law says how {workload} grows with the drives of a {geometry.level}: it writes stripes")
+        raise NotApplicable(
+            f"no law says how {workload} grows with the drives of a {geometry.level}: it writes stripes"
+        )
     repeats = {each.geometry: [run.iops for run in each.runs] for each in ordered}
 
     def of_each(sure: Sureness) -> dict[Geometry, Estimate]:
@@ -171,19 +179,19 @@ def of_scaling(sweep: Sequence[Measured], sure: Sureness = USUAL) -> scaling.Sca
 
 
 def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
-    """Narrowest first; ValueError unless it is one workload on several widths of one level."""
+    """Narrowest first; ``NotApplicable`` unless it is one workload on several widths of one level."""
     ordered = sorted(sweep, key=lambda each: each.geometry)
     shapes = {(each.geometry.level, each.geometry.missing, each.geometry.rebuilding) for each in ordered}
     widths = {each.geometry for each in ordered}
     if len({each.workload for each in ordered}) > 1 or len(shapes) > 1 or len(widths) < max(2, len(ordered)):
         found = ", ".join(f"{each.geometry} {each.workload}" for each in ordered)
-        raise ValueError(f"a sweep is one workload on at least 2 widths of one level, each once, not {found}")
+        raise NotApplicable(f"a sweep is one workload on at least 2 widths of one level, each once, not {found}")
     return ordered
 
 
 def _spread_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
     ordered = _ordered(sweep)
-    return spread.between(_slowest(ordered[0], sure), _slowest(ordered[-1], sure))
+    return spread.between(spread.Slowest.of(ordered[0], sure), spread.Slowest.of(ordered[-1], sure))
 
 
 def _growth_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
@@ -212,14 +220,14 @@ OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], series.Fo
 def found_in(claim: Claim | str, measured: Sequence[Measured], sure: Sureness = USUAL) -> series.Found:
     """The figure of a claim about a series, and the workloads it was found at (the worst mix, the knee, …).
 
-    ValueError unless these are different workloads on one array. The depth of a queue is that of one target: of drives
-    side by side it is a drive's, though the IOPS are those of all.
+    ``NotApplicable`` unless these are different workloads on one array. The depth of a queue is that of one target: of
+    drives side by side it is a drive's, though the IOPS are those of all.
     """
     geometries = {each.geometry for each in measured}
     curve = {each.workload: iops(each, sure) for each in measured}
     if len(geometries) != 1 or len(curve) < len(measured):
         found = ", ".join(f"{each.geometry} {each.workload}" for each in measured) or "none"
-        raise ValueError(f"a series is different workloads on one array, not {found}")
+        raise NotApplicable(f"a series is different workloads on one array, not {found}")
     geometry = geometries.pop()
     return OF_SERIES[Claim(claim)](curve, 1 if geometry.is_side_by_side else geometry.width)
 

@@ -1,4 +1,4 @@
-"""Latencies with their intervals: the mean, quantiles, the maximum; all from rounds' histograms, merged.
+"""Latencies with their intervals: the mean and quantiles; all from rounds' histograms, merged.
 
 Percentiles of rounds are never averaged: that of all I/Os is read from the sum of their histograms, and how sure it is
 from how the share of slower I/Os differed between the rounds.
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from statistics import stdev
 
+from pytest_ssdqual.qual import proportion
 from pytest_ssdqual.qual.basis import ROUNDS, Basis, require_rounds
 from pytest_ssdqual.qual.estimate import Estimate, TooFew, student_t
-from pytest_ssdqual.qual.histogram import Bucket, LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.units import Unit
 
 #: I/Os that must lie beyond a quantile before we name it: fewer, and one event moves it.
@@ -51,59 +52,60 @@ def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS) -> E
     )
 
 
-def max_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS) -> Estimate:
-    """The slowest I/O of all rounds: a fact about this very run, not a guess at what another would show.
-
-    Hence the interval is its bucket (open above for fio's last one), and a single stall beyond a limit breaks it.
-    What it proves about other runs is how often I/Os are slower: ``exceedance``. ``TooFew`` without I/Os.
-    """
-    merged = LatencyHistogram.merged(basis.settled(rounds))
-    if not merged:
-        raise TooFew("a maximum latency needs I/Os, there are none")
-    return _as_read(bucket_of(merged.max_ns), merged.total)
-
-
-def quantile_of(histogram: LatencyHistogram, q: float) -> Estimate:
-    """A latency quantile with the resolution of fio's buckets as its interval.
-
-    That is what the *reading* may be off; how much the drive itself varies is only in
-    ``quantile_of_rounds``. ``TooFew`` unless ``TAIL_IOS`` I/Os lie beyond the quantile.
-    """
-    return _as_read(_quantile_bucket(histogram, q), histogram.total)
-
-
 def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basis = ROUNDS) -> Estimate:
     """A latency quantile whose interval covers how it varied from round to round.
 
     The quantile is at most X exactly when the share of I/Os slower than X is at most 1 - q, and a share
     is a ratio estimator over rounds: r = Σk/Σn. The interval holds every bucket edge X for which that share cannot be
     told from 1 - q, and at least the quantile's own bucket. A share is not known any better than the number of
-    events that it came in. ``n`` counts I/Os. ``TooFew`` below two rounds, ``TAIL_IOS`` I/Os beyond q, or
-    ``TAIL_ROUNDS`` rounds that these come from.
+    events that it came in: below ``TAIL_IOS`` I/Os beyond q, or ``TAIL_ROUNDS`` rounds that these come from, the
+    interval has no upper end, and ``unbounded`` says why. A lower end needs neither: where so many I/Os are slower than
+    X that their share is surely above 1 - q, the quantile is. ``n`` counts I/Os. ``TooFew`` below two rounds or without
+    I/Os.
     """
     require_rounds(len(rounds))
-    merged = LatencyHistogram.merged(basis.settled(rounds))
-    bucket = _quantile_bucket(merged, q)
-    values = [value_ns for value_ns, _ in LatencyHistogram.merged(rounds).bins]
+    merged = LatencyHistogram.merged(rounds)
+    if not merged:
+        raise TooFew(f"a quantile needs I/Os, there are none in {len(rounds)} rounds")
+    bucket = merged.quantile(q)
+    values = [value_ns for value_ns, _ in merged.bins]
     # Upwards from the quantile until the share beyond the edge is surely small, downwards until it is surely large.
     slower = _slower_than(values, rounds)
     start = values.index(bucket.value_ns)
-    _require_clusters(basis.settled(slower[start]), q)
-    low_ns, high_ns = bucket.low_ns, bucket.high_ns
+    unbounded = _objection(merged, q) or _few_clusters(slower[start], q)
     totals = [each.total for each in rounds]
+    high_ns = bucket.high_ns
     for index in range(start, len(values)):
         high_ns = bucket_of(values[index]).high_ns
-        if _highest_share(slower[index + 1], totals, basis) <= 1 - q:
+        if not unbounded and _highest_share(slower[index + 1], totals, basis) <= 1 - q:
             break
-    for index in range(start, -1, -1):
-        low_ns = bucket_of(values[index]).low_ns
-        if basis.bounds(slower[index], totals).low > 1 - q:
-            break
+    low_ns = _surely_slower(values, slower, totals, start, 1 - q, basis)
     last = bucket_of(values[-1])
-    high = math.inf if high_ns >= last.high_ns and last.is_last else float(high_ns)
+    high = math.inf if unbounded or (high_ns >= last.high_ns and last.is_last) else float(high_ns)
     times = _apart(rounds, q, basis)
     low, high = min(float(low_ns), bucket.value_ns / times), max(high, bucket.value_ns * times)
-    return Estimate(bucket.value_ns, low, high, merged.total, Unit.NANOSECONDS, confidence=basis.sure.confidence)
+    confidence = basis.sure.confidence
+    return Estimate(
+        bucket.value_ns, low, high, merged.total, Unit.NANOSECONDS, confidence=confidence, unbounded=unbounded
+    )
+
+
+def _surely_slower(
+    values: Sequence[int],
+    slower: Sequence[Sequence[int]],
+    totals: Sequence[int],
+    start: int,
+    share: float,
+    basis: Basis,
+) -> float:
+    """The highest bucket edge up to that of the quantile beyond which surely more than ``share`` of all I/Os lie."""
+    ios = sum(totals)
+    for index in range(start, -1, -1):
+        # Few I/Os that happen to be shared out evenly have no scatter; no share is known better than by their number.
+        by_number, _ = proportion.interval(sum(slower[index]), ios, (1 - basis.level) / 2)
+        if min(by_number, basis.bounds(slower[index], totals).low) > share:
+            return float(bucket_of(values[index]).low_ns)
+    return 0.0
 
 
 def _apart(rounds: Sequence[LatencyHistogram], q: float, basis: Basis) -> float:
@@ -125,29 +127,22 @@ def _apart(rounds: Sequence[LatencyHistogram], q: float, basis: Basis) -> float:
     return math.exp(min(700.0, student_t(basis.level, len(own) - 1) * stdev(own) / math.sqrt(len(own))))
 
 
-def _as_read(bucket: Bucket, ios: int) -> Estimate:
-    high = math.inf if bucket.is_last else float(bucket.high_ns)
-    return Estimate(bucket.value_ns, bucket.low_ns, high, ios, Unit.NANOSECONDS, is_reading=True)
-
-
-def _quantile_bucket(histogram: LatencyHistogram, q: float) -> Bucket:
-    if not 0 < q < 1:
-        raise ValueError(f"a quantile is between 0 and 1, not {q}")
+def _objection(histogram: LatencyHistogram, q: float) -> str:
+    """Why a histogram says nothing about the slow end of a quantile; empty if it does."""
     # 1 - 0.99 is a little more than 0.01: a thousand I/Os are enough for p99.
     needed = math.ceil(TAIL_IOS / (1 - q) * (1 - 1e-9))
-    if histogram.total < needed:
-        raise TooFew(f"p{100 * q:g} needs {needed:,} I/Os, there are {histogram.total:,}")
-    return histogram.quantile(q)
+    return f"p{100 * q:g} needs {needed:,} I/Os, there are {histogram.total:,}" if histogram.total < needed else ""
 
 
-def _require_clusters(slowest: Sequence[int], q: float) -> None:
-    """``slowest``: of each round the I/Os that are at least as slow as the quantile."""
+def _few_clusters(slowest: Sequence[int], q: float) -> str:
+    """The same of rounds; ``slowest``: of each the I/Os that are at least as slow as the quantile."""
     hit = sum(map(bool, slowest))
-    if hit < min(TAIL_ROUNDS, (len(slowest) + 1) // 2):
-        raise TooFew(
-            f"p{100 * q:g} lies among {sum(slowest):,} I/Os that all came in {hit} of {len(slowest)} rounds; what so "
-            "few stalls show is chance, measure for longer"
-        )
+    if hit >= min(TAIL_ROUNDS, (len(slowest) + 1) // 2):
+        return ""
+    return (
+        f"p{100 * q:g} lies among {sum(slowest):,} I/Os that all came in {hit} of {len(slowest)} rounds; what so "
+        "few stalls show is chance, measure for longer"
+    )
 
 
 def _highest_share(slow: Sequence[int], totals: Sequence[int], basis: Basis) -> float:

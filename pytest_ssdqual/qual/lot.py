@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, stdev
 
 from pytest_ssdqual.qual.claim import Claim, Direction, Limit
-from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.estimate import CannotJudge, Estimate, NotApplicable
 from pytest_ssdqual.qual.sampling_plan import CONSUMERS_RISK, ByAttributes, ByVariables, Plan
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import Outcome, Verdict
@@ -27,7 +27,7 @@ NORMALITY_LEVEL = 0.05
 MEASUREMENT_SHARE = 0.01
 
 
-class TooFewDrives(ValueError):
+class TooFewDrives(CannotJudge):
     """The plan needs more drives than there are; the sentence has both numbers."""
 
 
@@ -60,7 +60,7 @@ def judge(of: Claim, plan: Plan, verdicts: Sequence[Verdict]) -> LotVerdict:
     By attributes the first ``plan.sample`` of them are the sample. The first, and not the best: the order is that in
     which the drives were given, before anything was measured; more drives with the same acceptance number would be
     another plan. By variables all of them are: with the same k both risks only become smaller.
-    ``TooFewDrives``; ValueError where the plan does not fit what was found.
+    ``TooFewDrives``; ``NotApplicable`` where the plan does not fit what was found.
     """
     if len(verdicts) < plan.sample:
         raise TooFewDrives(f"the plan needs {plan.sample} drives ({plan}), there are {len(verdicts)}")
@@ -118,10 +118,10 @@ def _by_variables(of: Claim, plan: ByVariables, sample: tuple[Verdict, ...]) -> 
 
 
 def margins(sample: Sequence[Verdict]) -> tuple[float, ...]:
-    """Of each drive log(figure/limit), above zero on the good side; ValueError for a figure that is not positive."""
+    """Of each drive log(figure/limit), above zero on the good side; ``NotApplicable`` unless all are positive."""
     for each in sample:
         if not 0 < each.estimate.value < math.inf:
-            raise ValueError(
+            raise NotApplicable(
                 f"{each.estimate} of drive {each.subject.drive} has no logarithm: judge this lot by attributes"
             )
     sign = 1 if sample[0].limit.direction is Direction.AT_LEAST else -1
@@ -136,13 +136,13 @@ def normality(figures: Sequence[float]) -> float:
 
 
 def require_normal(figures: Sequence[float], sample: Sequence[Verdict]) -> None:
-    """ValueError unless a plan by variables may be used on them."""
+    """``NotApplicable`` unless a plan by variables may be used on them."""
     if max(figures) - min(figures) <= 1e-12 * max(1.0, *map(abs, figures)):
-        raise ValueError("all drives have the same figure: that is no sample of a lot; judge it by attributes")
+        raise NotApplicable("all drives have the same figure: that is no sample of a lot; judge it by attributes")
     if (p_value := normality(figures)) < NORMALITY_LEVEL:
         mean = fmean(figures)
         farthest = max(zip(figures, sample, strict=True), key=lambda each: abs(each[0] - mean))[1].subject.drive
-        raise ValueError(
+        raise NotApplicable(
             f"the drives' figures are not normally distributed (Shapiro-Wilk p = {p_value:.2g}, farthest out is drive "
             f"{farthest}): judge this lot by attributes"
         )

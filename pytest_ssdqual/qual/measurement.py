@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
+from typing import TypeVar
 
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.interval import Interval, merged
+from pytest_ssdqual.qual.interval import Interval, Spell, merged
 from pytest_ssdqual.qual.look import Look
 from pytest_ssdqual.qual.seen import Seen
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
@@ -17,8 +18,22 @@ from pytest_ssdqual.qual.workload import Workload
 #: Status documents come a few milliseconds early or late.
 JITTER_S = 0.1
 
+#: Length of a spell, whose extremes are known one by one, and how many of them a window has at least: shorter windows
+#: have shorter spells, but none that is shorter than fio's shortest reporting interval. Long enough for the I/Os that a
+#: stall holds up to be in one spell, and so short that what is usual is a spell without a stall.
+SPELL_S, FEWEST_SPELLS, SHORTEST_SPELL_S = 10.0, 30, 1.0
+
 #: One histogram per round.
 Rounds = tuple[LatencyHistogram, ...]
+
+Piece = TypeVar("Piece", Interval, Spell)
+
+
+def _inside(pieces: Sequence[Piece], ramp_s: float, window_s: float) -> tuple[Piece, ...]:
+    """Those of the window; see ``Run.counted``."""
+    whole = [each for each in pieces if each.end_s > ramp_s + JITTER_S]
+    last = whole[0].start_s + window_s - JITTER_S if whole else 0.0
+    return tuple(each for each in whole if each.start_s < last)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,8 +60,12 @@ class Run:
     seen: Seen | None = None
     #: Of drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
     parts: tuple[tuple[Interval, ...], ...] = ()
-    #: Of a sequential measurement: its rounds are then blocks of one settled stretch, not independent rounds.
+    #: Of a sequential measurement: its rounds are then blocks of one stretch, not independent rounds.
     look: Look | None = None
+    #: The extremes of fio's reports, which may be finer than the intervals; of drives side by side, every member's.
+    #: Empty: they are those of the intervals.
+    reports: tuple[Spell, ...] = ()
+    part_reports: tuple[tuple[Spell, ...], ...] = ()
 
     def __repr__(self) -> str:
         if not self.latency:
@@ -61,10 +80,7 @@ class Run:
         It begins with the interval during which the ramp ends, because fio's first status document may come at
         any moment of its first second and the window must not be short for that.
         """
-        first = self.ramp_s + JITTER_S
-        whole = [interval for interval in self.intervals if interval.end_s > first]
-        last = whole[0].start_s + self.window_s - JITTER_S if whole else 0.0
-        return tuple(interval for interval in whole if interval.start_s < last)
+        return _inside(self.intervals, self.ramp_s, self.window_s)
 
     @property
     def cpu_busy(self) -> float | None:
@@ -146,27 +162,46 @@ class Run:
 
         An interval that crosses rounds goes whole where its middle lies.
         """
-        counted = self.counted
-        shares: list[list[LatencyHistogram]] = [[] for _ in range(self.rounds)]
-        for interval in counted:
-            shares[self._round_of(interval, counted[0].start_s)].extend(of(interval) if of else interval.latencies)
-        return tuple(LatencyHistogram.merged(share) for share in shares)
+        return tuple(
+            LatencyHistogram.merged(chain.from_iterable(of(each) if of else each.latencies for each in part))
+            for part in self._shared_out(self.rounds)
+        )
+
+    @property
+    def spell_s(self) -> float:
+        """Length of a spell, seconds."""
+        if self.look:
+            return self.look.spell_s
+        return min(SPELL_S, max(SHORTEST_SPELL_S, self.window_s / FEWEST_SPELLS))
+
+    @property
+    def spells(self) -> tuple[Spell, ...]:
+        """The extremes of the window, spell by spell; those without a report of fio are left out.
+
+        A report that crosses spells goes whole where its middle lies.
+        """
+        counted = _inside(self.reports or tuple(map(Spell.of_interval, self.intervals)), self.ramp_s, self.window_s)
+        parts: dict[int, list[Spell]] = {}
+        for each in counted:
+            middle_s = each.start_s + each.seconds / 2 - counted[0].start_s
+            parts.setdefault(int(middle_s / self.spell_s), []).append(each)
+        return tuple(Spell.joined(parts[index]) for index in sorted(parts))
 
     def condensed(self) -> Run:
         """The same run with one interval per round, to be kept: a day of seconds is gigabytes of histograms.
 
-        Nothing is lost from the totals; rounds are exact to one of the intervals they were made of.
+        Nothing is lost from the totals and the spells; rounds are exact to one of the intervals they were made of.
         """
         counted = self.counted
         if not counted:
             return self
-        parts: list[list[Interval]] = [[] for _ in range(self.rounds)]
-        for interval in counted:
-            parts[self._round_of(interval, counted[0].start_s)].append(interval)
         head = [interval for interval in self.intervals if interval.end_s <= counted[0].start_s]
-        shorter = tuple(merged(part) for part in (head, *parts) if part)
-        alone = tuple(member.condensed().intervals for member in self.of_members()) if self.parts else ()
-        return replace(self, intervals=shorter, parts=alone)
+        shorter = tuple(merged(part) for part in (head, *self._shared_out(self.rounds)) if part)
+        alone = [member.condensed() for member in self.of_members()] if self.parts else []
+        return replace(
+            self, intervals=shorter, reports=self.spells,
+            parts=tuple(each.intervals for each in alone), part_reports=tuple(each.reports for each in alone),
+        )  # fmt: skip
 
     def of_members(self) -> tuple[Run, ...]:
         """Of drives side by side, what each did, as a run of its own; of an array only the run itself."""
@@ -177,6 +212,7 @@ class Run:
             replace(
                 self, geometry=alone, members=(member,), intervals=part, parts=(),
                 seen=self.seen and self.seen.of_drive(index),
+                reports=self.part_reports[index] if self.part_reports else (), part_reports=(),
             )
             for index, (member, part) in enumerate(zip(self.members, self.parts, strict=True))
         )  # fmt: skip
@@ -206,10 +242,17 @@ class Run:
             **({"look": asdict(self.look)} if self.look else {}),
         }
 
-    def _round_of(self, interval: Interval, begin_s: float) -> int:
-        """The round in which the middle of an interval lies."""
-        index = int((interval.start_s + interval.seconds / 2 - begin_s) / self.window_s * self.rounds)
-        return min(max(index, 0), self.rounds - 1)
+    def _shared_out(self, count: int) -> list[list[Interval]]:
+        """What was counted, in so many parts of equal length: each interval whole where its middle lies."""
+        counted = self.counted
+        parts: list[list[Interval]] = [[] for _ in range(count)]
+        for interval in counted:
+            parts[self._part_of(interval, counted[0].start_s, count)].append(interval)
+        return parts
+
+    def _part_of(self, interval: Interval, begin_s: float, count: int) -> int:
+        index = int((interval.start_s + interval.seconds / 2 - begin_s) / self.window_s * count)
+        return min(max(index, 0), count - 1)
 
     def _per_second(self, count: int) -> float:
         return count / self.seconds if self.seconds else 0.0
@@ -268,6 +311,15 @@ class Measured:
 
     def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
         return tuple(chain.from_iterable(run.round_latency(of) for run in self.runs))
+
+    @property
+    def spells(self) -> tuple[Spell, ...]:
+        """Of all repeats; see ``Run.spells``."""
+        return tuple(chain.from_iterable(run.spells for run in self.runs))
+
+    @property
+    def spell_s(self) -> float:
+        return self.runs[0].spell_s
 
     def summary(self) -> dict[str, object]:
         return {"iops": self.iops, "runs": [run.summary() for run in self.runs]}

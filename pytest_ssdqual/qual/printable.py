@@ -4,13 +4,23 @@ A drive's firmware may call itself anything, and so may a file system, a process
 is written as an escape: ``\x1b`` for control characters, ``\u202e`` for what turns or hides text, ``\xff`` for a byte
 that is not UTF-8 (decoded with ``surrogateescape``). A blank is the only separator that is printed as itself.
 
-The rule of the module: nothing that leaves it holds a character for which ``str.isprintable`` is false, except the line
-ends of ``lines``; and it is never much longer than its bound.
+CI runners read commands from the log of a job, so the first character of a command is escaped as well:
+
+- GitHub's runner, Gitea's and Forgejo's: ``::command`` at the start of a line, after blanks; ``##[command]`` anywhere.
+- Azure Pipelines: ``##vso[...]`` anywhere, ``##[...]``. TeamCity: ``##teamcity[...]``.
+- Buildkite: ``---``, ``+++``, ``~~~`` and ``^^^`` as the first word of a line.
+- GitLab's section markers, Jenkins' console notes and Travis' folds need control characters, which never leave here.
+
+GitHub's and Azure's runners compare as .NET does by default, which ignores characters without a glyph.
+
+The rule of the module: nothing that leaves it holds a character for which ``str.isprintable`` is false or that has no
+glyph, nor such a command, except the line ends of ``lines``; and it is never much longer than its bound.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 
 #: Of a name: SCSI's longest is 252 characters, NVMe's 40.
 NAME_CHARACTERS = 256
@@ -18,15 +28,22 @@ NAME_CHARACTERS = 256
 LINE_CHARACTERS = 500
 #: Of a message of many lines.
 MESSAGE_LINES = 200
+#: Unicode's Default_Ignorable_Code_Point where ``str.isprintable`` is true: fillers and variation selectors.
+_INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+#: Characters that are escaped everywhere, and the first character of a command that is a word of its own.
+_ANYWHERE = re.compile(rf"[{_INVISIBLE}]|#(?=#)")
+_COMMAND = r"(:(?=:)|([-+~^])(?=\3\3(?: |$)))"
+_FIRST_WORD, _ANY_WORD = re.compile(rf"^( *){_COMMAND}"), re.compile(rf"(^|(?<= )){_COMMAND}")
 
 
 def name(raw: str) -> str:
     """A name that tells things apart, in one spelling: equal exactly if the raw names are.
 
     So it may be shown *and* compared, recorded and typed by a user. That a backslash is always part of an escape makes
-    it exact; a name that is too long ends in its digest.
+    it exact; a name that is too long ends in its digest. No word of it is a command: it may be put first in a line.
     """
     shown = "".join(_escaped(each) if each == "\\" or not each.isprintable() else each for each in raw)
+    shown = _harmless(shown, _ANY_WORD)
     if len(shown) <= NAME_CHARACTERS:
         return shown
     digest = hashlib.sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -34,10 +51,11 @@ def name(raw: str) -> str:
 
 
 def line(raw: str, most: int = LINE_CHARACTERS) -> str:
-    """Words to be read, on one line; what is printable stays as it is, so doing it twice changes nothing."""
+    """Words to be read, on one line; what is harmless stays as it is, so doing it twice changes nothing."""
     raw, cut = raw[: most + 1], len(raw) > most
     if not raw.isprintable():
         raw = "".join(each if each.isprintable() else _escaped(each) for each in raw)
+    raw = _harmless(raw, _FIRST_WORD)
     return f"{raw[: most - 1]}…" if cut or len(raw) > most else raw
 
 
@@ -53,11 +71,17 @@ def json_text(text: str) -> str:
     """JSON with nothing in it that a terminal or a reader of lines takes for more than text; its line ends stay.
 
     JSON itself escapes only C0: DEL, C1 (a terminal's other way to begin a sequence), U+2028 and lone surrogates are
-    left. They can occur only inside of strings, where an escape means the same.
+    left, and so is what ``_ANYWHERE`` finds. They can occur only inside of strings, where an escape means the same.
     """
+    text = _ANYWHERE.sub(lambda found: _json_escape(found[0]), text)
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\n" else _json_escape(each) for each in text)
+
+
+def _harmless(text: str, first: re.Pattern[str]) -> str:
+    text = first.sub(lambda found: found[1] + _escaped(found[2]), text)
+    return _ANYWHERE.sub(lambda found: _escaped(found[0]), text)
 
 
 def _escaped(character: str) -> str:

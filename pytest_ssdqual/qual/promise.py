@@ -48,6 +48,8 @@ class Promise:
     source: str
     #: Per cent of what an earlier run measured.
     percent_of_baseline: float | None = None
+    #: Of a claim about rare events: how often an hour its limit may be exceeded. None: ``claim.TIMES_PER_HOUR``.
+    times_per_hour: float | None = None
 
     def matches(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
         """Whether this promise is about the claim, array and workload; no workload is compared with itself."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 
-def interval(count: int, of: int, tail: float) -> tuple[float, float]:
+def interval(count: float, of: float, tail: float) -> tuple[float, float]:
     """Both ends of a probability of which ``count`` of ``of`` were seen, each wrong with a probability of ``tail``.
+
+    Neither has to be whole: of events that depend on each other there are fewer than were counted.
 
     ValueError unless 0 <= count <= of, and of > 0.
     """

@@ -139,6 +139,8 @@ class SequentialRule:
     #: How long a plateau, of a cache or of spare blocks, may last: until then figures far from their limit are not
     #: believed.
     plateau_s: float = 2100.0
+    #: How long the slowest I/Os and seconds are observed at least, wherever something is judged by them.
+    observe_s: float = 2100.0
     #: Work that a drive may lose in one pause for garbage collection that a short stretch has not shown yet, in
     #: seconds of its full speed.
     pause_s: float = 60.0
@@ -208,16 +210,18 @@ def load(path_or_name: str | Path) -> Protocol:
         read = document.checked(SequentialDocument, name, content, ProtocolError)
         rule, ramp_s = read.sequential, read.measure.ramp
         looks = SequentialRule(
-            rule.first,
-            rule.growth,
-            rule.limit,
-            int(rule.report),
-            rule.precision,
-            rule.slowest,
-            rule.plateau,
-            rule.pause,
+            first_s=rule.first,
+            growth=rule.growth,
+            limit_s=rule.limit,
+            report_s=int(rule.report),
+            precision_percent=rule.precision,
+            slowest_s=rule.slowest,
+            plateau_s=rule.plateau,
+            observe_s=rule.observe,
+            pause_s=rule.pause,
         )
-        return _protocol(name, read, (ramp_s, rule.first, 1, SEQUENTIAL_ATTEMPTS), looks)
+        found = _protocol(name, read, (ramp_s, rule.first, 1, SEQUENTIAL_ATTEMPTS), looks)
+        return replace(found, tail_window_s=min(rule.limit, max(rule.first, rule.observe)))
     fixed = document.checked(ProtocolDocument, name, content, ProtocolError)
     times = fixed.measure
     found = _protocol(name, fixed, (times.ramp, times.window, times.repeats, times.attempts), None)

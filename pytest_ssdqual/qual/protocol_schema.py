@@ -81,6 +81,7 @@ class SequentialTable(Strict):
     precision: Annotated[Percentage, Field(le=50)] = _LOOKS.precision_percent
     slowest: Annotated[Seconds, Field(gt=0)] = _LOOKS.slowest_s
     plateau: Annotated[Seconds, Field(ge=0)] = _LOOKS.plateau_s
+    observe: Annotated[Seconds, Field(ge=0)] = _LOOKS.observe_s
     pause: Annotated[Seconds, Field(ge=0)] = _LOOKS.pause_s
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from pytest_ssdqual.qual.basis import Basis
-from pytest_ssdqual.qual.estimate import USUAL, Estimate, Sureness, mean_of_rounds
+from pytest_ssdqual.qual.estimate import USUAL, Estimate, NotApplicable, Sureness, mean_of_rounds
 from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.units import Unit
@@ -19,13 +19,13 @@ def iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
 
 
 def read_iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
-    """ValueError if the workload has no reads."""
+    """``NotApplicable`` if the workload has no reads."""
     require(measured, measured.workload.reads, "reads")
     return _rate(measured, attrgetter("read_ios"), Unit.IOPS, sure)
 
 
 def write_iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
-    """ValueError if the workload has no writes."""
+    """``NotApplicable`` if the workload has no writes."""
     require(measured, measured.workload.writes, "writes")
     return _rate(measured, attrgetter("write_ios"), Unit.IOPS, sure)
 
@@ -36,9 +36,9 @@ def throughput(measured: Measured, sure: Sureness = USUAL) -> Estimate:
 
 
 def require(measured: Measured, has_them: bool, direction: str) -> None:
-    """ValueError unless the workload has I/Os of the direction."""
+    """``NotApplicable`` unless the workload has I/Os of the direction."""
     if not has_them:
-        raise ValueError(f"{measured.workload} has no {direction} to be judged")
+        raise NotApplicable(f"{measured.workload} has no {direction} to be judged")
 
 
 def _rate(measured: Measured, count: Callable[[Interval], int], unit: Unit, sure: Sureness) -> Estimate:

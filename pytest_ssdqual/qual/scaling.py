@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from pytest_ssdqual.qual.estimate import Estimate, student_t
+from pytest_ssdqual.qual.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
@@ -88,12 +88,13 @@ def fit(
 
     What the estimates' intervals do not cover, these do not: those of a single run of each width know how the IOPS
     varied in it, and nothing of what building the array anew, other members or another fill would change; see
-    ``with_repeats``. A baseline that may be zero bounds nothing from above. ValueError with fewer than two widths,
-    several levels or states (healthy, degraded), or a baseline that is zero.
+    ``with_repeats``. A baseline that may be zero bounds nothing from above. ``NotApplicable`` with fewer than two
+    widths, several levels or states (healthy, degraded), or a baseline that is zero.
     """
     widths = sorted(iops)
     if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
-        raise ValueError(f"scaling needs at least 2 widths of one level, not {', '.join(map(str, widths)) or 'none'}")
+        found = ", ".join(map(str, widths)) or "none"
+        raise NotApplicable(f"scaling needs at least 2 widths of one level, not {found}")
     points, simultaneous = _points(iops, read_fraction), _points(together or iops, read_fraction)
     worst = min(points[1:], key=lambda point: point.efficiency.value)
     deviation = Estimate(
@@ -153,7 +154,7 @@ def _points(iops: Mapping[Geometry, Estimate], read_fraction: float) -> tuple[Po
     first = widths[0]
     baseline, unit_drives = iops[first], effective_drives(first, read_fraction)
     if baseline.value <= 0:
-        raise ValueError(f"{first} is no baseline: {baseline}")
+        raise NotApplicable(f"{first} is no baseline: {baseline}")
     none = Estimate(1.0, 1.0, 1.0, baseline.n, Unit.RATIO, confidence=baseline.confidence)
     points = [Point(first, baseline, unit_drives, none, 1.0)]
     for geometry in widths[1:]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_ssdqual.qual.estimate import Estimate, ratio
+from pytest_ssdqual.qual.estimate import Estimate, NotApplicable, ratio
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload import Workload
 
@@ -31,17 +31,17 @@ def bathtub(iops: Mapping[Workload, Estimate]) -> Found:
     """The worst mix of reads and writes against the straight line from pure writes to pure reads: IOPS over IOPS.
 
     At read share r the line is W + r (R - W). Flash does worse than that where reads wait behind writes (seed C-04,
-    "bathtub"); above 1 there is no tub. ValueError unless there are pure reads, pure writes and a mix that differ in
-    nothing else; independent streams have no fixed mix.
+    "bathtub"); above 1 there is no tub. ``NotApplicable`` unless there are pure reads, pure writes and a mix that
+    differ in nothing else; independent streams have no fixed mix.
     """
     streams = [each for each in iops if each.has_streams]
     if streams:
-        raise ValueError(f"{streams[0]} has no fixed mix to be put on the line between pure reads and pure writes")
+        raise NotApplicable(f"{streams[0]} has no fixed mix to be put on the line between pure reads and pure writes")
     _require_alike(iops, "their mix of reads and writes", _without_mix)
     ends = {each.read_fraction: estimate for each, estimate in iops.items()}
     mixes = [each for each in iops if 0 < each.read_fraction < 1]
     if not mixes or 0.0 not in ends or 1.0 not in ends:
-        raise ValueError(f"the line needs pure reads, pure writes and mixes between them, not only {_names(iops)}")
+        raise NotApplicable(f"the line needs pure reads, pure writes and mixes between them, not only {_names(iops)}")
     found = [((each,), ratio(iops[each], _between(ends, each.read_fraction), Unit.RATIO)) for each in mixes]
     return _worst(min, found)
 
@@ -50,13 +50,13 @@ def unaligned(iops: Mapping[Workload, Estimate]) -> Found:
     """IOPS at offset 0 over those of the same workload shifted, of the pair that loses most; 1 is no penalty.
 
     ``at`` is that pair. (Seed C-05: a shifted write straddles two pages and both are read, changed and written.)
-    ValueError if there is no pair.
+    ``NotApplicable`` if there is no pair.
     """
     pairs = [
         (replace(each, offset="0"), each) for each in iops if each.offset_bytes and replace(each, offset="0") in iops
     ]
     if not pairs:
-        raise ValueError(f"a penalty needs a workload with an offset and the same without, not only {_names(iops)}")
+        raise NotApplicable(f"a penalty needs a workload with an offset and the same without, not only {_names(iops)}")
     return _worst(max, [(pair, ratio(iops[pair[0]], iops[pair[1]], Unit.RATIO)) for pair in pairs])
 
 
@@ -69,11 +69,11 @@ def knee(iops: Mapping[Workload, Estimate], width: int, share: float = KNEE_SHAR
 
     Low and high are the last depths that surely and possibly were worth it, by the intervals. If the deepest of all
     still may be, there is no upper end: IOPS were still growing. The knee is one of the depths that were measured;
-    how finely they are spaced is not in the interval. ValueError below three depths.
+    how finely they are spaced is not in the interval. ``NotApplicable`` below three depths.
     """
     points = _by_depth(iops, width)
     if len(points) < 3:
-        raise ValueError(f"a knee needs at least 3 queue depths, there are {len(points)}: {_names(iops)}")
+        raise NotApplicable(f"a knee needs at least 3 queue depths, there are {len(points)}: {_names(iops)}")
     sure = likely = possible = 0
     for index in range(1, len(points)):
         best = max(points[:index], key=lambda point: point[2].value)
@@ -89,7 +89,7 @@ def knee(iops: Mapping[Workload, Estimate], width: int, share: float = KNEE_SHAR
 
 
 def depth_gain(iops: Mapping[Workload, Estimate], width: int) -> Found:
-    """IOPS at the deepest queue over those at the shallowest (seed A-27). ValueError below two depths."""
+    """IOPS at the deepest queue over those at the shallowest (seed A-27). ``NotApplicable`` below two depths."""
     points = _by_depth(iops, width)
     (_, shallowest, few), (_, deepest, many) = points[0], points[-1]
     return Found(ratio(many, few, Unit.RATIO), (shallowest, deepest))
@@ -98,7 +98,7 @@ def depth_gain(iops: Mapping[Workload, Estimate], width: int) -> Found:
 def depth_dependence(iops: Mapping[Workload, Estimate], width: int) -> Found:
     """The most IOPS of all depths over the fewest; 1 is independent of depth (seeds A-09, D-05).
 
-    ``at`` is the depths with the fewest and the most. ValueError below two depths.
+    ``at`` is the depths with the fewest and the most. ``NotApplicable`` below two depths.
     """
     points = [((workload,), estimate) for _, workload, estimate in _by_depth(iops, width)]
     fewest, most = _worst(min, points), _worst(max, points)
@@ -143,7 +143,7 @@ def _by_depth(iops: Mapping[Workload, Estimate], width: int) -> list[tuple[int, 
     _require_alike(iops, "their queue depth", _without_depth)
     depths = {each.outstanding(width): each for each in iops}
     if len(depths) < max(2, len(iops)):
-        raise ValueError(f"at least 2 different queue depths are needed, each once, not {_names(iops)}")
+        raise NotApplicable(f"at least 2 different queue depths are needed, each once, not {_names(iops)}")
     return [(depth, depths[depth], iops[depths[depth]]) for depth in sorted(depths)]
 
 
@@ -157,7 +157,7 @@ def _without_depth(workload: Workload) -> Workload:
 
 def _require_alike(iops: Mapping[Workload, Estimate], but_for: str, stripped: Callable[[Workload], Workload]) -> None:
     if len({stripped(each) for each in iops}) > 1:
-        raise ValueError(f"these differ in more than {but_for}: {_names(iops)}")
+        raise NotApplicable(f"these differ in more than {but_for}: {_names(iops)}")
 
 
 def _names(iops: Mapping[Workload, Estimate]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import document, figure
-from pytest_ssdqual.qual.claim import Claim, Limit, Scope
+from pytest_ssdqual.qual.claim import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Limit, Scope
 from pytest_ssdqual.qual.figure import ONE_DRIVE, Figure, Published
 from pytest_ssdqual.qual.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.promise import Promise, Relation
@@ -70,6 +70,8 @@ class Spec:
     promises: tuple[Promise, ...]
     #: By which a sample of drives decides about the lot that it was drawn from; None if nothing was agreed.
     lot: Plan | None = None
+    #: How many of these drives a bay has; None if nothing was agreed.
+    drives: int | None = None
 
     def fits(self, model: str) -> bool:
         """Whether this is the data sheet of a drive that calls itself ``model``."""
@@ -113,12 +115,21 @@ class Spec:
         if promise is None or promise.relative_to is not None or promise.of_baseline:
             return None
         if promise.percent_of_spec is None:
-            return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.source)
+            per_hour = self.times_per_hour(claim, geometry, workload)
+            return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.source, per_hour)
         stated = self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
         if stated is None:
             return None
         source = f"{promise.source}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
-        return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source)
+        per_hour = self.times_per_hour(claim, geometry, workload)
+        return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source, per_hour)
+
+    def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
+        """How often an hour the limit of a claim about rare events may be exceeded; None of other claims."""
+        if claim not in OF_RARE_EVENTS:
+            return None
+        promise = self._promise(claim, geometry, workload)
+        return (promise and promise.times_per_hour) or TIMES_PER_HOUR
 
     def is_promised(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
         """Whether there is a promise to hold it against: in numbers, in terms of another workload or of a baseline."""
@@ -245,6 +256,7 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         figures=figures,
         promises=tuple(_promises(name, content.promise)),
         lot=content.lot.plan() if content.lot else None,
+        drives=product.drives,
     )
 
 
@@ -268,4 +280,5 @@ def _promises(name: str, tables: Iterable[PromiseTable]) -> Iterable[Promise]:
             relative_to=Workload.parse(each.relative_to) if each.relative_to else None,
             source=f"{name} promise[{index}]",
             percent_of_baseline=most if least is None else least,
+            times_per_hour=each.times_per_hour,
         )

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from pytest_ssdqual.qual.claim import Claim, Direction, Scope
+from pytest_ssdqual.qual.claim import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Scope
 from pytest_ssdqual.qual.figure_schema import QUANTITIES, FigureTable
 from pytest_ssdqual.qual.geometry import FACTS, Level
 from pytest_ssdqual.qual.lot_schema import LotTable
@@ -28,6 +28,9 @@ class ProductTable(Strict):
     source: Annotated[str, Field(description="What these facts are taken from")] = ""
     sequential_write: Annotated[
         Throughput | None, Field(description="Of one drive; only used to plan how long a fill takes")
+    ] = None
+    drives: Annotated[
+        int | None, Field(ge=1, le=10_000, description="How many of them a bay has; with more or fewer no run begins")
     ] = None
 
 
@@ -93,6 +96,14 @@ class PromiseTable(Strict):
     max_percent_of_baseline: Annotated[
         Percent | None, Field(description="Upper limit in per cent of what the run of --ssd-baseline measured")
     ] = None
+    times_per_hour: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            description=f"How often the limit may be exceeded; {TIMES_PER_HOUR:g} if left out. Only of "
+            f"{', '.join(sorted(OF_RARE_EVENTS))}",
+        ),
+    ] = None
 
     @field_validator("claim", mode="after")
     @classmethod
@@ -139,6 +150,14 @@ class PromiseTable(Strict):
             raise ValueError(f"no figure can be published for {claim}, so nothing is promised in per cent of it")
         if info.field_name != _percent_key(claim):
             raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim)}")
+        return given
+
+    @field_validator("times_per_hour", mode="after")
+    @classmethod
+    def _of_rare_events(cls, given: float | None, info: ValidationInfo) -> float | None:
+        claim = info.data.get("claim")
+        if given is not None and claim and claim not in OF_RARE_EVENTS:
+            raise ValueError(f"{claim} is not about rare events: leave times_per_hour out")
         return given
 
     @field_validator("min_percent_of_baseline", "max_percent_of_baseline", mode="after")

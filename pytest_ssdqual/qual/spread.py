@@ -1,23 +1,25 @@
 """How even a measurement is: its slowest I/Os over time, between arrays and drives, its slowest second and drive.
 
-Maxima of latency grow with the length of a run and the number of drives, so only maxima of rounds of equal length
-are compared, and as ratios. The blocks of a sequential measurement are shorter than rounds and not independent of each
-other: their maxima, or the logarithms of these, are pooled into ``POOLED`` rounds.
+Maxima of latency grow with the length of a run and the number of drives, so only maxima of spells of equal length are
+compared, and as ratios; and what is said of the worst of them is how bad what happens so many times an hour is
+(``exceedance``), which does not depend on how long one watched. Neighbouring spells are not independent of each other:
+the logarithms of their maxima are pooled into ``POOLED`` means.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, median, variance
 
+from pytest_ssdqual.qual import exceedance
 from pytest_ssdqual.qual.basis import ROUNDS, Basis
-from pytest_ssdqual.qual.estimate import Estimate, TooFew, student_t
-from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.interval import SHORTEST_RATE_S, Interval
-from pytest_ssdqual.qual.measurement import Measured, Run
+from pytest_ssdqual.qual.estimate import Estimate, NotApplicable, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.exceedance import Level, return_level
+from pytest_ssdqual.qual.histogram import bucket_of
+from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.units import Unit, format_duration
 
 #: Few and long, so that neighbours are nearly independent (batch means; Schmeiser 1982: ten to thirty of them).
@@ -29,30 +31,26 @@ ALIKE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """The slowest I/O of each round of one array or drive."""
+    """The slowest I/O of each spell of one array or drive."""
 
     maxima_ns: tuple[int, ...]
-    #: Length of a round.
+    #: Length of a spell.
     seconds: float
-    #: As many are pooled, if they are not independent.
-    basis: Basis
+    basis: Basis = ROUNDS
 
     @classmethod
-    def of(cls, measured: Measured, basis: Basis) -> Slowest:
-        """``TooFew`` if a round has no I/O."""
-        run = measured.runs[0]
-        rounds = basis.settled(measured.round_latency())
-        return cls(round_maxima_ns(rounds), run.window_s / run.rounds, basis)
-
-    @property
-    def size(self) -> int:
-        """Rounds in one that is independent."""
-        return max(1, len(self.maxima_ns) // POOLED) if self.basis.look else 1
+    def of(cls, measured: Measured, sure: Sureness) -> Slowest:
+        """``TooFew`` if a spell has no I/O."""
+        spells = measured.spells
+        if empty := sum(not each.max_ns for each in spells):
+            raise TooFew(f"{empty} of {len(spells)} {_length(measured.spell_s)} have no I/O, so no slowest one")
+        return cls(tuple(each.max_ns for each in spells), measured.spell_s, Basis.whole(measured, sure))
 
     @property
     def logs(self) -> list[float]:
-        """Of independent rounds, each the mean of the logarithms of the maxima pooled in it."""
-        return [fmean(map(math.log, each)) for each in _groups(self.maxima_ns, self.size)]
+        """Each the mean of the logarithms of the maxima of neighbouring spells, nearly independent."""
+        size = max(1, len(self.maxima_ns) // POOLED)
+        return [fmean(map(math.log, each)) for each in _groups(self.maxima_ns, size)]
 
     @property
     def typical_ns(self) -> float:
@@ -60,35 +58,83 @@ class Slowest:
         return math.exp(fmean(self.logs))
 
     def longer(self, times: int) -> Slowest:
-        """The same in rounds that are ``times`` as long."""
+        """The same in spells that are ``times`` as long."""
         maxima = tuple(map(max, _groups(self.maxima_ns, times)))
         return Slowest(maxima, self.seconds * times, self.basis)
 
 
-def round_maxima_ns(rounds: Sequence[LatencyHistogram]) -> tuple[int, ...]:
-    """The slowest I/O of each round; ``TooFew`` if a round has none."""
-    empty = sum(not each for each in rounds)
-    if empty:
-        raise TooFew(f"{empty} of {len(rounds)} rounds have no I/O, so no slowest one")
-    return tuple(each.max_ns for each in rounds)
+def max_latency(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
+    """The latency that is exceeded ``per_hour`` times an hour. ``TooFew`` without I/Os."""
+    spells = measured.spells
+    if not any(each.max_ns for each in spells):
+        raise TooFew("a maximum latency needs I/Os, there are none")
+    found = exceedance.slowest(measured, sure, per_hour)
+    return _rare(found, measured, sure, per_hour, Unit.NANOSECONDS)
 
 
-def over_time(slowest: Slowest) -> Estimate:
-    """The largest of the rounds' slowest I/Os over the median one: 1 is perfectly even.
+def over_time(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
+    """The latency that is exceeded ``per_hour`` times an hour over the median spell's slowest I/O: 1 is even.
 
-    A description of this very run: the interval is what fio's buckets leave open, not what another run
-    would give, and rounds of another length would show another figure. ``TooFew`` below three rounds.
+    Both ends are taken with half of the error rate each: of the level by counts of spells, of the median by order
+    statistics. ``TooFew`` below three spells, or if one has no I/O.
     """
-    whole = slowest.longer(slowest.size)
-    maxima = sorted(whole.maxima_ns)
-    if len(maxima) < 3:
-        raise TooFew(f"spread over time needs at least 3 rounds, there are {len(maxima)}")
-    buckets = [bucket_of(each) for each in maxima]
-    low = max(1.0, buckets[-1].low_ns / median(each.high_ns for each in buckets))
-    high = math.inf if buckets[-1].is_last else buckets[-1].high_ns / median(each.low_ns for each in buckets)
-    return Estimate(
-        maxima[-1] / median(maxima), low, high, len(maxima), Unit.RATIO, is_reading=True, basis=_length(whole)
+    half = sure.among(2)
+    slowest = Slowest.of(measured, half)
+    if len(slowest.maxima_ns) < 3:
+        raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
+    worst, usual = exceedance.slowest(measured, half, per_hour), _median(slowest)
+    ratio = Level(
+        value=max(1.0, worst.value / usual.value),
+        low=max(1.0, worst.low / usual.high),
+        high=max(1.0, worst.high / usual.low),
     )
+    found = _rare(ratio, measured, sure, per_hour, Unit.RATIO)
+    return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
+
+
+def worst_second(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
+    """Bytes per second over their mean of what is undercut by the slowest seconds of spells ``per_hour`` times an hour.
+
+    1 is perfectly even (seed E-05: 600 of 1,228 MB/s, 0.49). An I/O at either edge of a second may have been counted in
+    its neighbour. Where fio reported less often than every second, a second may have been without any I/O.
+    ``TooFew`` if nothing was transferred.
+    """
+    seconds = sum(run.seconds for run in measured.runs)
+    mean = sum(run.bytes_per_s * run.seconds for run in measured.runs) / seconds if seconds else 0.0
+    if not mean:
+        raise TooFew("the worst second needs I/Os, there are none")
+    edge, spells = measured.workload.largest_bytes, measured.spells
+    # The slower, the worse: as the exceedance of a negative figure.
+    found = return_level(
+        [-(each.slowest_high + edge) / mean for each in spells],
+        [-max(0.0, each.slowest_low - edge) / mean for each in spells],
+        seconds, per_hour, Basis.whole(measured, sure).level,
+    )  # fmt: skip
+    low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
+    high = -found.low
+    return _rare(Level(max(low, min(value, high)), low, high), measured, sure, per_hour, Unit.RATIO)
+
+
+def _median(slowest: Slowest) -> Level:
+    """Of the spells' slowest I/Os, nanoseconds; its interval by order statistics, as fio's buckets leave it."""
+    from scipy.stats import binom
+
+    maxima = sorted(slowest.maxima_ns)
+    # So many of them, and no more, may surely lie below the median by chance.
+    beyond = max(0, int(binom.ppf((1 - slowest.basis.level) / 2, len(maxima), 0.5)) - 1)
+    low, high = bucket_of(maxima[beyond]), bucket_of(maxima[len(maxima) - 1 - beyond])
+    return Level(float(median(maxima)), float(low.low_ns), float(high.high_ns))
+
+
+def _rare(found: Level, measured: Measured, sure: Sureness, per_hour: float, unit: Unit) -> Estimate:
+    spells, shortest = measured.spells, exceedance.shortest_s(per_hour, Basis.whole(measured, sure).level)
+    seconds = sum(run.seconds for run in measured.runs)
+    observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
+    short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest else ""
+    return Estimate(
+        found.value, found.low, found.high, len(spells), unit, confidence=sure.confidence,
+        basis=f"exceeded {per_hour:g} times an hour", unbounded=short,
+    )  # fmt: skip
 
 
 def between(one: Slowest, other: Slowest) -> Estimate:
@@ -108,7 +154,7 @@ def between(one: Slowest, other: Slowest) -> Estimate:
     n = len(short.longer(below).logs) + len(long.logs)
     confidence = one.basis.sure.confidence
     value, low, high = map(math.exp, (distance, low, high))
-    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence, basis=_length(long))
+    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence, basis=_length(long.seconds))
 
 
 def _welch(one: Slowest, other: Slowest) -> tuple[float, float, float]:
@@ -136,10 +182,10 @@ def between_drives(drives: Sequence[Slowest]) -> Estimate:
     cancels out: a randomised block design. All differences between drives are within q·s/√g of those measured, at once
     (Tukey 1953: q of the studentised range; s² the variance that neither drives nor rounds explain, with (d - 1)(g - 1)
     degrees of freedom; d drives, g rounds), and so is the largest. The figure itself is on the high side, because noise
-    spreads equal drives, too. ValueError below two drives; ``TooFew`` below two rounds.
+    spreads equal drives, too. ``NotApplicable`` below two drives; ``TooFew`` below two rounds.
     """
     if len(drives) < 2:
-        raise ValueError(f"the spread between several drives was asked for, there are {len(drives)}")
+        raise NotApplicable(f"the spread between several drives was asked for, there are {len(drives)}")
     logs, basis = [each.logs for each in drives], drives[0].basis
     rounds = min(map(len, logs))
     if rounds < 2:
@@ -157,7 +203,7 @@ def between_drives(drives: Sequence[Slowest]) -> Estimate:
         half *= studentized_range(basis.level, len(drives), degrees)
     low, high = math.exp(max(0.0, distance - half)), math.exp(distance + half)
     n, sure = sum(map(len, logs)), basis.sure.confidence
-    return Estimate(math.exp(distance), low, high, n, Unit.RATIO, confidence=sure, basis=_length(drives[0]))
+    return Estimate(math.exp(distance), low, high, n, Unit.RATIO, confidence=sure, basis=_length(drives[0].seconds))
 
 
 @lru_cache(maxsize=256)
@@ -168,37 +214,17 @@ def studentized_range(confidence: float, groups: int, degrees: int) -> float:
     return float(distribution.ppf(confidence, groups, degrees))
 
 
-def worst_second(runs: Sequence[Run], basis: Basis = ROUNDS) -> Estimate:
-    """Bytes per second of the slowest second of all windows over those of the whole: 1 is perfectly even.
-
-    A description of this very run (seed E-05: 600 of 1,228 MB/s, 0.49): its interval is only that the I/O at either
-    edge of that second may have been counted in its neighbour. A second is fio's status interval. ``n`` counts
-    seconds. ``TooFew`` if nothing was transferred.
-    """
-    counted = [interval for run in runs for interval in _settled(run, basis)]
-    seconds = sum(each.seconds for each in counted)
-    total = sum(each.read_bytes + each.write_bytes for each in counted)
-    if not total:
-        raise TooFew("the worst second needs I/Os, there are none")
-    # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
-    whole = [each for each in counted if each.seconds >= SHORTEST_RATE_S] or counted
-    slowest = min(each.slowest_bytes_per_s for each in whole)
-    mean, edge = total / seconds, runs[0].workload.largest_bytes
-    low, high = max(0.0, slowest - edge) / mean, (slowest + edge) / mean
-    return Estimate(slowest / mean, low, high, round(seconds), Unit.RATIO, is_reading=True)
-
-
 def between_members(iops: Sequence[Estimate], together: Sequence[Estimate] | None = None) -> Estimate:
     """IOPS of the slowest drive over those of the median one (of two: their mean): 1 is equal, and the most.
 
     The median, so that one bad drive does not move what it is held against. Intervals are propagated by their ends:
     the lowest low end over the median high end, and the other way round. That all drives are fast enough takes no
     correction for their number; that one is too slow does, because any of them may seem so by chance: its end is
-    taken from ``together``, intervals that hold at once for all. ValueError below two drives; ``TooFew`` if the
+    taken from ``together``, intervals that hold at once for all. ``NotApplicable`` below two drives; ``TooFew`` if the
     median drive did nothing.
     """
     if len(iops) < 2:
-        raise ValueError(f"the slowest of several drives was asked for, there are {len(iops)}")
+        raise NotApplicable(f"the slowest of several drives was asked for, there are {len(iops)}")
     if min(median(each.value for each in iops), median(each.high for each in iops)) <= 0:
         raise TooFew("the median drive did no I/O")
     value = min(each.value for each in iops) / median(each.value for each in iops)
@@ -211,19 +237,10 @@ def between_members(iops: Sequence[Estimate], together: Sequence[Estimate] | Non
     )
 
 
-def _settled(run: Run, basis: Basis) -> Sequence[Interval]:
-    """What was counted, without the blocks of a look that are warm-up still."""
-    counted = run.counted
-    if not basis.look or not counted:
-        return counted
-    begin_s = counted[0].start_s + basis.look.head * run.window_s / run.rounds
-    return [each for each in counted if (each.start_s + each.end_s) / 2 >= begin_s]
-
-
 def _groups(values: Sequence[int], size: int) -> list[Sequence[int]]:
     """Neighbours in groups of ``size``; what does not divide is left off at the beginning."""
     return [values[at : at + size] for at in range(len(values) % size, len(values), size)]
 
 
-def _length(slowest: Slowest) -> str:
-    return f"rounds of {format_duration(slowest.seconds)}"
+def _length(seconds: float) -> str:
+    return f"spells of {format_duration(seconds)}"

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
-from pytest_ssdqual.qual import bend, exceedance, judgement
-from pytest_ssdqual.qual.basis import Basis
-from pytest_ssdqual.qual.claim import Claim, Direction, Limit, Scope
+from pytest_ssdqual.qual import bend, exceedance, judgement, printable
+from pytest_ssdqual.qual.claim import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.estimate import CONFIDENCE, Estimate, Sureness, format_confidence
 from pytest_ssdqual.qual.exceedance import Exceedance
 from pytest_ssdqual.qual.family import ALONE, Family, p_value
@@ -20,6 +19,9 @@ from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.since import Since
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.workload import Workload
+
+#: Number of drives in a sentence, and of characters of a serial; the evidence has all serials in full.
+MOST_NAMED, NAME_CHARACTERS = 8, 40
 
 
 class Outcome(StrEnum):
@@ -96,6 +98,12 @@ class Verdict:
         return self.outcome is not Outcome.INCONCLUSIVE or self.estimate.is_reading or self.is_on_limit
 
     @property
+    def is_unseen(self) -> bool:
+        """Whether it is about rare events that were observed for too short a time to decide, whatever happened."""
+        undecided = self.outcome is Outcome.INCONCLUSIVE and self.claim in OF_RARE_EVENTS
+        return undecided and bool(self.estimate.unbounded)
+
+    @property
     def is_on_limit(self) -> bool:
         """Whether the whole interval is within the indifference margin on either side of the limit."""
         margin = self.limit.bound * self.indifference_percent / 100
@@ -147,6 +155,8 @@ class Verdict:
             return f"INCONCLUSIVE, {'closer than' if math.isfinite(end) else 'beyond what'} could be measured"
         if self.held_back:
             return f"INCONCLUSIVE, {self.held_back}"
+        if self.estimate.unbounded:
+            return f"INCONCLUSIVE, {self.estimate.unbounded}"
         if self.is_on_limit:
             margin = f"{self.indifference_percent:g} %"
             return f"INCONCLUSIVE, surely within {margin} of the limit: closer than the protocol wants to know"
@@ -209,10 +219,10 @@ def judge_members(
     for each in (measured,) if claim.scope is Scope.MEMBERS else measured.of_members():
         serials = (each.runs[0] if isinstance(each, Measured) else each.run).members
         about = replace(whole, drive=serials[0]) if each.geometry.is_side_by_side and len(serials) == 1 else whole
-        again = partial(judgement.estimate, claim, each, confidence)
+        again = partial(judgement.estimate, claim, each, confidence, per_hour=limit.times_per_hour or TIMES_PER_HOUR)
         told = in_family(judge(claim, about, again(), limit, indifference_percent), again, family)
         if claim is Claim.MAX_LATENCY and isinstance(each, Measured):
-            told = replace(told, slower=slower_than(limit, each, Sureness(confidence)))
+            told = replace(told, slower=exceedance.slower_than(limit.bound, each, Sureness(confidence)))
         verdicts.append(told)
     return tuple(verdicts)
 
@@ -260,12 +270,6 @@ def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: Fami
     return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"fails alone, but not at {over}")
 
 
-def slower_than(limit: Limit, measured: Measured, sure: Sureness) -> Exceedance:
-    """How often I/Os of one measurement were slower than a limit on latency."""
-    seconds = sum(run.seconds for run in measured.runs)
-    return exceedance.slower_than(limit.bound, measured.round_latency(), seconds, Basis.of(measured, sure))
-
-
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The one to be told: a failed one before an undecided one before a kept one, then the least margin.
 
@@ -273,6 +277,23 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """
     order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
     return min(verdicts, key=lambda each: (order.index(each.outcome), each.margin_percent))
+
+
+def naming_all(told: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
+    """Return ``told`` with the serials of all drives of the same outcome, the worst first, unless it is a pass."""
+    of_drives = [each for each in verdicts if each.subject.drive]
+    alike = sorted((each for each in of_drives if each.outcome is told.outcome), key=lambda each: each.margin_percent)
+    if told or len(alike) < 2:
+        return told
+    names = [printable.line(each.subject.drive, NAME_CHARACTERS) for each in alike[:MOST_NAMED]]
+    more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+    how = "break it" if told.outcome is Outcome.FAIL else "are undecided"
+    return with_remark(told, f"{len(alike)} of {len(of_drives)} drives {how}: {', '.join(names)}{more}")
+
+
+def with_remark(told: Verdict, remark: str) -> Verdict:
+    """Return the verdict with one more remark at the end of its sentence."""
+    return replace(told, because="; ".join(filter(None, (told.because, remark))))
 
 
 def _outcome(estimate: Estimate, limit: Limit) -> Outcome:

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import plain
+from pytest_ssdqual.qual.estimate import CannotJudge
 from pytest_ssdqual.qual.loop import LoopResult
 from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.rebuild import Rebuild
@@ -36,7 +37,7 @@ class NoBaseline(ValueError):
     """A run cannot be held against; each line of the message is a sentence that says why."""
 
 
-class Missing(ValueError):
+class Missing(CannotJudge):
     """The baseline has no such figure; the sentence says why."""
 
 
@@ -140,6 +141,16 @@ class Baseline:
                 del self._rebuilt[next(iter(self._rebuilt))]
             self._rebuilt[key] = found
         return self._rebuilt[key]
+
+    @property
+    def drives(self) -> int:
+        """Number of its drives."""
+        return len(self._drives)
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """Identities of its drives."""
+        return tuple(each.identity for each in self._drives)
 
     @property
     def _drives(self) -> tuple[Drive, ...]:

@@ -40,7 +40,7 @@ def of_exceedance(slower: Exceedance) -> tuple[Figure, ...]:
     high = slower.high_per_hour
     return (
         Figure("slower_ios", slower.ios),
-        Figure("slower_rounds", slower.hit),
+        Figure("slower_spells", slower.hit),
         Figure("slower_low_per_hour", slower.low_per_hour),
         Figure("slower_high_per_hour", high if math.isfinite(high) else None),
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import Evidence
+from pytest_ssdqual.report.part import Finding
 
 if TYPE_CHECKING:
     import pytest
@@ -60,16 +61,37 @@ def add_suite_properties(config: pytest.Config, facts: Iterable[tuple[str, str]]
     On the controller: ``record_testsuite_property`` in a worker is lost (pytest#7767). At the latest in a
     ``pytest_sessionfinish(tryfirst=True)``, because that is when pytest writes the file.
     """
-    try:
-        from _pytest.junitxml import xml_key  # private, and the only way to it; hypothesis does the same
-    except ImportError:
-        return False
-    xml = config.stash.get(xml_key, None)
-    if xml is None or not hasattr(xml, "add_global_property"):
+    xml = _xml(config)
+    if xml is None:
         return False
     for name, value in facts:
         xml.add_global_property(_shown(name), _shown(value))
     return True
+
+
+def add_error(config: pytest.Config, test: str, sentence: str) -> bool:
+    """Add a ``<testcase>`` with an ``<error>`` that belongs to no test; return False if there is no JUnit file.
+
+    The same deadline as for ``add_suite_properties`` applies. pytest does not count the error.
+    """
+    import pytest
+
+    xml = _xml(config)
+    if xml is None:
+        return False
+    report = pytest.TestReport(test, (test.split("::")[0], None, test), {}, "failed", _shown(sentence), "setup")
+    xml.pytest_runtest_logreport(report)
+    return True
+
+
+def _xml(config: pytest.Config) -> Any:  # noqa: ANN401 (private to pytest)
+    """Return the object that writes pytest's JUnit file; None if there is no such file."""
+    try:
+        from _pytest.junitxml import xml_key  # private, and the only way to it; hypothesis does the same
+    except ImportError:
+        return None
+    xml = config.stash.get(xml_key, None)
+    return xml if hasattr(xml, "add_global_property") else None
 
 
 def _shown(value: str) -> str:
@@ -131,8 +153,16 @@ def _members(evidence: Evidence) -> Iterable[tuple[str, str]]:
     if evidence.worst:
         yield "drive", evidence.worst
     yield "drives", " ".join(each.name for each in evidence.members)
+    for outcome, name in ((Finding.FAIL, "drives_broken"), (Finding.INCONCLUSIVE, "drives_undecided")):
+        if serials := _serials(evidence, outcome):
+            yield name, serials
     values = [next((figure.value for figure in each.figures), None) for each in evidence.members]
     yield "drives_values", " ".join("-" if value is None else _plain(value) for value in values)
+
+
+def _serials(evidence: Evidence, outcome: Finding) -> str:
+    """Return the serials of all drives with this outcome."""
+    return " ".join(each.name for each in evidence.members if each.outcome is outcome)
 
 
 def _plain(number: float) -> str:
@@ -154,6 +184,7 @@ def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
         ("published", f"{published} ({published.source}), ours is {times:.2f} of it" if published and times else ""),
         ("array", " ".join(evidence.geometries)),
         ("drive", evidence.worst),
+        ("broken by", _serials(evidence, Finding.FAIL)),
         ("workload", " ".join(evidence.workloads)),
         ("protocol", evidence.protocol + ("" if evidence.acceptance else " (not for acceptance)")),
         ("figures", figures),

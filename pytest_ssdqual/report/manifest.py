@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pytest_ssdqual.qual.plain import conforming
+from pytest_ssdqual.report import expectation
+from pytest_ssdqual.report.expectation import Expectation
 from pytest_ssdqual.report.journal import Journal
 from pytest_ssdqual.rig.health import DriveHealth
 from pytest_ssdqual.rig.topology import Drive
@@ -111,6 +113,10 @@ class Manifest:
     family: Mapping[str, object] | None = None
     #: The earlier run that promises are in per cent of: its name, and the digest of its records.
     baseline: Mapping[str, str] | None = None
+    #: Counts of the hardware tests of the last session, and the reasons if it judged none.
+    judged: Mapping[str, object] | None = None
+    #: Expected number of drives; None if only a pattern determined it.
+    expected: Expectation | None = None
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -143,6 +149,8 @@ class Manifest:
             "remarks": list(self.remarks),
             "family": self.family,
             "baseline": self.baseline and dict(self.baseline),
+            "judged": self.judged and dict(self.judged),
+            "expected": self.expected and self.expected.to_record(),
             "bays": [
                 {"machine": bay.machine, "facts": dict(bay.facts), "drives": [_drive(entry) for entry in bay.drives]}
                 for bay in self.bays
@@ -169,6 +177,8 @@ class Manifest:
                 resumed=tuple(resumed),
                 family=plain.get("family"),
                 baseline=plain.get("baseline"),
+                judged=plain.get("judged"),
+                expected=expectation.of_record(plain.get("expected")),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is no manifest of ours: {error!r}") from error

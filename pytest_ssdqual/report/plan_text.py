@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.news import Planned, array_of
 from pytest_ssdqual.qual.units import format_capacity, format_duration
+from pytest_ssdqual.report.expectation import NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Plan:
     #: Of a sequential protocol: after how long a measurement may end, and after how long it does.
     first_s: float = 0.0
     limit_s: float = 0.0
+    #: False if only a pattern determined the number of drives.
+    is_expected: bool = True
 
     @property
     def seconds(self) -> float:
@@ -107,6 +110,8 @@ def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
 
 
 def _remarks(plan: Plan) -> Iterator[str]:
+    if not plan.is_expected:
+        yield f"{NONE}: --ssd-expect={plan.drives} would detect a missing one"
     yield "times are estimates: conditioning goes on until the array is steady"
     if more := _more(array for array in plan.arrays if array.is_loop):
         yield f"loops go on until they are steady, {plan.most_rounds} rounds at most: that is up to {more} more"

@@ -107,6 +107,8 @@ class Shelf:
             raw=raw,
             seen=conforming(Seen.from_record(seen)) if (seen := noted.get("seen")) else None,
             parts=read.parts if geometry.is_side_by_side else (),
+            reports=read.of_target,
+            part_reports=read.reports if geometry.is_side_by_side and read.parts else (),
             look=look,
         )
 

@@ -104,6 +104,17 @@ def worsened_drives(path: Path) -> tuple[str, ...]:
     )
 
 
+def still_running(path: Path) -> tuple[str, ...]:
+    """Work that must finish and went on when the last session of a run ended, a sentence each."""
+    found: list[str] = []
+    for record in read_records(path):
+        if record.kind == "run_resumed":
+            found.clear()
+        elif record.kind == "still_running":
+            found.append(printable.line(str(record.facts.get("sentence"))))
+    return tuple(found)
+
+
 def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> PlannedArray:
     members = facts.get("members")
     return PlannedArray(

@@ -41,6 +41,8 @@ TOLD = {
 OURS = "pytest-ssdqual"
 #: The run that was begun last.
 LAST = "last"
+#: Of pytest: its ``ExitCode.USAGE_ERROR``.
+USAGE_ERROR = 4
 
 
 class NotResumable(ValueError):
@@ -140,15 +142,12 @@ class Past:
 def find(root: Path, name: str) -> Path:
     """The run folder that ``name`` means, or that of a fleet: a path, the name of one below ``root``, or ``last``.
 
-    The last one is the newest that began to measure, of a fleet in any of its bays: a request that was refused since is
-    none, nor are runs that were merged. ``NotResumable`` if there is none.
+    The last one is the newest that began, of a fleet in any of its bays: a request that was refused since is none, nor
+    are runs that were merged. ``NotResumable`` if there is none.
     """
     if name == LAST:
         for folder in sorted(filter(private.is_ours, root.iterdir()), reverse=True) if root.is_dir() else ():
-            several = fleet.is_fleet(folder)
-            if several and fleet.is_merged(folder):
-                continue
-            if any(map(_began, fleet.bay_folders(folder) if several else [folder])):
+            if began(folder) and not (fleet.is_fleet(folder) and fleet.is_merged(folder)):
                 return folder
         raise NotResumable(f"there is no run in {root} that could be resumed")
     for folder in (root / name, Path(name)):
@@ -157,10 +156,21 @@ def find(root: Path, name: str) -> Path:
     raise NotResumable(f"{name} is neither a run folder nor the name of one in {root}")
 
 
+def began(folder: Path) -> bool:
+    """True if the run began, or any bay of a fleet; False if its drives or its tests were refused."""
+    return any(map(_began, fleet.bay_folders(folder) if fleet.is_fleet(folder) else [folder]))
+
+
 def _began(folder: Path) -> bool:
     if not (folder / RECORDS).is_file():
         return False
-    return any(each.kind == "run_started" for each in read_records(folder, "run_started"))
+    is_begun = False
+    for record in read_records(folder, "run_started", "run_ended", "purging", "measuring"):
+        if record.kind in ("purging", "measuring"):
+            return True
+        # pytest finds a mistake in a suite at collection, after run_started; nothing was written to a drive then.
+        is_begun = record.facts.get("exit_status") != USAGE_ERROR
+    return is_begun
 
 
 class Verdicts:

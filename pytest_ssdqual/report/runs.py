@@ -16,8 +16,8 @@ class NoSuchRun(ValueError):
 def find(name: str, root: Path) -> Path:
     """The run folder that ``name`` means: a path, the name of one below ``root`` or its beginning, or ``last``.
 
-    The last one is the newest that began to measure. ``NoSuchRun`` if there is none, if it may be several, or if it is
-    a run of several bays.
+    The last one is the newest that began. The beginning of a name is that of a run that began, if there is one.
+    ``NoSuchRun`` if there is none, if it may be several, or if it is a run of several bays.
     """
     found = find_any(name, root)
     if not (found / RECORDS).is_file():
@@ -39,6 +39,7 @@ def find_any(name: str, root: Path) -> Path:
             return folder
     below = sorted(root.iterdir()) if root.is_dir() else []
     found = [each for each in below if each.name.startswith(name) and _is_run(each)]
+    found = list(filter(resume.began, found)) or found
     if not found:
         raise NoSuchRun(f"{name} is neither a run folder nor the beginning of the name of one in {root}")
     if len(found) > 1:

@@ -139,6 +139,8 @@ def _means(story: Story) -> Iterator[str]:
     manifest = story.manifest
     for name in ("protocol", "spec"):
         yield f"- {name}: {code(subject.text(subject.table(manifest.get(name)), 'name'))}"
+    if expected := subject.expected(story):
+        yield f"- {words(expected)}"
     for bay in subject.tables(manifest.get("bays")):
         yield f"- machine: {code(subject.text(bay, 'machine'))}"
     yield f"- run folder: {code(str(story.folder), 4096)}"

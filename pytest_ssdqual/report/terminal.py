@@ -42,6 +42,8 @@ class Header:
     run_folder: Path | None
     #: Sentences of the guard that must be read before the run is trusted.
     remarks: tuple[str, ...] = ()
+    #: Expected number of drives, as a phrase.
+    expected: str = ""
 
 
 def header_lines(header: Header) -> list[str]:
@@ -49,6 +51,7 @@ def header_lines(header: Header) -> list[str]:
     protocol = header.protocol if header.acceptance else f"{header.protocol} (not for acceptance)"
     parts = [
         f"{_drives(header.models)} on {header.machine}",
+        *filter(None, [header.expected]),
         f"protocol {protocol}",
         f"spec {header.spec}" if header.spec else "no data sheet",
     ]
@@ -79,14 +82,22 @@ def write_table(
     write_lines(writer, lines)
     for sentence in family.lines(tally) if tally else ():
         for line in wrap(sentence, width, subsequent_indent=INDENT, break_on_hyphens=False):
-            writer.write_line(line)
+            tell(writer, line)
     if run_folder:
-        writer.write_line(f"run folder: {run_folder}")
+        tell(writer, f"run folder: {run_folder}")
 
 
 def write_lines(writer: Writer, lines: Iterable[Line]) -> None:
     for line in lines:
-        writer.write_line(printable.line(line.text, LINE_CHARACTERS), **dict.fromkeys(line.markup, True))
+        tell(writer, line.text, **dict.fromkeys(line.markup, True))
+
+
+def tell(writer: Writer, text: str, **markup: bool) -> None:
+    """Write one line through pytest's reporter; no other code of this package does.
+
+    A harmless sentence may be wrapped into lines, and one of these may begin with the command of a CI runner.
+    """
+    writer.write_line(printable.line(text, LINE_CHARACTERS), **markup)
 
 
 def _drives(models: Sequence[str | None]) -> str:

@@ -90,7 +90,7 @@ class LiveBody:
         job = stamps.write(self._target, history, stretches, flush=flush)
         finished = self._fio(job, stretches)
         done = finished.completed
-        verify.accept(finished.output, done.status, done.errors, job.expectation)
+        verify.accept(finished.pieces(), done.status, done.errors, job.expectation)
 
     def differs(self, history: int, stretches: Sequence[Stretch]) -> bool:
         """See ``Body``; read from the members, not from md's memory."""

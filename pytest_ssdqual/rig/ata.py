@@ -4,7 +4,8 @@ hdparm 9.65 was read and tried with made-up IDENTIFY DATA (``--Istdin``). It may
 adapter has refused a command ("bad/missing sense data"), so what happened is read from the state of the drive.
 
 The rule of the module: no drive is left locked. The password is never a secret, and it is taken off on the machine
-under test itself, by a script that outlives the loss of everything else.
+under test itself, by a script that must finish (``machine.MustFinish``): it outlives Ctrl-C, SIGTERM, the death of
+pytest and the loss of the connection. Only a loss of the drive's power can still come between, and root who kills it.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_ssdqual.rig import binding
+from pytest_ssdqual.rig import binding, condition
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.channel import last_words
-from pytest_ssdqual.rig.condition import PassedOver, until
-from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, Machine, MachineLost, RigError
+from pytest_ssdqual.rig.condition import PassedOver
+from pytest_ssdqual.rig.lease import must_finish
+from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, Machine, MachineLost, RigError, StillRunning
 
 #: Always this one, so that a drive that lost its power in the middle can be unlocked by whoever finds it.
 PASSWORD = "ssdqual"  # noqa: S105 (it is told to everybody)
-#: Longer than hdparm gives the drive, which is 12 h at most for any drive that says how long it takes in minutes;
-#: before that nothing could be ended, since it waits in the kernel.
+#: For how long a run waits. Longer than hdparm gives the drive, which is 12 h at most for any drive that says how long
+#: it takes in minutes.
 ERASE_DEADLINE_S = 13 * 3600.0
+#: What must not happen to a drive that is being erased: its password stays on.
+CAUTION = "it must not lose its power until then"
 #: Of a command that only starts something.
 COMMAND_DEADLINE_S = 60.0
 #: A sanitize ends by itself, or not at all: there is no command to stop it.
@@ -33,12 +37,15 @@ SANITIZES = (
     ("CRYPTO_SCRAMBLE_EXT", "--sanitize-crypto-scramble", "crypto scramble"),
 )
 
+#: $1 device, $2 seconds between two looks: until no sanitize is in process.
+AWAIT_SANITIZE = 'while hdparm --sanitize-status "$1" 2>&1 | grep -q SD2; do sleep "$2"; done'
+
 #: $1 device, $2 password, $3 option that erases. Its last line but what hdparm said is one of
 #:   refused  no password was set, and nothing erased;
 #:   erased   the password was set, and the drive has taken it off: which it does when it has erased itself;
 #:   failed   it was not erased; the password was set and is off again;
 #:   locked   the password may still be set.
-#: Once begun it is not interrupted: no closed pipe and no signal but KILL comes between the password and its end.
+#: Its keeper sends it no signal; those of others it ignores, but for KILL.
 SECURITY_ERASE = r"""
 trap '' HUP INT TERM PIPE
 drive=$1 password=$2 erase=$3
@@ -71,6 +78,8 @@ class Security:
     frozen: bool
     expired: bool
     enhanced: bool
+    #: As long as the drive says that its best erase takes; None: it does not say.
+    duration_s: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> Security:
@@ -78,7 +87,11 @@ class Security:
         found = re.search(r"^Security:[ \t]*\n((?:[ \t]+.*\n?)*)", text, re.MULTILINE)
         lines = {line.strip() for line in found[1].splitlines()} if found else set()
         names = ("supported", "enabled", "locked", "frozen", "expired: security count", "supported: enhanced erase")
-        return cls(*(name in lines for name in names))
+        supported, enabled, locked, frozen, expired, enhanced = (name in lines for name in names)
+        best = "ENHANCED SECURITY" if enhanced else "SECURITY"
+        minutes = re.search(rf"(\d{{1,4}}) ?min for {best} ERASE UNIT", found[1]) if found else None
+        duration_s = int(minutes[1]) * 60.0 if minutes else None
+        return cls(supported, enabled, locked, frozen, expired, enhanced, duration_s)
 
     def objection(self, path: str) -> str:
         """Why a drive in this state cannot be erased by us; empty if it can."""
@@ -105,16 +118,20 @@ def security_erase(machine: Machine, drive: Drive) -> str:
     if objection := security.objection(drive.path):
         raise PassedOver(objection)
     option = "--security-erase-enhanced" if security.enhanced else "--security-erase"
-    left = (
-        f"it may be left with the ATA user password {PASSWORD!r}, and lock itself when its power is cut: take it off "
-        f"with `hdparm --user-master u --security-disable {PASSWORD} {drive.path}` first"
-    )
+    off = f"`hdparm --user-master u --security-disable {PASSWORD} {drive.path}` takes it off"
+    left = f"it may be left with the ATA user password {PASSWORD!r}, and lock itself when its power is cut: {off}"
     argv = ["sh", "-c", SECURITY_ERASE, "security-erase", drive.path, PASSWORD, option]
+    work = must_finish(drive, "ATA Security Erase", expected_s=security.duration_s, caution=CAUTION)
     try:
-        done = binding.run(machine, argv, [drive], alone=True, deadline_s=ERASE_DEADLINE_S, check=False)
+        done = binding.run(
+            machine, argv, [drive], alone=True, deadline_s=ERASE_DEADLINE_S, check=False, must_finish=work
+        )
         outcome, _, said = done.text.partition("\n")
-    except (MachineLost, DeadlineExceeded) as error:
-        raise type(error)(f"{error}; {drive.describe()} was being erased: {left}") from error
+    except (MachineLost, DeadlineExceeded, StillRunning) as error:
+        raise type(error)(
+            f"{error}; {drive.describe()} was being erased, which goes on there by itself: {CAUTION}; the ATA user "
+            f"password {PASSWORD!r} is on it until then ({off} if it is left)"
+        ) from error
     last = said.strip().rpartition("\n")[2].strip()
     if outcome == "erased":
         return "ATA Security Erase, enhanced" if security.enhanced else "ATA Security Erase"
@@ -161,15 +178,8 @@ def await_sanitize(machine: Machine, drive: Drive) -> bool:
 
 
 def _finished(machine: Machine, drive: Drive) -> Completed:
-    last: list[Completed] = []
-
-    def is_over() -> bool:
-        last[:] = [_status(machine, drive)]
-        return "SD2" not in last[0].text
-
-    if not until(is_over, SANITIZE_DEADLINE_S):
-        raise RigError(f"{drive.describe()} is still being sanitized after {SANITIZE_DEADLINE_S / 3600:g} h")
-    return last[0]
+    condition.await_in_drive(machine, drive, AWAIT_SANITIZE, "ATA Sanitize", SANITIZE_DEADLINE_S)
+    return _status(machine, drive)
 
 
 def _status(machine: Machine, drive: Drive) -> Completed:

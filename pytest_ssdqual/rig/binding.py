@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.rig.channel import last_words
-from pytest_ssdqual.rig.machine import CommandFailed, Completed, DriveRefused, Machine
+from pytest_ssdqual.rig.machine import CommandFailed, Completed, DriveRefused, Machine, MustFinish
 from pytest_ssdqual.rig.topology import Drive
 
 #: What the scripts answer when a drive is not what was checked, or taken; commands that are bound do not (EX_PROTOCOL).
@@ -157,13 +157,14 @@ def run(
     alone: bool,
     deadline_s: float,
     check: bool = True,
+    must_finish: MustFinish | None = None,
 ) -> Completed:
     """Run ``argv`` bound to ``drives``.
 
     Raises ``DriveRefused`` if they are not what was checked, or taken; else as ``Machine.run``.
     """
     command = bound(argv, [Checked.of(drive) for drive in drives], alone=alone)
-    done = machine.run(command, deadline_s=deadline_s, check=False)
+    done = machine.run(command, deadline_s=deadline_s, check=False, must_finish=must_finish)
     if why := refusal(done):
         raise DriveRefused(told(why, drives))
     if check and done.status:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import threading
@@ -18,12 +19,14 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from pytest_ssdqual.qual import printable
+from pytest_ssdqual.rig import capture
 from pytest_ssdqual.rig.keeper import DIRECTORY, Keeper
 from pytest_ssdqual.rig.machine import (
     CommandFailed,
     Completed,
     DeadlineExceeded,
     MachineLost,
+    MustFinish,
     Observer,
     RigError,
     utc_now,
@@ -72,6 +75,7 @@ class Channel:
     directory: str = DIRECTORY
     #: How often the connection was made anew.
     generation: int = 0
+    token: str = field(default_factory=lambda: secrets.token_hex(6))
     _boot_id: str = ""
     _gone: str | None = None
     _closed: bool = False
@@ -86,9 +90,12 @@ class Channel:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
         """See ``Machine.run``."""
-        if deadline_s > TOO_LONG_S and not repeatable and stdin is None and self.is_patient:
+        if must_finish:
+            done = self._run_to_the_end(argv, deadline_s, must_finish)
+        elif deadline_s > TOO_LONG_S and not repeatable and stdin is None and self.is_patient:
             done = self._run_kept(argv, deadline_s)
         else:
             done = self._run_directly(argv, deadline_s, stdin, repeatable)
@@ -112,10 +119,12 @@ class Channel:
             announces=announces,
             directory=self.directory,
         )
-        process = TetheredProcess(keeper, self, (*self.become, *ENGLISH))
-        self._tethers = [each for each in self._tethers if each.alive()]
-        self._tethers.append(process)
-        return process
+        return self._kept(keeper)
+
+    def unfinished(self) -> tuple[str, ...]:
+        """See ``Machine.unfinished``."""
+        left = [each for each in self._tethers if each.is_unfinished]
+        return tuple(each.work.goes_on(self.name, each.elapsed_s) for each in left if each.work)
 
     def talk(self, argv: Sequence[str]) -> Conversation:
         """Start what answers lines, as whoever we are there: it needs no root. ``RigError`` if the machine is lost."""
@@ -215,6 +224,20 @@ class Channel:
                 f"{_short(argv)} on {self.name} did not end within {deadline_s:g} s and was ended"
             ) from None
 
+    def _run_to_the_end(self, argv: Sequence[str], deadline_s: float, work: MustFinish) -> Completed:
+        """By a keeper that ends nothing, also on this computer: a run that is killed there leaves it to itself."""
+        self._require_alive()
+        silence_s = self.patience_s + NOTICED_S if self.is_patient else SILENCE_S
+        return self._kept(Keeper.until_finished(argv, work, silence_s=silence_s, directory=self.directory)).wait(
+            deadline_s
+        )
+
+    def _kept(self, keeper: Keeper) -> TetheredProcess:
+        process = TetheredProcess(keeper, self, (*self.become, *ENGLISH))
+        self._tethers = [each for each in self._tethers if each.alive() or each.is_unfinished]
+        self._tethers.append(process)
+        return process
+
     def _require_alive(self) -> None:
         if self._gone:
             raise MachineLost(self._gone)
@@ -237,10 +260,15 @@ class Channel:
         except OSError as error:  # not found here, or longer than any command may be
             raise RigError(f"{_short(argv)} cannot be started: {error.strerror}") from error
         try:
-            out, err = process.communicate(stdin, timeout=limit_s)
+            out, err = capture.communicate(process, stdin, limit_s)
         except subprocess.TimeoutExpired:
             _end(process)
             self._give_up(f"it did not answer to {_short(argv)} within {limit_s:g} s")
+        except capture.TooMuch:
+            _end(process)
+            raise RigError(
+                f"{_short(argv)} on {self.name} answered with more than {capture.MOST_BYTES >> 20} MiB and was ended"
+            ) from None
         except BaseException:
             _end(process)
             raise
@@ -251,11 +279,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """``timeout`` passes TERM on to its command, and KILL later; an ssh lets go of the other side."""
     with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):  # sudo's processes are not ours to signal
         process.terminate()
-        process.communicate(timeout=KILL_AFTER_S + 1)
+        process.wait(KILL_AFTER_S + 1)
         return
     with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate(timeout=1)
+        process.wait(1)
 
 
 def last_words(done: Completed) -> str:

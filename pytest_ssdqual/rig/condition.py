@@ -13,7 +13,17 @@ from typing import TypeVar
 
 from pytest_ssdqual.rig import binding
 from pytest_ssdqual.rig.blockdev import Drive
-from pytest_ssdqual.rig.machine import CommandFailed, Completed, DriveRefused, InvalidMeasurement, Machine, counts
+from pytest_ssdqual.rig.lease import must_finish
+from pytest_ssdqual.rig.machine import (
+    CommandFailed,
+    Completed,
+    DeadlineExceeded,
+    DriveRefused,
+    InvalidMeasurement,
+    Machine,
+    RigError,
+    counts,
+)
 
 T = TypeVar("T")
 
@@ -21,8 +31,9 @@ T = TypeVar("T")
 SIDE_BY_SIDE = 6
 #: For one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
 PURGE_DEADLINE_S = 3600.0
-#: Between looks at something that goes on inside a drive.
+#: Between looks at something that goes on inside a drive: of the controller, and of a script on the machine.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
+PAUSE_S = 2.0
 
 #: How much is read back at each spot of a zeroed drive.
 SPOT_BYTES = 65536
@@ -84,6 +95,20 @@ def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:  # not map: at an error that cancels what has not begun
         working = [pool.submit(work, drive) for drive in drives]
     return [done.result() for done in working]
+
+
+def await_in_drive(machine: Machine, drive: Drive, script: str, what: str, deadline_s: float) -> None:
+    """Until what goes on inside the drive by itself is over, by a script: $1 the drive, $2 seconds between its looks.
+
+    No power loss and no signal ends such a thing, so the script, which only looks, is kept and holds the drive for as
+    long. ``RigError`` past the deadline.
+    """
+    argv = ["sh", "-c", script, "await", drive.path, f"{PAUSE_S:g}"]
+    work = must_finish(drive, what)
+    try:
+        machine.run(argv, deadline_s=deadline_s, check=False, must_finish=work)
+    except DeadlineExceeded as error:
+        raise RigError(f"{drive.describe()} is still being sanitized after {deadline_s / 3600:g} h") from error
 
 
 def until(done: Callable[[], bool], deadline_s: float) -> bool:

@@ -6,6 +6,11 @@ process itself (INT lets fio write its results), then TERM, then KILL to all. An
 carries: it passes bytes on to the FIFO, and tells how the process ended. A connection may be lost and another made; the
 process does not notice.
 
+A process that *must finish* is never ended by its keeper: neither a word, nor silence, nor a signal to the keeper
+reaches it. Its keeper only waits for it, holds the lock file that says so, and reports how it ended if an attachment is
+left. It and its keeper get a clean environment, because CI runners end every process that carries their variables
+(Jenkins: BUILD_ID, GitHub: RUNNER_TRACKING_ID).
+
 Who belongs to a process is told by an environment variable, not by the process group: fio's workers call setsid() and
 survive a signal to the group (fio 3.33 backend.c; killing fio's parent left them writing).
 
@@ -18,15 +23,20 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.rig.machine import MustFinish
+
 #: Where it keeps what it needs, on tmpfs on every systemd distribution, so that nothing survives a boot.
 DIRECTORY = "/run/pytest-ssdqual"
+#: In a keeper's directory, the file that is locked while the keeper lives.
+KEPT = "kept"
 #: Of what the process writes to each of its streams, at most the last so many bytes are told.
 TOLD_BYTES = 4 << 20
 
-#: $1 the keeper's directory, $2 token, $3 seconds of silence allowed, $4 first signal, rest: the command. Descriptor 9
-#: is a lock that is free again when the process has ended. Who belongs to it is looked for twice: in the middle of an
-#: exec a process shows no environment. The directory is cleared away under another name: whoever is attached may have
-#: words for it until the last moment, and rm would leave what has such a word in it (1 in 60 on a busy computer).
+#: $1 the keeper's directory, $2 token, $3 seconds of silence allowed, $4 first signal (empty: the process must finish),
+#: rest: the command. Descriptor 9 is a lock that is free again when the process has ended. Who belongs to it is looked
+#: for twice: in the middle of an exec a process shows no environment. The directory is cleared away under another name:
+#: whoever is attached may have words for it until the last moment, and rm would leave what has such a word in it (one
+#: in 60 on a busy computer).
 KEEPER = r"""
 dir=$1 token=$2 limit=$3 gently=$4; shift 4
 exec 3<>"$dir/beat"
@@ -40,20 +50,26 @@ end() {
     kill -s TERM $(members) 2>/dev/null; await gone 25 && return
     kill -s KILL $(members) 2>/dev/null; await gone 25
 }
-heard() { [ -n "$(timeout "$limit" head -c 1 <&3)" ]; }
-PYTEST_SSDQUAL_TETHER=$token setsid "$@" </dev/null >"$dir/out" 2>"$dir/err" 3<&- 9>&- &
+heard() { [ -n "$(timeout "$limit" head -c 1 <&3 7>&-)" ]; }
+[ "$gently" ] || trap '' HUP INT TERM
+PYTEST_SSDQUAL_TETHER=$token setsid "$@" </dev/null >"$dir/out" 2>"$dir/err" 3<&- 7>&- 9>&- &
 child=$!
-(
-    trap '' INT HUP
-    while heard; do [ ! -e "$dir/end" ] || break; done
-    [ -e "$dir/end" ] || true >"$dir/silent"
-    end
-) 9>&- &
-watcher=$!
-trap 'end' HUP INT TERM
+if [ "$gently" ]; then
+    (
+        trap '' INT HUP
+        while heard; do [ ! -e "$dir/end" ] || break; done
+        [ -e "$dir/end" ] || true >"$dir/silent"
+        end
+    ) 9>&- &
+    watcher=$!
+    trap 'end' HUP INT TERM
+fi
 wait "$child"; status=$?
-kill -s KILL "$watcher" 2>/dev/null; printf . >&3
-gone || end
+if [ "$gently" ]; then
+    kill -s KILL "$watcher" 2>/dev/null; printf . >&3
+    gone || end
+fi
+exec 8>&-
 echo "$status" >"$dir/status.part"; mv "$dir/status.part" "$dir/status"
 exec 9>&-
 # Until somebody has heard how it ended. Nobody will if it was for silence; hardly anybody when who ended it has left.
@@ -65,14 +81,26 @@ mv "$dir" "$dir.over" && rm -rf "$dir.over"
 """
 
 #: $1 directory of keepers, $2 token, $3 seconds of silence allowed, $4 first signal, $5 what the end of the stream
-#: means, $6 whether the first line is awaited, $7 the keeper, rest: the command.
+#: means, $6 whether the first line is awaited, $7 the keeper, $8 and $9 the lock file of what must finish and what is
+#: noted in it, rest: the command. Descriptor 7 is locked as long as the keeper lives. Keeper and process both inherit
+#: descriptor 8, so that file is locked while either lives. Other runs that only ask for a lock have it for a moment
+#: (hence --timeout).
 START = r"""
-base=$1 token=$2 limit=$3 gently=$4 eof=$5 first=$6 keeper=$7; shift 7
+base=$1 token=$2 limit=$3 gently=$4 eof=$5 first=$6 keeper=$7 lock=$8 note=$9; shift 9
 dir=$base/tether-$token
-mkdir -p -m 0700 "$base" && mkdir -m 0700 "$dir" && mkfifo -m 0600 "$dir/beat" || exit 1
+mkdir -p -m 0700 "$base" || exit 1
+if [ "$lock" ]; then
+    exec 8>>"$lock" || exit 1
+    flock --timeout 10 8 || { echo "$lock is locked by another process" >&2; exit 1; }
+    printf '%s\n' "$note" >"$lock"
+fi
+mkdir -m 0700 "$dir" && mkfifo -m 0600 "$dir/beat" || exit 1
+exec 7>"$dir/kept"; flock 7
 exec 9>"$dir/lock"; flock 9
-setsid sh -c "$keeper" keeper "$dir" "$token" "$limit" "$gently" "$@" </dev/null >/dev/null 2>&1 &
-exec 9>&-
+set -- sh -c "$keeper" keeper "$dir" "$token" "$limit" "$gently" "$@"
+[ "$gently" ] || set -- env -i "PATH=$PATH" LC_ALL=C "$@"
+setsid "$@" </dev/null >/dev/null 2>&1 &
+exec 7>&- 8>&- 9>&-
 set -- "$dir" "$eof" "$first"
 """
 
@@ -129,7 +157,7 @@ class Keeper:
 
     #: Of the process; not yet as root.
     argv: tuple[str, ...]
-    #: How it is ended at first: ``INT``, ``TERM``.
+    #: How it is ended at first: ``INT``, ``TERM``; empty: it must finish, and is never ended.
     first_signal: str
     #: Silence after which it is ended.
     silence_s: float
@@ -139,6 +167,8 @@ class Keeper:
     announces: bool
     directory: str
     token: str
+    #: Of what must finish.
+    work: MustFinish | None = None
 
     @classmethod
     def of(
@@ -154,10 +184,18 @@ class Keeper:
         """With a token of its own."""
         return cls(tuple(argv), first_signal, silence_s, survives, announces, directory, secrets.token_hex(8))
 
+    @classmethod
+    def until_finished(
+        cls, argv: Sequence[str], work: MustFinish, *, silence_s: float, directory: str = DIRECTORY
+    ) -> Keeper:
+        """Of a command that nothing of ours ends; ``silence_s`` is how long its outcome is kept for a listener."""
+        return cls(tuple(argv), "", silence_s, True, False, directory, secrets.token_hex(8), work)
+
     @property
     def start(self) -> list[str]:
         """Starts it and attaches to it."""
         words = [self.directory, self.token, f"{self.silence_s:g}", self.first_signal, *self._manner, KEEPER]
+        words += [self.work.lock, self.work.note] if self.work else ["", ""]
         return ["sh", "-c", START + ATTACH, "tether", *words, *self.argv]
 
     @property

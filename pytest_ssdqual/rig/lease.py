@@ -10,18 +10,24 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig import holders
-from pytest_ssdqual.rig.holders import CONFLICT, Note
+from pytest_ssdqual.rig import holders, run_files
+from pytest_ssdqual.rig.holders import CONFLICT, UNFINISHED, Note
 from pytest_ssdqual.rig.keeper import DIRECTORY
-from pytest_ssdqual.rig.machine import LeaseTaken, Machine, RigError, Tethered
+from pytest_ssdqual.rig.machine import LeaseTaken, Machine, MustFinish, RigError, Tethered
+from pytest_ssdqual.rig.topology import Drive
 
-#: $1 who we are, then the lock files: note it in each, say so, and live until the tether is cut.
-HOLDER = 'who=$1; shift; for f; do printf "%s\\n" "$who" >"$f"; done; echo held; exec sleep 2147483647'
+#: $1 who we are, then the lock files: note it in each, say so, and live until the tether is cut. Work that must finish
+#: on one of the drives, begun by a run that has ended since, is a conflict like any other holder.
+HOLDER = (
+    'who=$1; shift; for f; do printf "%s\\n" "$who" >"$f"; g="${f%.lock}' + UNFINISHED + '.lock"; '
+    f'[ ! -e "$g" ] || flock --shared --nonblock --conflict-exit-code {CONFLICT} "$g" true || exit; done; '
+    "echo held; exec sleep 2147483647"
+)
 #: Between two looks of somebody who waits.
 LOOK_EVERY_S = 5.0
 #: A lock that was held when we wanted it and is not when we ask was somebody's who asked, too, or has just been freed.
@@ -93,6 +99,17 @@ def await_free(machine: Machine, identities: Iterable[str], terms: Terms, began:
     return waited
 
 
+def await_finished(machine: Machine, knames: Collection[str], terms: Terms, began: float | None = None) -> bool:
+    """As ``await_free``, of work on these drives that must finish; for drives that cannot be surveyed meanwhile."""
+    patience = _Patience(machine, {}, terms)
+    patience.began = patience.began if began is None else began
+    waited = False
+    while found := holders.under_way(machine, DIRECTORY, knames):
+        patience.wait_for(found)
+        waited = True
+    return waited
+
+
 @dataclass(slots=True)
 class _Patience:
     """How long somebody who wants drives waits for those who have them."""
@@ -140,7 +157,8 @@ class _Patience:
 
 def _take(machine: Machine, files: tuple[str, ...], note: Note) -> Tethered | None:
     """Whoever holds the locks for us; None if somebody else has one of them."""
-    holder = machine.tether(holder_argv(files, note.to_line()), first_signal="TERM", announces=True)
+    argv = holder_argv(files, note.to_line(), run_files.lock(machine))
+    holder = machine.tether(argv, first_signal="TERM", announces=True)
     if holder.read_line(60.0).strip() == "held":
         return holder
     done = holder.cut()
@@ -154,6 +172,15 @@ def lock_files(identities: Iterable[str]) -> tuple[str, ...]:
     return tuple(_by_file(identities))
 
 
+def must_finish(drive: Drive, what: str, *, expected_s: float | None = None, caution: str = "") -> MustFinish:
+    """Work on a leased drive that nothing may cut short; until it has ended no other run gets the drive."""
+    (file,) = lock_files([drive.identity])
+    work = f"{what}, {caution}" if caution else what
+    note = Note.ours(planned_s=expected_s, work=work, kname=drive.kname).to_line()
+    lock = f"{file.removesuffix('.lock')}{UNFINISHED}.lock"
+    return MustFinish(f"{what} of {drive.describe()}", lock, note, expected_s, caution)
+
+
 def _by_file(identities: Iterable[str]) -> dict[str, str]:
     return dict(sorted((f"{DIRECTORY}/{_file_name(name)}.lock", name) for name in identities))
 
@@ -164,12 +191,12 @@ def _file_name(identity: str) -> str:
     return plain if plain == identity else f"{plain}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
-def holder_argv(files: Iterable[str], who: str) -> list[str]:
-    """One process that holds the lock on every file: each ``flock`` becomes the next one by exec (--no-fork)."""
+def holder_argv(files: Iterable[str], who: str, of_run: str) -> list[str]:
+    """One process that holds the lock on every file: each ``flock`` becomes the next one by exec (--no-fork).
+
+    ``of_run`` is locked as well, shared: it only says that the run lives.
+    """
     files = tuple(files)
-    locks = [
-        part
-        for file in files
-        for part in ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", str(CONFLICT), file)
-    ]
+    flock = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", str(CONFLICT))
+    locks = [*flock, "--shared", of_run, *(part for file in files for part in (*flock, file))]
     return [*locks, "sh", "-c", HOLDER, "lease", who, *files]

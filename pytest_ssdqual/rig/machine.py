@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from pytest_ssdqual.qual import printable
+from pytest_ssdqual.qual.units import format_duration
 
 #: Of one line of a sentence: a drive may be refused for many reasons.
 SENTENCE_CHARACTERS = 4000
@@ -72,6 +73,14 @@ def spelled(argv: Sequence[str]) -> list[str]:
     return list(argv)
 
 
+class Unforeseen(RigError):
+    """Unexpected error while an array was built, conditioned or measured; ``__cause__`` is the original error."""
+
+
+class UnforeseenAgain(RigError):
+    """The same unexpected error for the second time; the run builds and measures nothing more."""
+
+
 class MachineLost(RigError):
     """The machine under test cannot be reached any more; nothing else can be measured on it."""
 
@@ -102,6 +111,32 @@ def count(done: Completed) -> int:
 
 class DeadlineExceeded(RigError):
     """A command was ended by us because it took too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class MustFinish:
+    """Work on a drive that must not be cut short: nothing of this program ends it, whatever becomes of this run."""
+
+    #: ``ATA Security Erase of /dev/sdb (…)``.
+    what: str
+    #: A file on the machine that is locked as long as it goes on, and what other runs read there.
+    lock: str
+    note: str
+    #: How long the drive says that it takes; None: it does not say.
+    expected_s: float | None = None
+    #: What must not happen to the drive meanwhile; empty if nothing does harm.
+    caution: str = ""
+
+    def goes_on(self, machine: str, elapsed_s: float) -> str:
+        """The sentence for the user of a run that ends before this does."""
+        sentence = f"{self.what} goes on on {machine}, for {format_duration(max(1.0, elapsed_s))} so far"
+        if self.expected_s is not None:
+            sentence += f"; the drive says that it takes {format_duration(self.expected_s)}"
+        return f"{sentence}; {self.caution}" if self.caution else sentence
+
+
+class StillRunning(RigError):
+    """This run no longer waits for work that must finish; the work goes on by itself."""
 
 
 class DriveRefused(RigError):
@@ -164,6 +199,11 @@ class Machine(Protocol):
         ...
 
     @property
+    def token(self) -> str:
+        """What this connection's files on the machine have in their names: hexadecimal digits, its own."""
+        ...
+
+    @property
     def generation(self) -> int:
         """How often the connection to it was lost and made anew."""
         ...
@@ -176,12 +216,15 @@ class Machine(Protocol):
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
         """Run as root and wait.
 
         With ``check``, a non-zero status raises ``CommandFailed`` with the command's own last words;
         always ``DeadlineExceeded`` past the deadline, ``MachineLost`` if the machine is gone. What is ``repeatable``
         is run again if the connection was lost meanwhile: only what changes nothing, or the same thing again.
+        A command that ``must_finish`` goes on to its own end in any case: the deadline is for waiting only, and
+        ``StillRunning`` is raised if this run ends before it.
         """
         ...
 
@@ -190,6 +233,10 @@ class Machine(Protocol):
 
         ``first_signal`` is how to end it; ``announces``: it will write a line as soon as it is ready.
         """
+        ...
+
+    def unfinished(self) -> tuple[str, ...]:
+        """A sentence for each command that must finish and still goes on."""
         ...
 
     def close(self) -> None: ...

@@ -59,7 +59,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
     after = surroundings.look(setup.machine, array, When.AFTER, before)
     md.require_healthy(setup.machine, array)
     done = finished.completed
-    result = verify.accept_packed(finished.packed, done.status, done.errors, job.expectation)
+    result = verify.accept(finished.pieces(), done.status, done.errors, job.expectation)
     found = Run(
         workload=workload,
         geometry=array.geometry,
@@ -71,6 +71,8 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Windo
         raw=raw,
         seen=surroundings.seen(array, before, after, result),
         parts=result.parts if array.geometry.is_side_by_side else (),
+        reports=result.of_target,
+        part_reports=result.reports if array.geometry.is_side_by_side and result.parts else (),
     )
     surroundings.note(setup, found, kind)
     return found

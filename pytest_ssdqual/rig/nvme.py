@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual import plain
-from pytest_ssdqual.rig import binding
+from pytest_ssdqual.rig import binding, condition
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.channel import last_words
-from pytest_ssdqual.rig.condition import PURGE_DEADLINE_S, PassedOver, until
+from pytest_ssdqual.rig.condition import PURGE_DEADLINE_S, PassedOver
+from pytest_ssdqual.rig.lease import must_finish
 from pytest_ssdqual.rig.machine import Completed, Machine, RigError
 
 #: OACS: Format NVM; namespace management, without which no list of all allocated namespaces can be had.
@@ -36,6 +37,12 @@ IN_PROGRESS, FAILED, SUCCEEDED = 2, 3, (1, 4)
 #: Get Log Page. The status is in the first eight bytes; the page is asked for whole, because there are drives that
 #: write more of it than was asked for (udisks#1152).
 SANITIZE_STATUS = ("--log-id=0x81", "--log-len=512", "--raw-binary")
+#: $1 device, $2 seconds between two looks: until no sanitize is in progress.
+AWAIT_SANITIZE = f"""
+while state=$(nvme get-log "$1" {" ".join(SANITIZE_STATUS)} 2>/dev/null | od -A n -t u1 -j 2 -N 1)
+    [ $((${{state:-0}} & 7)) -eq {IN_PROGRESS} ]
+do sleep "$2"; done
+"""
 #: Of a command that only starts something.
 COMMAND_DEADLINE_S = 60.0
 #: A sanitize ends by itself, or not at all: there is no command to stop it.
@@ -93,7 +100,9 @@ def format_namespace(machine: Machine, drive: Drive) -> str:
     timeout = f"--timeout={int((PURGE_DEADLINE_S - 60) * 1000)}"
     # --force: without it, it waits ten seconds for a human. It then does not open the drive exclusively: so we do.
     argv = ["nvme", "format", drive.path, "--ses=1", *before.options(), timeout, "--force"]
-    done = binding.run(machine, argv, [drive], alone=True, deadline_s=PURGE_DEADLINE_S, check=False)
+    # No signal can end it: nvme-cli waits in the kernel. It holds the drive for as long as it really takes.
+    work = must_finish(drive, "NVMe Format", caution="it must not lose its power until then")
+    done = binding.run(machine, argv, [drive], alone=True, deadline_s=PURGE_DEADLINE_S, check=False, must_finish=work)
     if done.status:
         raise PassedOver(f"the drive refused it: {last_words(done)}")
     try:
@@ -109,7 +118,8 @@ def sanitize(machine: Machine, drive: Drive) -> str:
     """Sanitize the subsystem of which the drive is all there is; returns what was done, when it is done.
 
     ``PassedOver`` if nothing was done, or it failed and the drive has recovered from that; ``RigError`` if it has not.
-    It goes on in the drive whatever becomes of this computer or that machine; the next purge waits for it.
+    It goes on in the drive whatever becomes of this computer, that machine and the drive's power; until then other runs
+    are told so.
     """
     controller = _controller(machine, drive)
     found = [(action, name) for bit, action, name in SANITIZES if controller.sanicap & bit]
@@ -161,15 +171,8 @@ def sanitize_status(machine: Machine, drive: Drive) -> SanitizeStatus | None:
 
 def _finished(machine: Machine, drive: Drive) -> SanitizeStatus | None:
     """The status when the drive is through: the command's completion only says that it has begun."""
-    last: list[SanitizeStatus | None] = []
-
-    def is_over() -> bool:
-        last[:] = [sanitize_status(machine, drive)]
-        return last[0] is None or last[0].state != IN_PROGRESS
-
-    if not until(is_over, SANITIZE_DEADLINE_S):
-        raise RigError(f"{drive.describe()} is still being sanitized after {SANITIZE_DEADLINE_S / 3600:g} h")
-    return last[0]
+    condition.await_in_drive(machine, drive, AWAIT_SANITIZE, "NVMe Sanitize", SANITIZE_DEADLINE_S)
+    return sanitize_status(machine, drive)
 
 
 def _require_alone(machine: Machine, drive: Drive, controller: Controller) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 
 from pytest_ssdqual.qual.ledger import PASSES
-from pytest_ssdqual.rig import binding
+from pytest_ssdqual.rig import binding, run_files
 from pytest_ssdqual.rig.fio import jobfile, stamps
 from pytest_ssdqual.rig.fio.jobfile import Target
 from pytest_ssdqual.rig.fio.stamps import Stretch
-from pytest_ssdqual.rig.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine import InvalidMeasurement, Machine
 
 #: How long the first passes may take, and between two looks at them.
@@ -24,7 +22,7 @@ def begin(machine: Machine, target: Target, history: int, over: Stretch) -> int:
 
     It goes on until the machine ends. ``InvalidMeasurement`` if it does not get going.
     """
-    note = f"{DIRECTORY}/passes-{secrets.token_hex(4)}"
+    note = run_files.path(machine, "passes")
     argv = stamps.overwrite(target, history, over, PASSES, note)
     running = machine.tether(binding.bound(argv, jobfile.checks([target]), alone=True), first_signal="TERM")
     started, none = time.monotonic(), over.generation - 1

@@ -128,7 +128,7 @@ def _under_load(
     raw, finished = measuring.noted(setup, array, workload, "rebuild", work)
     after = surroundings.look(setup.machine, array, When.AFTER, before)
     done = finished.completed
-    result = verify.accept_ended(finished.output, done.status, done.errors, job.expectation)
+    result = verify.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
     (timing,) = seen
     # By our clock fio ended at the latest when its process did; by its own, after its run time.
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)
@@ -231,5 +231,5 @@ def _require_running(running: Running, job: Job, array: Array) -> None:
     """Raise what ended the load, if it did not last."""
     if not running.is_alive():
         done = (finished := running.wait(0)).completed
-        verify.accept(finished.output, done.status, done.errors, job.expectation)
+        verify.accept(finished.pieces(), done.status, done.errors, job.expectation)
         raise InvalidMeasurement(f"fio ended before the rebuild of {array.geometry.healthy} did")

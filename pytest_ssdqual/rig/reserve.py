@@ -55,7 +55,7 @@ def write(setup: Setup, array: Array) -> Array:
     setup.held.require_lease()
     job = pattern.write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
     raw, finished = _run(setup, array, "write-pattern", job, region)
-    verify.accept(finished.output, finished.completed.status, finished.completed.errors, job.expectation)
+    verify.accept(finished.pieces(), finished.completed.status, finished.completed.errors, job.expectation)
     setup.logbook.note(
         "pattern_written",
         geometry=str(array.geometry),

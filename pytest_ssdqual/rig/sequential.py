@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pytest_ssdqual.qual import blocks, sequential, settling, validity
 from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.protocol import SequentialRule
+from pytest_ssdqual.qual.stopping import Decision
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import glance, md, measuring, surroundings
@@ -27,25 +28,15 @@ from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.setup import Setup
 from pytest_ssdqual.rig.surroundings import When
 
-#: fio's output is read at least this often, so that it does not pile up in the memory of the machine under test.
-READ_EVERY_S = 300.0
+#: fio's output is read at least every so many reports, so that it does not pile up in the memory of the machine under
+#: test.
+READ_EVERY_REPORTS = 60
 #: A document is written a moment after the time that it tells of.
 WRITTEN_S = 0.5
 #: Looks in a row with the same kind of objections, which do not go away by waiting, after which it is ended.
 OBJECTED = 2
 #: Objections in a sentence.
 MOST_TOLD = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Whether what is asked of a measurement is known; and, for people, how far it is known."""
-
-    done: bool
-    told: str = ""
-
-    def __bool__(self) -> bool:
-        return self.done
 
 
 #: Asked at each look.
@@ -102,7 +93,8 @@ def _attempt(
         with start(setup, array, workload, job) as running:
             ended_early = watch.follow(running)
             finished = running.end() if ended_early else running.wait(0)
-        watch.reader.feed(finished.rest)
+        for piece in finished.rest():
+            watch.reader.feed(piece)
         return finished
 
     before = surroundings.look(setup.machine, array, When.BEFORE)
@@ -200,6 +192,8 @@ class _Watch:
             rounds=blocks.COUNT,
             raw=raw,
             parts=result.parts if array.geometry.is_side_by_side else (),
+            reports=result.of_target,
+            part_reports=result.reports if array.geometry.is_side_by_side and result.parts else (),
         )
         return sequential.at_look(whole, self.number, self.rule, protocol.verdict.confidence)
 
@@ -207,7 +201,8 @@ class _Watch:
         """Until fio has reported on that much of its time; False if it ended before."""
         while True:
             alive = running.is_alive()
-            self.reader.feed(running.read_new())
+            for piece in running.read_new():
+                self.reader.feed(piece)
             left_s = until_s - self.reader.seconds
             if left_s <= 0:
                 return True
@@ -216,7 +211,7 @@ class _Watch:
             elapsed_s = time.monotonic() - began
             if elapsed_s > until_s * 1.25 + process.OVERHEAD_S:
                 raise InvalidMeasurement(f"fio told of {self.reader.seconds:.0f} s after {elapsed_s:.0f} s")
-            running.rest(min(left_s + WRITTEN_S, READ_EVERY_S))
+            running.rest(min(left_s + WRITTEN_S, READ_EVERY_REPORTS * self.rule.report_s))
 
     def _note(self, run: Run, objections: Sequence[str], decision: Decision) -> None:
         at_s, is_last = self.times_s[self.number - 1], self.number == len(self.times_s)

@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,21 +17,29 @@ from pathlib import Path
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.rig.channel import Channel, last_words
 from pytest_ssdqual.rig.machine import Completed, MachineLost, Observer, RigError, spelled
+from pytest_ssdqual.rig.owned_directory import OwnedDirectory
 
-#: Ours, after the user's configuration: nothing may ask a question, and a dead peer is noticed in 15–20 s.
+#: Ours, before the user's configuration: nothing may ask a question, and a dead peer is noticed in 15–20 s. Nothing is
+#: forwarded: ClearAllForwardings is for ports only, and whoever is root there could use an agent for days.
 OPTIONS = (
     "BatchMode=yes",
     "ConnectTimeout=15",
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
     "ClearAllForwardings=yes",
+    "ForwardAgent=no",
     "ForwardX11=no",
+    "Tunnel=no",
     "PermitLocalCommand=no",
     "RemoteCommand=none",
     "RequestTTY=no",
 )
+#: Only for the connection that authenticates: an ssh without GSSAPI warns of the option each time.
+MASTER_OPTIONS = ("GSSAPIDelegateCredentials=no", "ControlMaster=yes", "ControlPersist=no")
 #: What ssh answers for its own troubles; a remote command may answer it too, so it is never believed alone.
 SSH_FAILED = 255
+#: Of the directories of control sockets.
+PREFIX = "ssdqual-ssh-"
 #: Seconds for which one attempt to connect anew may go on.
 ATTEMPT_S = 20.0
 #: The connection ends with us, but a little later: whoever speaks for us when we are killed (``keeper.WILL``) needs it.
@@ -112,11 +119,12 @@ class _Master:
     def __init__(self, target: Target) -> None:
         self.target = target
         # Not below TMPDIR: a control socket's path may have at most some 100 characters (sun_path is 108).
-        self._dir = Path(tempfile.mkdtemp(prefix="ssdqual-ssh-", dir="/tmp"))
+        self._owned = OwnedDirectory.make(Path("/tmp"), PREFIX)  # noqa: S108 (ours alone, see there)
+        self._dir = self._owned.path
         self._process = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        argv = [*self._ssh("ControlMaster=yes", "ControlPersist=no"), "-N", self.target.destination]
+        argv = [*self._ssh(*MASTER_OPTIONS), "-N", self.target.destination]
         with (self._dir / "stderr").open("wb") as stderr:
             # Its standard input is what tells it that we are gone: never written to, closed with us.
             return subprocess.Popen(
@@ -125,6 +133,7 @@ class _Master:
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 start_new_session=True,
+                pass_fds=(self._owned.descriptor,),  # it outlives us by seconds, and so does the directory
             )
 
     def wait(self, deadline_s: float) -> None:
@@ -170,7 +179,7 @@ class _Master:
     def close(self) -> None:
         """End the connection; remote processes see the end of their standard input."""
         self._end()
-        shutil.rmtree(self._dir, ignore_errors=True)
+        self._owned.remove()
 
     def _end(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.steady import SteadyState
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig import adoption, assembly, degraded, looping, measuring, rebuilding, saturating, sequential
 from pytest_ssdqual.rig.assembly import FRESH, Fill
-from pytest_ssdqual.rig.machine import InvalidMeasurement, MachineLost, RigError
+from pytest_ssdqual.rig.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import Array
 from pytest_ssdqual.rig.memory import Forgetful, Key, Memory
 from pytest_ssdqual.rig.probing import Probe
@@ -42,8 +42,10 @@ class Station:
     memory: Memory = field(default_factory=Forgetful)
     #: What will be measured on each array: all of it while the array stands.
     planned: Mapping[Geometry, Sequence[Workload]] = field(default_factory=dict)
-    #: Workloads of which a percentile of the tail is asked for, on whatever array: their windows are equally long.
+    #: Workloads of which the tail or an extreme is asked for, on whatever array: their windows are equally long.
     tails: Container[Workload] = frozenset()
+    #: Workloads of which the slowest second is asked for.
+    by_the_second: Container[Workload] = frozenset()
     #: Of a sequential protocol: asked at each look whether it may be the last.
     enough: Enough = sequential.at_once
     #: All that was measured, and all that could not be.
@@ -91,6 +93,7 @@ class Station:
             if rule is None:
                 measured = measuring.measure(self.setup, array, workload, tail=workload in self.tails)
             else:
+                rule = replace(rule, report_s=1) if workload in self.by_the_second else rule
                 measured = sequential.measure(self.setup, array, workload, rule, self.enough)
             adoption.count(self.setup, array, "measured")
             return measured
@@ -197,6 +200,8 @@ class Station:
         if standing and self._is(geometry) and standing.fill == fill:
             return standing
         if failure := self.stock.failure((geometry, fill)):
+            if isinstance(failure, UnforeseenAgain):
+                raise failure
             raise RigError(f"{geometry} was not built: {failure}")
         try:
             if geometry.missing:
@@ -209,11 +214,13 @@ class Station:
             adoption.count(self.setup, self._standing.array, "built")
         except MachineLost:
             raise
-        except RigError as error:
-            self.stock.fail((geometry, fill), error)
-            with contextlib.suppress(RigError):
+        except Exception as error:
+            told = self.stock.fail((geometry, fill), error)
+            with contextlib.suppress(Exception):  # the error on its way says more
                 self.close()
-            raise
+            if told is error:
+                raise
+            raise told from error
         return self._standing
 
     def _purged(self, geometry: Geometry, fill: Fill) -> Standing:
@@ -292,7 +299,10 @@ class Station:
         what ``work`` gives.
         """
         if key not in self.stock:
-            recalled = self.memory.recall(key)
-            known = isinstance(recalled, kind) and is_this(recalled)
-            self.stock.put(key, recalled if known else self.stock.unless_failed(key, work))
+
+            def recalled() -> T:
+                found = self.memory.recall(key)
+                return found if isinstance(found, kind) and is_this(found) else work()
+
+            self.stock.put(key, self.stock.unless_failed(key, recalled))
         return self.stock[key]  # type: ignore[return-value]

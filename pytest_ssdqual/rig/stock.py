@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+import traceback
 import weakref
 import zlib
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pytest_ssdqual.rig.machine import MachineLost, RigError
+from pytest_ssdqual.rig.machine import MachineLost, RigError, Unforeseen, UnforeseenAgain
 
 T = TypeVar("T")
 
@@ -37,6 +38,10 @@ class Stock:
     #: Begin and length of those that were written.
     _places: dict[object, tuple[int, int]] = field(default_factory=dict)
     _failures: dict[object, RigError] = field(default_factory=dict)
+    #: Type and place of each unexpected error.
+    _unforeseen: set[tuple[str, str]] = field(default_factory=set)
+    #: Set when an unexpected error occurred again.
+    _given_up: UnforeseenAgain | None = None
     _file: IO[bytes] | None = None
 
     def __contains__(self, key: object) -> bool:
@@ -44,8 +49,8 @@ class Stock:
 
     def __getitem__(self, key: object) -> object:
         """The value; the failure is raised if it is one, and ``KeyError`` if there is neither."""
-        if failure := self.failure(key):
-            raise failure
+        if key in self._failures:
+            raise _bare(self._failures[key])
         value = self._held.pop(key) if key in self._held else self._read(*self._places[key])
         self._hold(key, value)
         return value
@@ -54,17 +59,22 @@ class Stock:
         """Only once for each key: what was measured does not change."""
         self._hold(key, value)
 
-    def fail(self, key: object, error: RigError) -> None:
-        """What is told from now on whenever ``key`` is asked for."""
-        self._failures[key] = _bare(error)
+    def fail(self, key: object, error: Exception) -> RigError:
+        """Store the failure of ``key``, to be raised whenever ``key`` is requested; return the error to raise now.
+
+        That is ``error`` itself if it is a ``RigError``, else an ``Unforeseen`` or ``UnforeseenAgain``.
+        """
+        told = error if isinstance(error, RigError) else self._wrapped(error)
+        self._failures[key] = _bare(told)
+        return told
 
     def failure(self, key: object) -> RigError | None:
         """A new exception each time: one that was raised holds whatever it was raised through."""
-        error = self._failures.get(key)
+        error = self._given_up or self._failures.get(key)
         return _bare(error) if error else None
 
     def unless_failed(self, key: object, work: Callable[[], T]) -> T:
-        """The outcome of ``work``; a failure is kept under ``key`` and told again instead of working again.
+        """The outcome of ``work``; a failure is kept under ``key`` and raised again instead of working again.
 
         Not that of a lost machine: it ends the run.
         """
@@ -74,9 +84,23 @@ class Stock:
             return work()
         except MachineLost:
             raise
-        except RigError as error:
-            self.fail(key, error)
-            raise
+        except Exception as error:
+            told = self.fail(key, error)
+            if told is error:
+                raise
+            raise told from error
+
+    def _wrapped(self, error: Exception) -> RigError:
+        """Wrap an unexpected error. If the same one occurs again, it would occur for everything that is left."""
+        kind, place = type(error).__name__, _place(error)
+        what = f"{kind}: {error} ({place})"
+        if (kind, place) in self._unforeseen:
+            self._given_up = UnforeseenAgain(
+                f"the same unforeseen error came again, so nothing more is built or measured: {what}"
+            )
+            return _bare(self._given_up)
+        self._unforeseen.add((kind, place))
+        return Unforeseen(f"unforeseen error: {what}")
 
     def _hold(self, key: object, value: object) -> None:
         self._held[key] = value
@@ -107,6 +131,14 @@ class Stock:
             self._file = tempfile.TemporaryFile(dir=self.folder, buffering=0)  # noqa: SIM115 (as long as this is)
             weakref.finalize(self, self._file.close)
         return self._file
+
+
+def _place(error: Exception) -> str:
+    """Return file and line of the innermost frame in this package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    others = [each for each in frames if each.filename != __file__]
+    own = [each for each in others if "pytest_ssdqual" in Path(each.filename).parts] or others
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "unknown place"
 
 
 def _bare(error: RigError) -> RigError:

@@ -13,15 +13,28 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import IO, Protocol
 
-from pytest_ssdqual.rig.keeper import WILL, Keeper
-from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, MachineLost, RigError, utc_now
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.rig.keeper import TOLD_BYTES, WILL, Keeper
+from pytest_ssdqual.rig.machine import (
+    Completed,
+    DeadlineExceeded,
+    MachineLost,
+    MustFinish,
+    RigError,
+    StillRunning,
+    utc_now,
+)
 
 #: How often we speak.
 HEARTBEAT_S = 15
 #: Silence after which a process is ended that no other connection can come back to.
 SILENCE_S = 60
+#: Of a line of an attachment, and of its words on standard error: another machine writes them.
+LONGEST_LINE_BYTES, WORDS_BYTES = 1 << 16, 1 << 20
+#: How long an attachment to what must finish may take to end.
+LEAVE_S = 5.0
 #: Attachments in a row that come to nothing although the machine answers, until we give up.
 ATTEMPTS = 3
 
@@ -65,8 +78,9 @@ class TetheredProcess:
         self._result: Completed | RigError | None = None
         self._is_away, self._away_s = False, 0.0
         self._has_said = False
-        for work in (self._attend, self._speak):
-            threading.Thread(target=work, daemon=True).start()
+        self._attending = threading.Thread(target=self._attend, daemon=True)
+        for thread in (self._attending, threading.Thread(target=self._speak, daemon=True)):
+            thread.start()
 
     def alive(self) -> bool:
         """See ``Tethered.alive``."""
@@ -92,23 +106,50 @@ class TetheredProcess:
         try:
             while not self._over.wait(max(0.0, end + self._away_s - time.monotonic()) if not self._is_away else 1.0):
                 if not self._is_away and time.monotonic() >= end + self._away_s:
-                    self.cut()
-                    raise DeadlineExceeded(f"{self._argv[0]} did not end within {deadline_s:g} s and was ended")
+                    raise self._too_late(deadline_s)
         except KeyboardInterrupt:
-            self.cut()
+            with contextlib.suppress(StillRunning):
+                self.cut()
             raise
         return self._finish()
 
+    @property
+    def work(self) -> MustFinish | None:
+        """Set for a process that must finish."""
+        return self._keeper.work
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it must finish and, as far as is known, has not."""
+        return bool(self.work) and (self._result is None or isinstance(self._result, (StillRunning, MachineLost)))
+
+    @property
+    def elapsed_s(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self._clock
+
     def cut(self, deadline_s: float = 30.0) -> Completed:
-        """See ``Tethered.cut``."""
+        """See ``Tethered.cut``; of what must finish, only the attachment ends: ``StillRunning``."""
         with self._lock:
             self._ending = True
             self._send(b"q\n")
+        if self.work:
+            self._settle(StillRunning(f"{self.work.what} goes on by itself"))
+            self._drop_input()
+            # The connection may be closed next, and the word has to arrive before.
+            self._attending.join(LEAVE_S)
+            return self._finish()
         if not self._over.wait(deadline_s):
             # Over there it is ended all the same, when nothing was heard for long enough.
             self._settle(self._completed(-9, b"", b"it did not answer\n"))
             self._drop()
         return self._finish()
+
+    def _too_late(self, deadline_s: float) -> DeadlineExceeded:
+        if self.work:
+            return DeadlineExceeded(f"{self.work.what} did not end within {deadline_s:g} s and goes on")
+        self.cut()
+        return DeadlineExceeded(f"{self._argv[0]} did not end within {deadline_s:g} s and was ended")
 
     def _finish(self) -> Completed:
         result = self._result
@@ -140,6 +181,7 @@ class TetheredProcess:
                 found, done = self._attached(self._keeper.attach if vain else self._keeper.start)
                 if found:
                     self._settle(found)
+                if self._over.is_set():
                     return
                 self._come_back(generation, done)
                 vain = vain + 1 if generation == self._line.generation else 1
@@ -169,6 +211,8 @@ class TetheredProcess:
             self._process = process
             if self._ending:
                 self._send(b"q\n")
+                if self.work:
+                    self._close_input(process)
         try:
             found, was_here = self._listen(process)
         finally:
@@ -176,7 +220,7 @@ class TetheredProcess:
                 self._send(b"a\n")
                 self._close_input(process)
             with process.stderr or contextlib.nullcontext() as stream:
-                words = stream.read() if stream else b""
+                words = _last_of(stream) if stream else b""
             done = self._completed(process.wait(), b"", words)
         if not found and not was_here and there == self._keeper.start and 0 < done.status < 255:
             found = done  # it was never started, and this is why
@@ -186,7 +230,7 @@ class TetheredProcess:
         """What is told on standard output, see ``keeper.ATTACH``; and whether anybody was there."""
         was_here = False
         with process.stdout or contextlib.nullcontext() as stream:
-            for line in stream or ():
+            while stream and (line := stream.readline(LONGEST_LINE_BYTES)):
                 word, _, rest = line.partition(b" ")
                 if word.strip() == b"here":
                     was_here = True
@@ -198,8 +242,10 @@ class TetheredProcess:
                 elif word == b"said" and not self._has_said:
                     self._has_said = True
                     self._said.put(rest)
-                elif word == b"ended" and stream:
+                elif word == b"ended":
                     status, *sizes = map(int, rest.split())
+                    if len(sizes) != 2 or not all(0 <= size <= TOLD_BYTES for size in sizes):
+                        raise ValueError(f"its keeper reports {printable.line(rest.decode('ascii', 'replace'), 80)}")
                     out, err = (stream.read(size) for size in sizes)
                     if len(out) + len(err) == sum(sizes):
                         return self._completed(status, out, err), True
@@ -223,6 +269,12 @@ class TetheredProcess:
             if process.stdin:
                 process.stdin.close()
 
+    def _drop_input(self) -> None:
+        """End the attachment: it ends when its input does."""
+        with self._lock:
+            if self._process:
+                self._close_input(self._process)
+
     def _drop(self) -> None:
         """Let go of an attachment that does not end."""
         with self._lock:
@@ -230,3 +282,11 @@ class TetheredProcess:
             if process:
                 process.kill()
                 self._close_input(process)
+
+
+def _last_of(stream: IO[bytes]) -> bytes:
+    """The end of what comes, all of which is read."""
+    words = b""
+    while piece := stream.read(WORDS_BYTES):
+        words = (words + piece)[-WORDS_BYTES:]
+    return words

@@ -12,31 +12,36 @@ from pytest_ssdqual import INTEL_RAID
 pytestmark = pytest.mark.workload(*(each for each in INTEL_RAID if each.qd_per_drive == 8))
 
 
+@pytest.mark.promise("p99_latency")
 @pytest.mark.array("raid1", widths=range(2, 5), failed=1)
 def test_p99_latency_at_qd8_of_a_mirror_with_one_drive_missing(run, sla):
-    verdict = sla.judge("p99_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("p99_latency")
 @pytest.mark.array("raid10", failed=1)
 def test_p99_latency_at_qd8_of_a_raid10_with_one_drive_missing(run, sla):
-    verdict = sla.judge("p99_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("p99_latency")
 @pytest.mark.array("raid5", failed=1)
 def test_p99_latency_at_qd8_of_a_raid5_with_one_drive_missing(run, sla):
-    verdict = sla.judge("p99_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("p99_latency")
 @pytest.mark.array("raid6", failed=1)
 def test_p99_latency_at_qd8_of_a_raid6_with_one_drive_missing(run, sla):
-    verdict = sla.judge("p99_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("p99_latency")
 @pytest.mark.array("raid6", failed=2)
 def test_p99_latency_at_qd8_of_a_raid6_with_two_drives_missing(run, sla):
-    verdict = sla.judge("p99_latency", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -15,31 +15,36 @@ from pytest_ssdqual import Workload
 pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
 
 
+@pytest.mark.promise("rebuild_rate")
 @pytest.mark.array("raid1", widths=range(2, 5), failed=1)
 def test_rebuild_rate_of_a_mirror_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge("rebuild_rate", rebuild)
+    verdict = sla.judge(rebuild)
     assert verdict
 
 
+@pytest.mark.promise("rebuild_rate")
 @pytest.mark.array("raid10", failed=1)
 def test_rebuild_rate_of_a_raid10_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge("rebuild_rate", rebuild)
+    verdict = sla.judge(rebuild)
     assert verdict
 
 
+@pytest.mark.promise("rebuild_rate")
 @pytest.mark.array("raid5", failed=1)
 def test_rebuild_rate_of_a_raid5_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge("rebuild_rate", rebuild)
+    verdict = sla.judge(rebuild)
     assert verdict
 
 
+@pytest.mark.promise("rebuild_rate")
 @pytest.mark.array("raid6", failed=1)
 def test_rebuild_rate_of_a_raid6_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge("rebuild_rate", rebuild)
+    verdict = sla.judge(rebuild)
     assert verdict
 
 
+@pytest.mark.promise("rebuild_rate")
 @pytest.mark.array("raid6", failed=2)
 def test_rebuild_rate_of_a_raid6_with_two_drives_replaced(rebuild, sla):
-    verdict = sla.judge("rebuild_rate", rebuild)
+    verdict = sla.judge(rebuild)
     assert verdict

@@ -22,31 +22,36 @@ from pytest_ssdqual import INTEL_RAID
 pytestmark = pytest.mark.workload(*(each for each in INTEL_RAID if each.qd_per_drive == 8))
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.array("raid1", widths=range(2, 5), failed=1)
 def test_a_mirror_lives_up_to_the_data_sheet_with_one_drive_missing(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.array("raid10", failed=1)
 def test_a_raid10_lives_up_to_the_data_sheet_with_one_drive_missing(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.array("raid5", failed=1)
 def test_a_raid5_lives_up_to_the_data_sheet_with_one_drive_missing(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.array("raid6", failed=1)
 def test_a_raid6_lives_up_to_the_data_sheet_with_one_drive_missing(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.array("raid6", failed=2)
 def test_a_raid6_lives_up_to_the_data_sheet_with_two_drives_missing(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict

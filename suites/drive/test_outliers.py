@@ -9,14 +9,18 @@ import pytest
 
 from pytest_ssdqual import INTEL_RAID
 
-pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*INTEL_RAID)]
+pytestmark = pytest.mark.array("drive")
 
 
+@pytest.mark.promise("member_spread")
+@pytest.mark.workload(*INTEL_RAID)
 def test_no_drive_is_slower_than_the_others(run, sla):
-    verdict = sla.judge("member_spread", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("latency_spread_between_members")
+@pytest.mark.workload(*(each for each in INTEL_RAID if each.qd_per_drive == 8))
 def test_no_drive_has_slower_stalls_than_the_others(run, sla):
-    verdict = sla.judge("latency_spread_between_members", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -9,7 +9,8 @@ from pytest_ssdqual import INTEL_RAID
 pytestmark = pytest.mark.array("drive")
 
 
+@pytest.mark.promise("p99_latency")
 @pytest.mark.workload(*(each for each in INTEL_RAID if each.qd_per_drive == 8))
 def test_p99_latency_at_qd8(run, sla):
-    verdict = sla.judge("p99_latency", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -12,6 +12,7 @@ DATA_SHEET = (Workload("randread", "4k", 32), Workload("randwrite", "4k", 32))
 pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*INTEL_RAID, *DATA_SHEET)]
 
 
+@pytest.mark.promise("steady_iops")
 def test_steady_state_iops_match_the_data_sheet(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict

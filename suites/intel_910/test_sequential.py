@@ -12,19 +12,22 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("throughput")
 @pytest.mark.workload(intel_910.SEQUENTIAL_READ, intel_910.SEQUENTIAL_WRITE)
 def test_throughput(run, sla):
-    verdict = sla.judge("throughput", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("mean_latency")
 @pytest.mark.workload(intel_910.SEQUENTIAL_READ)
 def test_mean_latency_of_reads(run, sla):
-    verdict = sla.judge("mean_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("worst_second")
 @pytest.mark.workload(intel_910.SEQUENTIAL_WRITE)
 def test_no_second_is_far_below_the_mean(run, sla):
-    verdict = sla.judge("worst_second", run)
+    verdict = sla.judge(run)
     assert verdict

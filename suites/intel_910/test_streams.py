@@ -13,21 +13,25 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("read_iops")
 def test_reads_per_second(run, sla):
-    verdict = sla.judge("read_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("write_iops")
 def test_writes_per_second(run, sla):
-    verdict = sla.judge("write_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("read_mean_latency")
 def test_mean_latency_of_reads(run, sla):
-    verdict = sla.judge("read_mean_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 def test_both_together(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict

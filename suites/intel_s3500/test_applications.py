@@ -12,11 +12,13 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("steady_iops")
 def test_steady_iops(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("mean_latency")
 def test_mean_latency(run, sla):
-    verdict = sla.judge("mean_latency", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -13,19 +13,22 @@ from pytest_ssdqual import intel_s3500
 pytestmark = pytest.mark.workload(*intel_s3500.SIZES)
 
 
+@pytest.mark.promise("throughput")
 @pytest.mark.array(default="raid1x2,raid10x4,raid10x6,raid10x8,raid5x3,raid5x4,raid5x5,raid5x6,raid5x7,raid5x8")
 def test_throughput(run, sla):
-    verdict = sla.judge("throughput", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("scaling_slope")
 @pytest.mark.array("raid10", widths=(4, 6, 8))
 def test_iops_of_mirrors_grow_with_every_pair(sweep, sla):
-    verdict = sla.judge("scaling_slope", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("scaling_slope")
 @pytest.mark.array("raid5", widths=range(3, 9))
 def test_iops_of_parity_grow_with_every_drive(sweep, sla):
-    verdict = sla.judge("scaling_slope", sweep)
+    verdict = sla.judge(sweep)
     assert verdict

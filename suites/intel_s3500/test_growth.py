@@ -16,37 +16,43 @@ PARITY = pytest.mark.array("raid5", widths=range(3, 9))
 pytestmark = pytest.mark.workload(*intel_s3500.PUBLISHED)
 
 
+@pytest.mark.promise("scaling_slope")
 @MIRRORS
 def test_iops_of_mirrors_grow_with_every_pair(sweep, sla):
-    verdict = sla.judge("scaling_slope", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("latency_growth_between_widths")
 @MIRRORS
 def test_mean_latency_of_mirrors_does_not_grow_with_the_array(sweep, sla):
-    verdict = sla.judge("latency_growth_between_widths", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("latency_spread_between_widths")
 @MIRRORS
 def test_maximum_latencies_of_mirrors_lie_close_together(sweep, sla):
-    verdict = sla.judge("latency_spread_between_widths", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("scaling_slope")
 @PARITY
 def test_iops_of_parity_grow_with_every_drive(sweep, sla):
-    verdict = sla.judge("scaling_slope", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("latency_growth_between_widths")
 @PARITY
 def test_mean_latency_of_parity_does_not_grow_beyond_measure(sweep, sla):
-    verdict = sla.judge("latency_growth_between_widths", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("latency_spread_between_widths")
 @PARITY
 def test_maximum_latencies_of_parity_lie_close_together(sweep, sla):
-    verdict = sla.judge("latency_spread_between_widths", sweep)
+    verdict = sla.judge(sweep)
     assert verdict

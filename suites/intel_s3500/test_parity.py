@@ -12,31 +12,36 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.workload(*intel_s3500.PUBLISHED)
 def test_steady_iops(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("mean_latency")
 @pytest.mark.workload(*intel_s3500.PUBLISHED)
 def test_mean_latency(run, sla):
-    verdict = sla.judge("mean_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("qd_gain")
 @pytest.mark.series(intel_s3500.WRITES)
 def test_writes_gain_by_the_queue_depth(runs, sla):
-    verdict = sla.judge("qd_gain", runs)
+    verdict = sla.judge(runs)
     assert verdict
 
 
+@pytest.mark.promise("qd_gain")
 @pytest.mark.series(*intel_s3500.READS)
 def test_reads_and_mixes_gain_by_the_queue_depth(runs, sla):
-    verdict = sla.judge("qd_gain", runs)
+    verdict = sla.judge(runs)
     assert verdict
 
 
+@pytest.mark.promise("throughput")
 @pytest.mark.workload(*intel_s3500.SEQUENTIAL)
 def test_sequential_throughput(run, sla):
-    verdict = sla.judge("throughput", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -13,6 +13,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("qd_knee")
 def test_depth_until_which_iops_grow(runs, sla):
-    verdict = sla.judge("qd_knee", runs)
+    verdict = sla.judge(runs)
     assert verdict

@@ -15,6 +15,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("member_spread")
 def test_no_drive_is_an_outlier(run, sla):
-    verdict = sla.judge("member_spread", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -12,6 +12,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("p99_latency")
 def test_lot_is_accepted_by_its_p99_latency(run, lot):
-    verdict = lot.judge("p99_latency", run)
+    verdict = lot.judge(run)
     assert verdict

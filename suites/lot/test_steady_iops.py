@@ -12,6 +12,7 @@ DATA_SHEET = (Workload("randread", "4k", 32), Workload("randwrite", "4k", 32))
 pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*DATA_SHEET)]
 
 
+@pytest.mark.promise("steady_iops")
 def test_lot_is_accepted_by_its_steady_iops(run, lot):
-    verdict = lot.judge("steady_iops", run)
+    verdict = lot.judge(run)
     assert verdict

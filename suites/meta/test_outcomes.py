@@ -19,31 +19,35 @@ READS = Workload("randread", "4k", 8)
 WRITES = Workload("randwrite", "4k", 8)
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.workload(READS)
 def test_promise_that_any_drive_keeps(run, sla):
     """Passes: at least 1 IOPS."""
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("p50_latency")
 @pytest.mark.workload(READS)
 def test_latency_that_any_drive_keeps(run, sla):
     """Passes: half of all I/Os within 17 s. A median is never refused for too few slow rounds."""
-    verdict = sla.judge("p50_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.workload(WRITES)
 def test_promise_that_no_drive_keeps(run, sla):
     """Fails: at least 1,000,000,000 IOPS."""
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("p50_latency")
 @pytest.mark.workload(WRITES)
 def test_latency_that_no_drive_keeps(run, sla):
     """Fails: half of all I/Os within 1 µs."""
-    verdict = sla.judge("p50_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
@@ -61,16 +65,18 @@ def test_rig_that_breaks_inside_of_the_test():
     raise InvalidMeasurement("the clock ran backwards")
 
 
+@pytest.mark.promise("latency_spread_over_time")
 @pytest.mark.workload(READS)
 def test_what_is_not_promised(run, sla):
     """Is skipped: the spec promises no spread for reads, so it is measured and not judged."""
-    verdict = sla.judge("latency_spread_over_time", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.array("raid5", widths=[999])
 @pytest.mark.workload(READS)
 def test_array_that_is_too_wide(run, sla):
     """Is skipped: nobody has 999 drives."""
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -13,11 +13,13 @@ from pytest_ssdqual import INTEL_RAID
 pytestmark = [pytest.mark.array("raid1", widths=range(2, 5)), pytest.mark.workload(*INTEL_RAID)]
 
 
+@pytest.mark.promise("scaling_slope")
 def test_iops_grow_by_the_share_of_each_added_drive(sweep, sla):
-    verdict = sla.judge("scaling_slope", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("scaling_deviation")
 def test_no_width_falls_short_of_the_line(sweep, sla):
-    verdict = sla.judge("scaling_deviation", sweep)
+    verdict = sla.judge(sweep)
     assert verdict

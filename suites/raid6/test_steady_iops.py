@@ -14,6 +14,7 @@ from pytest_ssdqual import INTEL_RAID
 pytestmark = [pytest.mark.array("raid6"), pytest.mark.workload(*INTEL_RAID)]
 
 
+@pytest.mark.promise("steady_iops")
 def test_steady_state_iops_match_the_data_sheet(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict

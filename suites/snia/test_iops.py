@@ -13,6 +13,7 @@ def test_steady_state_is_reached(loop_result):
     assert loop_result
 
 
+@pytest.mark.promise("steady_iops")
 def test_iops_of_the_cell(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict

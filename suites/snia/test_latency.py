@@ -13,11 +13,13 @@ def test_steady_state_is_reached(loop_result):
     assert loop_result
 
 
+@pytest.mark.promise("mean_latency")
 def test_mean_latency_of_the_cell(run, sla):
-    verdict = sla.judge("mean_latency", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("max_latency")
 def test_maximum_latency_of_the_cell(run, sla):
-    verdict = sla.judge("max_latency", run)
+    verdict = sla.judge(run)
     assert verdict

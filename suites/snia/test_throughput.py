@@ -13,6 +13,7 @@ def test_steady_state_is_reached(loop_result):
     assert loop_result
 
 
+@pytest.mark.promise("throughput")
 def test_throughput_of_the_cell(run, sla):
-    verdict = sla.judge("throughput", run)
+    verdict = sla.judge(run)
     assert verdict

@@ -9,21 +9,25 @@ from pytest_ssdqual import snia
 pytestmark = [pytest.mark.array(default="drive"), pytest.mark.workload(snia.SATURATING)]
 
 
+@pytest.mark.promise("fresh_iops")
 def test_fresh_iops(saturation, sla):
-    verdict = sla.judge("fresh_iops", saturation)
+    verdict = sla.judge(saturation)
     assert verdict
 
 
+@pytest.mark.promise("settled_iops")
 def test_settled_iops(saturation, sla):
-    verdict = sla.judge("settled_iops", saturation)
+    verdict = sla.judge(saturation)
     assert verdict
 
 
+@pytest.mark.promise("fresh_to_steady")
 def test_fresh_over_settled_iops(saturation, sla):
-    verdict = sla.judge("fresh_to_steady", saturation)
+    verdict = sla.judge(saturation)
     assert verdict
 
 
+@pytest.mark.promise("cliff_after")
 def test_written_before_the_cliff(saturation, sla):
-    verdict = sla.judge("cliff_after", saturation)
+    verdict = sla.judge(saturation)
     assert verdict

@@ -12,6 +12,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("unaligned_penalty")
 def test_price_of_an_unaligned_transfer(runs, sla):
-    verdict = sla.judge("unaligned_penalty", runs)
+    verdict = sla.judge(runs)
     assert verdict

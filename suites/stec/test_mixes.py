@@ -12,19 +12,22 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("bathtub_depth")
 @pytest.mark.series(stec.MIXES, *stec.SIZE_MIXES)
 def test_no_mix_falls_far_below_pure_reads_and_pure_writes(runs, sla):
-    verdict = sla.judge("bathtub_depth", runs)
+    verdict = sla.judge(runs)
     assert verdict
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.workload(*stec.MIXES.workloads)
 def test_steady_iops(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("member_spread")
 @pytest.mark.workload(*stec.MIXES.workloads)
 def test_no_drive_is_slower_than_the_others(run, sla):
-    verdict = sla.judge("member_spread", run)
+    verdict = sla.judge(run)
     assert verdict

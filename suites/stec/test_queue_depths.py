@@ -12,11 +12,13 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("qd_knee")
 def test_depth_until_which_iops_grow(runs, sla):
-    verdict = sla.judge("qd_knee", runs)
+    verdict = sla.judge(runs)
     assert verdict
 
 
+@pytest.mark.promise("qd_gain")
 def test_iops_of_the_deepest_queue_over_the_shallowest(runs, sla):
-    verdict = sla.judge("qd_gain", runs)
+    verdict = sla.judge(runs)
     assert verdict

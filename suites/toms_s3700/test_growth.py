@@ -12,11 +12,13 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("scaling_slope")
 def test_iops_grow_with_every_drive(sweep, sla):
-    verdict = sla.judge("scaling_slope", sweep)
+    verdict = sla.judge(sweep)
     assert verdict
 
 
+@pytest.mark.promise("scaling_deviation")
 def test_no_array_falls_short_of_the_line(sweep, sla):
-    verdict = sla.judge("scaling_deviation", sweep)
+    verdict = sla.judge(sweep)
     assert verdict

@@ -12,25 +12,29 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise("steady_iops")
 @pytest.mark.workload(*toms_s3700.MATRIX)
 def test_steady_iops(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("throughput")
 @pytest.mark.workload(*toms_s3700.MATRIX)
 def test_throughput(run, sla):
-    verdict = sla.judge("throughput", run)
+    verdict = sla.judge(run)
     assert verdict
 
 
+@pytest.mark.promise("qd_gain")
 @pytest.mark.series(*toms_s3700.INTENSITIES)
 def test_iops_gain_by_intensity(runs, sla):
-    verdict = sla.judge("qd_gain", runs)
+    verdict = sla.judge(runs)
     assert verdict
 
 
+@pytest.mark.promise("qd_dependence")
 @pytest.mark.series(toms_s3700.EXCHANGE_INTENSITY)
 def test_mail_does_not_depend_on_intensity(runs, sla):
-    verdict = sla.judge("qd_dependence", runs)
+    verdict = sla.judge(runs)
     assert verdict

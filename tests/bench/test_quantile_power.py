@@ -32,7 +32,8 @@ def test_every_rule_tells_an_even_tail_from_the_limit(ratio: float, outcome: Out
 def test_the_limit_itself_is_decided_by_nothing_but_a_point() -> None:
     assert point(even(1)).outcome is Outcome.PASS
     assert binomial(even(1)).outcome is Outcome.INCONCLUSIVE
-    assert ours(SequentialRule(), VerdictRule())(even(1)).outcome is Outcome.INCONCLUSIVE
+    uneven = Tail(np.random.default_rng(1).poisson(50, HOURS).astype(float), np.full(HOURS, 5000.0))
+    assert ours(SequentialRule(), VerdictRule())(uneven).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_row_tells_shares_and_minutes() -> None:

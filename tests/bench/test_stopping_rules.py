@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stopping_rules import CLASSICAL, Ending, cells, fio, fixed, intel, ours, rules, snia
 
-from pytest_ssdqual.qual import sequential
+from pytest_ssdqual.qual import stopping
+from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.stopping import Decision, Question
 from pytest_ssdqual.qual.verdict import Outcome
 
 HOURS = 4 * 3600
@@ -64,14 +65,15 @@ def test_an_unknown_rule_is_named() -> None:
 
 
 def test_ours_is_fed_what_fio_reports_and_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[object, ...]] = []
+    """At each look it asks the product's own rule, about what fio had reported by then."""
+    seen: list[tuple[int, float]] = []
 
-    def decide(*given: object) -> SimpleNamespace:
-        seen.append(given)
-        return SimpleNamespace(outcome=Outcome.FAIL, seconds=624.0)
+    def decide(measured: Measured, question: Question, *_: object) -> Decision:
+        seen.append((len(measured.runs[0].intervals), measured.iops / question.limits[Claim.STEADY_IOPS].bound))
+        return Decision(done=len(seen) == 2)
 
-    monkeypatch.setattr(sequential, "decide", decide, raising=False)
-    settings, verdict = SequentialRule(report_s=4), VerdictRule(confidence=0.9)
-    found = ours(settings, verdict)(np.arange(10.0), 0.95)
-    assert found == Ending(Outcome.FAIL, 624)
-    assert seen == [([1.5, 5.5], 4.0, 0.95, settings, verdict)]
+    monkeypatch.setattr(stopping, "decide", decide)
+    settings = SequentialRule(first_s=8, growth=1.5, limit_s=100, report_s=4)
+    found = ours(settings, VerdictRule(confidence=0.9))(np.full(100, 0.5), 1.0)
+    assert (found.outcome, found.seconds) == (Outcome.INCONCLUSIVE, 12)
+    assert seen == [(2, 0.5), (3, 0.5)]

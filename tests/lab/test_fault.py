@@ -54,7 +54,7 @@ def test_a_drive_that_takes_no_data_still_gives_them() -> None:
 @pytest.mark.parametrize(("warning", "bits"), [(Warned.READ_ONLY, 8), (Warned.NONE, 0)])
 def test_the_warning_is_a_bit_of_the_drives_own_controller(warning: Warned, bits: int) -> None:
     assert warned(Names(2), warning).arguments == {
-        "path": "/machine/peripheral/nvme2",
+        "path": "/machine/peripheral/ssd2",
         "property": "smart_critical_warning",
         "value": bits,
     }

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.lab.media import (
     MAX_DRIVES,
+    Bus,
     UnknownDrive,
+    adapter_argv,
     backing_file,
     check_count,
     create_backing_files,
@@ -51,7 +53,20 @@ def test_a_drive_is_a_file_behind_its_own_limit_in_its_own_port() -> None:
         "-device",
         "pcie-root-port,id=port1,chassis=2,slot=2,io-reserve=0",
         "-device",
-        "driver=nvme,id=nvme1,bus=port1,drive=drive1,serial=SSDQ0002",
+        "driver=nvme,bus=port1,id=ssd1,drive=drive1,serial=SSDQ0002",
+    ]
+
+
+def test_scsi_drives_share_an_adapter_and_are_ssds() -> None:
+    drives = shelf(2, iops=150, bus=Bus.SCSI)
+    assert adapter_argv(drives) == ["-device", "virtio-scsi-pci,id=hba"]
+    assert adapter_argv(shelf(2)) == []
+    argv = drive_argv(1, drives[1], Path("/lab"))
+    assert argv[:6] == drive_argv(1, shelf(2, iops=150)[1], Path("/lab"))[:6]
+    assert argv[6:] == [
+        "-device",
+        "driver=scsi-hd,bus=hba.0,scsi-id=1,id=ssd1,drive=drive1,serial=SSDQ0002,vendor=SSDQUAL,product=SM300,"
+        "wwn=0x5000c500a1b20001,rotation_rate=1",
     ]
 
 

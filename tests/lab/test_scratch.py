@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.lab import scratch
-from pytest_ssdqual.lab.scratch import roomiest, scratch_directory, sweep
+from pytest_ssdqual.lab.scratch import roomiest, scratch_directory
+from pytest_ssdqual.rig.owned_directory import sweep
 
 OWNER = """
 import sys, time
@@ -35,7 +36,7 @@ def test_it_is_removed_with_what_is_in_it(memory: Path) -> None:
     with scratch_directory(0) as directory:
         (directory / "drive").write_bytes(b"x")
         assert list(memory.iterdir()) == [directory]
-        sweep(memory)
+        sweep(memory, scratch._PREFIX)
         assert directory.is_dir()
     assert list(memory.iterdir()) == []
 
@@ -50,19 +51,12 @@ def test_what_a_killed_owner_left_is_removed_by_the_next(memory: Path) -> None:
     argv = [sys.executable, "-c", OWNER, str(memory)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as owner:
         left = Path(owner.stdout.readline().strip() if owner.stdout else "")
-        sweep(memory)
+        sweep(memory, scratch._PREFIX)
         assert (left / "drive").exists()
         owner.send_signal(signal.SIGKILL)
     assert left.is_dir()
     with scratch_directory(0):
         assert not left.exists()
-
-
-def test_what_is_not_ours_stays(tmp_path: Path) -> None:
-    (tmp_path / "ssdqual-lab-strange").mkdir()
-    (tmp_path / "other").mkdir()
-    sweep(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_drives_that_do_not_fit_into_memory_go_to_the_temporary_files(tmp_path: Path) -> None:

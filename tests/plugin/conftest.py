@@ -46,12 +46,14 @@ SUITE = """
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
     pytestmark = [pytest.mark.array("raid5"), pytest.mark.workload(READS, WRITES)]
 
+    @pytest.mark.promise("steady_iops")
     def test_iops(run, sla):
-        verdict = sla.judge("steady_iops", run)
+        verdict = sla.judge(run)
         assert verdict
 
+    @pytest.mark.promise("scaling_slope")
     def test_scaling(sweep, sla):
-        verdict = sla.judge("scaling_slope", sweep)
+        verdict = sla.judge(sweep)
         assert verdict
 """
 

@@ -31,34 +31,40 @@ SUITE = """
 
     @pytest.mark.array("raid5", widths=(3,))
     @pytest.mark.workload(READS)
+    @pytest.mark.promise("steady_iops", "mean_latency")
     @pytest.mark.parametrize("claim", ["steady_iops", "mean_latency"])
     def test_one(run, sla, claim):
         assert sla.judge(claim, run)
 
+    @pytest.mark.promise("scaling_slope")
     @pytest.mark.array("raid5", widths=(3, 4))
     @pytest.mark.workload(READS)
     def test_scaling(sweep, sla):
-        assert sla.judge("scaling_slope", sweep)
+        assert sla.judge(sweep)
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.array("drive")
     @pytest.mark.workload(READS)
     def test_drives(run, sla):
-        assert sla.judge("steady_iops", run)
+        assert sla.judge(run)
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.array("drive")
     @pytest.mark.loop(LOOP)
     def test_loop(run, sla, workload):
-        assert sla.judge("steady_iops", run)
+        assert sla.judge(run)
 
+    @pytest.mark.promise("settled_iops")
     @pytest.mark.array("drive", widths=(1,))
     @pytest.mark.workload(WRITES)
     def test_settled(saturation, sla):
-        assert sla.judge("settled_iops", saturation)
+        assert sla.judge(saturation)
 
+    @pytest.mark.promise("rebuild_rate")
     @pytest.mark.array("raid5", widths=(3,), failed=1)
     @pytest.mark.workload(READS)
     def test_rebuilt(rebuild, sla):
-        assert sla.judge("rebuild_rate", rebuild)
+        assert sla.judge(rebuild)
 """
 SPEC = (
     PRODUCT
@@ -173,8 +179,9 @@ PROFILE = """
 
     @pytest.mark.array("raid5", widths=(3,), failed={failed})
     @pytest.mark.workload(MINE)
+    @pytest.mark.promise("{claim}")
     def test_mine({fixture}, sla):
-        assert sla.judge("{claim}", {fixture})
+        assert sla.judge({fixture})
 """
 
 

@@ -157,7 +157,7 @@ def test_a_cancelled_job_is_resumed(inner: Inner, kept: tuple[str, ...], monkeyp
 def test_pytest_html_and_allure_get_what_the_table_says(inner: Inner, kept: tuple[str, ...]) -> None:
     section = DOCUMENT.split("## pytest-html and Allure", 1)[1].split("## ", 1)[0]
     (line,) = re.findall(r"^    venv/bin/pytest (.*)$", section, re.MULTILINE)
-    own = ("suites/raid5", "--ssd-devices", "--ssd-run-dir")
+    own = ("suites/raid5", "--ssd-devices", "--ssd-run-dir", "--ssd-expect")
     inner.run(*kept, *[each for each in shlex.split(line) if not each.startswith(own)])
     assert ">Judged</th>" in (inner.pytester.path / "tests.html").read_text()
     (result,) = (inner.pytester.path / "allure-results").glob("*-result.json")

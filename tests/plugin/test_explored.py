@@ -316,7 +316,7 @@ def test_a_sequential_protocol_looks_until_it_is_certain(rig: Inner, monkeypatch
         fill = { passes = 1, bs = "1m" }
         precondition = { step = "50 s", limit = "500 s" }
         measure = { ramp = "1 s" }
-        sequential = { first = "100 s", limit = "1000 s", report = "5 s", pause = "0 s" }
+        sequential = { first = "100 s", limit = "1000 s", report = "5 s", plateau = "0 s", pause = "0 s" }
         explore = { budget = "10 h", measurement = "200 s" }
         """
     )
@@ -340,8 +340,9 @@ def test_a_search_comes_last_and_has_drives_of_its_own(rig: Inner) -> None:
     rig.pytester.makepyfile(
         test_one=(SUITE % RANDOM)
         + """
+    @pytest.mark.promise("steady_iops")
     def test_iops(run, sla):
-        verdict = sla.judge("steady_iops", run)
+        verdict = sla.judge(run)
         assert verdict
 """
     )

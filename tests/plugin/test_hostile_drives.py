@@ -7,12 +7,14 @@ import re
 import shlex
 import subprocess
 import xml.etree.ElementTree as ET
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import wrap
 
 import pytest
 import simulated_rig
 import xmlschema
+from ci_commands import COMMANDS, TEXTS, commands_in
 from hypothesis import given
 from hypothesis import strategies as st
 from inner_session import Inner
@@ -20,10 +22,23 @@ from mutations import fuzzed
 from simulated_disks import Device, World
 
 from pytest_ssdqual.plugin.options import parse_wipe
-from pytest_ssdqual.report.terminal import Header, header_lines
+from pytest_ssdqual.qual import printable
+from pytest_ssdqual.qual.claim import Claim, Direction, Limit
+from pytest_ssdqual.qual.estimate import Estimate
+from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.news import Looked
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict import Subject, judge
+from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.report.evidence import Evidence, of_verdict
+from pytest_ssdqual.report.grid import Line
+from pytest_ssdqual.report.junit import properties, section
+from pytest_ssdqual.report.progress import Progress
+from pytest_ssdqual.report.terminal import Header, header_lines, write_lines, write_table
 from pytest_ssdqual.rig.facts import topology_of
 from pytest_ssdqual.rig.keeper import DIRECTORY
 from pytest_ssdqual.rig.lease import lock_files
+from pytest_ssdqual.rig.machine import RigError
 from pytest_ssdqual.rig.safety import refusals
 from pytest_ssdqual.rig.topology import Drive
 
@@ -33,9 +48,9 @@ HOSTILE = (
     "<script>alert(1)</script>&amp;]]>", "\x1b]0;owned\x07\x1b[2J\x1b[31m", "\x9b31m", "a\nb\r\nPASSED",
     "it's \"quoted\" `id` $(id)", "\u2028\u2029\x85", "\u202eSSDQ\u202c\ufeff", "nul\0nul", "\ud800",
     b"\xff\xfe".decode("utf-8", "surrogateescape"), "=cmd|' /C calc'!A0", "+1", "-rf", "@SUM(1)", "A,B ,C", "x" * 10**6,
-    "\\x1b", "../../etc/shadow", "%s%n{0}", "|", ";rm -rf /",
+    "\\x1b", "../../etc/shadow", "%s%n{0}", "|", ";rm -rf /", *COMMANDS,
 )  # fmt: skip
-NAMES = st.sampled_from(HOSTILE) | st.text(st.characters(codec=None), min_size=1, max_size=30)
+NAMES = st.sampled_from(HOSTILE) | TEXTS.filter(len) | st.text(st.characters(codec=None), min_size=1, max_size=30)
 
 
 def drive_called(serial: str, model: str, fstype: str | None = None) -> tuple[World, Drive]:
@@ -50,12 +65,59 @@ def test_from_lsblk_to_every_place_where_it_is_shown(serial: str, model: str) ->
     _, drive = drive_called(serial, model)
     shown = [drive.describe(), *filter(None, (drive.serial, drive.model))]
     shown += header_lines(Header((drive.model,), "dut", "snia", True, None, None))
-    assert all(each.isprintable() and len(each) < 1000 for each in shown)
+    assert all(each.isprintable() and len(each) < 1000 and not commands_in(each) for each in shown)
     json.dumps(drive.to_json()).encode()
     assert Drive.from_json(json.loads(json.dumps(drive.to_json()))) == drive
     if drive.serial:
         (lock,) = lock_files([drive.identity])
         assert re.fullmatch(rf"{DIRECTORY}/[A-Za-z0-9._-]{{1,150}}\.lock", lock)
+
+
+@dataclass
+class Log:
+    """A terminal that has no width and no colours, and a file."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def write_line(self, line: str, **markup: bool) -> None:
+        self.lines.append(line)
+
+    def write_sep(self, sep: str, title: str | None = None, **markup: bool) -> None:
+        self.lines.append(f"{sep * 3} {title} {sep * 3}")
+
+    def write(self, text: str) -> None:
+        self.lines += text.splitlines()
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
+@fuzzed(100)
+@given(TEXTS, st.integers(1, 60))
+def test_log_lines_are_no_ci_commands(raw: str, width: int) -> None:
+    log = Log()
+    write_lines(log, [Line(part) for part in wrap(raw, width)])
+    progress = Progress(log, terminal=False, fresh_line=lambda: None)
+    progress(raw, 5)
+    progress.take(Looked(raw, 5))
+    with pytest.raises(RigError) as caught:
+        raise RigError(raw)
+    log.lines += [
+        str(caught.value),
+        section([observed(raw)]),
+        *(text for pair in properties([observed(raw)]) for text in pair),
+    ]
+    write_table(log, [observed(raw)], width=60 + width, verbosity=1, run_folder=Path("/tmp") / "x", bay="dut1")
+    assert commands_in("\n".join(log.lines)) == []
+
+
+def observed(raw: str) -> Evidence:
+    """Of a drive and a spec that are called ``raw``."""
+    subject = Subject((Geometry(Level.DRIVE, 2),), (Workload("randread", "4k", 8),), drive=printable.name(raw))
+    estimate = Estimate(900, 889, 911, 5, Unit.IOPS)
+    limit = Limit(Direction.AT_LEAST, 950, Unit.IOPS, raw)
+    verdict = judge(Claim.STEADY_IOPS, subject, estimate, limit)
+    return replace(of_verdict(verdict, protocol=raw, acceptance=True), worst=subject.drive, members=())
 
 
 @fuzzed(60)
@@ -110,6 +172,17 @@ class Renamed(simulated_rig.SimulatedMachine):
         return World(disks)
 
 
+class Commanding(simulated_rig.SimulatedMachine):
+    """Serials and models of these drives are commands of CIs."""
+
+    @property
+    def world(self) -> World:
+        disks = super().world.disks
+        for number, disk in enumerate(disks):
+            disk.serial, disk.model = f"{COMMANDS[number]}{number}", COMMANDS[0]
+        return World(disks)
+
+
 @pytest.fixture
 def hostile(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
     monkeypatch.setattr(simulated_rig, "SimulatedMachine", Renamed)
@@ -127,8 +200,9 @@ BROKEN = """
 
     pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
 
+    @pytest.mark.promise("steady_iops")
     def test_side_by_side(run, sla):
-        verdict = sla.judge("steady_iops", run)
+        verdict = sla.judge(run)
         assert verdict
 
     def test_broken(run):
@@ -151,6 +225,48 @@ def test_a_whole_run_is_harmless(hostile: Inner, promises: str) -> None:
     check_folder(folder)
 
 
+FOREIGN = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
+
+    @pytest.mark.promise("steady_iops")
+    def test_side_by_side(run, sla):
+        verdict = sla.judge(run)
+        assert verdict
+
+    @pytest.mark.promise("member_spread")
+    def test_likeness(run, sla):
+        sla.judge(run)
+
+    def test_unforeseen(run):
+        raise ValueError(bytes.fromhex("610a3a3a73746f703a3a780a232376736f5b785d").decode())
+    """
+
+
+@pytest.mark.parametrize("style", ["auto", "short", "line", "native", "no"])
+def test_whole_run_prints_no_ci_commands(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, promises: str, style: str
+) -> None:
+    monkeypatch.setattr(simulated_rig, "SimulatedMachine", Commanding)
+    monkeypatch.setenv("SIMULATED_DRIVES", "3")
+    inner.pytester.makepyfile(test_drives=FOREIGN)
+    inner.pytester.path.joinpath("acme.toml").write_text(
+        inner.pytester.path.joinpath("acme.toml").read_text()
+        + '[[promise]]\nclaim = "member_spread"\nat_least = "1.5"\n'
+    )
+    args = ("--ssd-devices=/dev/nvme*", promises, "--ssd-protocol=quick", "--color=no", "-v", "-rA", f"--tb={style}")
+    result = inner.run(*args, "-o", "ssd_page=true", "test_drives.py")
+    assert result.parseoutcomes()["failed"] == 2
+    text = result.stdout.str() + result.stderr.str()
+    assert r"\x23#vso[task.complete result=Succeeded;]" in text
+    assert commands_in(text) == []
+    for file in ("junit.xml", *(f"ssdqual-runs/*/{name}" for name in ("summary.md", "records.jsonl", "manifest.json"))):
+        (path,) = inner.pytester.path.glob(file)
+        assert commands_in(path.read_text()) == [], path
+
+
 def test_a_refused_run_is_harmless(hostile: Inner, promises: str) -> None:
     said = hostile.refused("--ssd-devices=/dev/nvme*", promises, "--ssd-wipe=\x1b[2J")
     assert "is the serial of no drive that was named" in said
@@ -162,6 +278,7 @@ def test_a_refused_run_is_harmless(hostile: Inner, promises: str) -> None:
 def assert_printable(text: str) -> None:
     """What a terminal takes for a command is not in it."""
     assert {each for each in text if each not in "\n\t" and not each.isprintable()} == set()
+    assert commands_in(text) == []
 
 
 def check_junit(file: Path) -> None:
@@ -170,8 +287,8 @@ def check_junit(file: Path) -> None:
     assert_printable(file.read_text())
     root = ET.parse(file).getroot()  # noqa: S314
     for case in root.iter("testcase"):
-        for properties in case.findall("properties"):
-            case.remove(properties)  # the schema knows properties of suites only
+        for found in case.findall("properties"):
+            case.remove(found)  # the schema knows properties of suites only
     xmlschema.XMLSchema(SCHEMA).validate(ET.tostring(root, encoding="unicode"))
 
 

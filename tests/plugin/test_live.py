@@ -127,10 +127,11 @@ MANY = """
     import pytest
     from pytest_ssdqual import Workload
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.array("raid5")
     @pytest.mark.workload(*(Workload("randread", "4k", depth) for depth in (1, 2, 4, 8, 16)))
     def test_iops(run, sla):
-        assert sla.judge("steady_iops", run)
+        assert sla.judge(run)
 """
 
 

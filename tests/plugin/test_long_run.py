@@ -40,15 +40,19 @@ SUITE = """
     WORKLOADS = [Workload("randread", size, depth) for size in SIZES for depth in range(1, 5)]
     pytestmark = [pytest.mark.array("drive", widths=(2,)), pytest.mark.workload(*WORKLOADS)]
 
+    @pytest.mark.promise("steady_iops")
     def test_iops(run, sla):
-        verdict = sla.judge("steady_iops", run)
+        verdict = sla.judge(run)
         assert verdict
 """
-#: A plugin that weighs what Python holds after every test. In a process of its own, without pytester's ear: that keeps
-#: all that hooks are called with.
+#: What the whole process may take, the page and its charts included: the memory of a small controller.
+CONTROLLER_BYTES = 1 << 30
+#: A plugin that weighs what Python holds after every test, in a process that cannot get more than a controller has. In
+#: a process of its own, without pytester's ear: that keeps all that hooks are called with.
 SCALES = """
-    import gc, json, tracemalloc
+    import gc, json, resource, tracemalloc
 
+    resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
     tracemalloc.start()
     weights = []
 
@@ -58,7 +62,7 @@ SCALES = """
 
     def pytest_unconfigure():
         with open("weights.json", "w") as file:
-            json.dump(weights, file)
+            json.dump([*weights, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024], file)
 """
 
 
@@ -67,10 +71,13 @@ def growth_bytes(inner: Inner) -> float:
     inner.pytester.makepyfile(test_three_days=SUITE, scales=SCALES)
     (inner.pytester.path / "protocol.toml").write_text(PROTOCOL)
     (inner.pytester.path / "acme.toml").write_text(SPEC)
-    options = ("--ssd-devices=lab:2", "--ssd-protocol=protocol.toml", "--ssd-spec=acme.toml", "--junitxml=junit.xml")
+    options = ["--ssd-devices=lab:2", "--ssd-protocol=protocol.toml", "--ssd-spec=acme.toml", "--junitxml=junit.xml"]
+    options.append("--ssd-page=yes")
     result = inner.pytester.runpytest_subprocess("-p", "scales", "-p", "simulated_rig", *options, "-q")
     result.assert_outcomes(passed=MEASUREMENTS)
-    weights = json.loads((inner.pytester.path / "weights.json").read_text())
+    *weights, peak_bytes = json.loads((inner.pytester.path / "weights.json").read_text())
+    assert peak_bytes < CONTROLLER_BYTES
+    assert list((inner.pytester.path / "ssdqual-runs").glob("*/report.html"))
     # The end of the last test gives the drives back, and with them much of the memory.
     first, last = weights[MEASUREMENTS // 3 - 1], weights[-2]
     return float(last - first) / (MEASUREMENTS - 1 - MEASUREMENTS // 3)

@@ -16,8 +16,9 @@ SUITE = """
 
     pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
 
+    @pytest.mark.promise("steady_iops")
     def test_lot(run, lot):
-        verdict = lot.judge("steady_iops", run)
+        verdict = lot.judge(run)
         assert verdict
 """
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="250 IOPS")

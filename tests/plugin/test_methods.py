@@ -23,15 +23,18 @@ SUITE = """
         verdict = sla.judge(claim, subject)
         assert verdict
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.workload(STREAM, READS)
     def test_alone(run, sla):
         judged("steady_iops", run, sla)
 
+    @pytest.mark.promise("qd_gain")
     @pytest.mark.series(DEPTHS)
     def test_series(runs, sla):
         assert [run.workload.qd_per_drive for run in runs] == [1, 2, 4]
         judged("qd_gain", runs, sla)
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.loop(LOOP)
     def test_cell(run, sla):
         judged("steady_iops", run, sla)
@@ -40,15 +43,18 @@ SUITE = """
     def test_loop(loop_result):
         assert loop_result
 
+    @pytest.mark.promise("cliff_after")
     @pytest.mark.workload(WRITES)
     def test_saturation(saturation, sla):
         judged("cliff_after", saturation, sla)
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.array("raid5", widths=[3], failed=1)
     @pytest.mark.workload(READS)
     def test_degraded(run, sla):
         judged("steady_iops", run, sla)
 
+    @pytest.mark.promise("rebuild_time")
     @pytest.mark.array("raid5", widths=[3], failed=1)
     @pytest.mark.workload(READS)
     def test_rebuild(rebuild, sla):
@@ -172,10 +178,11 @@ def test_a_reference_outside_of_a_loop_is_measured_and_planned(inner: Inner, acm
         import pytest
         from pytest_ssdqual import Workload
 
+        @pytest.mark.promise("steady_iops")
         @pytest.mark.array("drive", widths=[1])
         @pytest.mark.workload(Workload("randwrite", "4k", 8))
         def test_it(run, sla):
-            verdict = sla.judge("steady_iops", run)
+            verdict = sla.judge(run)
             assert verdict
     """
     inner.pytester.makepyfile(test_relative=suite)
@@ -207,6 +214,24 @@ def test_a_slow_drive_is_named_among_those_side_by_side(
     assert record["worst"] == "SSDQ0003"
 
 
+def test_all_failed_drives_are_named_in_every_report(inner: Inner, acme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0003=0.45,SSDQ0001=0.4")
+    args = ("--ssd-devices=lab:4", acme, "--ssd-arrays=drive", "-k", "alone and randread", "-o", "ssd_page=true")
+    result = inner.run(*args)
+    told = "2 of 4 drives break it: SSDQ0001, SSDQ0003"
+    (case,) = inner.cases().values()
+    assert told in case.message
+    assert case.properties["ssd.drives_broken"] == "SSDQ0001 SSDQ0003"
+    assert told in result.stdout.str()
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    for name in ("report.html", "summary.md"):
+        assert told in (folder / name).read_text()
+    (record,) = inner.records("verdict")
+    assert [each["name"] for each in record["members"] if each["outcome"] == "fail"] == [  # type: ignore[attr-defined]
+        "SSDQ0001", "SSDQ0003",
+    ]  # fmt: skip
+
+
 def test_published_figures_stand_beside_ours(inner: Inner, acme: str) -> None:
     result = inner.run("--ssd-devices=lab:1", acme, "--ssd-arrays=drive", "-k", "alone and randread")
     result.stdout.fnmatch_lines(
@@ -229,11 +254,12 @@ def test_the_sheet_that_a_suite_names_comes_before_that_of_the_drives(inner: Inn
         import pytest
         from pytest_ssdqual import Workload
 
+        @pytest.mark.promise("steady_iops")
         @pytest.mark.published("ssdqual-sm300")
         @pytest.mark.array("drive")
         @pytest.mark.workload(Workload("randread", "4k", 8))
         def test_it(run, sla):
-            verdict = sla.judge("steady_iops", run)
+            verdict = sla.judge(run)
             assert verdict
         """
     )

@@ -25,11 +25,12 @@ OPTIONS = (
     "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
     "--ssd-page=YES|NO", "--ssd-openmetrics=FILE", "--ssd-live=PORT",
     "--ssd-bays=FILE", "--ssd-bay=NAME[,NAME...]", "--ssd-shared-path=POLICY",
+    "--ssd-expect=N",
 )  # fmt: skip
 INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
     "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)", "ssd_page (bool)",
-    "ssd_bays (string)", "ssd_shared_path (string)",
+    "ssd_bays (string)", "ssd_shared_path (string)", "ssd_expect (string)", "ssd_require_verdicts (bool)",
 )  # fmt: skip
 
 

@@ -160,11 +160,11 @@ def test_a_resumed_run_gets_a_new_page(inner: Inner, kept: tuple[str, ...], monk
     assert read(path.parent)["report.html"] == digest(path)
 
 
-def test_a_run_that_measured_nothing_has_none(inner: Inner, promises: str) -> None:
+def test_a_run_without_a_test_has_a_page_that_says_so(inner: Inner, promises: str) -> None:
     result = inner.run(*YES, promises, "-k", "nothing_of_this_name")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert not (folder(inner) / "report.html").exists()
-    assert "report" not in result.stdout.str()
+    assert "No test was run." in (folder(inner) / "report.html").read_text()
+    result.stdout.fnmatch_lines(["report: */report.html"])
 
 
 def test_a_test_that_fails_for_another_reason_is_told(inner: Inner, promises: str) -> None:

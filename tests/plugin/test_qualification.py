@@ -53,7 +53,7 @@ def test_the_data_sheet_is_found_by_the_drives_model(inner: Inner, monkeypatch: 
     monkeypatch.setenv("SIMULATED_MODEL", "INTEL SSDSC2BB480G4")
     inner.pytester.makepyfile("def test_it(): pass")
     inner.run("--ssd-devices=/dev/nvme*").stdout.fnmatch_lines(
-        ["ssdqual: 4 × INTEL SSDSC2BB480G4 on localhost, protocol sequential, spec *S3500*480*, run folder *"]
+        ["ssdqual: 4 × INTEL SSDSC2BB480G4 on localhost, *, protocol sequential, spec *S3500*480*, run folder *"]
     )
     monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     text = inner.run("--ssd-devices=/dev/nvme*").stdout.str()

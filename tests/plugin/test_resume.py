@@ -27,40 +27,47 @@ SUITE = """
     small = pytest.mark.array("raid5", widths=(3,), failed=1)
     both = pytest.mark.workload(READS, WRITES)
 
+    @pytest.mark.promise("steady_iops")
     @raid5
     @both
     def test_iops(run, sla):
-        assert sla.judge("steady_iops", run)
+        assert sla.judge(run)
 
+    @pytest.mark.promise("p99_latency")
     @raid5
     @both
     def test_p99(run, sla):
-        assert sla.judge("p99_latency", run)
+        assert sla.judge(run)
 
+    @pytest.mark.promise("scaling_slope")
     @raid5
     @both
     def test_scaling(sweep, sla):
-        assert sla.judge("scaling_slope", sweep)
+        assert sla.judge(sweep)
 
+    @pytest.mark.promise("settled_iops")
     @pytest.mark.array("drive", widths=(1,))
     @pytest.mark.workload(WRITES)
     def test_settled(saturation, sla):
-        assert sla.judge("settled_iops", saturation)
+        assert sla.judge(saturation)
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.array("drive")
     @pytest.mark.loop(LOOP)
     def test_loop(run, sla):
-        assert sla.judge("steady_iops", run)
+        assert sla.judge(run)
 
+    @pytest.mark.promise("steady_iops")
     @small
     @pytest.mark.workload(READS)
     def test_degraded(run, sla):
-        assert sla.judge("steady_iops", run)
+        assert sla.judge(run)
 
+    @pytest.mark.promise("rebuild_time")
     @small
     @pytest.mark.workload(READS)
     def test_rebuilt(rebuild, sla):
-        assert sla.judge("rebuild_time", rebuild)
+        assert sla.judge(rebuild)
 """
 SPEC = (
     PRODUCT

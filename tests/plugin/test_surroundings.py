@@ -16,10 +16,11 @@ SUITE = """
 
     READS = Workload("randread", "4k", 8)
 
+    @pytest.mark.promise("steady_iops")
     @pytest.mark.array(default="{array}")
     @pytest.mark.workload(READS)
     def test_iops(run, sla):
-        verdict = sla.judge("steady_iops", run)
+        verdict = sla.judge(run)
         assert verdict
 """
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")

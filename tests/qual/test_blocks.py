@@ -53,7 +53,7 @@ def test_independent_blocks_would_promise_too_much() -> None:
 
 @given(st.lists(st.floats(1, 1e6), min_size=blocks.FEWEST, max_size=90), st.floats(1e-3, 1e3), st.integers(0, 5))
 def test_scaled_series_have_scaled_bounds(values: list[float], factor: float, head: int) -> None:
-    look = replace(DRIVE, head=min(head, len(values) - blocks.FEWEST))
+    look = replace(DRIVE, head=min(head, len(values) - blocks.FEWEST, len(values) // 3))
     plain, scaled = bounds(values, look=look), bounds([factor * each for each in values], look=look)
     tolerance = 1e-6 * factor * max(values)
     for field in ("value", "low", "high", "error", "drift"):
@@ -62,7 +62,7 @@ def test_scaled_series_have_scaled_bounds(values: list[float], factor: float, he
 
 @given(st.lists(st.floats(0, 1e6), min_size=blocks.FEWEST, max_size=90), st.integers(0, 40), st.floats(10, 1e5))
 def test_the_value_lies_within_its_bounds(values: list[float], head: int, seconds: float) -> None:
-    look = replace(DRIVE, head=min(head, len(values) - blocks.FEWEST))
+    look = replace(DRIVE, head=min(head, len(values) - blocks.FEWEST, len(values) // 3))
     found = bounds(values, seconds, look)
     assert found.low <= found.value <= found.high
 
@@ -98,9 +98,9 @@ def test_what_falls_is_not_believed_to_stay() -> None:
 def test_the_head_shows_a_trend_that_the_rest_hides() -> None:
     at = np.arange(blocks.COUNT) / blocks.COUNT
     series = correlated(3, blocks.COUNT, 0.0, 0.01) + 0.3 * np.exp(-5 * at)
-    rest = series[30:]
-    alone = bounds(rest, 1_800.0 * 50 / 80, DRIVE)
-    whole = bounds(series, 1_800.0, replace(DRIVE, head=30))
+    rest = series[26:]
+    alone = bounds(rest, 1_800.0 * 54 / 80, DRIVE)
+    whole = bounds(series, 1_800.0, replace(DRIVE, head=26))
     assert whole.value == alone.value
     assert whole.low < alone.low
 
@@ -119,7 +119,21 @@ def test_rare_dips_make_the_lower_side_wider() -> None:
     assert found.value - found.low > 1.2 * (found.high - found.value)
 
 
-@pytest.mark.parametrize(("count", "head"), [(blocks.FEWEST - 1, 0), (40, 40 - blocks.FEWEST + 1), (0, 0), (5, 30)])
+def test_what_is_left_out_is_as_if_it_had_not_been() -> None:
+    series = correlated(4, blocks.COUNT, 0.3)
+    series[:10] += 5
+    without = bounds(series, 1_800.0, replace(DRIVE, left_out=10, head=4))
+    assert without == bounds(series[10:], 1_800.0 * 70 / 80, replace(DRIVE, head=4))
+
+
+def test_a_warm_up_of_more_than_a_third_decides_nothing() -> None:
+    series = [1.0] * blocks.COUNT
+    assert bounds(series, look=replace(SIMPLE, left_out=18, head=8)).value == 1
+    with pytest.raises(TooFew, match="not settled on one level"):
+        bounds(series, look=replace(SIMPLE, left_out=19, head=8))
+
+
+@pytest.mark.parametrize(("count", "head"), [(blocks.FEWEST - 1, 0), (22, 7), (0, 0)])
 def test_too_few_blocks_are_refused(count: int, head: int) -> None:
     with pytest.raises(TooFew, match="at least 16 blocks"):
         bounds([1.0] * count, look=replace(SIMPLE, head=head))

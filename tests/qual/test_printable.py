@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 
 import pytest
-from hypothesis import given
+from ci_commands import COMMANDS, IGNORED, TEXTS, commands_in
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual import printable
@@ -15,7 +17,7 @@ RAW = st.text(st.characters(codec=None), max_size=40) | st.binary(max_size=40).m
 )
 
 
-@given(RAW, RAW)
+@given(RAW | TEXTS, RAW | TEXTS)
 def test_names_are_printable_and_equal_only_if_they_were(one: str, other: str) -> None:
     first, second = printable.name(one), printable.name(other)
     assert first.isprintable()
@@ -50,7 +52,7 @@ def test_a_name_of_a_megabyte_is_short_and_still_its_own() -> None:
     assert printable.name(first) != first  # nobody can call himself so
 
 
-@given(RAW, st.integers(1, 50))
+@given(RAW | TEXTS, st.integers(1, 50))
 def test_words_are_printable_and_bounded_and_stay_so(raw: str, most: int) -> None:
     shown = printable.line(raw, most)
     assert shown.isprintable()
@@ -60,6 +62,8 @@ def test_words_are_printable_and_bounded_and_stay_so(raw: str, most: int) -> Non
 
 @given(st.text(st.characters(exclude_categories=("C", "Z")), max_size=40))
 def test_words_that_can_be_printed_are_left_alone(raw: str) -> None:
+    assume(not IGNORED.search(" ".join(unicodedata.name(each, "") for each in raw)))
+    assume("##" not in raw and not re.match(r"::|([-+~^])\1\1$", raw))
     assert printable.line(raw) == printable.lines(raw) == raw
     assert not any(unicodedata.category(each).startswith("C") for each in raw)
 
@@ -72,9 +76,48 @@ def test_a_message_keeps_its_lines_and_no_others(raw: str) -> None:
     assert len(printable.lines("x\n" * 10**5)) < 1000
 
 
-@given(st.dictionaries(RAW, RAW | st.lists(RAW, max_size=3), max_size=3))
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_in_finds_all_commands(command: str) -> None:
+    assert commands_in(command)
+
+
+@given(TEXTS, st.sampled_from(["", "  ", "ssdqual: ", "drive ", "(", "| ", "- "]))
+def test_name_is_never_a_command(raw: str, before: str) -> None:
+    shown = printable.name(raw)
+    assert commands_in(f"{before}{shown} and more") == commands_in(f"{before}{shown}") == []
+    assert [each for word in shown.split(" ") for each in commands_in(word)] == []
+
+
+@given(TEXTS, st.integers(1, 50))
+def test_line_is_never_a_command(raw: str, most: int) -> None:
+    assert commands_in(printable.line(raw, most)) == commands_in(printable.lines(raw, most)) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("##vso[task.complete result=Succeeded;]", r"\x23#vso[task.complete result=Succeeded;]"),
+        ("::stop-commands::x", r"\x3a:stop-commands::x"),
+        ("a ::b", r"a \x3a:b"),
+        ("SN\ufe0f", r"SN\ufe0f"),
+        ("SN#1", "SN#1"),
+        ("fe80::1", "fe80::1"),
+        ("-----", "-----"),
+    ],
+)
+def test_name_escapes_only_the_first_character(raw: str, shown: str) -> None:
+    assert printable.name(raw) == shown
+
+
+def test_line_keeps_an_address() -> None:
+    assert printable.line("2 drives on ::1") == "2 drives on ::1"
+
+
+@given(st.dictionaries(RAW | TEXTS, RAW | TEXTS | st.lists(TEXTS, max_size=3), max_size=3))
 def test_json_says_the_same_in_printable_characters(record: dict[str, object]) -> None:
     text = printable.json_text(json.dumps(record, ensure_ascii=False))
+    indented = printable.json_text(json.dumps(record, ensure_ascii=False, indent=2))
+    assert commands_in(text) == commands_in(indented) == []
     assert text.isprintable()
     assert text.splitlines() in ([text], [])
     assert json.loads(text) == record

@@ -159,10 +159,12 @@ def test_a_verdict_is_as_sure_as_asked_for(tmp_path: Path) -> None:
 def test_a_sequential_protocol_has_looks_instead_of_a_window(tmp_path: Path) -> None:
     assert load(tmp_path, SEQUENTIAL).sequential == SequentialRule()
     lab = 'first = "20 s"\ngrowth = 1.5\nlimit = "60 s"\nreport = "1 s"\nprecision = "2 %"\n'
-    lab += 'slowest = "5 s"\nplateau = "3 s"\npause = "0 s"\n'
+    lab += 'slowest = "5 s"\nplateau = "3 s"\nobserve = "30 s"\npause = "0 s"\n'
     ours = load(tmp_path, SEQUENTIAL + lab)
-    assert ours.sequential == SequentialRule(20, 1.5, 60, 1, 2, 5, 3, 0)
+    assert ours.sequential == SequentialRule(20, 1.5, 60, 1, 2, 5, 3, 30, 0)
     assert (ours.ramp_s, ours.window_s, ours.round_s, ours.repeats) == (5, 20, 4, 1)
+    # As it is planned: where the tail or an extreme is judged it is observed for so long at least.
+    assert ours.window_of(tail=True) == 30
 
 
 def test_tails_may_have_a_window_of_their_own(tmp_path: Path) -> None:

@@ -8,20 +8,21 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import EMPTY, histogram, interval, run
+from strategies import EMPTY, histogram, interval, run, watched
 
 from pytest_ssdqual.qual.basis import Basis
-from pytest_ssdqual.qual.estimate import Estimate, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.estimate import USUAL, Estimate, Sureness, TooFew, student_t
 from pytest_ssdqual.qual.histogram import LAST_BUCKET_NS
+from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.look import Look
-from pytest_ssdqual.qual.measurement import Measured
+from pytest_ssdqual.qual.measurement import Measured, Run
 from pytest_ssdqual.qual.spread import (
     Slowest,
     between,
     between_drives,
     between_members,
+    max_latency,
     over_time,
-    round_maxima_ns,
     studentized_range,
     worst_second,
 )
@@ -30,7 +31,7 @@ from pytest_ssdqual.qual.workload import Workload
 
 
 def rounds(*maxima_ns: int, seconds: float = 120.0, look: Look | None = None, confidence: float = 0.95) -> Slowest:
-    """The slowest I/Os of rounds, or of a look's blocks."""
+    """The slowest I/Os of spells."""
     return Slowest(maxima_ns, seconds, Basis(Sureness(confidence), look))
 
 
@@ -42,27 +43,46 @@ LOOK = Look(2, 14, 0.99, 60.0)
 maxima = st.lists(st.integers(10**6, 10**10), min_size=3, max_size=10)
 
 
-def test_the_worst_round_against_the_median_one() -> None:
-    found = over_time(rounds(1_000_000, 1_100_000, 900_000, 1_000_000, 4_000_000))
-    assert found.value == pytest.approx(4, rel=0.02)
-    assert found.low <= found.value <= found.high
-    assert found.n == 5
-    assert str(found) == "4.00 × (3.97…4.03 × as read, rounds of 2 min)"
+def spread(*maxima_ns: int, per_hour: float = 10, look: Look | None = None, sure: Sureness = USUAL) -> Estimate:
+    return over_time(watched(maxima_ns, look=look), sure, per_hour)
 
 
-@given(maxima)
-def test_the_spread_over_time_is_at_least_one_and_knows_no_order(maxima_ns: list[int]) -> None:
-    found = over_time(rounds(*maxima_ns))
-    assert found == over_time(rounds(*sorted(maxima_ns)))
+def test_what_is_exceeded_ten_times_an_hour_against_the_median_minute() -> None:
+    even = [2_000_000] * 36
+    calm, stalled = spread(*even), spread(*([20_000_000] + [2_000_000] * 3) * 8, *even[:4])
+    assert calm.value == pytest.approx(1, abs=0.02)
+    assert (calm.low, calm.n) == (1, 36)
+    assert calm.high < 1.05
+    # Eight of 36 minutes have a stall: 15 an hour are likely, and more than ten not certain.
+    assert stalled.value == pytest.approx(10, rel=0.03)
+    assert (stalled.low, stalled.is_reading) == (1, False)
+    # Of three hours with the same share it is.
+    assert spread(*([2_000_000] * 2 + [20_000_000]) * 60).low > 9.5
+    assert str(calm).endswith("× (95 % CI 1.00…1.01 ×, spells of 10 s, exceeded 10 times an hour)")
+
+
+def test_one_stall_in_half_an_hour_is_no_matter_and_one_of_any_length_is_not_cut_away() -> None:
+    even = [2_000_000] * 60
+    assert spread(*even[:-1], 900_000_000).high < 1.05
+    # Promised less than once in two minutes: none at all can be allowed for.
+    assert spread(*even[:-1], 900_000_000, per_hour=4).high > 400
+
+
+@given(st.lists(st.integers(2 * 10**6, 10**10), min_size=10, max_size=40))
+def test_the_spread_over_time_is_at_least_one_and_knows_no_direction(maxima_ns: list[int]) -> None:
+    found = spread(*maxima_ns, per_hour=30)
     assert 1 <= found.low <= found.value <= found.high
 
 
-def test_blocks_of_a_look_are_pooled_into_ten_rounds() -> None:
-    # One stall of a block in four is what every round of four blocks has.
-    blocks = [4_000_000, 1_000_000, 1_000_000, 1_000_000] * 10
-    found = over_time(rounds(*blocks, seconds=12.0, look=LOOK))
-    assert (found.value, found.n, found.basis) == (1.0, 10, "rounds of 48 s")
-    assert over_time(rounds(*blocks, seconds=12.0)).value == pytest.approx(4, rel=0.02)
+def test_a_longer_look_knows_the_same_spread_better() -> None:
+    source = random.Random(5)  # noqa: S311
+    widths = []
+    for minutes in (40, 160, 300):
+        drawn_ns = [int(1e7 * (6 / -math.log(source.random())) ** 0.4) for _ in range(minutes)]
+        found = spread(*drawn_ns)
+        assert found.low <= (math.log(2) * 6) ** 0.4 <= found.high
+        widths.append(found.high / found.low)
+    assert widths[0] > widths[1] > widths[2]
 
 
 @given(maxima, maxima)
@@ -76,7 +96,7 @@ def test_twice_as_slow_is_two() -> None:
     found = between(rounds(*[1_000_000] * 5), rounds(*[2_000_000] * 5))
     assert found.value == pytest.approx(2, rel=0.02)
     assert found.low == found.high == found.value
-    assert found.basis == "rounds of 2 min"
+    assert found.basis == "spells of 2 min"
 
 
 def test_the_interval_of_equal_arrays_reaches_down_to_one_nearly_always() -> None:
@@ -93,9 +113,8 @@ def test_blocks_that_hang_together_are_not_taken_for_independent_ones() -> None:
         return rounds(*(each for each in drawn(source, 10) for _ in range(4)), seconds=12.0, look=look)
 
     level = Look(1, 1, 0.95, 0.0)
-    wrong = {look: sum(between(array(look), array(look)).low > 1 for _ in range(300)) / 300 for look in (level, None)}
-    assert wrong[level] < 0.08
-    assert wrong[None] > 0.2
+    wrong = sum(between(array(level), array(level)).low > 1 for _ in range(300)) / 300
+    assert wrong < 0.08
 
 
 def test_a_look_is_as_sure_as_it_has_to_be() -> None:
@@ -116,21 +135,21 @@ def test_rounds_of_unequal_length_are_compared_both_ways() -> None:
     )
     assert found.low == min(single.low, double.low)
     assert found.high == max(single.high, double.high)
-    assert found.basis == "rounds of 18 s"
+    assert found.basis == "spells of 18 s"
     # Nearly twice as long is twice as long.
     twice = between(rounds(*short, seconds=12, look=LOOK), rounds(*long, seconds=24.1, look=LOOK))
     assert twice.high == double.high
 
 
 def test_too_little_is_refused() -> None:
-    with pytest.raises(TooFew, match="at least 3 rounds, there are 2"):
-        over_time(rounds(10**6, 10**6))
+    with pytest.raises(TooFew, match="at least 3 spells, there are 2"):
+        spread(2 * 10**6, 2 * 10**6)
     with pytest.raises(TooFew, match="at least 2 rounds of each, there are 1 as long as those of the other"):
         between(rounds(10**6), rounds(10**6, 10**6))
     with pytest.raises(TooFew, match="at least 2 rounds of each, there are 1"):
         between(rounds(*[10**6] * 40, seconds=12), rounds(*[10**6] * 40, seconds=360))
-    with pytest.raises(TooFew, match="1 of 4 rounds have no I/O"):
-        round_maxima_ns([histogram({10**6: 1}), histogram({10**6: 1}), histogram({10**6: 1}), EMPTY])
+    with pytest.raises(TooFew, match="1 of 4 spells of 10 s have no I/O"):
+        Slowest.of(watched([*[histogram({10**6: 1})] * 3, EMPTY], look=Look(1, 1, 0.95, 0.0)), USUAL)
     with pytest.raises(TooFew, match="spread between drives needs at least 2 rounds, there are 1"):
         between_drives([rounds(10**6), rounds(10**6)])
     with pytest.raises(ValueError, match="between several drives was asked for, there are 1"):
@@ -138,7 +157,7 @@ def test_too_little_is_refused() -> None:
 
 
 def test_a_stall_that_fio_cannot_resolve_has_no_upper_bound() -> None:
-    assert over_time(rounds(10**6, 10**6, LAST_BUCKET_NS)).high == math.inf
+    assert spread(*[LAST_BUCKET_NS] * 40).high == math.inf
 
 
 # Between drives
@@ -160,7 +179,7 @@ def test_the_spread_between_drives_by_hand() -> None:
     assert math.log(found.value) == pytest.approx(3, abs=1e-6)
     assert math.log(found.high) == pytest.approx(3 + 5.04 * math.sqrt(4 / 4 / 3), abs=2e-3)
     assert math.log(found.low) == pytest.approx(3 - 5.04 * math.sqrt(4 / 4 / 3), abs=2e-3)
-    assert (found.n, found.unit, found.basis) == (9, Unit.RATIO, "rounds of 2 min")
+    assert (found.n, found.unit, found.basis) == (9, Unit.RATIO, "spells of 2 min")
 
 
 def test_what_stalls_all_drives_at_once_says_nothing_of_their_spread() -> None:
@@ -199,59 +218,86 @@ def test_a_bad_drive_is_found_by_a_longer_measurement() -> None:
     assert between_drives([rounds(*each) for each in drives[:-1]]).low == 1
 
 
-def seconds(*iops: int) -> Estimate:
-    return worst_second([run(iops)])
+def test_a_maximum_is_what_is_exceeded_ten_times_an_hour() -> None:
+    found = max_latency(watched([50_000_000] * 40), USUAL, 10)
+    assert found.low <= 50_000_000 < found.high
+    assert found.high / found.low < 1 + 1 / 63
+    assert (found.is_reading, found.n) == (False, 40)
+    assert str(found) == "50.1 ms (95 % CI 49.8…50.3 ms, exceeded 10 times an hour)"
+    with pytest.raises(TooFew, match="a maximum latency needs I/Os"):
+        max_latency(watched([EMPTY] * 10), USUAL, 10)
+
+
+def test_a_stall_in_the_warm_up_is_in_the_maximum() -> None:
+    """A drive that stood still for five seconds at second 189 of seven minutes: no truncation takes that away."""
+    look = Look(1, 41, 0.9953, 240.0, left_out=32, head=14)
+    stalled = watched([2_000_000] * 3 + [5_000_000_000] + [2_000_000] * 3, look=look)
+    assert max_latency(stalled, USUAL, 60).high > 4.9e9
+
+
+def worst(*runs: Run, per_hour: float = 3_600) -> Estimate:
+    return worst_second(Measured(runs), USUAL, per_hour)
 
 
 def test_the_worst_second_of_the_910s_sequential_writes() -> None:
-    # Seed E-05: 256 KiB writes, 600 MB in the worst second, 1,228 MB in the mean one.
+    # Seed E-05: 256 KiB writes, 600 MB in the worst second of each minute, 1,228 MB in the mean one.
     writes = Workload("write", "256k", 1)
-    per_s = [600, *[1_241] * 48, 1_260]
-    found = worst_second([run([mb * 10**6 // 2**18 for mb in per_s], workload=writes)])
+    per_s = [600, *[1_241] * 48, *[1_237] * 11] * 40
+    found = worst(run([mb * 10**6 // 2**18 for mb in per_s], workload=writes), per_hour=10)
     assert found.value == pytest.approx(600 / 1_228, abs=0.005)
     assert found.low < found.value < found.high
     # One I/O of 256 KiB more or less in that second.
-    assert found.high - found.low == pytest.approx(2 * 2**18 / 1_228e6, rel=0.01)
-    assert (found.n, found.is_reading) == (50, True)
+    assert found.high - found.low == pytest.approx(2 * 2**18 / 1_228e6, rel=0.02)
+    assert (found.n, found.is_reading) == (240, False)
 
 
-def test_warm_up_at_the_head_of_a_look_does_not_count() -> None:
-    headed = Basis(look=Look(1, 14, 0.99, 0.0, head=1), seconds=20)
-    whole = run([100] * 4 + [1_000] * 16)
-    assert worst_second([whole], headed).value == 1
-    assert worst_second([whole.condensed()], headed).value == 1
-    assert worst_second([whole]).value < 0.2
-    # At a depth of 8, 100 IOPS are 80 ms.
-    assert max(Slowest.of(Measured((whole,)), headed).maxima_ns) == pytest.approx(8e6, rel=0.01)
-    assert len(Slowest.of(Measured((whole,)), headed).maxima_ns) == 4
+def test_nothing_behind_the_ramp_is_left_out_of_the_worst_second() -> None:
+    look = Look(1, 14, 0.99, 300.0, left_out=3, head=2)
+    standing = replace(run([1_000] * 100 + [0] * 5 + [1_000] * 2_395), look=look)
+    assert worst(standing, per_hour=1).low == 0
+    assert min(each.slowest_high for each in standing.spells) == 0
+    assert max(Slowest.of(Measured((standing,)), USUAL).maxima_ns) < 10**7
 
 
-@given(st.lists(st.integers(1, 10**5), min_size=5, max_size=60), st.integers(1, 5))
+@given(st.lists(st.integers(1, 10**5), min_size=30, max_size=60), st.integers(1, 5))
 def test_the_worst_second_survives_condensing(iops: list[int], rounds: int) -> None:
     whole = run(iops, rounds=rounds)
-    found, kept = worst_second([whole]), worst_second([whole.condensed()])
-    assert found.value == pytest.approx(min(iops) / (sum(iops) / len(iops)))
-    assert kept.value == pytest.approx(found.value)
-    assert 0 <= found.low <= found.value <= 1 + 1e-9
+    found, kept = worst(whole), worst(whole.condensed())
+    assert (kept.value, kept.low, kept.high) == pytest.approx((found.value, found.low, found.high))
+    assert 0 <= found.low <= found.value <= found.high
 
 
-def test_the_worst_second_of_all_repeats_counts() -> None:
-    assert worst_second([run([1_000] * 5), run([1_000, 1_000, 250, 1_000, 1_000])]).value == pytest.approx(250 / 925)
-    assert seconds(1_000, 1_000, 0, 1_000, 1_000).value == 0
-    assert seconds(1_000, 1_000, 0, 1_000, 1_000).low == 0
+def test_a_second_is_a_second_however_often_fio_reports() -> None:
+    """Three seconds without an I/O read 0.4 where fio reports every five: then nothing good is certain."""
+    rates = [1_000] * 100 + [0] * 3 + [1_000] * 197
+    every = run(rates)
+    fives = tuple(
+        Interval(each, 5.0, sum(rates[each : each + 5]), 0, 4096 * sum(rates[each : each + 5]), 0, EMPTY, EMPTY)
+        for each in range(0, 300, 5)
+    )
+    seldom = replace(every, intervals=fives)
+    assert worst(every, per_hour=12).low == 0
+    assert worst(seldom, per_hour=12).low == 0
+    assert worst(replace(seldom, intervals=fives[:20]), per_hour=200).low == 0
+    assert worst(every, per_hour=1_200).low > 0.9
+
+
+def test_the_worst_seconds_of_all_repeats_count() -> None:
+    even, uneven = run([1_000] * 30), run([1_000] * 20 + [250] * 10)
+    assert worst(even, even, per_hour=600).value == pytest.approx(1)
+    assert worst(even, uneven, per_hour=600).value < 0.4
+    assert worst(run([0] * 29 + [1_000]), per_hour=600).low == 0
 
 
 def test_a_sliver_of_time_is_no_second() -> None:
-    true = run([1_000] * 5)
-    sliver = (*true.intervals, interval(5.0, seconds=0.05, reads=1))
-    assert worst_second([replace(true, intervals=sliver, window_s=6)]).value == pytest.approx(1, abs=0.01)
-    only = (interval(0.0, seconds=0.3, reads=10),)
-    assert worst_second([replace(true, intervals=only, window_s=0.3)]).value == 1
+    true = run([1_000] * 30)
+    sliver = (*true.intervals, interval(30.0, seconds=0.05, reads=1))
+    assert worst(replace(true, intervals=sliver, window_s=31), per_hour=600).value == pytest.approx(1, abs=0.01)
 
 
 def test_what_was_never_transferred_has_no_worst_second() -> None:
     with pytest.raises(TooFew, match="the worst second needs I/Os"):
-        seconds(0, 0, 0, 0, 0)
+        worst(run([0, 0, 0, 0, 0]))
 
 
 def about(iops: float, percent: float = 1.0) -> Estimate:

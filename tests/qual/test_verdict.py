@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import estimates, geometries, histogram, interval, run, side_by_side, workloads
+from strategies import estimates, geometries, run, side_by_side, watched, workloads
 
 from pytest_ssdqual.qual.claim import Claim, Direction, Limit
 from pytest_ssdqual.qual.estimate import Estimate, TooFew, ratio
@@ -290,47 +289,57 @@ def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]])
 
 
 def slowest(limit_ms: float, *latency_ms: int, look: Look | None = None) -> Verdict:
-    """Of a minute with a thousand I/Os a second, each as slow as given by its round."""
-    intervals = tuple(
-        replace(
-            interval(second, reads=1_000),
-            read_latency=histogram({latency_ms[second * len(latency_ms) // 60] * 10**6: 1_000}),
-        )
-        for second in range(60)
-    )
-    measured = replace(run([1_000] * 60, rounds=len(latency_ms)), intervals=intervals, look=look)
+    """Of a measurement with these slowest I/Os, one in each minute."""
+    measured = watched([each * 10**6 for each in latency_ms], look=look)
     (found,) = judge_members(
-        "max_latency", Measured((measured,)), Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test")
+        "max_latency", measured, Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test")
     )
     return found
 
 
 def test_a_maximum_that_is_kept_says_how_often_it_may_be_broken() -> None:
-    kept = slowest(50, 38, 20, 20, 20, 20)
+    kept = slowest(50, 38, *[20] * 19)
     assert repr(kept) == (
-        "max latency of drive S0 (drivex1) randread_4k_qd8: 38 ms (37.7…38.3 ms as read), limit 50 ms: PASS by 24.0 %; "
-        "none slower in 60 s, so fewer than 180 times an hour (95 %)"
+        "max latency of drive S0 (drivex1) randread_4k_qd8: 20.1 ms (95 % CI 19.9…38.3 ms, exceeded 10 times an hour), "
+        "limit 50 ms: PASS by 59.9 %; none slower in 20 min, so fewer than 8.99 times an hour (95 %)"
     )
     record = kept.to_record()
     assert record["slower"] == {
-        "limit_ns": 50e6, "ios": 0, "possible_ios": 0, "rounds_hit": 0, "rounds": 5, "seconds": 60.0,
-        "low_per_hour": 0.0, "high_per_hour": pytest.approx(179.7, abs=0.1), "confidence": 0.95,
+        "limit_ns": 50e6, "ios": 0, "possible_ios": 0, "spells_hit": 0, "spells": 20, "seconds": 1_200.0,
+        "low_per_hour": 0.0, "high_per_hour": pytest.approx(8.99, abs=0.01), "confidence": 0.95,
     }  # fmt: skip
     assert json.loads(json.dumps(record, allow_nan=False)) == record
 
 
+def test_how_often_is_what_decides_and_not_how_long_was_watched() -> None:
+    """Slower than 30 ms: six times an hour is within the promise, forty times is not, in half an hour and in five."""
+    for minutes in (40, 300):
+        seldom = [38 if at % 10 == 5 else 20 for at in range(minutes)]
+        often = [38 if at % 3 else 20 for at in range(minutes)]
+        assert slowest(30, *often).outcome is Outcome.FAIL
+        assert slowest(30, *seldom).outcome is (Outcome.INCONCLUSIVE if minutes == 40 else Outcome.PASS)
+
+
 def test_a_maximum_that_is_broken_says_how_often() -> None:
-    broken = slowest(30, 38, 20, 20, 20, 20)
+    broken = slowest(30, *[38, 20] * 10)
     assert broken.outcome is Outcome.FAIL
-    assert repr(broken).endswith(
-        "FAIL by 26.7 %; 12,000 slower in 60 s, in 1 of 5 rounds: 1.52…378 times an hour (95 %)"
+    assert repr(broken).endswith("10 slower in 20 min, in 10 of 20 spells: 19…78.1 times an hour (95 %)")
+    assert repr(slowest(10, *[38] * 20)).endswith("in 20 of 20 spells: more than 118 times an hour (95 %)")
+
+
+def test_what_was_not_watched_for_long_enough_says_for_how_long_it_takes() -> None:
+    short = slowest(50, *[20] * 10)
+    assert short.outcome is Outcome.INCONCLUSIVE
+    assert "INCONCLUSIVE, what happens 10 times an hour takes 18 min of observation, 10 min were observed" in repr(
+        short
     )
-    assert repr(slowest(10, 38, 20, 20, 20, 20)).endswith("in 5 of 5 rounds: more than 239 times an hour (95 %)")
+    # But what certainly happens more often does, however short it was.
+    assert slowest(10, *[20] * 10).outcome is Outcome.FAIL
 
 
 def test_the_look_of_a_maximum_is_as_sure_as_the_others() -> None:
     look = slowest(50, *[20] * 40, look=Look(1, 10, 0.995, 0.0))
-    assert "none slower in 60 s, so fewer than 318 times an hour (95 %)" in repr(look)
+    assert "none slower in 40 min, so fewer than 7.95 times an hour (95 %)" in repr(look)
 
 
 # Sweeps

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
-from bare_drives import Bench, bench, connect
-from fake_hdparm import DATA, HDPARM
-from rehearsed import Lab, Server, await_that
+from bare_drives import Bench, bench
+from rehearsed import Lab
 
-from pytest_ssdqual.rig import ata, nvme, purge
+from pytest_ssdqual.rig import nvme, purge
 from pytest_ssdqual.rig.condition import PassedOver
-from pytest_ssdqual.rig.machine import DriveRefused, MachineLost
+from pytest_ssdqual.rig.machine import DriveRefused
 from pytest_ssdqual.rig.purge import DISCARD, LADDER, NONE, Purged, purge_one
 from pytest_ssdqual.rig.topology import Drive
 
@@ -104,42 +102,3 @@ def test_a_mounted_drive_is_refused_and_keeps_what_it_has(here: Bench) -> None:
     finally:
         here.machine.run(["umount", "/mnt/late"])
         purge.purge(here.machine, [drive], best=False)
-
-
-#: $1 what -I prints, $2 the program: a drive that speaks ATA, and whose erase lasts until /run/fake-drive/erasing goes.
-FAKE_ATA = """
-mkdir /run/fake-drive
-printf '%s\\n' "$1" >/run/fake-drive/identify
-printf '%s\\n' "$2" >/usr/bin/hdparm
-chmod +x /usr/bin/hdparm
-touch /run/fake-drive/erasing
-"""
-
-
-def test_an_ata_erase_outlives_the_loss_of_the_connection_and_leaves_no_password(here: Bench, lab: Lab) -> None:
-    """The drive is a make-believe, the machine, the channel and the script are not."""
-    server = Server(lab)
-    server.ask("sh", "-ec", FAKE_ATA, "fake", (DATA / "idle.txt").read_text(), HDPARM)
-    told: list[Exception] = []
-    lost = connect(lab)
-
-    def erase() -> None:
-        try:
-            ata.security_erase(lost, here.drives[0])
-        except MachineLost as error:
-            told.append(error)
-
-    erasing = threading.Thread(target=erase)
-    try:
-        erasing.start()
-        await_that(lambda: "erase" in server.ask("cat", "/run/fake-drive/asked", check=False), "the erase to begin")
-        lost.close()
-        erasing.join(60)
-        assert "was being erased: it may be left with the ATA user password 'ssdqual'" in str(told[0])
-        assert server.ask("cat", "/run/fake-drive/password").strip() == ata.PASSWORD
-        server.ask("rm", "/run/fake-drive/erasing")
-        await_that(lambda: "password" not in server.ask("ls", "/run/fake-drive"), "the password to go")
-        assert "erased" in server.ask("ls", "/run/fake-drive")
-    finally:
-        lost.close()
-        server.ask("rm", "-rf", "/run/fake-drive", "/usr/bin/hdparm")

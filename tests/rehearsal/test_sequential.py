@@ -62,8 +62,9 @@ pytestmark = [
     ),
 ]
 
+@pytest.mark.promise("steady_iops")
 def test_iops(run, sla):
-    verdict = sla.judge("steady_iops", run)
+    verdict = sla.judge(run)
     assert verdict
 """
 KEPT, BROKEN, ON_THE_LIMIT = "randread_4k_qd8", "randwrite_4k_qd8", "randread_4k_qd32"

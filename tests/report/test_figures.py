@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import strategies
 
+from pytest_ssdqual.qual.estimate import USUAL
 from pytest_ssdqual.qual.exceedance import slower_than
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.histogram import LatencyHistogram
@@ -67,11 +68,11 @@ def test_of_a_sequential_measurement_its_look_is_told() -> None:
 
 
 def test_figures_of_an_exceedance() -> None:
-    rounds = [LatencyHistogram(((1_000_064, 1_000),))] * 4 + [LatencyHistogram(((80_216_064, 7),))]
-    figures = {each.name: each.value for each in of_exceedance(slower_than(50e6, rounds, 600.0))}
-    assert (figures["slower_ios"], figures["slower_rounds"]) == (7, 1)
+    measured = strategies.watched([strategies.histogram({10**6: 1_000})] * 9 + [strategies.histogram({80 * 10**6: 7})])
+    figures = {each.name: each.value for each in of_exceedance(slower_than(50e6, measured, USUAL))}
+    assert (figures["slower_ios"], figures["slower_spells"]) == (7, 1)
     assert (figures["slower_high_per_hour"] or 0) > (figures["slower_low_per_hour"] or 0) > 0
-    everywhere = {each.name: each.value for each in of_exceedance(slower_than(1e3, rounds, 600.0))}
+    everywhere = {each.name: each.value for each in of_exceedance(slower_than(1e3, measured, USUAL))}
     assert everywhere["slower_high_per_hour"] is None
 
 

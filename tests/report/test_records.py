@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.report import fleet as fleets
 from pytest_ssdqual.report.fleet import Fleet
 from pytest_ssdqual.report.journal import Journal
-from pytest_ssdqual.report.records import PlannedArray, read_records, unfinished_arrays, worsened_drives
+from pytest_ssdqual.report.records import PlannedArray, read_records, still_running, unfinished_arrays, worsened_drives
 
 UUID = "0123abcd:4567ef01:89ab2345:cdef6789"
 facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_size=2)
@@ -181,3 +181,12 @@ def test_records_of_some_kinds_only(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text("\n".join(lines) + "\n")
     assert [record.kind for record in read_records(tmp_path)] == ["verdict", "error", "measured", "error"]
     assert [record.kind for record in read_records(tmp_path, "verdict", "measured")] == ["verdict", "measured"]
+
+
+def test_still_running_is_of_the_last_session(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "ab12")
+    assert still_running(journal.path) == ()
+    journal.note("still_running", sentence="NVMe Format of S1 goes on\x1b[2J")
+    assert still_running(journal.path) == ("NVMe Format of S1 goes on\\x1b[2J",)
+    journal.note("run_resumed", machine="dut7")
+    assert still_running(journal.path) == ()

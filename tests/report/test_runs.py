@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,34 @@ def test_what_names_none_or_several_says_so(root: Path, name: str, sentence: str
 def test_where_there_is_nothing_there_is_no_last_one(tmp_path: Path) -> None:
     with pytest.raises(NoSuchRun, match="there is no run in"):
         find("last", tmp_path / "missing")
+
+
+def note(folder: Path, *records: dict[str, object]) -> None:
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"schema": 1, "time": "2026-03-04T00:00:00.000+00:00", **each}) for each in records]
+    (folder / "records.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+STARTED, REFUSED = {"kind": "run_started"}, {"kind": "run_refused", "reasons": "no such drive"}
+ENDED = {"kind": "run_ended", "exit_status": 4}
+
+
+@pytest.mark.parametrize("records", [[REFUSED], [STARTED, ENDED]], ids=["drives", "tests"])
+def test_find_passes_over_refused_runs(root: Path, records: list[dict[str, object]]) -> None:
+    note(root / "20260304T120000Z-eeee", *records)
+    note(root / "20260302T130000Z-ffff", *records)
+    assert find("last", root) == find("20260302", root) == root / "20260302T120000Z-cccc"
+    assert find("20260304", root).name == "20260304T120000Z-eeee"  # by its own name it is found
+
+
+@pytest.mark.parametrize(
+    "records",
+    [[STARTED], [STARTED, {"kind": "run_ended", "exit_status": 5}], [STARTED, {"kind": "measuring"}, ENDED]],
+    ids=["killed", "nothing judged", "measured"],
+)
+def test_find_returns_runs_that_began(root: Path, records: list[dict[str, object]]) -> None:
+    note(root / "20260304T120000Z-eeee", *records)
+    assert find("last", root).name == "20260304T120000Z-eeee"
 
 
 @pytest.fixture

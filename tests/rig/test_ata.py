@@ -14,7 +14,7 @@ from scripted import ScriptedMachine, completed
 from pytest_ssdqual.rig import ata, condition
 from pytest_ssdqual.rig.ata import PASSWORD, SECURITY_ERASE, Security
 from pytest_ssdqual.rig.condition import PassedOver
-from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, MachineLost, RigError
+from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, MachineLost, RigError, StillRunning
 from pytest_ssdqual.rig.topology import Drive
 
 DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S0", "naa.5", None, 480 * 10**9, 512, 4096, False, "sata")
@@ -24,7 +24,7 @@ BAD_SENSE = "SG_IO: bad/missing sense data, sb[]:  70 00 05 00 00 00 00 0a 04 51
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(condition, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(condition, "PAUSE_S", 0.0)
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def drive(tmp_path: Path) -> FakeDrive:
 @pytest.mark.parametrize(
     ("name", "state"),
     [
-        ("idle", Security(True, False, False, False, False, True)),
-        ("plain-erase", Security(True, False, False, False, False, False)),
-        ("frozen", Security(True, False, False, True, False, True)),
-        ("enabled", Security(True, True, False, False, False, True)),
-        ("locked", Security(True, True, True, False, False, True)),
-        ("expired", Security(True, False, False, False, True, True)),
+        ("idle", Security(True, False, False, False, False, True, 120)),
+        ("plain-erase", Security(True, False, False, False, False, False, 120)),
+        ("frozen", Security(True, False, False, True, False, True, 120)),
+        ("enabled", Security(True, True, False, False, False, True, 120)),
+        ("locked", Security(True, True, True, False, False, True, 120)),
+        ("expired", Security(True, False, False, False, True, True, 120)),
         ("without", Security(False, False, False, False, False, False)),
     ],
 )
@@ -58,6 +58,9 @@ def test_a_drive_is_erased_and_its_password_is_gone(drive: FakeDrive) -> None:
     here = drive.machine()
     assert ata.security_erase(here, DRIVE) == "ATA Security Erase, enhanced"
     assert here.bound == [("alone", DRIVE.path, ("sh", "-c"))]
+    (work,) = here.must_finish
+    assert work.what == f"ATA Security Erase of {DRIVE.describe()}"
+    assert work.expected_s == 120
     assert drive.is_erased
     assert not drive.is_locked_in
     assert [line.split()[:4] for line in drive.asked("--security")] == [
@@ -145,10 +148,15 @@ def test_a_drive_that_falls_silent_in_the_middle_is_told_loudly(drive: FakeDrive
 
 
 @pytest.mark.parametrize(
-    "error", [MachineLost("scripted is lost: no answer"), DeadlineExceeded("sh on scripted did not end within 9 s")]
+    "error",
+    [
+        MachineLost("scripted is lost: no answer"),
+        DeadlineExceeded("ATA Security Erase of it did not end within 9 s and goes on"),
+        StillRunning("it goes on by itself"),
+    ],
 )
 def test_whoever_loses_the_machine_meanwhile_is_told_what_may_be_left(drive: FakeDrive, error: RigError) -> None:
-    with pytest.raises(type(error), match=r"(lost: no answer|did not end.*); .* was being erased: .*'ssdqual'"):
+    with pytest.raises(type(error), match=r"(no answer|goes on.*); .* was being erased, .*'ssdqual'"):
         ata.security_erase(drive.machine().on("sh", answer=error), DRIVE)
 
 
@@ -211,7 +219,7 @@ def test_a_drive_is_sanitized_until_it_says_that_it_is_done(
     assert here.bound == [("alone", DRIVE.path, ("hdparm", "--yes-i-know-what-i-am-doing"))]
     assert drive.asked("--yes") == [f"--yes-i-know-what-i-am-doing {option} /dev/sdb"]
     asked = drive.asked("")
-    assert len(asked[asked.index(drive.asked("--yes")[0]) + 1 :]) == 4  # three times still under way
+    assert len(asked[asked.index(drive.asked("--yes")[0]) + 1 :]) == 5  # three times still under way; then how it went
 
 
 def test_most_drives_cannot(drive: FakeDrive) -> None:
@@ -237,7 +245,7 @@ def test_a_refused_sanitize_is_passed_over(drive: FakeDrive, status: int) -> Non
 def test_a_sanitize_that_goes_on_already_is_waited_for_first(drive: FakeDrive) -> None:
     assert ata.sanitize(drive.identifies_as("sanitize").has("sanitizing", 2).machine(), DRIVE)
     asked = drive.asked("")
-    assert len([line for line in asked[: asked.index(drive.asked("--yes")[0])] if "--sanitize-status" in line]) == 4
+    assert len([line for line in asked[: asked.index(drive.asked("--yes")[0])] if "--sanitize-status" in line]) == 5
 
 
 @pytest.mark.parametrize("how", ["no success", "no status"])
@@ -256,10 +264,10 @@ def _then_silent(drive: FakeDrive, argv: tuple[str, ...]) -> Completed:
     return done
 
 
-def test_a_sanitize_without_end_is_an_error(drive: FakeDrive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ata, "SANITIZE_DEADLINE_S", 0.0)
-    with pytest.raises(RigError, match="is still being sanitized after"):
-        ata.await_sanitize(drive.has("sanitizing", 10**6).machine(), DRIVE)
+def test_sanitize_without_end_is_an_error(drive: FakeDrive) -> None:
+    here = drive.has("sanitizing", 10**6).machine().on("sh", answer=DeadlineExceeded("it did not end and goes on"))
+    with pytest.raises(RigError, match="is still being sanitized after 4 h"):
+        ata.await_sanitize(here, DRIVE)
 
 
 def test_whether_a_sanitize_was_under_way(drive: FakeDrive) -> None:

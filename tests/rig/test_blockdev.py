@@ -46,6 +46,7 @@ class Here:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: object = None,
     ) -> Completed:
         argv = (*self.shell, *argv[1:]) if argv[0] == "sh" else tuple(argv)
         done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=deadline_s)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.rig import lease as leases
+from pytest_ssdqual.rig import run_files
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.holders import Note
 from pytest_ssdqual.rig.lease import DIRECTORY, Lease, LeaseLost, Terms, await_free, holder_argv, lock_files
@@ -23,9 +24,9 @@ from pytest_ssdqual.rig.machine import LeaseTaken, RigError, Tethered
 #: A run that holds drives and never says goodbye.
 CONTROLLER = """
 import signal, sys
-from pytest_ssdqual.rig import lease
+from pytest_ssdqual.rig import lease, run_files
 from pytest_ssdqual.rig.channel import Channel
-lease.DIRECTORY = sys.argv[1]
+lease.DIRECTORY = run_files.DIRECTORY = sys.argv[1]
 held = lease.Lease(Channel("dut7", wrap=list, lost=lambda done: None), sys.argv[2:])
 print("held", flush=True)
 signal.pause()
@@ -39,6 +40,7 @@ def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where leases are kept during this test."""
     directory = tmp_path / "locks"
     monkeypatch.setattr(leases, "DIRECTORY", str(directory))
+    monkeypatch.setattr(run_files, "DIRECTORY", str(directory))
     return directory
 
 
@@ -66,9 +68,24 @@ def test_the_order_of_the_locks_is_not_the_users(names: list[str]) -> None:
 
 
 def test_the_holder_takes_every_lock_or_none() -> None:
-    argv = holder_argv(["/a", "/b"], "me")
+    argv = holder_argv(["/a", "/b"], "me", "/run")
     flock = ["flock", "--no-fork", "--nonblock", "--conflict-exit-code", "75"]
-    assert argv == [*flock, "/a", *flock, "/b", "sh", "-c", leases.HOLDER, "lease", "me", "/a", "/b"]
+    assert argv == [
+        *flock,
+        "--shared",
+        "/run",
+        *flock,
+        "/a",
+        *flock,
+        "/b",
+        "sh",
+        "-c",
+        leases.HOLDER,
+        "lease",
+        "me",
+        "/a",
+        "/b",
+    ]
 
 
 def test_a_drive_has_one_holder(machine: Channel) -> None:

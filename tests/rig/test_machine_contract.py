@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from loopback_sshd import CARRIER, root_here
 from rehearsed import await_that
 
 from pytest_ssdqual.rig import local, ssh
@@ -31,16 +31,6 @@ ODD = (
 
 #: $1 is where to note the process id. The shell becomes the command, so it is that one's id.
 NOTE_PID = 'echo $$ >"$1"; exec sleep 300'
-#: Sets p to the server's process that carries the connection on which this came.
-CARRIER = """
-p=$$
-until case $(cat /proc/$p/comm) in sshd*) true;; *) false;; esac; do read -r _ _ _ p _ </proc/$p/stat; done
-"""
-
-
-def root_here() -> None:
-    if os.geteuid() and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("neither root nor `sudo -n` here")
 
 
 def connected(name: str, request: pytest.FixtureRequest, observer: Callable[[Completed], None]) -> Channel:

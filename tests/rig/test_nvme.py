@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +13,7 @@ from scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.rig import condition, nvme
 from pytest_ssdqual.rig.condition import PassedOver
-from pytest_ssdqual.rig.machine import Completed, RigError
+from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, RigError
 from pytest_ssdqual.rig.topology import Drive
 
 DATA = Path(__file__).parents[1] / "data" / "nvme-cli" / "2.3"
@@ -44,7 +46,13 @@ class FakeDrive:
     refuses: tuple[str, ...] = ()
 
     def machine(self) -> ScriptedMachine:
-        return ScriptedMachine().on("nvme", answer=self._answer)
+        return ScriptedMachine().on("nvme", answer=self._answer).on("sh", answer=self._awaited)
+
+    def _awaited(self, argv: tuple[str, ...]) -> Completed:
+        """What ``AWAIT_SANITIZE`` does."""
+        while self.state == UNDER_WAY:
+            self._log(argv)
+        return completed(argv)
 
     def _answer(self, argv: tuple[str, ...]) -> Completed:
         if argv[1] in self.refuses or f"{argv[1]} {argv[3]}" in self.refuses:
@@ -229,7 +237,9 @@ def test_a_drive_is_sanitized_until_it_says_that_it_is_done(sanicap: int, action
     assert sent(here, "sanitize") == [("nvme", "sanitize", "/dev/nvme0n1", f"--sanact={action}", "--ause")]
     assert here.bound == [("alone", DRIVE.path, ("nvme", "sanitize"))]
     after = here.asked[here.asked.index(sent(here, "sanitize")[0]) + 1 :]
-    assert [argv[1] for argv in after] == ["get-log"] * 4  # three times still under way
+    assert [argv[1] for argv in after] == ["-c", "get-log"]
+    (work,) = here.must_finish
+    assert work.what.startswith("NVMe Sanitize of /dev/nvme0n1")
 
 
 @pytest.mark.parametrize("sanicap", [0, OVERWRITE, 1 << 29])
@@ -251,7 +261,7 @@ def test_a_sanitize_that_goes_on_already_is_waited_for_first() -> None:
     here = FakeDrive({"sanicap": BLOCK}, state=UNDER_WAY, last_action=4, looks=5).machine()
     assert nvme.sanitize(here, DRIVE) == "NVMe Sanitize, block erase"
     before = here.asked[: here.asked.index(sent(here, "sanitize")[0])]
-    assert len([argv for argv in before if argv[1] == "get-log"]) == 6
+    assert [argv[1] for argv in before][-3:] == ["get-log", "-c", "get-log"]
 
 
 def test_a_refused_sanitize_is_passed_over() -> None:
@@ -292,10 +302,37 @@ def test_a_log_that_cannot_be_read_any_more_is_not_a_success() -> None:
         nvme.sanitize(here, DRIVE)
 
 
-def test_a_sanitize_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvme, "SANITIZE_DEADLINE_S", 0.0)
-    with pytest.raises(RigError, match="is still being sanitized after"):
-        nvme.sanitize(FakeDrive({"sanicap": BLOCK}, looks=10**6).machine(), DRIVE)
+def test_sanitize_without_end_is_an_error() -> None:
+    here = FakeDrive({"sanicap": BLOCK}).machine().on("sh", answer=DeadlineExceeded("it did not end and goes on"))
+    with pytest.raises(RigError, match=r"is still being sanitized after 4 h"):
+        nvme.sanitize(here, DRIVE)
+
+
+#: A drive whose log says "in progress" (SSTAT 2, with bit 8 set) as often as ``left`` says, and then "completed".
+NVME = r"""#!/bin/sh
+left=$(cat "${0%/*}/left")
+echo $((left - 1)) >"${0%/*}/left"
+if [ "$left" -gt 0 ]; then printf '\377\177\002\001'; else printf '\377\377\001\001'; fi
+head -c 508 /dev/zero
+"""
+
+
+@pytest.mark.parametrize("log", [NVME, "#!/bin/sh\necho 'NVMe status: Invalid Log Page' >&2; exit 1\n"])
+def test_await_sanitize_script_ends_with_the_sanitize(log: str, tmp_path: Path) -> None:
+    (tmp_path / "nvme").write_text(log)
+    (tmp_path / "nvme").chmod(0o755)
+    (tmp_path / "left").write_text("3\n")
+    argv = ["sh", "-c", nvme.AWAIT_SANITIZE, "await", "/dev/nvme0n1", "0"]
+    subprocess.run(argv, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=True, timeout=60)
+    assert (tmp_path / "left").read_text() == ("-1\n" if log is NVME else "3\n")
+
+
+def test_format_must_finish_and_says_so_to_other_runs() -> None:
+    here = FakeDrive().machine()
+    nvme.format_namespace(here, DRIVE)
+    (work,) = here.must_finish
+    assert work.what == f"NVMe Format of {DRIVE.describe()}"
+    assert work.lock.endswith("~unfinished.lock")
 
 
 @pytest.mark.parametrize(

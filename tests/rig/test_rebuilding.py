@@ -180,7 +180,7 @@ def patched(bench: Bench) -> Iterator[Bench]:
         patch.setattr(resync, "component_bytes", lambda machine, kname: 255 * MIB)
         patch.setattr(resync, "done_percent", lambda machine, kname: 42.0)
         patch.setattr(process, "start", bench.start)
-        patch.setattr(Finished, "output", b"")
+        patch.setattr(Finished, "pieces", lambda finished: iter(()))
         patch.setattr(verify, "accept_ended", bench.accept_ended)
         patch.setattr(
             surroundings, "look", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}")

@@ -212,7 +212,7 @@ def test_what_is_kept_is_fios_whole_output_and_few_intervals(rig: Rig) -> None:
 def test_it_is_read_often_so_that_it_does_not_pile_up(rig: Rig) -> None:
     measure(rig, never)
     (running,) = rig.running
-    assert len(running.parts) >= RULE.limit_s / sequential.READ_EVERY_S
+    assert len(running.parts) >= RULE.limit_s / (sequential.READ_EVERY_REPORTS * RULE.report_s)
 
 
 def test_drives_side_by_side_are_cut_at_the_same_time(rig: Rig) -> None:

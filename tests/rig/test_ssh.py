@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback_sshd import Sshd, root_here
 
 from pytest_ssdqual.rig import ssh
 from pytest_ssdqual.rig.ssh import Target, Unreachable, connect
@@ -85,8 +89,10 @@ def test_a_command_rides_on_the_master_and_never_connects_by_itself(log: Path) -
         assert channel.name == "the rack"
         assert channel.run(["printf", "%s|", "a b", "$HOME"]).text == "a b|$HOME|"
         master, ride = log.read_text().splitlines()[0], log.read_text().splitlines()[-1]
-        for option in (*ssh.OPTIONS, "ControlMaster=yes", "ControlPersist=no"):
+        for option in (*ssh.OPTIONS, *ssh.MASTER_OPTIONS):
             assert f"-o {option}" in master
+        for option in ssh.OPTIONS:
+            assert f"-o {option}" in ride
         assert master.startswith("-F /dev/null ")
         assert "-o ControlMaster=no -o ProxyCommand=false root@dut7 env LC_ALL=C timeout" in ride
     finally:
@@ -120,3 +126,59 @@ def test_without_an_ssh_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unreachable, match="there is no ssh here; install the package openssh-client"):
         connect(Target("dut7"))
+
+
+#: A run that connects, and is killed.
+KILLED = """
+import signal, sys
+from pytest_ssdqual.rig.ssh import Target, connect
+channel = connect(Target("dut7"))
+print(channel.wrap([])[channel.wrap([]).index("-o")], flush=True)
+signal.pause()
+"""
+
+
+def test_killed_run_leaves_its_directory_to_the_next_start(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "PREFIX", prefix := f"ssdqual-ssh-test-{log.parent.name}-")
+    script = KILLED.replace("channel = ", f"from pytest_ssdqual.rig import ssh; ssh.PREFIX = {prefix!r}\nchannel = ")
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"-o\n"
+        (left,) = Path("/tmp").glob(f"{prefix}*")
+        connect(Target("dut7")).close()
+        assert left.is_dir()  # it is in use
+        run.kill()
+    # The connection ends some seconds later.
+    for _ in range(300):
+        connect(Target("dut7")).close()
+        if not left.exists():
+            return
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An agent that the user's ssh can reach."""
+    with subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "agent")], stdout=subprocess.DEVNULL) as process:
+        while not (tmp_path / "agent").exists():
+            time.sleep(0.02)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        yield
+        process.terminate()
+
+
+def test_no_agent_is_forwarded_whatever_the_configuration_says(sshd: Sshd, agent: None, tmp_path: Path) -> None:
+    root_here()
+    config = tmp_path / "config"
+    more = " ForwardAgent yes\n GSSAPIDelegateCredentials yes\n ForwardX11 yes\n ForwardX11Trusted yes\n"
+    config.write_text(sshd.config.read_text().replace(" IdentityAgent none\n", more))
+    asked = "printenv SSH_AUTH_SOCK DISPLAY"
+    plain = subprocess.run(["ssh", "-F", str(config), "here", asked], capture_output=True, text=True, check=False)
+    assert plain.stdout.strip()  # the user's own ssh forwards it
+    machine = connect(Target("here", ("-F", str(config))))
+    try:
+        assert machine.run(["sh", "-c", asked], check=False).text == ""
+        assert machine.tether(["sh", "-c", asked]).wait(60).text == ""
+    finally:
+        machine.close()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -126,14 +126,15 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         rig.did.append(f"fio {rig.running[1]}")
         return Finished(completed(["fio"]), gzip.compress(repr(rig.next_series()).encode()))
 
-    def accept(output: bytes, status: int, stderr: str, expectation: object) -> object:
-        numbers = [int(word) for word in output.decode().strip("[]").split(",") if word]
+    def accept(output: Iterable[bytes], *rest: object, **more: object) -> object:
+        numbers = [int(word) for word in b"".join(output).decode().strip("[]").split(",") if word]
         if not numbers:
             return SimpleNamespace(intervals=())
         geometry, workload = rig.running
         alone = strategies.run(numbers, workload=workload).intervals
         whole = strategies.run(numbers, geometry=geometry, workload=workload).intervals
-        return SimpleNamespace(intervals=whole, seconds=len(numbers), parts=(alone,) if "drive" in geometry else ())
+        parts = (alone,) if "drive" in geometry else ()
+        return SimpleNamespace(intervals=whole, seconds=len(numbers), parts=parts, of_target=(), reports=())
 
     def stop(machine: object, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
         rig.did.append(f"stop {path} of {len(members)}")
@@ -155,7 +156,6 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     monkeypatch.setattr(degraded, "fail", fail)
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(verify, "accept", accept)
-    monkeypatch.setattr(verify, "accept_packed", lambda packed, *rest: accept(gzip.decompress(packed), *rest))
     simulated_surroundings.unseen(monkeypatch)
     return rig
 
@@ -355,6 +355,10 @@ def test_a_sequential_protocol_measures_until_enough_is_known(rig: Rig, monkeypa
     assert here.measure(RAID5X3, READ) is here.measure(RAID5X3, READ)
     assert asked == [(RAID5X3, READ, rule, enough)]
     assert count(rig, f"fio {WRITE}") == 1  # conditioned as ever
+    # Where the slowest second is asked for, fio reports every second.
+    here.by_the_second = {Workload("randread", "8k", 8)}
+    here.measure(RAID5X3, Workload("randread", "8k", 8))
+    assert [each.report_s for _, _, each, _ in asked] == [5, 1]
 
 
 def test_repeats_are_judged_together(rig: Rig) -> None:
@@ -388,7 +392,7 @@ def test_an_array_that_cannot_be_built_is_not_tried_again(rig: Rig) -> None:
 
 
 def test_an_array_whose_fill_fails_is_stopped(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **more: object) -> None:
         raise InvalidMeasurement("I/O error")
 
     monkeypatch.setattr(verify, "accept", refuse)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,15 @@ from pytest_ssdqual.qual.measurement import Measured
 from pytest_ssdqual.qual.rebuild import Rebuild
 from pytest_ssdqual.qual.saturation import Saturation
 from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig.machine import CommandFailed, Completed, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine import (
+    CommandFailed,
+    Completed,
+    InvalidMeasurement,
+    MachineLost,
+    RigError,
+    Unforeseen,
+    UnforeseenAgain,
+)
 from pytest_ssdqual.rig.stock import NEWEST, Stock
 
 WRITE = Workload("randwrite", "4k", 8)
@@ -134,3 +143,57 @@ def test_a_failure_is_told_again_and_holds_nothing_that_it_came_through(error: R
     (kept,) = stock._failures.values()
     assert (kept.__traceback__, kept.__cause__, kept.__context__) == (None, None, None)
     assert stock.failure("another") is None
+
+
+def failing(error: Exception) -> Callable[[], object]:
+    def work() -> object:
+        raise error
+
+    return work
+
+
+def test_stock_remembers_unforeseen_errors(tmp_path: Path) -> None:
+    stock = Stock(tmp_path)
+    with pytest.raises(Unforeseen, match=r"IndexError: no such round \(test_stock.py:\d+\)") as caught:
+        stock.unless_failed("one", failing(IndexError("no such round")))
+    assert isinstance(caught.value.__cause__, IndexError)
+    with pytest.raises(Unforeseen, match="no such round") as again:
+        stock.unless_failed("one", lambda: pytest.fail("tried again"))
+    assert again.value.__cause__ is None
+    assert "one" in stock
+
+
+def test_stock_gives_up_on_a_repeated_error(tmp_path: Path) -> None:
+    stock = Stock(tmp_path)
+    stock.put("known", RUN)
+    for key, error in (("one", IndexError("a")), ("two", KeyError("b"))):
+        with pytest.raises(Unforeseen):
+            stock.unless_failed(key, failing(error))
+    with pytest.raises(UnforeseenAgain, match="nothing more is built or measured: KeyError"):
+        stock.unless_failed("three", failing(KeyError("c")))
+    for key in ("four", "one"):
+        with pytest.raises(UnforeseenAgain):
+            stock.unless_failed(key, lambda: pytest.fail("tried"))
+    assert stock["known"] == RUN
+
+
+@pytest.mark.parametrize("error", [RigError("a"), InvalidMeasurement("a")])
+def test_stock_never_gives_up_on_rig_errors(tmp_path: Path, error: RigError) -> None:
+    stock = Stock(tmp_path)
+    for key in range(5):
+        with pytest.raises(type(error)) as caught:
+            stock.unless_failed(key, failing(error))
+        assert caught.value is error
+    assert stock.unless_failed("more", lambda: 7) == 7
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MachineLost])
+def test_stock_forgets_what_ends_the_run(tmp_path: Path, error: type[BaseException]) -> None:
+    stock = Stock(tmp_path)
+
+    def work() -> object:
+        raise error
+
+    with pytest.raises(error):
+        stock.unless_failed("one", work)
+    assert stock.unless_failed("one", lambda: 7) == 7

@@ -48,13 +48,16 @@ def tail(notes: Notes, noted: Noted) -> Tail | None:
         return None
     rounds = tuple(chain.from_iterable(run.round_latency() for run in runs))
     look = runs[0].look
-    basis = Basis(look=look, seconds=sum(run.window_s for run in runs) if look else 0.0)
+    basis = Basis(look=look, seconds=sum(run.window_s for run in runs) if look else 0.0).uncut
     found: list[tuple[str, Estimate]] = []
     for name, q in QUANTILES:
         try:
-            found.append((name, quantile_of_rounds(rounds, q, basis)))
+            estimate = quantile_of_rounds(rounds, q, basis)
         except TooFew as reason:
             return Tail(noted, tuple(found), str(reason)) if found else None
+        if estimate.unbounded:
+            return Tail(noted, tuple(found), estimate.unbounded) if found else None
+        found.append((name, estimate))
     return Tail(noted, tuple(found), "")
 
 

@@ -190,6 +190,9 @@ def _why_not(key: Key, first: Told, run: Told) -> str:
         return "the workload of this name is defined differently"
     if old.estimate.unit is not new.estimate.unit or old.direction is not new.direction:
         return "the figures are not in the same unit: a limit relative to something in one run, and absolute in another"
+    if old.estimate.basis != new.estimate.basis:
+        one, other = (each.estimate.basis or "all that was measured" for each in (old, new))
+        return f"the figure is about something else in each run: {one}, and {other}"
     if bool(old.drives) is not bool(new.drives):
         return "it is of several drives in one run and of one in another"
     return ""

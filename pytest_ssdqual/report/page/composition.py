@@ -140,7 +140,7 @@ def _about(story: Story) -> Iterator[tuple[str, str]]:
     manifest = story.manifest
     machines = [subject.text(bay, "machine") for bay in subject.tables(manifest.get("bays"))]
     at = f" on {', '.join(filter(None, machines))}" if any(machines) else ""
-    yield "Drives", f"{_of_what(story)}{at}"
+    yield "Drives", ", ".join(filter(None, [f"{_of_what(story)}{at}", subject.expected(story)]))
     for title, name in (("Held against", "spec"), ("Measured by", "protocol")):
         yield title, subject.text(subject.table(manifest.get(name)), "name") or "unknown"
     if started := subject.text(manifest, "started"):

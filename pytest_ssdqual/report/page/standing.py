@@ -14,7 +14,7 @@ from pytest_ssdqual.report.part import Finding
 from pytest_ssdqual.report.story import Judged
 
 #: Of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
-INTERRUPTED, FAILED = 2, 1
+INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
 
 
 class Fitness(StrEnum):
@@ -143,7 +143,10 @@ def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
 
 
 def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
-    status = manifest.get("exit_status")
+    status, judged = manifest.get("exit_status"), manifest.get("judged")
+    why = judged.get("nothing_judged") if isinstance(judged, Mapping) else ""
+    if why:
+        yield f"Nothing was judged: {why}."
     if not manifest:
         yield "The run folder has no manifest that can be read: it does not say what was tested."
     elif not manifest.get("ended"):
@@ -152,7 +155,9 @@ def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
         yield "The run was interrupted: what came after that was not measured."
     elif status == FAILED and not counts.broken + counts.undecided + counts.troubled:
         yield "pytest reported failed tests of which the run folder has no record; see its own output."
-    elif status not in (0, FAILED):
+    elif status == NOTHING_JUDGED and not why:
+        yield "No test was run."
+    elif status not in (0, FAILED, NOTHING_JUDGED):
         yield f"pytest ended with status {status}: see its own output."
 
 

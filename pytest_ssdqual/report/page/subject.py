@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_ssdqual.qual.units import format_capacity
+from pytest_ssdqual.report import expectation
 from pytest_ssdqual.report.page.grid import Grid, Row, bounded
 from pytest_ssdqual.report.records import Record
 from pytest_ssdqual.report.story import Story
@@ -26,6 +27,12 @@ HEALTH = {
     "power_on_hours": "hours in use",
     "data_written_bytes": "written to it",
 }
+
+
+def expected(story: Story) -> str:
+    """Return the expected number of drives as a phrase; empty for runs of versions without that key."""
+    found = expectation.of_record(story.manifest.get("expected"))
+    return expectation.describe(found) if "expected" in story.manifest else ""
 
 
 def drives(story: Story) -> Grid:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.interval import Interval, Spell
 from pytest_ssdqual.rig.machine import ClockSet
 
 #: Scheduling noise between the moment a status is asked for and the moment it is stamped.
@@ -34,6 +35,17 @@ class Counters:
     write: Direction
 
 
+class Gain(NamedTuple):
+    """What happened between two documents: reads and writes that ended, their bytes by fio's count, the slowest I/O."""
+
+    read_ios: int
+    write_ios: int
+    read_bytes: int
+    write_bytes: int
+    #: The middle of fio's bucket; 0 if no I/O ended.
+    max_ns: int
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Cumulative counters of one document, and the two clocks it carries (``_moments`` says of which kind)."""
@@ -42,6 +54,8 @@ class Snapshot:
     asked_ms: int
     #: Of each drive side by side; otherwise of all jobs. Empty if they were left out: the clocks are still needed.
     parts: tuple[Counters, ...]
+    #: What each of them has done since the document before, whether or not its counters are still there.
+    gains: tuple[Gain, ...] = ()
 
     def without_counters(self) -> Snapshot:
         return replace(self, parts=())
@@ -58,6 +72,56 @@ def parts(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> tupl
     of_parts = zip(*(snapshot.parts for _, snapshot in kept), strict=True)
     moments = [moment_ms for moment_ms, _ in kept]
     return [tuple(_intervals(moments, part, block_bytes)) for part in of_parts], started_ms
+
+
+def gained(before: Snapshot | None, after: Snapshot) -> Snapshot:
+    """The later document, with what was done since the one before; ``ValueError`` if counters ran backwards."""
+    nothing = Counters(_NOTHING, _NOTHING)
+    earlier = before.parts if before and before.parts else (nothing,) * len(after.parts)
+    return replace(after, gains=tuple(_gain(old, new) for old, new in zip(earlier, after.parts, strict=True)))
+
+
+def reports(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> list[tuple[Spell, ...]]:
+    """The extremes of each part between one document and the next, also where the counters of documents are left out.
+
+    As ``parts``; gains of a document at which time had not gone on fall to the next one.
+    """
+    moments_ms, _ = _moments(snapshots)
+    last = snapshots[-1].parts
+    sizes = [(block_bytes or _size(each.read), block_bytes or _size(each.write)) for each in last]
+    found: list[list[Spell]] = [[] for _ in last]
+    open_: list[list[Gain]] = [[] for _ in last]
+    before_ms = 0
+    for moment_ms, snapshot in zip(moments_ms, snapshots, strict=True):
+        for waiting, gain in zip(open_, snapshot.gains, strict=True):
+            waiting.append(gain)
+        is_last = snapshot is snapshots[-1]
+        if moment_ms <= before_ms or (moment_ms >= moments_ms[-1] and not is_last):
+            continue
+        start_s, seconds = before_ms / 1000, (moment_ms - before_ms) / 1000
+        for index, waiting in enumerate(open_):
+            transferred = sum(_transferred(gain, *sizes[index]) for gain in waiting)
+            found[index].append(Spell.of(start_s, seconds, transferred, max(gain.max_ns for gain in waiting)))
+            waiting.clear()
+        before_ms = moment_ms
+    return [tuple(each) for each in found]
+
+
+def _gain(before: Counters, after: Counters) -> Gain:
+    reads, writes = after.read.latency - before.read.latency, after.write.latency - before.write.latency
+    return Gain(
+        read_ios=reads.total,
+        write_ios=writes.total,
+        read_bytes=after.read.bytes - before.read.bytes,
+        write_bytes=after.write.bytes - before.write.bytes,
+        max_ns=max((each.max_ns for each in (reads, writes) if each), default=0),
+    )
+
+
+def _transferred(gain: Gain, read_size: int | None, write_size: int | None) -> int:
+    """As ``_bytes``."""
+    reads = gain.read_bytes if read_size is None else gain.read_ios * read_size
+    return reads + (gain.write_bytes if write_size is None else gain.write_ios * write_size)
 
 
 def together(parts: Sequence[Interval]) -> Interval:

@@ -7,11 +7,11 @@ target and a full disk all end with status 0 in one version or both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ssdqual.qual.interval import Interval
+from pytest_ssdqual.qual.interval import Interval, Spell
 from pytest_ssdqual.rig.fio import counters, status
 from pytest_ssdqual.rig.fio.counters import Direction, Snapshot
 from pytest_ssdqual.rig.fio.documents import Splitter
@@ -53,6 +53,13 @@ class FioResult:
     #: Lines of text between the documents.
     messages: tuple[str, ...]
     parts: tuple[tuple[Interval, ...], ...] = ()
+    #: Of each drive side by side, or of the one target, the extremes of each report, however long the intervals are.
+    reports: tuple[tuple[Spell, ...], ...] = ()
+
+    @property
+    def of_target(self) -> tuple[Spell, ...]:
+        """Reports of the one target; none of several drives."""
+        return self.reports[0] if len(self.reports) == 1 else ()
 
 
 class Reader:
@@ -124,12 +131,12 @@ class Reader:
     def _take(self, document: dict[str, Any]) -> None:
         """Remember a document; the newest one always, of the others every so many."""
         self._last = document
+        held, number = self._snapshots, len(self._snapshots)
         try:
-            snapshot = status.snapshot(document)
-        except OddShape as error:
+            snapshot = counters.gained(held[-1] if held else None, status.snapshot(document))
+        except ValueError as error:  # OddShape is one
             self._odd = self._odd or error
             return
-        held, number = self._snapshots, len(self._snapshots)
         if number % self._every:
             held[-1] = held[-1].without_counters()
         held.append(snapshot)
@@ -144,14 +151,24 @@ class Reader:
         return max(min(most, FEWEST_DOCUMENTS), most // parts)
 
 
-def parse(data: bytes) -> FioResult:
+#: A file as a whole, or in pieces: seconds of 24 drives, for 12 minutes, are 2 GB.
+Output = bytes | Iterable[bytes]
+
+
+def read(output: Output, most: int | None = None) -> Reader:
+    """A ``Reader`` of all of a file."""
+    reader = Reader(most)
+    for piece in (output,) if isinstance(output, bytes) else output:
+        reader.feed(piece)
+    return reader
+
+
+def parse(output: Output) -> FioResult:
     """Read the file written by ``--output-format=json+ --status-interval``: ``Reader.whole`` of all of it.
 
     Whether the run is any good is ``verify.check``'s question.
     """
-    reader = Reader()
-    reader.feed(data)
-    return reader.whole()
+    return read(output).whole()
 
 
 def _result(
@@ -172,6 +189,7 @@ def _result(
         disks=ended.disks,
         messages=tuple(messages),
         parts=tuple(parts) if len(parts) > 1 else (),
+        reports=tuple(counters.reports(snapshots, block_bytes)),
     )
 
 

@@ -59,13 +59,13 @@ def damage(finished: Finished, expectation: Expectation) -> str:
     Raises ``RigError`` or ``InvalidMeasurement`` if it was not all read, an I/O error among the reasons.
     """
     stderr, status = finished.completed.errors, finished.completed.status
-    for line in verify.said(finished.output, stderr):
+    for line in verify.said(finished.pieces(), stderr):
         if found := MISMATCH.search(line):
             return _sentence(found)
     try:
-        verify.accept(finished.output, status, stderr, expectation)
+        verify.accept(finished.pieces(), status, stderr, expectation)
     except InvalidMeasurement:
-        if not _differs(finished.output):
+        if not _differs(finished.pieces()):
             raise
         return "a block does not hold what was written; fio did not say which"
     return ""
@@ -101,7 +101,7 @@ def _sentence(found: re.Match[str]) -> str:
     return f"{where}: it holds something else ({found['found']})"
 
 
-def _differs(data: bytes) -> bool:
+def _differs(data: output.Output) -> bool:
     """Whether fio's account has the error of a failed comparison."""
     try:
         return output.parse(data).error == errno.EILSEQ

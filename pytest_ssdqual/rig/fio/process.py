@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import secrets
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from pytest_ssdqual.rig import run_files
 from pytest_ssdqual.rig.fio.jobfile import Job
-from pytest_ssdqual.rig.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine import Completed, Machine, RigError, Tethered
 
 #: fio's own start and end, on an emulated or busy machine.
@@ -31,20 +31,28 @@ READ_NEW = 'fallocate --punch-hole --offset 0 --length "$2" "$1" 2>/dev/null; ta
 
 
 #: No output of fio is larger: a status of 24 drives every 5 s for five hours has 2 GB. Zeroes pack a thousandfold, so
-#: a file that is nothing of fio's must not fill our memory.
+#: a file that is nothing of fio's must not keep us busy for ever.
 UNPACKED_BYTES = 4 << 30
+#: Of an output that is unpacked, never more is held.
+PIECE_BYTES = 1 << 20
 
 
-def unpacked(packed: bytes) -> bytes:
-    """What gzip packed, in one part or several; ``RigError`` if that is damaged or larger than anything of fio's."""
+def unpacked(packed: bytes) -> Iterator[bytes]:
+    """What gzip packed, in one part or several, piece by piece.
+
+    ``RigError`` if it is damaged or larger than anything of fio's.
+    """
+    size_bytes = 0
     try:
         with gzip.open(io.BytesIO(packed)) as file:
-            data = file.read(UNPACKED_BYTES + 1)
+            while piece := file.read(PIECE_BYTES):
+                size_bytes += len(piece)
+                if size_bytes > UNPACKED_BYTES:
+                    most = f"{UNPACKED_BYTES >> 30} GiB"
+                    raise RigError(f"the output of fio has more than {most}, which no output of fio has")
+                yield piece
     except (OSError, EOFError, zlib.error) as error:
         raise RigError(f"the output of fio arrived damaged: {error}") from error
-    if len(data) > UNPACKED_BYTES:
-        raise RigError(f"the output of fio has more than {UNPACKED_BYTES >> 30} GiB, which no output of fio has")
-    return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +65,11 @@ class Finished:
     #: Only what had not been read while it ran; None if nothing had.
     packed_rest: bytes | None = None
 
-    @property
-    def output(self) -> bytes:
+    def pieces(self) -> Iterator[bytes]:
+        """The output, see ``unpacked``."""
         return unpacked(self.packed)
 
-    @property
-    def rest(self) -> bytes:
+    def rest(self) -> Iterator[bytes]:
         """The output that had not been read while it ran."""
         return unpacked(self.packed if self.packed_rest is None else self.packed_rest)
 
@@ -74,7 +81,8 @@ class Running:
     machine: Machine
     tether: Tethered
     path: str
-    _parts: list[bytes] = field(default_factory=list)
+    #: What was read so far, as it came; BytesIO gives it away without a copy.
+    _packed: io.BytesIO = field(default_factory=io.BytesIO)
     _read_bytes: int = 0
 
     def is_alive(self) -> bool:
@@ -84,17 +92,17 @@ class Running:
         """Wait so long, or until it ends; whether it still runs."""
         return self.tether.rest(seconds)
 
-    def read_new(self) -> bytes:
+    def read_new(self) -> Iterator[bytes]:
         """What was written since this was last asked; fio writes every status document in one go, while it runs.
 
-        Even so the last one may be cut off. Raises as ``Machine.run``.
+        Even so the last one may be cut off. To be used up before it is asked again. Raises as ``Machine.run``.
         """
         argv = ["sh", "-c", READ_NEW, "fetch", self.path, str(self._read_bytes)]
         packed = self.machine.run(argv, deadline_s=FETCH_S, repeatable=True).stdout
-        data = unpacked(packed)
-        self._read_bytes += len(data)
-        self._parts.append(packed)
-        return data
+        self._packed.write(packed)
+        for piece in unpacked(packed):
+            self._read_bytes += len(piece)
+            yield piece
 
     def wait(self, seconds: float) -> Finished:
         """Until it ends by itself, which should take about ``seconds``."""
@@ -116,18 +124,20 @@ class Running:
                 self.machine.run(["rm", "-f", self.path], check=False)
 
     def _finished(self, completed: Completed) -> Finished:
-        script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if self._parts else [FETCH, "fetch", self.path]
+        was_read = self._packed.tell() > 0
+        script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if was_read else [FETCH, "fetch", self.path]
         fetched = self.machine.run(["sh", "-c", *script], check=False, deadline_s=FETCH_S, repeatable=True)
         self.machine.run(["rm", "-f", self.path], check=False, repeatable=True)
         packed = fetched.stdout if fetched.status == 0 else gzip.compress(b"")
-        if not self._parts:
+        if not was_read:
             return Finished(completed, packed)
-        return Finished(completed, b"".join([*self._parts, packed]), packed)
+        self._packed.write(packed)
+        return Finished(completed, self._packed.getvalue(), packed)
 
 
 def start(machine: Machine, job: Job) -> Running:
     """Start ``job``; it is tethered: if we end, are interrupted or lose the machine, fio ends there by itself."""
-    path = f"{DIRECTORY}/fio-{secrets.token_hex(6)}.json"
+    path = run_files.path(machine, "fio")
     return Running(machine, machine.tether(job.argv(path)), path)
 
 

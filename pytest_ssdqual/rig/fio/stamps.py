@@ -72,9 +72,9 @@ def differs(finished: Finished, expectation: Expectation) -> bool:
     Raises ``RigError`` or ``InvalidMeasurement`` if fio failed in another way.
     """
     try:
-        verify.accept(finished.output, finished.completed.status, finished.completed.errors, expectation)
+        verify.accept(finished.pieces(), finished.completed.status, finished.completed.errors, expectation)
     except InvalidMeasurement:
-        if _error(finished.output) not in (DIFFERENT, *UNREADABLE):
+        if _error(finished.pieces()) not in (DIFFERENT, *UNREADABLE):
             raise
         return True
     return False
@@ -124,7 +124,7 @@ def _place(each: Stretch) -> Iterator[str]:
     yield f"--size={each.size_bytes}"
 
 
-def _error(data: bytes) -> int:
+def _error(data: output.Output) -> int:
     try:
         return output.parse(data).error
     except InvalidMeasurement:

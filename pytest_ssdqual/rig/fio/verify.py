@@ -5,8 +5,6 @@ Pure. fio's exit status is looked at, and never enough: the sentences below are 
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,11 +12,9 @@ from dataclasses import replace
 from pytest_ssdqual.rig.binding import BUSY
 from pytest_ssdqual.rig.fio.counters import Direction
 from pytest_ssdqual.rig.fio.jobfile import Expectation
-from pytest_ssdqual.rig.fio.output import FioResult, Reader
+from pytest_ssdqual.rig.fio.output import FioResult, Output, Reader, read
 from pytest_ssdqual.rig.machine import DriveRefused, InvalidMeasurement, RigError
 
-#: Of an output that is unpacked.
-PIECE_BYTES = 1 << 20
 #: Jobs of one target are not equally fast, and the first that is done ends all: 95 to 100 % of the volume were seen.
 FAIR_SHARE = 0.9
 #: What fio says and answers when it was interrupted.
@@ -60,21 +56,12 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
 )
 
 
-def accept(output: bytes, status: int, stderr: str, expectation: Expectation) -> FioResult:
-    """``Reader.whole`` and ``check`` in the order that finds the cause before its consequences.
+def accept(output: Output, status: int, stderr: str, expectation: Expectation, *, most: int | None = None) -> FioResult:
+    """``Reader.whole`` and ``check`` in the order that finds the cause before its consequences; ``most`` as there.
 
     Raises ``RigError`` (nothing could be measured) or ``InvalidMeasurement`` (the numbers must not be used).
     """
-    return accept_read(_reader(output), status, stderr, expectation)
-
-
-def accept_packed(packed: bytes, status: int, stderr: str, expectation: Expectation) -> FioResult:
-    """``accept`` of a gzip file, unpacked piece by piece: seconds of 24 drives, for 12 minutes, are 2 GB as a whole."""
-    reader = Reader()
-    with gzip.open(io.BytesIO(packed)) as file:
-        while data := file.read(PIECE_BYTES):
-            reader.feed(data)
-    return accept_read(reader, status, stderr, expectation)
+    return accept_read(read(output, most), status, stderr, expectation)
 
 
 def accept_read(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
@@ -86,9 +73,9 @@ def accept_read(reader: Reader, status: int, stderr: str, expectation: Expectati
     return result
 
 
-def accept_ended(output: bytes, status: int, stderr: str, expectation: Expectation) -> FioResult:
+def accept_ended(output: Output, status: int, stderr: str, expectation: Expectation) -> FioResult:
     """``accept`` of a process that we ended, gently, at a time of our own choice: however long it ran is right."""
-    return accept_read_ended(_reader(output), status, stderr, expectation)
+    return accept_read_ended(read(output), status, stderr, expectation)
 
 
 def accept_read_ended(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
@@ -102,9 +89,9 @@ def accept_read_ended(reader: Reader, status: int, stderr: str, expectation: Exp
     return result
 
 
-def said(output: bytes, stderr: str) -> tuple[str, ...]:
+def said(output: Output, stderr: str) -> tuple[str, ...]:
     """Everything that fio said in words, wherever it did."""
-    return (*stderr.splitlines(), *_reader(output).said())
+    return (*stderr.splitlines(), *read(output).said())
 
 
 def check(result: FioResult, status: int, stderr: str, expectation: Expectation) -> None:
@@ -185,12 +172,6 @@ def _look_for_complaints(lines: Iterable[str]) -> None:
         for line in lines:
             if found := pattern.search(line):
                 raise error(sentence.format(*(group for group in found.groups() if group)))
-
-
-def _reader(output: bytes) -> Reader:
-    reader = Reader()
-    reader.feed(output)
-    return reader
 
 
 def _last_line(stderr: str) -> str:

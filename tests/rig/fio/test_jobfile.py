@@ -276,7 +276,7 @@ def test_a_fill_by_real_fio_leaves_no_sector_unwritten(tmp_path: Path) -> None:
     targets = [real_fio.image(tmp_path, 3 * MIB + 4096 + 512, name) for name in ("one", "two")]
     job = fill(targets, 2, "64k", jobs=3, iodepth=4)
     done = real_fio.run(job, tmp_path)
-    result = verify.accept(done.output, done.completed.status, done.completed.errors, job.expectation)
+    result = verify.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
     data = b"".join(Path(target.path).read_bytes() for target in targets)
     sectors = [data[at : at + 512] for at in range(0, len(data), 512)]
     assert bytes(512) not in sectors
@@ -288,7 +288,7 @@ def test_real_fio_ends_at_the_volume_long_before_the_time(tmp_path: Path) -> Non
     target = real_fio.image(tmp_path, 8 * MIB)
     job = measurement(Workload("randwrite", "4k", 2), [target], 1, 30, volume_bytes=20 * MIB)
     done = real_fio.run(job, tmp_path)
-    result = verify.accept(done.output, done.completed.status, done.completed.errors, job.expectation)
+    result = verify.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
     assert result.write.bytes == 20 * MIB
     assert result.seconds < 30
 
@@ -297,6 +297,6 @@ def test_real_fio_ends_at_the_time_if_the_volume_is_too_much(tmp_path: Path) -> 
     targets = [real_fio.image(tmp_path, 8 * MIB, name) for name in ("one", "two")]
     job = measurement(Workload("write", "4k", 1), targets, 2, 1, volume_bytes=10**15)
     done = real_fio.run(job, tmp_path)
-    result = verify.accept(done.output, done.completed.status, done.completed.errors, job.expectation)
+    result = verify.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
     assert result.seconds == pytest.approx(1, abs=0.5)
     assert len(result.parts) == 2

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
 import pytest
+import strategies
 from captured import VERSIONS, captured
 from hypothesis import given
 from hypothesis import strategies as st
@@ -364,6 +366,36 @@ def test_of_many_documents_only_so_many_are_kept_and_nothing_is_lost(count: int,
     *equal, _ = [round(i.seconds) for i in some.intervals]
     assert len(set(equal)) <= 1
     assert {i.end_s for i in some.intervals} <= {i.end_s for i in every.intervals}
+    # The extremes of every report are there all the same.
+    assert some.reports == every.reports
+
+
+@given(histories())
+def test_reports_have_the_extremes_of_the_intervals(documents: list[dict[str, object]]) -> None:
+    result = parse(written(documents))
+    (reports,) = result.reports
+    assert [each.end_s for each in reports] == pytest.approx([each.end_s for each in result.intervals])
+    for report, interval in zip(reports, result.intervals, strict=True):
+        assert report.max_ns == max((each.max_ns for each in interval.latencies if each), default=0)
+        assert report.slowest_high == pytest.approx(interval.bytes_per_s)
+        assert report.slowest_low in (0, report.slowest_high)
+
+
+def test_spells_do_not_depend_on_how_many_documents_are_kept() -> None:
+    """Five hours of a drive among 24 are kept in intervals of 40 s: its slowest ten seconds are not."""
+    total: dict[int, int] = {}
+    documents = []
+    for number in range(1, 399):
+        for value_ns in (64, strategies.fio_bucket(10**6 * (1 + number * 37 % 100))):
+            total[value_ns] = total.get(value_ns, 0) + 500
+        documents.append(document(5_000 * number, dict(total)))
+    every, some = parse(written(documents)), fed(written(documents), [], 40).whole()
+    spells = [
+        replace(strategies.run([1]), intervals=each.intervals, reports=each.of_target, window_s=1_990.0).spells
+        for each in (every, some)
+    ]
+    assert spells[0] == spells[1]
+    assert len(spells[0]) == 199
 
 
 @pytest.mark.parametrize(("drives", "kept"), [(1, 2000), (3, 666), (24, 480)])

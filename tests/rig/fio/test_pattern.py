@@ -74,7 +74,7 @@ def test_the_first_bad_block_is_told_in_one_sentence(version: str, case: str, se
 @on_every_version
 def test_damage_is_noticed_by_the_numbers_if_fio_lost_its_words(version: str) -> None:
     done, expectation = finished(version, "pattern-changed")
-    text = done.output.decode()
+    text = b"".join(done.pieces()).decode()
     silent = Finished(completed(["fio"], status=1), gzip.compress(text[text.index("{") :].encode()))
     assert damage(silent, expectation) == "a block does not hold what was written; fio did not say which"
 
@@ -144,7 +144,7 @@ def test_real_fio_finds_every_harm(tmp_path: Path, harm: Callable[[bytearray], N
     target = real_fio.image(tmp_path, 5 * MIB)
     write, read = (job(target, MIB, 3 * MIB, 3) for job in (write_pattern, read_back))
     done = real_fio.run(write, tmp_path)
-    verify.accept(done.output, done.completed.status, done.completed.errors, write.expectation)
+    verify.accept(done.pieces(), done.completed.status, done.completed.errors, write.expectation)
     assert damage(real_fio.run(read, tmp_path), read.expectation) == ""
     data = bytearray(Path(target.path).read_bytes())
     harm(data)

@@ -29,7 +29,7 @@ def target(tmp_path: Path) -> Target:
 def written(target: Target, tmp_path: Path, *stretches: Stretch, history: int = 3) -> bytes:
     job = stamps.write(target, history, stretches, flush=True)
     done = real_fio.run(job, tmp_path)
-    verify.accept(done.output, done.completed.status, done.completed.errors, job.expectation)
+    verify.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
     return Path(target.path).read_bytes()
 
 

@@ -9,10 +9,10 @@ from captured import VERSIONS, captured
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_ssdqual.rig.fio import verify
+from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobfile import Expectation
 from pytest_ssdqual.rig.fio.output import Reader, parse
-from pytest_ssdqual.rig.fio.verify import FAIR_SHARE, accept, accept_ended, accept_packed, check
+from pytest_ssdqual.rig.fio.verify import FAIR_SHARE, accept, accept_ended, check
 from pytest_ssdqual.rig.machine import DriveRefused, InvalidMeasurement, RigError
 
 GOOD = ["randread", "randwrite", "randrw70", "write", "fill", "stalled", "streams", "profile", "volume"]
@@ -45,7 +45,7 @@ def test_a_whole_run_is_accepted(version: str, case: str) -> None:
     run = captured(version, case)
     found = accept(run.output, run.status, run.stderr, run.expectation)
     assert found.intervals
-    assert accept_packed(gzip.compress(run.output), run.status, run.stderr, run.expectation) == found
+    assert accept(process.unpacked(gzip.compress(run.output)), run.status, run.stderr, run.expectation) == found
 
 
 def test_a_packed_output_is_never_unpacked_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,9 +56,9 @@ def test_a_packed_output_is_never_unpacked_as_a_whole(monkeypatch: pytest.Monkey
         pieces.append(len(data))
         feed(self, data)
 
-    monkeypatch.setattr(verify, "PIECE_BYTES", 5000)
+    monkeypatch.setattr(process, "PIECE_BYTES", 5000)
     monkeypatch.setattr(Reader, "feed", fed)
-    accept_packed(gzip.compress(run.output), run.status, run.stderr, run.expectation)
+    accept(process.unpacked(gzip.compress(run.output)), run.status, run.stderr, run.expectation)
     assert max(pieces) == 5000
     assert sum(pieces) == len(run.output)
 

@@ -1,0 +1,120 @@
+"""Checks of command line arguments other than drives: paths of tests, and files that pytest writes at the end.
+
+The checks run before a machine is reached: a run of days must not end with a file that cannot be written, and no lab
+boots for tests that do not exist. The checks create nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+#: Options of pytest and its plugins that name an output: destination, option, file or folder.
+OUTPUTS = (
+    ("xmlpath", "--junitxml", "file"),
+    ("ssd_openmetrics", "--ssd-openmetrics", "file"),
+    ("htmlpath", "--html", "file"),
+    ("allure_report_dir", "--alluredir", "folder"),
+)
+
+
+def require(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` with everything that is wrong."""
+    if devices := _devices(config):
+        raise pytest.UsageError(_unquoted(config, devices))
+    if wrong := [*_missing(config), *_not_writable(config)]:
+        raise pytest.UsageError("\n".join(wrong))
+
+
+def _paths(config: pytest.Config) -> Sequence[str]:
+    """Return the positional arguments, if any were typed."""
+    return config.args if config.args_source is config.ArgsSource.ARGS else ()
+
+
+def _devices(config: pytest.Config) -> list[str]:
+    """Return positional arguments that are block devices: the shell expanded the pattern of ``--ssd-devices``."""
+    return [each for each in _paths(config) if _is_block_device(config.invocation_params.dir / each)]
+
+
+def _is_block_device(path: Path) -> bool:
+    try:
+        return stat.S_ISBLK(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _unquoted(config: pytest.Config, devices: Sequence[str]) -> str:
+    """Return the error message, with the whole command as it should be typed."""
+    given, rest, follows = [], [], False
+    for word in map(str, config.invocation_params.args):
+        name, is_joined, value = word.partition("=")
+        if follows or (name == "--ssd-devices" and is_joined):
+            given.append(word if follows else value)
+        elif word not in devices and word != "--ssd-devices":
+            rest.append(word)
+        follows = word == "--ssd-devices"
+    local = [each for each in given if each.startswith("/")]
+    others = [f"--ssd-devices={shlex.quote(each)}" for each in given if not each.startswith("/")]
+    command = ["pytest", f"--ssd-devices='{pattern([*local, *devices])}'", *others, *map(shlex.quote, rest)]
+    many = f"{len(devices)} block devices" if len(devices) > 1 else "a block device"
+    return (
+        f"{devices[0]}{' … ' + devices[-1] if len(devices) > 1 else ''}: {many} in the place of tests, as a shell "
+        f"expands a pattern without quotes. Quote it: {' '.join(command)}"
+    )
+
+
+def pattern(paths: Sequence[str]) -> str:
+    """Return one pattern for these paths: ``/dev/sd[b-i]`` if they differ in one letter or digit, else a list."""
+    prefix = os.path.commonprefix(paths)  # noqa: RUF071 (of characters)
+    suffix = os.path.commonprefix([each[len(prefix) :][::-1] for each in paths])[::-1]  # noqa: RUF071
+    middles = sorted({each[len(prefix) : len(each) - len(suffix)] for each in paths})
+    if len(middles) < 2 or not all(re.fullmatch(r"[a-z0-9]", each) for each in middles):
+        return ",".join(dict.fromkeys(paths))
+    is_range = len(middles) == ord(middles[-1]) - ord(middles[0]) + 1 > 2
+    return f"{prefix}[{f'{middles[0]}-{middles[-1]}' if is_range else ''.join(middles)}]{suffix}"
+
+
+def _missing(config: pytest.Config) -> Iterator[str]:
+    """Yield an error for each path that does not exist, in pytest's words; pytest itself checks them later."""
+    for each in _paths(config):
+        name = re.split(r"::|\[", each, maxsplit=1)[0]
+        if os.path.exists(config.invocation_params.dir / name):  # noqa: PTH110 (false, not an error, of a bad name)
+            continue
+        if not config.option.pyargs:
+            yield f"file or directory not found: {each}"
+        elif not _is_module(name):
+            yield f"module or package not found: {each}"
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (AttributeError, ImportError, ValueError):
+        return False
+
+
+def _not_writable(config: pytest.Config) -> Iterator[str]:
+    for name, option, kind in OUTPUTS:
+        if text := config.getoption(name, None):
+            path = Path(config.invocation_params.dir, os.path.expanduser(os.path.expandvars(text)))  # noqa: PTH111
+            if why := _objection(path, kind):
+                yield f"{option}={text}: {why}"
+
+
+def _objection(path: Path, kind: str) -> str:
+    """Return why the path cannot be written. Missing folders above it are fine: pytest and its plugins create them."""
+    if path.is_dir() != (kind == "folder") and path.exists():
+        return "a folder; name a file in it" if path.is_dir() else "not a folder"
+    if path.exists():
+        return "" if os.access(path, os.W_OK) else "no permission to write it"
+    above = next(each for each in path.parents if each.exists() or each.is_symlink())
+    if not above.is_dir():
+        return f"{above} is not a folder"
+    return "" if os.access(above, os.W_OK | os.X_OK) else f"no permission to write into {above}"

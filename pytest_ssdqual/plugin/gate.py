@@ -1,0 +1,173 @@
+"""Gate against green runs without a verdict: pytest's exit status 5 instead of 0, with the reasons.
+
+Without drives all hardware tests are skipped, and pytest counts that as a success. Every pytest run of the environment
+loads this module, so it imports the rest of the package only when there are hardware tests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+NAME = "ssdqual-gate"
+#: Attribute of the report of a test with the mark ``array``. Its value is plain, so xdist sends it to the controller.
+ATTRIBUTE = "ssdqual_hardware"
+#: Number of reasons in a sentence; the most frequent come first.
+MOST_REASONS = 3
+OBSERVED, UNDECIDED = "it was measured, but nothing is promised of it", "it was not decided (ssd_inconclusive = skip)"
+PERMIT = "ssd_require_verdicts = false in the configuration permits a run without verdicts"
+
+
+@dataclass(slots=True)
+class HardwareTests:
+    """Results of the hardware tests of one bay, by test id."""
+
+    ran: set[str] = field(default_factory=set)
+    #: Tests that passed or failed.
+    judged: set[str] = field(default_factory=set)
+    #: Tests without a verdict because of an error; they make the exit status 1 in any case.
+    in_error: set[str] = field(default_factory=set)
+    #: The reason of each test that was skipped.
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def take(self, report: pytest.TestReport) -> None:
+        """Count one report; a test has one for each of its phases."""
+        test, outcomes = report.nodeid, _outcomes(report)
+        self.ran.add(test)
+        if outcomes & {"pass", "fail"} or (report.when == "call" and report.outcome in ("passed", "failed")):
+            self.judged.add(test)
+        elif report.outcome == "failed":
+            self.in_error.add(test)
+        elif report.outcome == "skipped":
+            known = UNDECIDED if "inconclusive" in outcomes else OBSERVED if outcomes else ""
+            self.skipped[test] = known or reason(report) or "no reason was given"
+
+    @property
+    def nothing_judged(self) -> str:
+        """Reasons why no test was judged, without a full stop; empty if a test was judged, or if there is none."""
+        if not self.ran or self.judged or self.in_error:
+            return ""
+        reasons = Counter(self.skipped.values()).most_common()
+        shown = [f"{why} ({count:,})" if len(reasons) > 1 else why for why, count in reasons[:MOST_REASONS]]
+        more = [f"and {len(reasons) - MOST_REASONS:,} other reasons"] if len(reasons) > MOST_REASONS else []
+        several = f"all {len(self.ran):,} hardware tests were" if len(self.ran) > 1 else "the only hardware test was"
+        return f"{several} skipped: {'; '.join([*shown, *more]) or 'none of them was run'}"
+
+
+class Gate:
+    """Hooks of the process that returns the exit status: the only process, or xdist's controller."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._is_required = bool(config.getini("ssd_require_verdicts"))
+        #: By bay; a run with one bay, or without drives, has the empty name.
+        self._bays: dict[str, HardwareTests] = {}
+        self._is_closed = False
+
+    def tests(self, bay: str = "") -> HardwareTests:
+        """Return the tests of a bay; from now on the run has that bay."""
+        return self._bays.setdefault(bay, HardwareTests())
+
+    def nothing_judged(self, bay: str) -> str:
+        """Reasons why a bay has no verdict; empty if it has one, or if the run has no hardware tests."""
+        tests = self.tests(bay)
+        if not (tests.ran or tests.in_error) and any(each.ran for each in self._bays.values()):
+            return "no hardware test was selected for it"
+        return tests.nothing_judged
+
+    def is_closed(self, bay: str) -> bool:
+        """True if the bay must not be green, as it has no verdict."""
+        return self._is_required and bool(self.nothing_judged(bay))
+
+    def to_record(self, bay: str) -> dict[str, object]:
+        """Return the counts of a bay for its manifest."""
+        tests = self.tests(bay)
+        return {
+            "hardware_tests": len(tests.ran),
+            "judged": len(tests.judged),
+            "in_error": len(tests.in_error),
+            "nothing_judged": self.nothing_judged(bay),
+        }
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        is_hardware = getattr(report, ATTRIBUTE, False)
+        if not is_hardware and not (self._bays and report.failed):
+            return
+        from pytest_ssdqual.plugin import distribute
+
+        bay = distribute.bay_of(report)
+        if is_hardware:
+            self.tests(bay).take(report)
+        elif bay:  # one of several bays, which was given up
+            self.tests(bay).in_error.add(report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Set the exit status before pytest writes the JUnit file. One bay without a verdict closes the gate."""
+        if self._bays and self._config.getini("ssd_junit_properties"):
+            self._add_properties()
+        self._is_closed = any(map(self.is_closed, list(self._bays)))
+        if not self._is_closed:
+            return
+        if session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+        self._add_errors()
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._is_closed:
+            return
+        from pytest_ssdqual.report import terminal
+
+        for bay in self._bays:
+            if why := self.nothing_judged(bay):
+                sentence = f"ssdqual: {f'{bay}: ' if bay else ''}nothing was judged: {why}"
+                terminal.tell(terminalreporter, sentence, red=True)
+        session = self._config.pluginmanager.get_plugin("session")
+        if session and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            terminal.tell(terminalreporter, f"ssdqual: exit status 5 instead of 0; {PERMIT}", red=True)
+
+    def _add_properties(self) -> None:
+        from pytest_ssdqual.report import junit
+
+        for bay in self._bays:
+            facts = {name: str(value) for name, value in self.to_record(bay).items() if value != ""}
+            prefix = f"ssd.{bay}." if bay else "ssd."
+            junit.add_suite_properties(self._config, [(f"{prefix}{name}", facts[name]) for name in facts])
+
+    def _add_errors(self) -> None:
+        """Add JUnit errors for CIs that ignore the exit status: a JUnit file with only skipped tests looks green."""
+        from pytest_ssdqual.report import junit
+
+        for bay in self._bays:
+            if why := self.nothing_judged(bay):
+                junit.add_error(self._config, f"ssdqual::nothing was judged{bay and f'[{bay}]'}", why)
+
+
+def register(config: pytest.Config) -> None:
+    """Register the gate, except for plans (``--collect-only``) and on xdist's workers."""
+    is_plan = config.option.collectonly or config.option.setuponly
+    if not hasattr(config, "workerinput") and not is_plan:
+        config.pluginmanager.register(Gate(config), NAME)
+
+
+def of(config: pytest.Config) -> Gate:
+    """Return the gate of this run, or an empty one where none is registered."""
+    found: Gate | None = config.pluginmanager.get_plugin(NAME)
+    return found or Gate(config)
+
+
+def reason(report: pytest.TestReport) -> str:
+    """Return the reason of a skipped test."""
+    found = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
+    return str(found).removeprefix("Skipped: ")
+
+
+def _outcomes(report: pytest.TestReport) -> set[str]:
+    """Return the outcomes of the evidence that a report carries; see ``report.evidence``."""
+    records: list[Mapping[str, object]] = getattr(report, "ssdqual", [])
+    return {str(record.get("outcome")) for record in records}

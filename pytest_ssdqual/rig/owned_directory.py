@@ -1,0 +1,84 @@
+"""A temporary directory of this computer that a killed owner cannot leave behind for long.
+
+Its file ``owner`` is locked as long as a process uses the directory; the next start removes directories whose lock is
+free. Other users can make directories of the same names in /tmp: the rule of the module is that nothing is opened,
+waited for or removed but directories and regular files of our own user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The file that is locked.
+OWNER = "owner"
+#: A directory is made under a hidden name, and gets its own when it is locked; that takes milliseconds.
+UNNAMED_S = 3600.0
+
+
+@dataclass(slots=True)
+class OwnedDirectory:
+    """A new directory, ours alone; ``remove`` it, or the next ``sweep`` does when its owner has ended."""
+
+    path: Path
+    #: Of the locked file. A child process that inherits it owns the directory, too.
+    descriptor: int
+
+    @classmethod
+    def make(cls, place: Path, prefix: str) -> OwnedDirectory:
+        """With a name that begins with ``prefix``; what killed owners left of that kind is removed first."""
+        sweep(place, prefix)
+        hidden = Path(tempfile.mkdtemp(prefix=f".{prefix}", dir=place))
+        try:
+            descriptor = os.open(hidden / OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            return cls(hidden.rename(hidden.with_name(hidden.name[1:])), descriptor)
+        except BaseException:
+            shutil.rmtree(hidden, ignore_errors=True)
+            raise
+
+    def remove(self) -> None:
+        """Remove it with all that is in it; harmless if it is gone already."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def sweep(place: Path, prefix: str) -> None:
+    """Remove what killed owners left."""
+    for directory in place.glob(f"{prefix}*"):
+        # Alive, another user's, or being removed this moment.
+        with contextlib.suppress(OSError):
+            _remove_if_left(directory)
+    for directory in place.glob(f".{prefix}*"):
+        with contextlib.suppress(OSError):
+            found = directory.lstat()
+            if _is_ours(found, stat.S_ISDIR(found.st_mode)) and time.time() - found.st_mtime > UNNAMED_S:
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_if_left(directory: Path) -> None:
+    found = directory.lstat()
+    if not _is_ours(found, stat.S_ISDIR(found.st_mode)):
+        return
+    # A FIFO would keep whoever opens it until another process opens it, too.
+    owner = os.open(directory / OWNER, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        held = os.fstat(owner)
+        if _is_ours(held, stat.S_ISREG(held.st_mode)):
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(directory, ignore_errors=True)
+    finally:
+        os.close(owner)
+
+
+def _is_ours(found: os.stat_result, is_right_kind: bool) -> bool:
+    return is_right_kind and found.st_uid == os.geteuid()

@@ -1,0 +1,182 @@
+"""Exit status, messages and files of runs whose hardware tests judged nothing."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sheet import PRODUCT, promise
+
+if TYPE_CHECKING:
+    from inner_session import Inner
+
+OK, FAILED, NOTHING = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
+BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+PERMITTED = ("-o", "ssd_require_verdicts=false")
+UNIT = {"test_unit": "def test_unit(): pass"}
+
+
+def manifest(inner: Inner) -> dict[str, object]:
+    (path,) = (inner.pytester.path / "ssdqual-runs").glob("*/manifest.json")
+    found: dict[str, object] = json.loads(path.read_text())
+    return found
+
+
+def suite_properties(inner: Inner) -> dict[str, str]:
+    root = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
+    return {each.get("name", ""): each.get("value", "") for each in root.findall("testsuite/properties/property")}
+
+
+@BOTH
+def test_gate_closes_without_drives(inner: Inner, promises: str, workers: tuple[str, ...]) -> None:
+    inner.pytester.makepyfile(**UNIT)
+    result = inner.run(*workers)
+    result.assert_outcomes(passed=1, skipped=2)
+    assert result.ret == NOTHING
+    result.stdout.fnmatch_lines(
+        ["ssdqual: nothing was judged: all 2 hardware tests were skipped: needs drives: add --ssd-devices=*"]
+    )
+    result.stdout.fnmatch_lines(["ssdqual: exit status 5 *ssd_require_verdicts = false*"])
+    case = inner.all_cases()["nothing was judged"]
+    assert (case.outcome, "--ssd-devices" in case.message) == ("error", True)
+    assert (suite_properties(inner)["ssd.judged"], suite_properties(inner)["ssd.hardware_tests"]) == ("0", "2")
+
+
+@BOTH
+def test_gate_is_switched_off_by_the_ini_value(inner: Inner, promises: str, workers: tuple[str, ...]) -> None:
+    result = inner.run(*PERMITTED, *workers)
+    assert result.ret == OK
+    assert "nothing was judged" not in result.stdout.str()
+    assert set(inner.outcomes().values()) == {"skipped"}
+
+
+@pytest.mark.parametrize(
+    ("source", "args", "status"),
+    [
+        ("def test_unit(): assert False", (), FAILED),
+        ("def test_unit(): raise KeyboardInterrupt", (), pytest.ExitCode.INTERRUPTED),
+        ("def test_unit(): pass", ("-k", "unit"), OK),
+        ("def test_unit(): pass", ("--collect-only",), OK),
+        ("def test_unit(): pass", ("--setup-plan",), OK),
+        ("def test_unit(): pass", ("--setup-only",), OK),
+        ("def test_unit(): pass", ("-k", "nothing_of_this_name"), NOTHING),
+        ("def test_unit(): assert False", ("-x",), FAILED),
+    ],
+)
+def test_gate_leaves_other_statuses(
+    inner: Inner, promises: str, source: str, args: tuple[str, ...], status: int
+) -> None:
+    inner.pytester.makepyfile(test_unit=source)
+    assert inner.pytester.runpytest_inprocess(*args, no_reraise_ctrlc=True).ret == status
+
+
+@BOTH
+def test_gate_closes_with_too_few_drives(inner: Inner, workers: tuple[str, ...]) -> None:
+    result = inner.run("--ssd-devices=lab:2", inner.suite("raid5"), "-o", "ssd_page=true", *workers)
+    assert result.ret == NOTHING
+    few = "raid5 needs at least 3 drives, 2 given"
+    why = f"all 85 hardware tests were skipped: needs two widths of raid5 (4 drives), 2 given (48); {few} (37)"
+    assert f"ssdqual: nothing was judged: {why}" in result.stdout.str()
+    found = manifest(inner)
+    assert found["exit_status"] == NOTHING
+    assert found["judged"] == {
+        "hardware_tests": 85, "judged": 0, "in_error": 0, "nothing_judged": why,
+    }  # fmt: skip
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    for name in ("report.html", "summary.md"):
+        text = (folder / name).read_text()
+        assert "Cannot say" in text
+        assert few in text
+        assert f"  {name}\n" in (folder / "SHA256SUMS").read_text()
+    assert inner.all_cases()["nothing was judged"].outcome == "error"
+
+
+def test_gate_closes_if_nothing_is_promised(inner: Inner, promises: str) -> None:
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="p99_latency", at_most="1 s"))
+    result = inner.run("--ssd-devices=lab:3", promises, "-k", "iops")
+    assert result.ret == NOTHING
+    assert "all 2 hardware tests were skipped: it was measured, but nothing is promised of it" in result.stdout.str()
+
+
+def test_gate_closes_if_all_is_undecided(inner: Inner, promises: str) -> None:
+    few = ("--ssd-devices=lab:3", promises, "-o", "ssd_inconclusive=skip", "-k")
+    result = inner.run(*few, "iops and randwrite")
+    assert result.ret == NOTHING
+    assert "the only hardware test was skipped: it was not decided (ssd_inconclusive = skip)" in result.stdout.str()
+    (inner.pytester.path / "ssdqual-runs").rename(inner.pytester.path / "before")
+    inner.pytester.path.joinpath("acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="300 IOPS"))
+    assert inner.run(*few, "iops").ret == OK  # one of two is enough
+
+
+def test_gate_counts_reasons(inner: Inner) -> None:
+    inner.pytester.makepyfile(
+        "\n".join(
+            ["import pytest", *(f"@pytest.mark.array('raid5')\n@pytest.mark.skip(reason='why {number % 5}')\n"
+             f"def test_{number}(): pass" for number in range(9))]
+        )
+    )  # fmt: skip
+    result = inner.run()
+    result.stdout.fnmatch_lines(["*all 9 hardware tests were skipped: why 0 (2); why 1 (2); why 2 (2); and 2 other*"])
+
+
+def test_gate_takes_xfail_as_judged(inner: Inner, promises: str) -> None:
+    inner.pytester.makepyfile(
+        test_expected="""
+            import pytest
+            from pytest_ssdqual import Workload
+
+            pytestmark = [pytest.mark.array("raid5", widths=[3]), pytest.mark.workload(Workload("randread", "4k", 8))]
+
+            @pytest.mark.promise("steady_iops")
+            @pytest.mark.xfail
+            def test_iops(run, sla):
+                verdict = sla.judge(run)
+                assert verdict
+        """
+    )
+    result = inner.run("--ssd-devices=lab:3", promises, "test_expected.py")
+    result.assert_outcomes(xfailed=1)
+    assert result.ret == OK
+
+
+def test_gate_closes_for_one_bay_without_verdict(inner: Inner, promises: str) -> None:
+    two = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme0n1,/dev/nvme1n1")
+    args = (*two, promises, "--ssd-protocol=quick", "-n", "2", "-k", "iops and randread and (x4 or x2)")
+    result = inner.run(*args)
+    few = "no hardware test was selected for it"
+    result.stdout.fnmatch_lines([f"ssdqual: dut2: nothing was judged: {few}", "ssdqual: exit status 5 instead*"])
+    assert result.ret == NOTHING
+    assert "dut1: nothing" not in result.stdout.str()
+    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    statuses = {bay: json.loads((fleet / "bays" / bay / "manifest.json").read_text()) for bay in ("dut1", "dut2")}
+    assert {bay: each["exit_status"] for bay, each in statuses.items()} == {"dut1": OK, "dut2": NOTHING}
+    assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == NOTHING
+    assert inner.all_cases()["nothing was judged[dut2]"].outcome == "error"
+    fleet.rename(inner.pytester.path / "before")
+    assert inner.run(*args, *PERMITTED).ret == OK
+
+
+def test_gate_leaves_pages_of_all_bays(inner: Inner, promises: str) -> None:
+    two = [f"--ssd-devices=root@{bay}:/dev/nvme0n1,/dev/nvme1n1" for bay in ("dut1", "dut2")]
+    result = inner.run(*two, promises, "--ssd-protocol=quick", "-n", "2", "-o", "ssd_page=true")
+    assert result.ret == NOTHING
+    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    for name in ("report.html", "summary.md", "bays/dut1/report.html", "bays/dut2/summary.md"):
+        assert "raid5 needs at least 3 drives, 2 given" in (fleet / name).read_text(), name
+
+
+def test_gate_ignores_other_suites(inner: Inner) -> None:
+    inner.pytester.makepyfile("import pytest\n\n@pytest.mark.skip\ndef test_other(): pass")
+    result = inner.run()
+    assert result.ret == OK
+    assert "ssdqual" not in (inner.pytester.path / "junit.xml").read_text()
+
+
+def test_gate_with_last_failed(inner: Inner, promises: str) -> None:
+    args = ("--ssd-devices=lab:3", promises, "-k", "iops and randread")
+    assert inner.run(*args).ret == FAILED
+    assert inner.run(*args, "--lf").ret == FAILED
+    assert Path(inner.pytester.path / "junit.xml").exists()
