@@ -88,7 +88,7 @@ def over_time(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
         low=max(1.0, worst.low / usual.high),
         high=max(1.0, worst.high / usual.low),
     )
-    found = _rare(ratio, measured, sure, per_hour, Unit.RATIO)
+    found = _rare(ratio, measured, half, per_hour, Unit.RATIO)
     return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
 
 

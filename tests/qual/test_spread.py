@@ -68,6 +68,12 @@ def test_one_stall_in_half_an_hour_is_no_matter_and_one_of_any_length_is_not_cut
     assert spread(*even[:-1], 900_000_000, per_hour=4).high > 400
 
 
+@given(st.integers(3, 60), st.sampled_from([4.0, 10.0]))
+def test_upper_end_is_open_only_where_the_observation_is_told_to_be_too_short(count: int, per_hour: float) -> None:
+    found = spread(*[2_000_000] * count, per_hour=per_hour)
+    assert math.isinf(found.high) == bool(found.unbounded)
+
+
 @given(st.lists(st.integers(2 * 10**6, 10**10), min_size=10, max_size=40))
 def test_the_spread_over_time_is_at_least_one_and_knows_no_direction(maxima_ns: list[int]) -> None:
     found = spread(*maxima_ns, per_hour=30)

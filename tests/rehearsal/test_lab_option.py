@@ -21,7 +21,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_workers_share_a_machine_of_the_runs_own(start: Start) -> None:
-    running = start("lab:3", "-n", "2", "-k", "even_over_time and (randread_4k_qd8 or randread_4k_qd4)")
+    running = start("lab:3", "-n", "2", "-k", "steady_state and (randread_4k_qd8 or randread_4k_qd4)")
     running.await_record("run_started")
     (machine,) = _machines(running)
     place = _directory_of(machine)

@@ -117,7 +117,7 @@ def test_raw_output_is_there_and_gives_the_same_figures(run: Finished) -> None:
         result = parse(gzip.decompress((run.folder.path / each["raw"]).read_bytes()))
         counted = [interval.ios for interval in result.intervals if interval.end_s > each["ramp_s"] + 0.1]
         assert each["ios"] <= sum(counted) <= 1.3 * each["ios"]
-        assert 5 <= result.seconds < 7
+        assert 12 <= result.seconds < 14  # extremes are asked of all of them
 
 
 def test_the_manifest_says_what_was_tested_with_what(run: Finished) -> None:
