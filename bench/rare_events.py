@@ -24,12 +24,13 @@ import stopping_rules
 from stopping_rules import Ending, run_of
 
 from pytest_ssdqual.qual import protocol, sequential, spec
-from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.claim import Claim, Limit
 from pytest_ssdqual.qual.family import Family
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.interval import Interval
 from pytest_ssdqual.qual.measurement import Measured, Run
+from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stopping import Question
 from pytest_ssdqual.qual.verdict import Outcome, judge_sweep
 from pytest_ssdqual.qual.workload import Workload
@@ -78,34 +79,35 @@ def reported(slowest: Sequence[int]) -> list[Interval]:
     return found
 
 
+def promised(claim: Claim) -> tuple[SequentialRule, VerdictRule, Limit]:
+    """How ``sequential`` looks and judges, and what is promised of an array of eight drives by default."""
+    ours = protocol.load("sequential")
+    limit = spec.default().limit(claim, Geometry.parse("raid5x8"), WORKLOAD)
+    if ours.sequential is None or limit is None:
+        raise LookupError("the protocol and the default promises have changed")
+    return ours.sequential, ours.verdict, limit
+
+
 def over_time(rng: np.random.Generator, task: Task) -> Ending:
     """One claim on one array of eight drives, from the first look to the last."""
-    ours = protocol.load("sequential")
-    looks = ours.sequential
-    limit = spec.default().limit(Claim.LATENCY_SPREAD_OVER_TIME, Geometry.parse("raid5x8"), WORKLOAD)
-    if looks is None or limit is None:
-        raise LookupError("the protocol and the default promises have changed")
+    looks, rule, limit = promised(Claim.LATENCY_SPREAD_OVER_TIME)
     question = Question({Claim.LATENCY_SPREAD_OVER_TIME: limit})
     seen = reported(maxima(rng, 8, task.shape, task.per_hour))
-    return stopping_rules.judged(seen, question, looks, ours.verdict, Family(CLAIMS, ours.verdict.family))
+    return stopping_rules.judged(seen, question, looks, rule, Family(CLAIMS, rule.family))
 
 
 def between_widths(rng: np.random.Generator, shape: float) -> Outcome:
     """The claim on an array of three drives and one of eight, each observed for the shortest time."""
-    ours = protocol.load("sequential")
-    looks = ours.sequential
-    limit = spec.default().limit(Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, Geometry.parse("raid5x8"), WORKLOAD)
-    if looks is None or limit is None:
-        raise LookupError("the protocol and the default promises have changed")
+    looks, rule, limit = promised(Claim.LATENCY_SPREAD_BETWEEN_WIDTHS)
     times = sequential.look_times(looks)
     number = next(index for index, seconds in enumerate(times, 1) if seconds >= looks.observe_s)
     sweep = []
     for width in (3, 8):
         seen = reported(maxima(rng, width, shape, 0.0)[: int(times[number - 1] / SPELL_S)])
-        run = sequential.at_look(run_of(seen, times[number - 1]), number, looks, ours.verdict.confidence)
+        run = sequential.at_look(run_of(seen, times[number - 1]), number, looks, rule.confidence)
         sweep.append(Measured((_of_width(run, width),)))
     return judge_sweep(
-        Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, sweep, limit, ours.verdict.confidence, family=Family(CLAIMS, "bonferroni")
+        Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, sweep, limit, rule.confidence, family=Family(CLAIMS, "bonferroni")
     ).outcome
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pytest_ssdqual.lab.vm import Vm
 
 __all__ = [
-    "BRIEF", "DEADLINE_S", "LENIENTLY", "SERIALS", "Finished", "Folder", "Lab", "LabHost", "Running", "Server", "Start",
+    "BRIEF", "DEADLINE_S", "LEFT", "LENIENTLY", "SERIALS", "Finished", "Folder", "Lab", "LabHost", "Running", "Server",
+    "Start",
     "await_that", "drives", "foreign_environment", "host_entry",
 ]  # fmt: skip
 
@@ -33,7 +34,8 @@ SERIALS = ("SSDQ0001", "SSDQ0002", "SSDQ0003", "SSDQ0004")
 #: Everything is awaited, nothing is timed: these only end what hangs, on a machine that has other work too.
 DEADLINE_S, STEP_DEADLINE_S = 400.0, 150.0
 
-#: What a run could leave on the machine under test, a line each. Empty lock files stay by design.
+#: What a run could leave on the machine under test, a line each; $1 is a pattern of its drives. Empty lock files stay
+#: by design.
 LEFT = r"""
 sed -n '/^md[0-9]/p' /proc/mdstat
 for pid in $(pidof fio); do echo "fio is running: $pid"; done
@@ -45,7 +47,7 @@ for file in /run/pytest-ssdqual/*; do
     *) echo "file: $file" ;;
     esac
 done
-for drive in /dev/nvme[0-9]n1; do
+for drive in $1; do
     [ -z "$(wipefs --no-act "$drive" 2>&1)" ] || echo "not blank: $drive"
 done
 """
@@ -126,7 +128,7 @@ class Server:
 
     def left(self) -> list[str]:
         """Arrays, processes, locks, files and signatures that should not be there."""
-        return self.ask("sh", "-c", LEFT).splitlines()
+        return self.ask("sh", "-c", LEFT, "left", "/dev/nvme[0-9]n1").splitlines()
 
     def arrays(self) -> list[str]:
         return [line.split()[0] for line in self.left() if line.startswith("md")]

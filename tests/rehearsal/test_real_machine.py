@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from real_machine import ROOT, RealMachine, booted
-from rehearsed import BRIEF
+from rehearsed import BRIEF, LEFT
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -30,22 +30,6 @@ addopts = -k "steady_state and raid5x8-randread_4k_qd8"
 CHOSEN = "test_steady_state_iops_match_the_data_sheet[raid5x8-randread_4k_qd8]"
 #: $1 a directory, rest: a command. Its output and status, as a user's shell has them.
 TYPED = 'cd "$1" && shift; sh -c "$*" >output 2>&1 </dev/null; echo $? >status'
-#: What a run could leave, a line each; locks of drives stay by design.
-LEFT = r"""
-sed -n '/^md[0-9]/p' /proc/mdstat
-for pid in $(pidof fio); do echo "fio is running: $pid"; done
-for environ in $(grep -lzs '^PYTEST_SSDQUAL_TETHER=' /proc/[0-9]*/environ); do echo "still tethered: $environ"; done
-for file in /run/pytest-ssdqual/*; do
-    case $file in
-    */'*') ;;
-    *.lock) flock --nonblock "$file" true || echo "held: $file" ;;
-    *) echo "file: $file" ;;
-    esac
-done
-for drive in /dev/sd[b-i]; do
-    [ -z "$(wipefs --no-act "$drive" 2>&1)" ] || echo "not blank: $drive"
-done
-"""
 #: $1 the directory of a run: kill it when fio writes to its array, and wait until it has ended on the machine. Waiting
 #: over there costs the run least.
 KILLED = """
@@ -77,6 +61,11 @@ def records(machine: RealMachine, kind: str) -> list[dict[str, object]]:
     return [each for each in found if each["kind"] == kind]
 
 
+def left(machine: RealMachine) -> str:
+    """What is left of runs."""
+    return machine.ask("sh", "-c", LEFT, "left", "/dev/sd[b-i]")
+
+
 def root_bytes(machine: RealMachine) -> str:
     """A digest of the system disk, seen from outside."""
     with machine.vm.root_file.open("rb") as file:
@@ -104,7 +93,7 @@ def test_udev_assembles_arrays_here(machine: RealMachine) -> None:
     assert len(assembled) == 1
     machine.ask("mdadm", "--stop", f"/dev/{assembled[0]}")
     machine.ask("mdadm", "--zero-superblock", *members)
-    assert machine.ask("sh", "-c", LEFT) == ""
+    assert left(machine) == ""
 
 
 def test_system_disk_is_refused_and_unchanged(machine: RealMachine) -> None:
@@ -122,7 +111,7 @@ def test_system_disk_is_refused_and_unchanged(machine: RealMachine) -> None:
     assert "is mounted at / (the root file system)" in reason
     assert "Traceback" not in output
     assert after == before
-    assert machine.ask("sh", "-c", LEFT) == ""
+    assert left(machine) == ""
 
 
 def test_killed_run_ends_on_the_machine(machine: RealMachine) -> None:
@@ -136,7 +125,7 @@ def test_killed_run_ends_on_the_machine(machine: RealMachine) -> None:
         udevadm settle
         for file in /run/pytest-ssdqual/*; do touch -d '1 hour ago' "$file"; done
     """, "again", str(planned["device"]))  # fmt: skip
-    found = machine.ask("sh", "-c", LEFT)
+    found = left(machine)
     assert " raid5 " in found
     assert "file: /run/pytest-ssdqual/fio-" in found
 
@@ -157,5 +146,5 @@ def test_command_of_the_card_passes_and_leaves_nothing(machine: RealMachine) -> 
     assert [each["uuid"] for each in stopped] == [created["uuid"]]
     assert any(str(name).startswith("fio-") for name in records(machine, "leftovers_removed")[0]["files"])  # type: ignore[attr-defined]
     machine.ask("udevadm", "settle")
-    assert machine.ask("sh", "-c", LEFT) == ""
+    assert left(machine) == ""
     assert machine.ask("sh", "-c", f"ls {HOME}/ssdqual-runs/*/report.html")
