@@ -222,7 +222,7 @@ class Plant:
     def use(self, device: Device, what: str, where: str) -> None:
         device.used = True
         told = list(_uses(device, what, where))
-        if what not in ("writer", "reader", "generic", "export"):  # none of them claims what it uses
+        if what not in (*OPENED, "export"):  # none of them claims what it uses
             told += self._busy(device)
         if device.unlisted:
             told = [each for each in told if each.section != "mountpoint"]
@@ -271,19 +271,8 @@ def _uses(device: Device, what: str, where: str) -> Sequence[Told]:
 
 
 PLACES = ("/", "/boot/efi", "/mnt/with blank", "/mnt/new\nline", "/mnt/tab\t", "/mnt/back\\slash - ext4 x", "/srv/ü 中")
-USES = (
-    "mount",
-    "mount elsewhere",
-    "btrfs",
-    "bcachefs",
-    "swap",
-    "zfs",
-    "bcache",
-    "export",
-    "writer",
-    "reader",
-    "generic",
-)
+OPENED = ("writer", "reader", "generic")
+USES = ("mount", "mount elsewhere", "btrfs", "bcachefs", "swap", "zfs", "bcache", "export", *OPENED)
 #: Kernel name (a number is put in), type, path if it is not by the kernel's name.
 LAYERS = (
     ("md{}", "raid1", ""), ("dm-{}", "lvm", "/dev/mapper/vg-lv {}"), ("dm-{}", "crypt", "/dev/mapper/luks-{}"),

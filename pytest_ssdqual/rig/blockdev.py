@@ -1,9 +1,8 @@
 """Which block devices a machine has, what uses them, and which of them a user's pattern names.
 
 The rule of the module: two commands for a survey, one for an expansion (a command costs 0.15 s over OpenSSH in
-an emulated VM). The scripts are constants, in files of
-their own (``scripts``); what a user wrote reaches them as positional parameters only, and what
-cannot be understood is an error, never an empty answer.
+an emulated VM). The scripts are constants (the survey's are files in ``scripts``); what a user wrote reaches them
+as positional parameters only, and what cannot be understood is an error, never an empty answer.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedMachine
 from simulated_disks import Device, World, worlds
+from survey_records import probed
 
 from pytest_ssdqual.rig.facts import topology_of
 from pytest_ssdqual.rig.machine import DriveRefused
@@ -204,11 +205,11 @@ def test_the_superblock_of_ours_needs_no_consent_but_anything_beside_it_does() -
 
 def test_a_claim_nobody_explains_is_a_reason_and_an_explained_one_is_not_repeated() -> None:
     world = World([ssd()])
-    topology = topology_of(world.lsblk(), world.facts("/dev/sdb").replace("/dev/sdb 0\n", "/dev/sdb 16\n"), ["sdb"])
+    topology = topology_of(world.lsblk(), probed(world.facts("/dev/sdb"), "/dev/sdb", 16), ["sdb"])
     assert topology.nodes["sdb"].uses == (Use(UseKind.EXCLUSIVE),)
     assert refusals(topology, world.matches())[0].reasons == ("is open exclusively by something else",)
     world.disks[0].mountpoint = "/x"
-    topology = topology_of(world.lsblk(), world.facts("/dev/sdb").replace("/dev/sdb 0\n", "/dev/sdb 16\n"), ["sdb"])
+    topology = topology_of(world.lsblk(), probed(world.facts("/dev/sdb"), "/dev/sdb", 16), ["sdb"])
     assert refusals(topology, world.matches())[0].reasons == ("is mounted at /x",)
 
 
@@ -344,7 +345,7 @@ def test_each_view_of_a_real_machine_is_enough_to_refuse(source: str) -> None:
         entries = json.loads(lsblk)["blockdevices"]
         lsblk = json.dumps({"blockdevices": [{**entry, "children": [], "mountpoint": None} for entry in entries]})
     else:
-        facts = re.sub(r"(?m)^(holder|slave) .*\n|^md7 .*\n", "", facts)
+        facts = re.sub(r"(holder|slave)\0[^\0]*\0[^\0]*\0|(?m:^md7 .*\n)", "", facts)
     topology = topology_of(lsblk, facts, names)
     serials = frozenset(topology.nodes[name].serial or "" for name in names)
     for name in names:

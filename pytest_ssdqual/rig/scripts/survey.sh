@@ -69,7 +69,7 @@ done 2>/dev/null
 for f in "$sys"/kernel/config/target/core/*/*/udev_path; do
     [ -r "$f" ] && { IFS= read -r line <"$f"; export_of target "$line"; }
 done 2>/dev/null
-# "        TCM FILEIO ID: 0        File: /dev/sdb  Size: 1073741824  Mode: O_DSYNC Async: 0"; udev_path is optional.
+# "        TCM FILEIO ID: 0        File: /dev/sdX  Size: 1073741824  Mode: O_DSYNC Async: 0"; udev_path is optional.
 for f in "$sys"/kernel/config/target/core/fileio_*/*/info; do
     [ -r "$f" ] && while IFS= read -r line; do
         case $line in *' File: '*'  Size: '*) line=${line#*' File: '}; export_of target "${line%'  Size: '*}" ;; esac
