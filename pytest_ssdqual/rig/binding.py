@@ -86,7 +86,7 @@ os.execvp(argv[0], argv)
 #: sysfs has what no udev is needed for; lsblk has what udev found out, as it had when the drive was checked. Numbers of
 #: descriptors have two digits at times, which dash cannot redirect, so they are looked at through /proc.
 CHECK = r"""
-refuse() { echo "$path is not the drive that was checked: $1" >&2; exit 76; }
+refuse() { printf '%s is not the drive that was checked: %s\n' "$path" "$1" >&2; exit 76; }
 squeezed() { set -f; set -- $1; said=$*; set +f; }
 is() { squeezed "$2"; [ "$said" = "$1" ] || [ "$said" = "naa.${1#0x}" ]; }
 bears() {
