@@ -158,6 +158,15 @@ def test_files_of_network_file_systems_are_not_looked_at(tree: Tree, shell: str)
 
 
 @every_shell
+def test_more_files_than_one_command_takes(tree: Tree, shell: str) -> None:
+    tree.generic("sda")
+    first = tree.opens(40, "/dev/null")
+    for number in range(4, 1100):
+        first.with_name(str(number)).symlink_to("/dev/null")
+    assert len(tree.survey(shell)["opened"]) == 1097
+
+
+@every_shell
 def test_other_character_devices_are_no_drives(tree: Tree, shell: str) -> None:
     tree.generic("sda")
     tree.opens(40, "/dev/zero", flags="0100002")

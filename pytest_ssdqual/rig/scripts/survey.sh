@@ -118,17 +118,25 @@ handles() {
         printf '%s\n' "$f $number $access"
     done 2>/dev/null
 }
-files=
+# A command line of all files could be longer than the kernel takes.
+opened= files= count=0
+handle() {
+    opened="$opened
+$(handles $files)" files= count=0
+}
 for p in "$proc"/[0-9]*; do
     for f in "$p"/fd/*; do
         [ -z "$remote" ] || ! is_remote "$p/fdinfo/${f##*/}" || continue
-        if [ -b "$f" ] || { [ -n "$generics" ] && [ -c "$f" ]; }; then files="$files $f"; fi
+        if [ -b "$f" ] || { [ -n "$generics" ] && [ -c "$f" ]; }; then
+            files="$files $f" count=$((count + 1))
+            [ $count -lt 500 ] || handle
+        fi
     done
 done 2>/dev/null
-opened=$(handles $files)
+handle
 writers=$(printf '%s\n' "$opened" | grep ' write$')
 # Others count if they stay: udev, smartd, lsblk and their like have a node open for a moment.
-users=$(printf '%s\n' "$opened" | grep -v ' write$')
+users=$(printf '%s\n' "$opened" | grep -E ' (read|generic)$')
 for round in 1 2 3 4 5 6 7 8; do
     [ -n "$users" ] || break
     sleep 0.3
