@@ -504,7 +504,7 @@ def scsi_drive(rack: Rack, request: pytest.FixtureRequest) -> Iterator[str]:
     try:
         yield rack.machine.run(["sh", "-ec", script, "scsi", *getattr(request, "param", ())]).text.strip()
     finally:
-        undo = WORDS + "[ ! -e /run/lingering ] || ended; sleep 0.5; rmmod scsi_debug"
+        undo = WORDS + 'rm -f "$odd"; [ ! -e /run/lingering ] || ended; sleep 0.5; rmmod scsi_debug'
         rack.machine.run(["sh", "-c", undo, "undo"], check=False)
 
 
