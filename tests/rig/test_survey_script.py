@@ -16,7 +16,7 @@ from pytest_ssdqual.rig import records
 from pytest_ssdqual.rig.blockdev import FACTS, PERL_PROBE, PYTHON_PROBE
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
-TOOLS = ("stat", "sort", "cat", "grep", "cut", "tr", "sleep")
+TOOLS = ("stat", "sort", "cat", "grep", "cut", "sed", "sleep")
 #: No name of the kernel has a NUL in it; everything else a drive may have put there.
 NAMES = st.binary(min_size=1, max_size=30).map(lambda name: name.replace(b"\0", b"\\"))
 HOSTILE = st.sampled_from(

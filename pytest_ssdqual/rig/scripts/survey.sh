@@ -96,11 +96,11 @@ fi
 
 # Open files, by the number of the device: names may be those of another mount namespace, or gone. A file of a network or
 # FUSE file system is not looked at: stat would wait for its server. Their mounts are known by number.
-remote=$(printf '%s\n' "$mounted" |
-    grep -E ' - (nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse)[^ ]* ' | cut -d ' ' -f 1 | tr '\n' ' ')
+far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse'
+remote=$(printf '%s\n' "$mounted" | sed -n -E "s/^([0-9]+) .* - ($far)[^ ]* .*/:\\1:/p")
 is_remote() {
     while read -r key value; do [ "$key" != mnt_id: ] || break; done <"$1"
-    case " $remote" in *" $value "*) return 0 ;; *) return 1 ;; esac
+    case $remote in *":$value:"*) return 0 ;; *) return 1 ;; esac
 }
 # Of these files, those that are drives: the file, the device's number, and how it is open.
 handles() {
@@ -133,10 +133,15 @@ for p in "$proc"/[0-9]*; do
         fi
     done
 done 2>/dev/null
-handle
-writers=$(printf '%s\n' "$opened" | grep ' write$')
-# Others count if they stay: udev, smartd, lsblk and their like have a node open for a moment.
-users=$(printf '%s\n' "$opened" | grep -E ' (read|generic)$')
+[ $count -eq 0 ] || handle
+writers= users=
+# Those who do not write count if they stay: udev, smartd, lsblk and their like have a node open for a moment.
+case $opened in
+*:*)
+    writers=$(printf '%s\n' "$opened" | grep ' write$')
+    users=$(printf '%s\n' "$opened" | grep -E ' (read|generic)$')
+    ;;
+esac
 for round in 1 2 3 4 5 6 7 8; do
     [ -n "$users" ] || break
     sleep 0.3
