@@ -88,7 +88,7 @@ SCENES = {
             </dev/null >/dev/null 2>&1 & echo $! >>/run/lingering
         mknod "$odd" b $(number "$2"); linger "$odd"
         mknod "$another" b $(number "$3"); losetup /dev/loop1 "$another"; rm "$another"
-        modprobe nvmet; [ -e "$nvmet" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
+        modprobe nvmet; [ -d "${nvmet%/*}" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
         cd "$nvmet"; mkdir namespaces/1; ln -s "$4" "/run/by another name"
         echo -n "/run/by another name" >namespaces/1/device_path; echo 1 >namespaces/1/enable; sleep 0.5
     """,
@@ -477,7 +477,7 @@ def test_another_path_to_a_drive_is_the_same_drive(scene: str, rack: Rack) -> No
 def test_serial_of_a_drive_hides_no_use_of_another(scene: str, rack: Rack) -> None:
     """The serial number once opened a section of the survey's answer."""
     export = """
-        modprobe nvmet; [ -e "$nvmet" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
+        modprobe nvmet; [ -d "${nvmet%/*}" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
         mkdir "$nvmet/namespaces/1"; echo -n "$1" >"$nvmet/namespaces/1/device_path"
     """
     with instead_of_the_last(rack, serial=r"\n==mounts"):
