@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+import survey_records
 from hypothesis import strategies as st
 
 from pytest_ssdqual.rig.topology import Match
@@ -96,23 +97,18 @@ class World:
         }
 
     def facts(self, *candidates: str) -> str:
-        by_section: dict[str, list[str]] = {name: [] for name in ("sysfs", "mounts", "swaps", "mdstat", "btrfs", "zfs")}
-        by_section |= {name: [] for name in ("writers", "numbers", "exclusive", "signatures")}
-        by_section["swaps"].append("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority")
+        lines: list[str] = []
+        files = {"mounts": "", "mdstat": "", "zfs": "", "swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"}
         for device in self.devices():
-            self._sysfs(device, by_section)
-            self._uses(device, by_section)
+            self._sysfs(device, lines, files)
+            self._uses(device, lines, files)
             if device.path in candidates:
                 major, minor = (int(part) for part in device.number.split(":"))
-                by_section["numbers"].append(f"{device.path} {major:x} {minor:x}")
-                by_section["exclusive"].append(f"{device.path} 0")  # as if O_EXCL saw nothing: the worst case
-        return (
-            "".join(f"=={name}\n" + "".join(f"{line}\n" for line in by_section[name]) for name in by_section)
-            + "==end\n"
-        )
+                lines.append(f"number {device.path} {major:x} {minor:x}")
+                lines.append(f"probe {device.path} 0")  # as if O_EXCL saw nothing: the worst case
+        return survey_records.answer(lines, **files)
 
-    def _sysfs(self, device: Device, by_section: dict[str, list[str]]) -> None:
-        sysfs = by_section["sysfs"]
+    def _sysfs(self, device: Device, sysfs: list[str], files: dict[str, str]) -> None:
         name = device.kname.replace("/", "!")
         sysfs += [f"dev {name} {device.number}", f"size {name} {device.size // 512}"]
         sysfs.append(f"ro {name} {int(device.read_only)}")
@@ -127,27 +123,33 @@ class World:
             elif device.told_by == "slaves":
                 sysfs.append(f"slave {above} {name}")
             elif device.told_by == "mdstat":
-                by_section["mdstat"].append(f"{above} : active (auto-read-only) raid1 {name}[0](S)")
+                files["mdstat"] += f"{above} : active (auto-read-only) raid1 {name}[0](S)\n"
 
-    def _uses(self, device: Device, by_section: dict[str, list[str]]) -> None:
+    def _uses(self, device: Device, lines: list[str], files: dict[str, str]) -> None:
         if device.mountpoint:
             mounted = device.mountpoint.replace("\\", r"\134").replace(" ", r"\040").replace("\n", r"\012")
             number = device.number if device.mount_seen_by == "number" else "0:27"
             source = "/dev/root" if device.mount_seen_by == "number" else device.path
-            by_section["mounts"].append(f"{number} / {mounted} rw,relatime shared:1 - ext4 {source} rw")
+            files["mounts"] += f"{number} / {mounted} rw,relatime shared:1 - ext4 {source} rw\n"
         match device.use:
             case "swap":
-                by_section["swaps"].append(f"{device.path}                              partition\t999420\t0\t-2")
+                files["swaps"] += f"{device.path}                              partition\t999420\t0\t-2\n"
             case "btrfs":
                 name = device.kname.replace("/", "!")
-                by_section["btrfs"].append(f"/sys/fs/btrfs/4e1c0a5a-0000-4000-8000-3b1f8b0d3c5e/devices/{name}")
+                lines.append(f"btrfs {name} 4e1c0a5a-0000-4000-8000-3b1f8b0d3c5e")
             case "zfs":
-                by_section["zfs"].append(device.path)
-            case "writer":
-                major, minor = (int(part) for part in device.number.split(":"))
-                by_section["writers"].append(f"{major:x} {minor:x} 4711 qemu kvm")
+                files["zfs"] += f"{device.path}\n"
+            case "writer" | "reader":
+                access = {"writer": "write", "reader": "read"}[device.use]
+                lines.append(f"opened 4711 {device.number} {access} {device.number} qemu kvm")
+            case "generic":
+                name = device.kname.replace("/", "!")
+                lines += [
+                    f"generic 21:{device.number} {name}",
+                    f"opened 4713 {device.number} generic 21:{device.number} qemu kvm",
+                ]
             case "bcache":
-                by_section["sysfs"].append(f"bcache {device.kname.replace('/', '!')}")
+                lines.append(f"bcache {device.kname.replace('/', '!')}")
             case _:
                 pass
 
@@ -177,7 +179,7 @@ def worlds(draw: st.DrawFn) -> World:
             device.mountpoint = draw(st.sampled_from(ODD_MOUNTPOINTS))
             device.mount_seen_by = draw(st.sampled_from(("number", "source")))
         else:
-            device.use = draw(st.sampled_from(("swap", "btrfs", "zfs", "writer", "bcache")))
+            device.use = draw(st.sampled_from(("swap", "btrfs", "zfs", "writer", "reader", "generic", "bcache")))
     return world
 
 

@@ -100,6 +100,8 @@ class Scene:
     missing: tuple[str, ...]
     #: This option is one that its fio does not know.
     unknown_option: str
+    #: What smartctl says instead of identifying the first drive.
+    unidentified: str
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
     block: int
     queue: int
@@ -133,6 +135,7 @@ class Scene:
             dies_s=float(given("SIMULATED_DIES", "0")),
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
+            unidentified=given("SIMULATED_UNIDENTIFIED", ""),
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
@@ -296,6 +299,7 @@ class SimulatedMachine:
             "blockdev": lambda: str(LSBLK_BYTES * self.geometry.data_drives),
             "ls": lambda: "\n".join(device.kname for device in self.world.disks),
             "nvme": lambda: json.dumps({"oacs": 2, "fna": 0}),
+            "smartctl": lambda: (self.scene.unidentified if argv[-1] == self.world.disks[0].path else "") or SMART,
             "mdadm": lambda: f"MD_UUID={self.arrays.get(argv[-1], '')}",
             "grep": lambda: "".join(f"/sys/block/md100/md/{each}\n" for each in state),
         }

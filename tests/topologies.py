@@ -12,20 +12,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+import survey_records
 from hypothesis import strategies as st
 
 from pytest_ssdqual.rig.topology import Match
 
-SECTIONS = (
-    *("sysfs", "mounts", "swaps", "mdstat", "btrfs", "zfs", "writers"),
-    *("numbers", "exclusive", "signatures"),
-)
+FILES = ("mounts", "swaps", "mdstat", "zfs")
 
 
 @dataclass(frozen=True)
 class Told:
-    """One line of one source. ``section`` is one of the survey's, or of lsblk: ``child``, ``pkname``, ``mountpoint``;
-    ``busy`` is an exclusive open of that device that fails.
+    """One line of one source. ``section`` is a file of the survey's, ``record`` for its other records, or of lsblk:
+    ``child``, ``pkname``, ``mountpoint``; ``busy`` is an exclusive open of that device that fails.
     """
 
     section: str
@@ -170,27 +168,30 @@ class Plant:
         return plain
 
     def script(self, told: Collection[Told], order: Random) -> str:
-        lines: dict[str, list[str]] = {name: [] for name in SECTIONS}
-        lines["swaps"].append("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority")
-        lines["mdstat"] += ["Personalities : [raid1] [raid6]", "unused devices: <none>"]
+        lines: list[str] = []
+        files: dict[str, list[str]] = {name: [] for name in FILES}
+        files["swaps"].append("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority")
+        files["mdstat"] += ["Personalities : [raid1] [raid6]", "unused devices: <none>"]
         for device in self.devices:
             attributes = [("dev", device.number), ("size", str(device.size // 512)), ("ro", "0")]
             attributes += [("wwid", device.sysfs_wwid or ""), ("serial", device.sysfs_serial or "")]
-            lines["sysfs"] += [f"{what} {device.sysfs} {text}" for what, text in attributes if text.strip()]
+            lines += [f"{what} {device.sysfs} {text}" for what, text in attributes if text.strip()]
             if device.disk is not None:
-                lines["sysfs"].append(f"disk {device.sysfs} {device.disk.sysfs}")
+                lines.append(f"disk {device.sysfs} {device.disk.sysfs}")
         busy = {each.text for each in told if each.section == "busy"}
         for disk in self.disks:
-            lines["numbers"].append(f"/dev/{disk.kname} {disk.hexadecimal}")
-            lines["exclusive"].append(f"/dev/{disk.kname} {16 if disk.kname in busy else 0}")
+            lines.append(f"number /dev/{disk.kname} {disk.hexadecimal}")
+            lines.append(f"probe /dev/{disk.kname} {16 if disk.kname in busy else 0}")
             if disk.signature:
-                lines["signatures"].append(f"/dev/{disk.kname} {disk.signature}")
+                lines.append(f"signature /dev/{disk.kname} {disk.signature}")
         for each in told:
-            if each.section in lines:
-                lines[each.section].append(each.text)
-        for section in lines.values():
-            order.shuffle(section)
-        return "".join(f"=={name}\n" + "".join(f"{line}\n" for line in lines[name]) for name in SECTIONS) + "==end\n"
+            if each.section in files:
+                files[each.section].append(each.text)
+            elif each.section == "record":
+                lines.append(each.text)
+        for texts in (lines, *files.values()):
+            order.shuffle(texts)
+        return survey_records.answer(lines, **{name: "\n".join(texts) for name, texts in files.items()})
 
     def match(self, device: Device) -> Match:
         return Match(device.path, device.path, device.kname)
@@ -205,8 +206,8 @@ class Plant:
             if len(lowers) == 1:  # there is one such field, in which lsblk names the parent that it lists it under
                 told.append(Told("pkname", f"{upper.kname} {lower.kname}"))
             told = told if not (lower.unlisted or upper.unlisted) else []
-            told.append(Told("sysfs", f"holder {lower.sysfs} {upper.sysfs}"))
-            told.append(Told("sysfs", f"slave {upper.sysfs} {lower.sysfs}"))
+            told.append(Told("record", f"holder {lower.sysfs} {upper.sysfs}"))
+            told.append(Told("record", f"slave {upper.sysfs} {lower.sysfs}"))
             if upper.kname.startswith("md"):
                 told.append(Told("mdstat", f"{upper.sysfs} : active (auto-read-only) raid1 {lower.sysfs}[0](S)"))
             self.facts.append(Fact((*told, *self._busy(lower))))
@@ -214,14 +215,14 @@ class Plant:
     def loop(self, upper: Device, lower: Device, *, odd: bool) -> None:
         """A loop device over a device (or over a file on it), by a name that may be gone; nothing is claimed."""
         lower.uppers.append(upper)
-        told = [Told("sysfs", f"over {upper.sysfs} {lower.hexadecimal}")]
-        told += [] if odd else [Told("sysfs", f"loop {upper.sysfs} /dev/{lower.kname}")]
+        told = [Told("record", f"over {upper.sysfs} {lower.hexadecimal}")]
+        told += [] if odd else [Told("record", f"loop {upper.sysfs} /dev/{lower.kname}")]
         self.facts.append(Fact(tuple(told)))
 
     def use(self, device: Device, what: str, where: str) -> None:
         device.used = True
         told = list(_uses(device, what, where))
-        if what not in ("writer", "export"):  # neither claims what it uses
+        if what not in (*OPENED, "export"):  # none of them claims what it uses
             told += self._busy(device)
         if device.unlisted:
             told = [each for each in told if each.section != "mountpoint"]
@@ -243,10 +244,10 @@ def _uses(device: Device, what: str, where: str) -> Sequence[Told]:
         case "mount elsewhere":  # in another mount namespace; a bind mount of a part of it
             return (Told("mounts", f"{device.number} /sub {seen} rw - xfs {path} rw"),)
         case "btrfs":
-            part = Told("btrfs", f"/sys/fs/btrfs/{uuid}/devices/{device.sysfs}")
+            part = Told("record", f"btrfs {device.sysfs} {uuid}")
             return part, Told("mounts", f"0:27 /@ {seen} rw - btrfs {path} rw,subvol=/@")
         case "bcachefs":
-            part = Told("sysfs", f"bcachefs {device.sysfs} {uuid}")
+            part = Told("record", f"bcachefs {device.sysfs} {uuid}")
             return part, Told("mounts", f"0:30 / {seen} rw - bcachefs /dev/gone:{path} rw")
         case "swap":
             here = Told("mountpoint", f"{device.kname} [SWAP]")
@@ -254,18 +255,24 @@ def _uses(device: Device, what: str, where: str) -> Sequence[Told]:
         case "zfs":
             return (Told("zfs", device.path),)
         case "bcache":
-            return (Told("sysfs", f"bcache {device.sysfs}"),)
+            return (Told("record", f"bcache {device.sysfs}"),)
         case "export":
-            by_path = Told("sysfs", f"export nvmet {device.path}")
-            return by_path, Told("sysfs", f"exported nvmet {device.hexadecimal}")
+            by_path = Told("record", f"export nvmet {device.path}")
+            return by_path, Told("record", f"exported nvmet {device.hexadecimal}")
         case "writer":
-            return (Told("writers", f"{device.hexadecimal} 4711 qemu ==end"),)
+            return (Told("record", f"opened 4711 {device.number} write {device.number} qemu ==end"),)
+        case "reader":
+            return (Told("record", f"opened 4711 {device.number} read {device.number} dd\x1eend"),)
+        case "generic":  # of no use without knowing whose node it is
+            node = f"generic 21:{device.number} {device.sysfs}"
+            return (Told("record", f"{node}\nopened 4713 {device.number} generic 21:{device.number} qemu"),)
         case _:  # opened exclusively, by somebody who is seen nowhere; a file system that was unmounted lazily
             return ()
 
 
 PLACES = ("/", "/boot/efi", "/mnt/with blank", "/mnt/new\nline", "/mnt/tab\t", "/mnt/back\\slash - ext4 x", "/srv/ü 中")
-USES = ("mount", "mount elsewhere", "btrfs", "bcachefs", "swap", "zfs", "bcache", "export", "writer")
+OPENED = ("writer", "reader", "generic")
+USES = ("mount", "mount elsewhere", "btrfs", "bcachefs", "swap", "zfs", "bcache", "export", *OPENED)
 #: Kernel name (a number is put in), type, path if it is not by the kernel's name.
 LAYERS = (
     ("md{}", "raid1", ""), ("dm-{}", "lvm", "/dev/mapper/vg-lv {}"), ("dm-{}", "crypt", "/dev/mapper/luks-{}"),

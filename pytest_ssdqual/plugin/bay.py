@@ -17,7 +17,7 @@ import pytest
 from pytest_ssdqual.plugin.options import Devices, Settings
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig import consent, hold, lease, local, provenance, run_files, safety, ssh
+from pytest_ssdqual.rig import consent, health, hold, lease, local, provenance, run_files, safety, ssh
 from pytest_ssdqual.rig.blockdev import Drive, expand, survey
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.consent import Content
@@ -108,11 +108,14 @@ def open_bay(
         if cleared:
             topology = survey(channel, wanted)
         facts = provenance.facts(channel)
+        known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
+        unidentified = health.unidentified(channel, known)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
-    known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
     refused = list(safety.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several))
     refused += [safety.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
+    strange = [drive for drive in known if drive.path in unidentified]
+    refused += [safety.Refusal(drive.describe(), (unidentified[drive.path],)) for drive in strange]
     if refused:
         raise pytest.UsageError(safety.explain(refused))
     _require_one_kind(channel, known)

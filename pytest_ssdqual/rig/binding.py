@@ -8,7 +8,8 @@ executed, and inherits what is open.
 
 ``alone`` opens with O_EXCL. For commands that do not do so themselves (fio, nvme-cli, hdparm): as long as they run,
 nobody can mount the drive, build on it or swap to it, and if somebody does already, they do not start. Others (mdadm,
-blkdiscard, wipefs) ask for the drive exclusively themselves, and that can be had only once: they are bound ``beside``.
+wipefs) ask for the drive exclusively themselves, and that can be had only once: they are bound ``beside``. blkdiscard
+does so since util-linux 2.36; an older one is bound ``alone``, which is decided where it runs (``itself``).
 
 The scripts are constants; names of drives reach them as positional parameters only.
 """
@@ -27,13 +28,21 @@ from pytest_ssdqual.rig.topology import Drive
 REFUSED = 76
 BUSY = "Device or resource busy"
 
-#: $1 to $3 are the programs below; then ``alone`` or ``beside``, the number of drives, of each its path, bytes, serial
-#: and WWN (or nothing), and the command.
+#: $1 to $3 are the programs below; then ``alone``, ``beside`` or ``itself``, the number of drives, of each its path,
+#: bytes, serial and WWN (or nothing), and the command. blkdiscard has --force since it uses O_EXCL (util-linux 2.36).
 BOUND = r"""# a command on the drives that were checked
-perl_hold=$1 python_hold=$2 check=$3; shift 3
+perl_hold=$1 python_hold=$2 check=$3 how=; shift 3
+if [ "$1" = itself ]; then
+    case $(blkdiscard --help 2>&1) in *--force*) how=beside ;; *) how=alone ;; esac
+    shift; set -- $how "$@"
+fi
 command -v perl >/dev/null && exec perl -e "$perl_hold" sh -c "$check" bound "$@"
 python=$(command -v python3 || command -v /usr/libexec/platform-python)
 [ -z "$python" ] || exec "$python" -I -S -c "$python_hold" sh -c "$check" bound "$@"
+[ "$how" != alone ] || {
+    echo 'blkdiscard of util-linux before 2.36 needs perl or python3 to open a drive exclusively; neither is there' >&2
+    exit 76
+}
 exec sh -c "$check" bound "$@"
 """
 
@@ -77,7 +86,7 @@ os.execvp(argv[0], argv)
 #: sysfs has what no udev is needed for; lsblk has what udev found out, as it had when the drive was checked. Numbers of
 #: descriptors have two digits at times, which dash cannot redirect, so they are looked at through /proc.
 CHECK = r"""
-refuse() { echo "$path is not the drive that was checked: $1" >&2; exit 76; }
+refuse() { printf '%s is not the drive that was checked: %s\n' "$path" "$1" >&2; exit 76; }
 squeezed() { set -f; set -- $1; said=$*; set +f; }
 is() { squeezed "$2"; [ "$said" = "$1" ] || [ "$said" = "naa.${1#0x}" ]; }
 bears() {
@@ -127,7 +136,8 @@ def bound(argv: Sequence[str], devices: Sequence[Checked], *, alone: bool) -> tu
 
     ``alone``: and if nobody else has any of them exclusively; nobody can while it runs.
     """
-    parameters = ["alone" if alone else "beside", str(len(devices))]
+    how = "alone" if alone else "itself" if argv[0] == "blkdiscard" else "beside"
+    parameters = [how, str(len(devices))]
     for device in devices:
         parameters += [device.path, str(device.size_bytes), device.serial, device.wwn]
     return ("sh", "-c", BOUND, "bound", PERL_HOLD, PYTHON_HOLD, CHECK, *parameters, *argv)
@@ -140,7 +150,7 @@ def unbound(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def bound_to(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Of a bound command, whether it is ``alone`` or ``beside``, and the paths of its devices; of others nothing."""
+    """How a bound command is bound (``alone``, ``beside`` or ``itself``) and its devices' paths; of others nothing."""
     return (argv[7], tuple(argv[9 : 9 + 4 * int(argv[8]) : 4])) if tuple(argv[2:3]) == (BOUND,) else ("", ())
 
 

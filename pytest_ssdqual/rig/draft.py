@@ -22,6 +22,9 @@ class Draft:
     signatures: dict[str, dict[Signature, None]] = field(default_factory=dict)
     md_uuids: dict[str, str] = field(default_factory=dict)
     md_members: dict[str, list[str]] = field(default_factory=dict)
+    #: Of NVMe controllers (number) and of sg, bsg and ng nodes (number): the block devices that they lead to.
+    controllers: dict[str, list[str]] = field(default_factory=dict)
+    generics: dict[str, list[str]] = field(default_factory=dict)
     unchecked: dict[str, None] = field(default_factory=dict)
 
     def use(self, knames: Iterable[str], kind: UseKind, detail: str = "") -> None:
@@ -39,7 +42,6 @@ class Draft:
         return [kname for kname, node in self.nodes.items() if node.device_number == number]
 
 
-def decimal(hexadecimal: str) -> str:
-    """As stat(1) and the survey's other programs write the number of a device."""
-    major, minor = hexadecimal.split(" ")
+def decimal(major: str, minor: str) -> str:
+    """The number of a device, which stat(1) and the probes write in hexadecimal digits."""
     return f"{int(major, 16)}:{int(minor, 16)}"

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pytest_ssdqual.qual import printable
-from pytest_ssdqual.rig import lsblk, sysfs
+from pytest_ssdqual.rig import lsblk, records, sysfs
 from pytest_ssdqual.rig.draft import Draft, decimal
+from pytest_ssdqual.rig.records import Records
 from pytest_ssdqual.rig.topology import MdArray, Node, Signature, Topology, UseKind, plain_uuid
 
-SECTIONS = (
-    *("sysfs", "mounts", "swaps", "mdstat", "btrfs", "zfs", "writers"),
-    *("numbers", "exclusive", "signatures", "end"),  # of the candidates only
-)
-
 EBUSY = 16
+#: PROC_PID_INIT_INO of include/linux/proc_ns.h: the PID namespace that all others are in.
+FIRST_PID_NAMESPACE = "4026531836"
+CONTAINED = "the run is in a PID namespace of its own, so processes outside of it that use the drives are not seen"
 
 
 def topology_of(lsblk_json: str, facts: str, candidates: Iterable[str] = ()) -> Topology:
@@ -39,52 +38,37 @@ def topology_of(lsblk_json: str, facts: str, candidates: Iterable[str] = ()) -> 
 
 
 def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology:
-    sections = _sections(facts)
+    found = records.parse(facts)
     draft = Draft()
     _add_listed(draft, lsblk.read(lsblk_json))
-    sysfs.add(draft, sections["sysfs"])
-    _add_mounts(draft, sections["mounts"])
-    _add_claims(draft, sections)
-    _add_probes(draft, sections)
-    for name in ("zfs", "writers", "exclusive", "signatures"):
-        for line in sections[name]:
-            if line.startswith("unchecked "):
-                draft.unchecked[line.removeprefix("unchecked ") + "."] = None
-    _require_probed(draft, sections, candidates)
+    sysfs.add(draft, found)
+    _add_mounts(draft, _lines(found, "mounts"))
+    _add_claims(draft, found)
+    _add_opened(draft, found)
+    _add_probes(draft, found)
+    if found.text("pidns") not in ("", FIRST_PID_NAMESPACE):
+        draft.unchecked[f"{CONTAINED}."] = None
+    for (sentence,) in (*found["unchecked"], *found["unprobed"]):
+        draft.unchecked[f"{printable.line(sentence)}."] = None
+    _require_probed(draft, found, candidates)
     return _finish(draft, candidates)
 
 
-def _require_probed(draft: Draft, sections: Mapping[str, list[str]], candidates: frozenset[str]) -> None:
+def _require_probed(draft: Draft, found: Records, candidates: frozenset[str]) -> None:
     """Every candidate was opened, and its node in /dev leads to the device that the kernel calls so."""
-    numbers = dict(_path_and_number(line) for line in sections["numbers"])
-    opened = {line.rpartition(" ")[0] for line in sections["exclusive"]}
-    unprobed = any(line.startswith("unchecked ") for line in sections["exclusive"])
+    numbers = {path: decimal(major, minor) for path, major, minor in found["number"]}
+    opened = {path for path, _ in found["probe"]}
     for kname in sorted(candidates):
         path = f"/dev/{kname}"
         if kname not in draft.nodes or numbers.get(path) != draft.nodes[kname].device_number:
             raise ValueError(f"{path} is not the device that the kernel calls {kname}")
-        if not unprobed and path not in opened:
+        if not found["unprobed"] and path not in opened:
             raise ValueError(f"{path} could not be probed")
 
 
-def _path_and_number(line: str) -> tuple[str, str]:
-    path, major, minor = line.rsplit(" ", 2)
-    return path, decimal(f"{major} {minor}")
-
-
-def _sections(facts: str) -> dict[str, list[str]]:
-    sections: dict[str, list[str]] = {}
-    name = ""
-    for line in facts.split("\n"):  # not splitlines: a process name may hold other separators
-        if line.startswith("==") and line[2:] in SECTIONS:
-            name = line[2:]
-            sections[name] = []
-        elif name and line:
-            sections[name].append(line)
-    missing = [section for section in SECTIONS if section not in sections]
-    if missing:
-        raise ValueError(f"the survey was cut short, {', '.join(missing)} missing")
-    return sections
+def _lines(found: Records, kind: str) -> list[str]:
+    """Of a file of the kernel's, which escapes the line ends in names; not splitlines: others may be in them."""
+    return [line for line in found.text(kind).split("\n") if line]
 
 
 def _add_listed(draft: Draft, listing: lsblk.Listing) -> None:
@@ -108,40 +92,44 @@ def _add_mounts(draft: Draft, lines: Iterable[str]) -> None:
             draft.mount(draft.by_path(_unescaped(path)), _unescaped(mountpoint))
 
 
-def _add_claims(draft: Draft, sections: Mapping[str, list[str]]) -> None:
-    for line in sections["swaps"]:
+def _add_claims(draft: Draft, found: Records) -> None:
+    for line in _lines(found, "swaps"):
         draft.use(draft.by_path(_unescaped(line.split()[0])), UseKind.SWAP)
-    for line in sections["mdstat"]:
+    for line in _lines(found, "mdstat"):
         # "md127 : active (auto-read-only) raid1 sdb1[1](F) sda[0]"; "md5 : inactive sdc[2](S)"
         name, colon, rest = line.partition(" : ")
         if colon and name.startswith("md"):  # active, inactive, broken, …: whatever it is, it has its members
-            members = [found[1].replace("!", "/") for found in re.finditer(r"(\S+)\[\d+\]", rest)]
+            members = [sysfs.named(match[1]) for match in re.finditer(r"(\S+)\[\d+\]", rest)]
             draft.md_members.setdefault(name.strip(), []).extend(members)
             draft.edges.update(dict.fromkeys((member, name.strip()) for member in members))
-    for line in sections["btrfs"]:
-        uuid, _, kname = line.removeprefix("/sys/fs/btrfs/").partition("/devices/")
-        draft.use([kname.replace("!", "/")], UseKind.BTRFS, uuid)
-    for line in sections["zfs"]:
+    for line in _lines(found, "zfs"):
         draft.use(draft.by_path(line.strip()), UseKind.ZFS)
 
 
-def _add_probes(draft: Draft, sections: Mapping[str, list[str]]) -> None:
-    for line in sections["writers"]:
-        if not line.startswith("unchecked "):
-            major, minor, pid, name = line.split(" ", 3)
-            draft.use(draft.by_number(decimal(f"{major} {minor}")), UseKind.WRITER, f"{name} (pid {pid})")
-    for line in sections["exclusive"]:
-        path, _, error = line.rpartition(" ")
-        if not line.startswith("unchecked ") and error != "0":
+def _add_opened(draft: Draft, found: Records) -> None:
+    for pid, _, access, number, name in found["opened"]:
+        process = f"{name} (pid {pid})"
+        if access == "generic":
+            draft.use(draft.generics[number], UseKind.GENERIC, process)
+        else:
+            draft.use(draft.by_number(number), {"write": UseKind.WRITER, "read": UseKind.READER}[access], process)
+
+
+def _add_probes(draft: Draft, found: Records) -> None:
+    for path, error in found["probe"]:
+        if error != "0":
             kind = UseKind.EXCLUSIVE if int(error) == EBUSY else UseKind.UNOPENABLE
             draft.use(draft.by_path(path), kind, "" if kind is UseKind.EXCLUSIVE else os.strerror(int(error)))
-    for line in sections["signatures"]:
-        path, _, found = line.partition(" ")
-        kind_of_signature, _, uuid = found.partition(" ")
-        if not line.startswith("unchecked "):
-            signature = Signature(printable.line(kind_of_signature), printable.line(uuid.strip()))
-            for kname in draft.by_path(path):
-                draft.signatures.setdefault(kname, {})[signature] = None
+    for path, kind_of_reservation, hosts in found["reserved"]:
+        if int(kind_of_reservation) or int(hosts):
+            draft.use(draft.by_path(path), UseKind.RESERVED, f"type {kind_of_reservation}, registrations: {hosts}")
+    for (path,) in found["multiport"]:
+        draft.use(draft.by_path(path), UseKind.MULTIPORT)
+    for path, line in found["signature"]:
+        kind_of_signature, _, uuid = line.partition(" ")
+        signature = Signature(printable.line(kind_of_signature), printable.line(uuid.strip()))
+        for kname in draft.by_path(path):
+            draft.signatures.setdefault(kname, {})[signature] = None
 
 
 def _finish(draft: Draft, candidates: frozenset[str]) -> Topology:

@@ -7,6 +7,7 @@ the run folder.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual import printable
@@ -19,6 +20,9 @@ SCRIPT = """
 command -v smartctl >/dev/null || exit 127
 for drive; do smartctl --json=c -x "$drive" </dev/null; echo; done
 """
+
+#: Of drives that are identified: sshd's default MaxSessions is 10.
+AT_ONCE = 6
 
 #: smartctl(8), EXIT STATUS: bit 0 command line did not parse, bit 1 device open failed. The others are findings.
 FAILED_BITS = 0b11
@@ -92,6 +96,28 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
         except ValueError as problem:
             raise CommandFailed(f"smartctl cannot read {drive.describe()}: {problem}", done) from problem
     return found
+
+
+def unidentified(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, str]:
+    """The drives (by path) that smartctl cannot identify, each with the reason, fit to follow the drive's name.
+
+    ``read`` would fail for them when the run begins. A drive behind a RAID controller, for example, needs an option -d.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(lambda drive: _identified(machine, drive), drives))
+    return {drive.path: why for drive, why in zip(drives, answers, strict=True) if why}
+
+
+def _identified(machine: Machine, drive: Drive) -> str:
+    done = machine.run(["smartctl", "--json=c", "-i", drive.path], check=False, repeatable=True)
+    try:
+        plain = read_json(done.text)
+    except ValueError as problem:
+        return f"cannot be identified by smartctl, whose answer is not JSON: {problem}"
+    status = _whole(plain, "smartctl", "exit_status")
+    if status is None or status & FAILED_BITS:
+        return f"cannot be identified by smartctl: {_messages(plain) or 'it gives no reason'}"
+    return ""
 
 
 def parse(answer: str) -> DriveHealth:

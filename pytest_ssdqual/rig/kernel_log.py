@@ -38,20 +38,20 @@ above() {
         n=${p##*/} p=${p%/*}
         case $n in
         pci????*:??) ;;
-        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]) echo "$shared$n"; shared=+ ;;
-        [0-9]*:*:*:*) echo "$shared$n"; address=$n ;;
+        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]) printf '%s\n' "$shared$n"; shared=+ ;;
+        [0-9]*:*:*:*) printf '%s\n' "$shared$n"; address=$n ;;
         ata[0-9]*)
             target=${address#*:}
             channel=${target%%:*} target=${target#*:}
             printf '%s\n%s.%02d\n' "$n" "$n" $((channel + ${target%%:*}))
             ;;
         host[0-9]*)
-            echo "$n"
+            printf '%s\n' "$n"
             h=/sys/class/scsi_host/$n
             [ -r $h/unique_id ] && [ -r $h/proc_name ] && read -r number <$h/unique_id &&
-                read -r driver <$h/proc_name && [ "${driver#mpt}" != "$driver" ] && echo "${driver}_cm$number"
+                read -r driver <$h/proc_name && [ "${driver#mpt}" != "$driver" ] && printf '%s\n' "${driver}_cm$number"
             ;;
-        *[!0-9.:-]*) [ "${n#*[0-9]}" = "$n" ] || echo "$shared$n" ;;
+        *[!0-9.:-]*) [ "${n#*[0-9]}" = "$n" ] || printf '%s\n' "$shared$n" ;;
         esac
     done
 }

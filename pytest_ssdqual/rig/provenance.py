@@ -32,10 +32,10 @@ MISSING = 'for c; do command -v "$c" >/dev/null 2>&1 || echo "$c"; done'
 FACTS = r"""
 export LC_ALL=C
 sys=${sys:-/sys}
-echo "hostname $(uname -n)"
-echo "kernel $(uname -srvm)"
-[ -r /etc/os-release ] && (. /etc/os-release; echo "os $PRETTY_NAME")
-[ -s /etc/machine-id ] && echo "machine_id $(cat /etc/machine-id)"
+printf 'hostname %s\n' "$(uname -n)"
+printf 'kernel %s\n' "$(uname -srvm)"
+[ -r /etc/os-release ] && (. /etc/os-release; printf 'os %s\n' "$PRETTY_NAME")
+[ -s /etc/machine-id ] && printf 'machine_id %s\n' "$(cat /etc/machine-id)"
 echo "boot_id $(cat /proc/sys/kernel/random/boot_id)"
 sed -n 's/^model name[^:]*: /cpu /p' /proc/cpuinfo | head -n 1
 echo "cpus $(nproc)"

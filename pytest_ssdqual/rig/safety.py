@@ -31,6 +31,23 @@ TYPES = {
 }
 
 
+#: Uses as they are reported; of those in ``CLAIMS`` an exclusive open fails.
+CLAIMS = {
+    UseKind.SWAP: "is swap space",
+    UseKind.BTRFS: "is part of the mounted btrfs {}",
+    UseKind.ZFS: "is part of an imported ZFS pool",
+    UseKind.BCACHE: "is registered with bcache",
+    UseKind.BCACHEFS: "is part of the mounted bcachefs {}",
+    UseKind.EXPORT: "is exported ({})",
+}
+OPEN = {
+    UseKind.WRITER: "is open for writing by {}",
+    UseKind.READER: "is open for reading by {}",
+    UseKind.GENERIC: "is open through a character device (sg, bsg or ng) by {}",
+    UseKind.RESERVED: "is reserved by, or registered with, a host ({})",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why one drive must not be tested; ``str`` of it is a line for the user."""
@@ -125,16 +142,17 @@ def in_use(topology: Topology, kname: str, ours: Collection[str] = frozenset()) 
 
     ``ours`` (32 hexadecimal digits each) only changes the words about our own arrays.
     """
-    own = list(_own_uses(topology, topology.nodes.get(kname), ours))
-    below = []
-    for name in topology.below(kname):
-        for use in _own_uses(topology, topology.nodes.get(name), ours):
-            below.append(f"carries {topology.path(name)}, which {use}")
-    yield from own
-    yield from below
     node = topology.nodes.get(kname)
-    if node is not None and not own and not below and Use(UseKind.EXCLUSIVE) in node.uses:
-        yield "is open exclusively by something else"  # with a known user it is only an echo of that
+    claims = list(_claims(topology, node, ours))
+    yield from claims
+    yield from _open_files(node)
+    for name in topology.below(kname):
+        below = list(_claims(topology, topology.nodes.get(name), ours))
+        claims += below
+        for use in (*below, *_open_files(topology.nodes.get(name))):
+            yield f"carries {topology.path(name)}, which {use}"
+    if node is not None and not claims and Use(UseKind.EXCLUSIVE) in node.uses:
+        yield "is open exclusively by something else"  # a claim that is known is the cause; an open file is not
 
 
 def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
@@ -219,6 +237,16 @@ def _reasons(
         yield "was not probed for exclusive use and signatures"
     if node.type == "disk":
         yield from consent.missing(topology, (node, *twins), wipe, ours, free=not used)
+        yield from _other_hosts((node, *twins), wipe, free=not used)
+
+
+def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:
+    """What this host cannot see: whether a drive of several ports is in use through another one."""
+    for node in nodes:
+        name = node.serial or node.wwn
+        if Use(UseKind.MULTIPORT) in node.uses and not {node.serial, node.wwn} & set(wipe):
+            consented = f"; if no other host uses it, add {consent.option(name)}" if free and name else ""
+            yield f"has a further port, through which another host may use it unseen{consented}"
 
 
 def _shape(topology: Topology, node: Node) -> Iterator[str]:
@@ -235,6 +263,8 @@ def _shape(topology: Topology, node: Node) -> Iterator[str]:
     for use in node.uses:
         if use.kind is UseKind.UNOPENABLE:
             yield f"cannot be opened ({use.detail})"
+        if use.kind is UseKind.ZONED:
+            yield f"is a zoned drive ({use.detail}), and those are not tested"
 
 
 def _whole_in_use(topology: Topology, node: Node, ours: Collection[str]) -> Iterator[str]:
@@ -245,23 +275,14 @@ def _whole_in_use(topology: Topology, node: Node, ours: Collection[str]) -> Iter
                 yield f"belongs to {topology.path(name)}, which {use}"
 
 
-def _own_uses(topology: Topology, node: Node | None, ours: Collection[str]) -> Iterator[str]:
+def _claims(topology: Topology, node: Node | None, ours: Collection[str]) -> Iterator[str]:
     if node is None:
         yield "is not among the block devices"
         return
     if node.mountpoints:
         root = " (the root file system)" if "/" in node.mountpoints else ""
         yield f"is mounted at {', '.join(node.mountpoints)}{root}"
-    told = {
-        UseKind.SWAP: "is swap space",
-        UseKind.BTRFS: "is part of the mounted btrfs {}",
-        UseKind.ZFS: "is part of an imported ZFS pool",
-        UseKind.BCACHE: "is registered with bcache",
-        UseKind.BCACHEFS: "is part of the mounted bcachefs {}",
-        UseKind.EXPORT: "is exported ({})",
-        UseKind.WRITER: "is open for writing by {}",
-    }
-    yield from (told[use.kind].format(use.detail) for use in node.uses if use.kind in told)
+    yield from (CLAIMS[use.kind].format(use.detail) for use in node.uses if use.kind in CLAIMS)
     arrays = {array.kname: array for array in topology.arrays}
     for holder in node.holders:
         kind = topology.nodes[holder].type if holder in topology.nodes else "unknown"
@@ -269,6 +290,11 @@ def _own_uses(topology: Topology, node: Node | None, ours: Collection[str]) -> I
             yield f"is a member of {topology.path(holder)} ({kind}), left over from an earlier run; stop that first"
         else:
             yield f"is held by {topology.path(holder)} ({kind})"
+
+
+def _open_files(node: Node | None) -> Iterator[str]:
+    """Uses that keep nobody else from claiming the device."""
+    yield from (OPEN[use.kind].format(use.detail) for use in (node.uses if node else ()) if use.kind in OPEN)
 
 
 def _shared_name(one: Node, other: Node) -> str:

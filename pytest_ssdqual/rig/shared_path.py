@@ -23,12 +23,12 @@ SCRIPT = r"""
 export LC_ALL=C
 tell() {
     for f in "$2"/$3; do
-        [ ! -r "$f" ] || { read -r value <"$f" && echo "$1 $4 $value"; }
+        [ ! -r "$f" ] || { read -r value <"$f" && printf '%s %s %s\n' "$1" "$4" "$value"; }
     done 2>/dev/null
 }
 above() {
     p=$(readlink -f "$1" 2>/dev/null)
-    echo "path $p"
+    printf 'path %s\n' "$p"
     while [ "${p#/sys/devices/}" != "$p" ]; do
         n=${p##*/}
         case $n in
@@ -42,7 +42,7 @@ above() {
 }
 tell - /proc/sys/kernel/random boot_id boot
 for kname; do
-    echo "==drive $kname"
+    printf '==drive %s\n' "$kname"
     above "/sys/block/$kname/device"
     for each in "/sys/block/$kname/device"/nvme[0-9]*; do
         n=${each##*/}

@@ -25,8 +25,16 @@ class UseKind(Enum):
     BCACHEFS = "bcachefs"
     EXPORT = "export"
     WRITER = "writer"
+    READER = "reader"
+    #: By a character device (sg, bsg, ng) that leads past the block device.
+    GENERIC = "generic"
     EXCLUSIVE = "exclusive"
     UNOPENABLE = "unopenable"
+    #: Another host has registered for it, or reserved it.
+    RESERVED = "reserved"
+    #: Another host may be connected to it; not a use that was seen.
+    MULTIPORT = "multiport"
+    ZONED = "zoned"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from simulated_disks import World
 from simulated_rig import Scene, SimulatedMachine
 
 from pytest_ssdqual.plugin import bay
@@ -85,6 +86,29 @@ def test_what_the_machine_lacks_is_named_with_its_package(
 def test_a_pattern_that_names_nothing(inner: Inner, args: tuple[str, ...], sentence: str) -> None:
     assert inner.refused(*args) == sentence
     assert inner.refused(*args, "--collect-only") == sentence
+
+
+UNIDENTIFIED = """{"smartctl": {"exit_status": 1, "messages": [
+    {"string": "/dev/nvme0n1: Unknown device type", "severity": "error"},
+    {"string": "please specify it with the -d option", "severity": "error"}]}}"""
+
+
+def test_a_drive_that_smartctl_cannot_identify_is_refused_in_the_plan(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_UNIDENTIFIED", UNIDENTIFIED)
+    for more in (("--collect-only",), ()):
+        said = inner.refused("--ssd-devices=/dev/nvme*", *more)
+        assert said.startswith("/dev/nvme0n1 (")
+        assert "cannot be identified by smartctl: /dev/nvme0n1: Unknown device type; please specify it with" in said
+
+
+def test_what_the_survey_could_not_see_is_in_the_plan(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = World.facts
+    monkeypatch.setattr(World, "facts", lambda self, *nodes: f"pidns\x004026532201\0{facts(self, *nodes)}")
+    inner.suite("drive")
+    said = inner.run("--ssd-devices=/dev/nvme*", "--collect-only", "drive").stdout.str()
+    assert "the run is in a PID namespace of its own" in said
 
 
 def test_consent_for_a_drive_that_was_not_named(inner: Inner) -> None:

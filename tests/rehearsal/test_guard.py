@@ -88,7 +88,7 @@ SCENES = {
             </dev/null >/dev/null 2>&1 & echo $! >>/run/lingering
         mknod "$odd" b $(number "$2"); linger "$odd"
         mknod "$another" b $(number "$3"); losetup /dev/loop1 "$another"; rm "$another"
-        modprobe nvmet; [ -e "$nvmet" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
+        modprobe nvmet; [ -d "${nvmet%/*}" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
         cd "$nvmet"; mkdir namespaces/1; ln -s "$4" "/run/by another name"
         echo -n "/run/by another name" >namespaces/1/device_path; echo 1 >namespaces/1/enable; sleep 0.5
     """,
@@ -104,6 +104,15 @@ SCENES = {
         echo secret >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$3"p5 /run/key
         parted "$4" '64MiB'; dd if=/dev/zero of="$4" bs=512 seek=1 count=33 conv=notrunc 2>/dev/null
         blockdev --rereadpt "$4"
+    """,
+    "nodes": r"""
+        linger "/dev/ng${1#/dev/nvme}"
+        setsid sleep 3600 <"$2" >/dev/null 2>&1 & echo $! >>/run/lingering
+        linger "$3"
+        hostile=$(printf '/run/x%s' '\n==writers'); ln -s "$(command -v sleep)" "$hostile"
+        setsid "$hostile" 3600 <>/dev/loop3 >/dev/null 2>&1 & echo $! >>/run/lingering
+        linger "${4%n1}"
+        { while [ -e /run/lingering ]; do head -c 512 "$4"; sleep 0.1; done; } >/dev/null 2>&1 </dev/null &
     """,
 }
 UNDO = {
@@ -127,6 +136,7 @@ UNDO = {
         fsfreeze --unfreeze /mnt/swap; umount /mnt/inside; losetup --detach /dev/loop2
         swapoff /mnt/swap/file; umount /mnt/swap; sleep 0.5
     """,
+    "nodes": r"""ended; rm "$(printf '/run/x%s' '\n==writers')"; sleep 0.5""",
 }
 BLANK = """
 for drive; do wipefs --all --quiet --force "$drive"; blkdiscard "$drive"; done; udevadm settle
@@ -184,7 +194,8 @@ CASES = {
     "mounted for nobody": Case("hidden", ("{2}",), "{d2}: is open exclusively by something else", wipe=("SSDQ0002",)),
     "unmounted lazily": Case("hidden", ("{3}",), "{d3}: is open exclusively by something else", wipe=("SSDQ0003",)),
     "bound elsewhere": Case("hidden", ("{4}",), "{d4}: is mounted at /mnt/rest"),
-    "partition open alone": Case("open", ("{1}",), "{d1}: is open exclusively by something else", wipe=("SSDQ0001",)),
+    "partition open alone": Case("open", ("{1}",), "; is open exclusively by something else", wipe=("SSDQ0001",)),
+    "reader of a partition": Case("open", ("{1}",), "{d1}: carries {1}p1, which is open for reading by perl (pid "),
     "written by another name": Case("open", ("{2}",), "{d2}: is open for writing by sleep (pid "),
     "a loop by a lost name": Case("open", ("{3}",), "{d3}: is held by /dev/loop1 (loop)"),
     "exported": Case("open", ("{4}",), "{d4}: is exported (NVMe over Fabrics target)", wipe=("SSDQ0004",)),
@@ -197,6 +208,9 @@ CASES = {
     "unused swap": Case("files", ("{3}",), "a signature (swap) on {3}p4"),
     "LUKS closed": Case("files", ("{3}",), "(crypto_LUKS) on {3}p5; if that may be destroyed, add --ssd-wipe=SSDQ0003"),
     "half a table": Case("files", ("{4}",), "{d4}: carries a "),
+    "open by its generic node": Case("nodes", ("{1}",), "{d1}: is open through a character device (sg, bsg or ng) by"),
+    "read by a process": Case("nodes", ("{2}",), "{d2}: is open for reading by sleep (pid ", wipe=("SSDQ0002",)),
+    "written, before a hostile name": Case("nodes", ("{3}",), "{d3}: is open for writing by sleep (pid "),
 }
 #: What must be refused with all consents in the world, and what a run with all drives must say; by scene.
 IN_USE = {
@@ -207,6 +221,7 @@ IN_USE = {
     "hidden": (1, 2, 3, 4),
     "open": (1, 2, 3, 4),
     "files": (1, 2),
+    "nodes": (1, 2, 3),
 }
 
 
@@ -456,3 +471,62 @@ def test_another_path_to_a_drive_is_the_same_drive(scene: str, rack: Rack) -> No
         finally:
             undo = 'umount /mnt/twin; ended; sleep 0.5; wipefs --all --quiet "$1"'
             rack.machine.run(["sh", "-c", WORDS + undo, "undo", twin], check=False)
+
+
+@REMAINS
+def test_serial_of_a_drive_hides_no_use_of_another(scene: str, rack: Rack) -> None:
+    """The serial number once opened a section of the survey's answer."""
+    export = """
+        modprobe nvmet; [ -d "${nvmet%/*}" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
+        mkdir "$nvmet/namespaces/1"; echo -n "$1" >"$nvmet/namespaces/1/device_path"
+    """
+    with instead_of_the_last(rack, serial=r"\n==mounts"):
+        rack.machine.run(["sh", "-ec", WORDS + export, "export", rack.paths[2]])
+        try:
+            before = rack.hashes()
+            assert "is exported (NVMe over Fabrics target)" in rack.refusals((rack.paths[2],), ("SSDQ0003",))
+            topology = survey(rack.machine)
+            serials = {node.serial for node in topology.nodes.values() if node.model == "QEMU NVMe Ctrl"}
+            assert rack.hashes() == before
+            assert len(serials) == len(SERIALS)
+        finally:
+            undo = 'rmdir "$nvmet/namespaces/1" "$nvmet"'
+            rack.machine.run(["sh", "-c", WORDS + undo, "undo"], check=False)
+
+
+@pytest.fixture
+def scsi_drive(rack: Rack, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The path of a drive of the kernel's own, loaded with the test's parameters; it has sg and bsg nodes."""
+    script = """
+        modprobe -a sd_mod sg; modprobe scsi_debug dev_size_mb=128 "$@"; udevadm settle
+        for d in /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*:*/block/*; do echo "/dev/${d##*/}"; done
+    """
+    try:
+        yield rack.machine.run(["sh", "-ec", script, "scsi", *getattr(request, "param", ())]).text.strip()
+    finally:
+        undo = WORDS + 'rm -f "$odd"; [ ! -e /run/lingering ] || ended; sleep 0.5; rmmod scsi_debug'
+        rack.machine.run(["sh", "-c", undo, "undo"], check=False)
+
+
+@REMAINS
+@pytest.mark.parametrize("kind", ["scsi_generic/*", "bsg/*"])
+def test_scsi_drive_that_is_open_by_its_generic_node_is_refused(
+    scene: str, rack: Rack, scsi_drive: str, kind: str
+) -> None:
+    (serial,) = [node.serial for node in survey(rack.machine).nodes.values() if node.path == scsi_drive]
+    assert serial
+    assert "another host may use it" in rack.refusals((scsi_drive,)), "the emulated drive has two ports"
+    assert rack.refusals((scsi_drive,), (serial,)) == ""
+    hold = f"""
+        for d in "/sys/block/${{1#/dev/}}"/device/{kind}; do
+            n=$(cat "$d/dev"); rm -f "$odd"; mknod "$odd" c ${{n%:*}} ${{n#*:}}; linger "$odd"
+        done
+    """
+    rack.machine.run(["sh", "-ec", WORDS + hold, "hold", scsi_drive])
+    assert "is open through a character device (sg, bsg or ng) by sleep" in rack.refusals((scsi_drive,), (serial,))
+
+
+@REMAINS
+@pytest.mark.parametrize("scsi_drive", [("zbc=managed", "zone_size_mb=8", "zone_nr_conv=0")], indirect=True)
+def test_zoned_drive_is_refused(scene: str, rack: Rack, scsi_drive: str) -> None:
+    assert "is a zoned drive (host-managed), and those are not tested" in rack.refusals((scsi_drive,))

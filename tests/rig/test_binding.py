@@ -30,7 +30,8 @@ words = st.lists(texts, min_size=1)
 def test_a_bound_command_can_be_told_from_its_binding(argv: list[str], devices: list[Checked], alone: bool) -> None:
     whole = bound(argv, devices, alone=alone)
     assert unbound(whole) == tuple(argv)
-    assert bound_to(whole) == ("alone" if alone else "beside", tuple(each.path for each in devices))
+    other = "itself" if argv[0] == "blkdiscard" else "beside"
+    assert bound_to(whole) == ("alone" if alone else other, tuple(each.path for each in devices))
     assert bound_to(argv) == ("", ())
     assert unbound(argv) == tuple(argv)
     assert whole[:3] == ("sh", "-c", BOUND), "names are parameters, never part of a script"
@@ -165,3 +166,26 @@ def test_a_command_that_is_alone_is_alone_for_as_long_as_it_runs(computer: Compu
         finally:
             running.kill()
     assert computer.answer(computer.checked(), alone=True)[0] == 0
+
+
+@pytest.mark.parametrize(("usage", "claims"), [("-f, --force  disable all checking", True), ("-s, --secure", False)])
+def test_blkdiscard_that_does_not_claim_its_drive_gets_it_alone(computer: Computer, usage: str, claims: bool) -> None:
+    """Before util-linux 2.36 it opens the drive without O_EXCL, and has no --force."""
+    script = f'#!/bin/sh\ncase $* in --help) echo "{usage}" ;; *) echo on; exec sleep 600 ;; esac\n'
+    (computer.path / "blkdiscard").write_text(script)
+    (computer.path / "blkdiscard").chmod(0o755)
+    argv = bound(["blkdiscard", computer.device], [computer.checked()], alone=False)
+    if not claims and not computer.holds:
+        done = computer.run(argv)
+        assert done.status == REFUSED
+        assert "needs perl or python3 to open a drive exclusively" in done.errors
+        return
+    environment = {"PATH": str(computer.path), "LC_ALL": "C"}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == b"on\n"
+            status, said, _ = computer.answer(computer.checked(), alone=computer.holds)
+            assert (status, said) == ((0, "ran,$(exit 1),a b,") if claims else (REFUSED, ""))
+        finally:
+            running.kill()

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted import ScriptedMachine, completed
 from simulated_disks import Device, World
+from survey_records import probed
 
 from pytest_ssdqual.rig.blockdev import (
     PERL_PROBE,
@@ -209,7 +210,9 @@ def test_other_paths_to_a_candidate_are_opened_too_and_to_nothing_else() -> None
 
     def facts(argv: tuple[str, ...]) -> str:
         opened.append(argv[6:])
-        return world.facts(*argv[6:]).replace("/dev/sdc 0\n", "/dev/sdc 16\n")  # as if its file system was hidden
+        return (
+            probed(world.facts(*argv[6:]), "/dev/sdc", 16) if "/dev/sdc" in argv else world.facts(*argv[6:])
+        )  # as if its file system was hidden
 
     machine = ScriptedMachine().on("lsblk", answer=world.lsblk()).on("sh", answer=facts)
     topology = survey(machine, ["sdb"])
@@ -230,7 +233,7 @@ def test_an_answer_that_is_not_understood_is_a_rig_error(lsblk: str) -> None:
 
 
 def test_a_survey_cut_short_is_a_rig_error() -> None:
-    facts = World([]).facts().removesuffix("==end\n")
+    facts = World([]).facts().removesuffix("end\0")
     machine = ScriptedMachine().on("lsblk", answer='{"blockdevices": []}').on("sh", answer=facts)
     with pytest.raises(RigError, match="cut short, end missing"):
         survey(machine)
@@ -265,8 +268,8 @@ def test_the_probe_opens_exclusively_and_tells_the_error(interpreter: tuple[str,
     probe = PERL_PROBE if interpreter[0] == "perl" else PYTHON_PROBE
     odd = tmp_path / "a b$(x)"
     odd.touch()
-    argv = [*interpreter, probe, str(odd), "/nowhere/at all"]
+    argv = [*interpreter, probe, "drives", str(odd), "/nowhere/at all"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"{odd} 0", "/nowhere/at all 2"]
+    assert done.stdout == f"probe\0{odd}\0{0}\0probe\0/nowhere/at all\0{2}\0"
     assert "O_EXCL" in probe
     assert "O_RDONLY" in probe

@@ -34,7 +34,7 @@ def test_drives_that_can_are_zeroed_and_looked_at() -> None:
     assert [argv for argv in here.asked if argv[0] == "blkdiscard"] == [
         ("blkdiscard", "--zeroout", "/dev/nvme0n1"), ("blkdiscard", "--zeroout", "/dev/nvme1n1"),
     ]  # fmt: skip
-    assert here.bound == [("beside", f"/dev/nvme{number}n1", ("blkdiscard", "--zeroout")) for number in (0, 1)]
+    assert here.bound == [("itself", f"/dev/nvme{number}n1", ("blkdiscard", "--zeroout")) for number in (0, 1)]
     spots = next(argv for argv in here.asked if argv[0] == "sh")[5:]
     assert spots[0] == "65536"
     assert [int(spot) for spot in spots[1:]] == [0, 1365, 2047, 4095]

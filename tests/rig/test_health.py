@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.health import DriveHealth, parse, read, worsened
+from pytest_ssdqual.rig.health import DriveHealth, parse, read, unidentified, worsened
 from pytest_ssdqual.rig.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.topology import Drive
 
@@ -177,3 +177,23 @@ def test_what_was_bad_before_has_not_worsened() -> None:
     assert worsened(replace(ill, critical_warning=4), ill) == (
         "new critical warning: spare capacity is below its threshold",
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ('{"smartctl": {"exit_status": 0}}', ""),
+        ('{"smartctl": {"exit_status": 64}}', ""),
+        ('{"smartctl": {"exit_status": 2}}', "cannot be identified by smartctl: it gives no reason"),
+        ("{}", "cannot be identified by smartctl: it gives no reason"),
+        ("", "cannot be identified by smartctl, whose answer is not JSON: "),
+    ],
+)
+def test_unidentified_names_the_reason(answer: str, why: str) -> None:
+    others = replace(DRIVE, path="/dev/sdb")
+    here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}}')
+    here.on("smartctl", "--json=c", "-i", DRIVE.path, answer=answer)
+    found = unidentified(here, [DRIVE, others])
+    assert list(found) == ([DRIVE.path] if why else [])
+    assert found.get(DRIVE.path, "").startswith(why)
+    assert unidentified(here, []) == {}

@@ -163,10 +163,8 @@ def test_after_a_restart_drives_are_leased_anew_and_looked_at(leases: Leases) ->
 
 def seen(world: World, kname: str, signature: str) -> ScriptedMachine:
     """The machine, where one drive carries a signature now."""
-    line = f"==signatures\n/dev/{kname} {signature}\n"
-    return machine_of(world).on(
-        "sh", "-c", blockdev.FACTS, answer=lambda argv: world.facts(*argv[6:]).replace("==signatures\n", line)
-    )
+    line = f"signature\0/dev/{kname}\0{signature}\0"
+    return machine_of(world).on("sh", "-c", blockdev.FACTS, answer=lambda argv: line + world.facts(*argv[6:]))
 
 
 def test_what_came_after_the_check_is_refused_unless_it_is_ours(leases: Leases) -> None:

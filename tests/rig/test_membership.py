@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 from scripted import ScriptedMachine, completed
 from simulated_disks import Device, World
+from survey_records import probed
 
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.rig import blockdev, md, membership
@@ -56,8 +57,8 @@ class Rack:
     def _facts(self, argv: tuple[str, ...]) -> str:
         facts = self.world.facts(*argv[6:])
         for disk in self.disks:
-            if disk.uppers:
-                facts = facts.replace(f"{disk.path} 0\n", f"{disk.path} 16\n")
+            if disk.uppers and disk.path in argv:
+                facts = probed(facts, disk.path, 16)
         return facts
 
     def require(self, *drives: Drive) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedMachine
 from simulated_disks import Device, World, worlds
+from survey_records import probed, record
 
 from pytest_ssdqual.rig.facts import topology_of
 from pytest_ssdqual.rig.machine import DriveRefused
@@ -204,12 +205,63 @@ def test_the_superblock_of_ours_needs_no_consent_but_anything_beside_it_does() -
 
 def test_a_claim_nobody_explains_is_a_reason_and_an_explained_one_is_not_repeated() -> None:
     world = World([ssd()])
-    topology = topology_of(world.lsblk(), world.facts("/dev/sdb").replace("/dev/sdb 0\n", "/dev/sdb 16\n"), ["sdb"])
+    topology = topology_of(world.lsblk(), probed(world.facts("/dev/sdb"), "/dev/sdb", 16), ["sdb"])
     assert topology.nodes["sdb"].uses == (Use(UseKind.EXCLUSIVE),)
     assert refusals(topology, world.matches())[0].reasons == ("is open exclusively by something else",)
     world.disks[0].mountpoint = "/x"
-    topology = topology_of(world.lsblk(), world.facts("/dev/sdb").replace("/dev/sdb 0\n", "/dev/sdb 16\n"), ["sdb"])
+    topology = topology_of(world.lsblk(), probed(world.facts("/dev/sdb"), "/dev/sdb", 16), ["sdb"])
     assert refusals(topology, world.matches())[0].reasons == ("is mounted at /x",)
+
+
+def with_lines(*lines: str) -> Topology:
+    world = World([ssd()])
+    return topology_of(world.lsblk(), "".join(map(written, lines)) + world.facts("/dev/sdb"), ["sdb"])
+
+
+def written(line: str) -> str:
+    return "".join(f"{field}\0" for field in record(line))
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("opened 7 3 read 8:16 dd",), "is open for reading by dd (pid 7)"),
+        (
+            ("generic 21:1 sdb", "opened 7 3 generic 21:1 qemu"),
+            "is open through a character device (sg, bsg or ng) by qemu (pid 7)",
+        ),
+        (("reserved /dev/sdb 5 2",), "is reserved by, or registered with, a host (type 5, registrations: 2)"),
+        (("zoned sdb host-managed",), "is a zoned drive (host-managed), and those are not tested"),
+        (("export target /dev/sdb",), "is exported (SCSI target)"),
+        (
+            ("passthru /dev/sdx f0 1", "controller sdb 240:1"),
+            "is exported (NVMe over Fabrics target, passthru of /dev/sdx)",
+        ),
+    ],
+)
+def test_no_consent_helps_against_a_use(lines: tuple[str, ...], reason: str) -> None:
+    serial = ssd().serial or ""
+    (refusal,) = refusals(with_lines(*lines), World([ssd()]).matches(), {serial})
+    assert refusal.reasons == (reason,)
+
+
+def test_an_open_file_does_not_explain_a_claim() -> None:
+    world = World([ssd()])
+    facts = written("opened 7 3 write 8:16 dd") + probed(world.facts("/dev/sdb"), "/dev/sdb", 16)
+    (refusal,) = refusals(topology_of(world.lsblk(), facts, ["sdb"]), world.matches())
+    assert refusal.reasons == ("is open for writing by dd (pid 7)", "is open exclusively by something else")
+
+
+def test_a_further_port_needs_consent() -> None:
+    topology, named = with_lines("multiport /dev/sdb"), World([ssd()]).matches()
+    serial = topology.nodes["sdb"].serial or ""
+    (refusal,) = refusals(topology, named)
+    assert refusal.reasons == (
+        "has a further port, through which another host may use it unseen; "
+        f"if no other host uses it, add --ssd-wipe={serial}",
+    )
+    assert refusals(topology, named, {serial}) == ()
+    assert changed(topology, topology.drive("sdb")) == (), "consent is given once, not before every step"
 
 
 def test_a_drive_that_was_not_probed_is_refused() -> None:
@@ -344,7 +396,7 @@ def test_each_view_of_a_real_machine_is_enough_to_refuse(source: str) -> None:
         entries = json.loads(lsblk)["blockdevices"]
         lsblk = json.dumps({"blockdevices": [{**entry, "children": [], "mountpoint": None} for entry in entries]})
     else:
-        facts = re.sub(r"(?m)^(holder|slave) .*\n|^md7 .*\n", "", facts)
+        facts = re.sub(r"(holder|slave)\0[^\0]*\0[^\0]*\0|(?m:^md7 .*\n)", "", facts)
     topology = topology_of(lsblk, facts, names)
     serials = frozenset(topology.nodes[name].serial or "" for name in names)
     for name in names:

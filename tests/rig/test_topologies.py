@@ -124,7 +124,19 @@ class Changing:
 
 def _put_to_use(plant: Plant, disk: Device, data: st.DataObject) -> None:
     place = data.draw(st.sampled_from(disk.reach()))
-    uses = ("mount", "mount elsewhere", "swap", "btrfs", "zfs", "writer", "export", "bcachefs", "opened")
+    uses = (
+        "mount",
+        "mount elsewhere",
+        "swap",
+        "btrfs",
+        "zfs",
+        "writer",
+        "reader",
+        "generic",
+        "export",
+        "bcachefs",
+        "opened",
+    )
     plant.use(place, data.draw(st.sampled_from(uses)), "/late")
 
 

@@ -1,0 +1,96 @@
+"""The format of the survey's answer: records of fields, each ended by NUL; pure.
+
+No value that the survey prints can hold a NUL, and each kind has a fixed number of fields, so no value can end a record
+or begin one. Whatever is not exactly so is an error: an answer that is partly understood could miss a use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a record of one kind consists of."""
+
+    fields: int
+    #: How many of its first fields tell it from others of its kind: 0 if there is only one. None: there may be equals.
+    key: int | None = None
+    required: bool = False
+
+
+KINDS = {
+    # of a device, by its name in sysfs
+    **dict.fromkeys(("dev", "size", "ro", "model", "depth", "mduuid", "zoned", "loop", "disk"), Kind(2, 1)),
+    **dict.fromkeys(("wwid", "serial", "firmware"), Kind(2)),
+    **dict.fromkeys(("holder", "slave", "controller", "btrfs", "bcachefs"), Kind(2, 2)),
+    "bcache": Kind(1, 1),
+    "over": Kind(3),
+    # by a path or a number
+    "generic": Kind(2, 2),
+    "export": Kind(2),
+    "exported": Kind(3),
+    "passthru": Kind(2),
+    # whole files
+    **dict.fromkeys(("mounts", "swaps", "mdstat"), Kind(1, 0, required=True)),
+    "zfs": Kind(1, 0),
+    # open files: process, descriptor, access, device, name of the process
+    "opened": Kind(5, 2),
+    "pidns": Kind(1, 0),
+    "scanned": Kind(0, 0, required=True),
+    # of candidates, by path
+    "number": Kind(3, 1),
+    "probe": Kind(2, 1),
+    "multiport": Kind(1, 1),
+    "reserved": Kind(3, 1),
+    "signature": Kind(2),
+    "unprobed": Kind(1, 0),
+    "unchecked": Kind(1),
+    "end": Kind(0, 0, required=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An answer."""
+
+    by_kind: dict[str, list[tuple[str, ...]]]
+
+    def __getitem__(self, kind: str) -> Sequence[tuple[str, ...]]:
+        """All records of a kind, without the kind."""
+        if kind not in KINDS:
+            raise ValueError(f"{kind} is no kind of record")
+        return self.by_kind.get(kind, ())
+
+    def text(self, kind: str) -> str:
+        """The only field of the only record of a kind; empty if there is none."""
+        return "".join(fields[0] for fields in self[kind])
+
+
+def parse(answer: str) -> Records:
+    """``ValueError`` for anything but whole records of known kinds, each once if it may be there only once."""
+    if not answer.endswith("\0"):
+        raise ValueError("the survey was cut short")
+    words = iter(answer[:-1].split("\0"))
+    by_kind: dict[str, list[tuple[str, ...]]] = {}
+    for name in words:
+        if name not in KINDS or "end" in by_kind:
+            raise ValueError(f"{name[:40]!r} is not a record of the survey")
+        fields = tuple(islice(words, KINDS[name].fields))
+        if len(fields) < KINDS[name].fields:
+            raise ValueError(f"the survey was cut short, within {name}")
+        by_kind.setdefault(name, []).append(fields)
+    missing = [name for name, kind in KINDS.items() if kind.required and name not in by_kind]
+    if missing:
+        raise ValueError(f"the survey was cut short, {', '.join(missing)} missing")
+    _require_single(by_kind)
+    return Records(by_kind)
+
+
+def _require_single(by_kind: dict[str, list[tuple[str, ...]]]) -> None:
+    for name, records in by_kind.items():
+        keys = [fields[: KINDS[name].key] for fields in records]
+        if KINDS[name].key is not None and len(set(keys)) < len(keys):
+            raise ValueError(f"the survey reports {name} more than once")

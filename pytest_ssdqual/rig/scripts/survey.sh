@@ -1,0 +1,180 @@
+# Reports what the kernel and the tools of a machine know of its block devices; facts.py reads it, records.py parses it.
+#
+# $1 and $2 are the texts of probe.pl and probe.py; all others are nodes of drives that may be destroyed.
+# The output is records: the kind and then its fields, each ended by NUL. No shell variable, no file of sysfs read here and
+# no name of a process has a NUL in it, so no value can end its field. Values are printed by printf %s alone: the echo of
+# dash expands backslashes, and a serial number \n==mounts once opened a section of the answer.
+# Builtins are used where possible: a fork costs 10 ms under emulation.
+root=
+sys=$root/sys proc=$root/proc
+export LC_ALL=C
+perl_probe=$1 python_probe=$2 loops= generics=
+shift 2
+python=$(command -v python3 || command -v /usr/libexec/platform-python)
+
+tell() { printf '%s\0' "$@"; }
+# A value is its file's first line.
+say() { [ -r "$3" ] && { read -r line <"$3"; [ -n "$line" ] && tell "$1" "$2" "$line"; } 2>/dev/null; line=; }
+probe() {
+    if command -v perl >/dev/null; then perl -e "$perl_probe" "$@"
+    elif [ -n "$python" ]; then "$python" -I -S -c "$python_probe" "$@"
+    fi
+}
+# $1 is the exporter, $2 the path that it was given.
+export_of() {
+    [ -z "$2" ] || tell export "$1" "$2"
+    [ ! -b "$2" ] || stat -L -c '%t %T' "$2" | while read -r major minor; do tell exported "$1" "$major" "$minor"; done
+}
+
+for d in "$sys"/class/block/*; do
+    k=${d##*/}
+    say dev "$k" "$d/dev"
+    say size "$k" "$d/size"
+    say ro "$k" "$d/ro"
+    for f in "$d/wwid" "$d/device/wwid"; do say wwid "$k" "$f"; done
+    for f in "$d/serial" "$d/device/serial"; do say serial "$k" "$f"; done
+    say model "$k" "$d/device/model"
+    say depth "$k" "$d/device/queue_depth"
+    for f in "$d/device/firmware_rev" "$d/device/rev"; do say firmware "$k" "$f"; done
+    say zoned "$k" "$d/queue/zoned"
+    say mduuid "$k" "$d/md/uuid"
+    [ -r "$d/loop/backing_file" ] && say loop "$k" "$d/loop/backing_file" && loops="$loops /dev/$k"
+    [ -d "$d/bcache" ] && tell bcache "$k"
+    [ -e "$d/partition" ] && cd -P "$d/.." && tell disk "$k" "${PWD##*/}"
+    for f in "$d"/holders/*; do [ -L "$f" ] && tell holder "$k" "${f##*/}"; done
+    for f in "$d"/slaves/*; do [ -L "$f" ] && tell slave "$k" "${f##*/}"; done
+    # A path's namespace has its controller above it, a multipath one its subsystem, which has the controllers in it.
+    for f in "$d/device" "$d"/device/nvme[0-9]*; do [ -e "$f/cntlid" ] && say controller "$k" "$f/dev"; done
+done
+cd /
+for f in "$sys"/fs/bcachefs/*/dev-*/block; do
+    [ -L "$f" ] && cd -P "$f" && id=${f#"$sys/fs/bcachefs/"} && tell bcachefs "${PWD##*/}" "${id%%/*}"
+done
+cd /
+for f in "$sys"/fs/btrfs/*/devices/*; do
+    [ -L "$f" ] && id=${f#"$sys/fs/btrfs/"} && tell btrfs "${f##*/}" "${id%%/*}"
+done
+
+# Character devices by which a drive can be written past its block device.
+generic() { read -r number <"$1/dev" && tell generic "$number" "$2" && generics="$generics $number"; }
+for c in "$sys"/class/scsi_generic/* "$sys"/class/bsg/*; do
+    for d in "$c"/device/block/*; do [ -e "$d" ] && generic "$c" "${d##*/}"; done
+done
+# The kernel gives ng0n1 the numbers of nvme0n1 (drivers/nvme/host/core.c, nvme_add_ns_cdev).
+for c in "$sys"/class/nvme-generic/ng*; do [ -e "$c/dev" ] && generic "$c" "nvme${c##*/ng}"; done
+
+for f in "$sys"/kernel/config/nvmet/subsystems/*/namespaces/*/device_path; do
+    [ -r "$f" ] && { IFS= read -r line <"$f"; export_of nvmet "$line"; }
+done 2>/dev/null
+for f in "$sys"/kernel/config/target/core/*/*/udev_path; do
+    [ -r "$f" ] && { IFS= read -r line <"$f"; export_of target "$line"; }
+done 2>/dev/null
+# "        TCM FILEIO ID: 0        File: /dev/sdX  Size: 1073741824  Mode: O_DSYNC Async: 0"; udev_path is optional.
+for f in "$sys"/kernel/config/target/core/fileio_*/*/info; do
+    [ -r "$f" ] && while IFS= read -r line; do
+        case $line in *' File: '*'  Size: '*) line=${line#*' File: '}; export_of target "${line%'  Size: '*}" ;; esac
+    done <"$f"
+done 2>/dev/null
+for f in "$sys"/kernel/config/nvmet/subsystems/*/passthru/device_path; do
+    [ -r "$f" ] || continue
+    IFS= read -r line <"$f"
+    [ -z "$line" ] || tell passthru "$line" "$([ ! -c "$line" ] || stat -L -c '%t %T' "$line")"
+done 2>/dev/null
+[ -z "$loops" ] || probe loops $loops
+
+mounted=$(stat -L -c '%i %n' "$proc"/[0-9]*/ns/mnt 2>/dev/null | sort -u -k1,1 | {
+    cat "$proc/1/mountinfo" "$proc/self/mountinfo"
+    while read -r inode f; do cat "${f%/ns/mnt}/mountinfo"; done
+} 2>/dev/null)
+tell mounts "$(printf '%s\n' "$mounted" | grep -E '^[0-9]+ [0-9]+ [1-9]| - [^ ]+ /dev/' | cut -d ' ' -f 3- | sort -u)"
+tell swaps "$([ ! -r "$proc/swaps" ] || cat "$proc/swaps")"
+tell mdstat "$([ ! -r "$proc/mdstat" ] || cat "$proc/mdstat")"
+if command -v zpool >/dev/null; then
+    pools=$(timeout 20 zpool status -LP 2>/dev/null) || tell unchecked 'zpool status did not answer'
+    tell zfs "$(printf '%s\n' "$pools" | grep -o '/dev/[^ ]*')"
+fi
+
+# Open files, by the number of the device: names may be those of another mount namespace, or gone. A file of a network or
+# FUSE file system is not looked at: stat would wait for its server. Their mounts are known by number.
+far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse'
+remote=$(printf '%s\n' "$mounted" | sed -n -E "s/^([0-9]+) .* - ($far)[^ ]* .*/:\\1:/p")
+is_remote() {
+    while read -r key value; do [ "$key" != mnt_id: ] || break; done <"$1"
+    case $remote in *":$value:"*) return 0 ;; *) return 1 ;; esac
+}
+# Of these files, those that are drives: the file, the device's number, and how it is open.
+handles() {
+    [ $# -eq 0 ] || stat -L -c '%f %t %T %n' "$@" 2>/dev/null | while read -r mode major minor f; do
+        number=$((0x$major)):$((0x$minor)) access=read flags=
+        case $mode in
+        6*)
+            while read -r key flags; do [ "$key" != flags: ] || break; done <"${f%/fd/*}/fdinfo/${f##*/}"
+            case $flags in *[1256]) access=write ;; esac
+            ;;
+        *)
+            case "$generics " in *" $number "*) access=generic ;; *) continue ;; esac
+            ;;
+        esac
+        printf '%s\n' "$f $number $access"
+    done 2>/dev/null
+}
+# A command line of all files could be longer than the kernel takes.
+opened= files= count=0
+handle() {
+    opened="$opened
+$(handles $files)" files= count=0
+}
+for p in "$proc"/[0-9]*; do
+    for f in "$p"/fd/*; do
+        [ -z "$remote" ] || ! is_remote "$p/fdinfo/${f##*/}" || continue
+        if [ -b "$f" ] || { [ -n "$generics" ] && [ -c "$f" ]; }; then
+            files="$files $f" count=$((count + 1))
+            [ $count -lt 500 ] || handle
+        fi
+    done
+done 2>/dev/null
+[ $count -eq 0 ] || handle
+writers= users=
+# Those who do not write count if they stay: udev, smartd, lsblk and their like have a node open for a moment.
+case $opened in
+*:*)
+    writers=$(printf '%s\n' "$opened" | grep ' write$')
+    users=$(printf '%s\n' "$opened" | grep -E ' (read|generic)$')
+    ;;
+esac
+for round in 1 2 3 4 5 6 7 8; do
+    [ -n "$users" ] || break
+    sleep 0.3
+    users=$(printf '%s\n' "$users" | grep -Fx -e "$(handles $(printf '%s\n' "$users" | cut -d ' ' -f 1))")
+done
+printf '%s\n' "$writers" "$users" | while read -r f number access; do
+    [ -n "$f" ] || continue
+    p=${f%/fd/*} name=
+    { read -r name <"$p/comm"; } 2>/dev/null
+    tell opened "${p##*/}" "${f##*/}" "$access" "$number" "${name:-unknown}"
+done
+# The target of a link in fd cannot be reached without CAP_SYS_PTRACE; of the init of the namespace all files are open.
+for f in "$proc"/1/fd/*; do
+    [ -L "$f" ] && [ ! -e "$f" ] && [ -L "$f" ] || continue
+    tell unchecked 'open files of other processes cannot be looked at, so processes that use the drives are not seen'
+    break
+done
+[ ! -e "$proc/self/ns/pid" ] || tell pidns "$(stat -L -c %i "$proc/self/ns/pid")"
+tell scanned
+
+if [ $# -gt 0 ]; then
+    stat -L -c '%t %T %n' "$@" | while read -r major minor f; do tell number "$f" "$major" "$minor"; done
+    if command -v perl >/dev/null || [ -n "$python" ]; then probe drives "$@"
+    else
+        tell unprobed "neither perl nor python3 is there, so exclusive openers hidden from sysfs, reservations of other \
+hosts, further ports of drives and drives under loop devices of lost names were not looked for"
+    fi
+    if command -v wipefs >/dev/null; then
+        for f; do
+            wipefs --no-act --noheadings --output TYPE,UUID "$f" 2>/dev/null |
+                while read -r kind; do tell signature "$f" "$kind"; done
+        done
+    else tell unchecked 'wipefs is not there, so signatures are those that lsblk knows'
+    fi
+fi
+tell end
