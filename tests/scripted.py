@@ -59,8 +59,10 @@ class ScriptedMachine:
         self.bound += [(how, path, argv[:2]) for path in paths]
         self.asked.append(argv)
         matching = [prefix for prefix in self.answers if argv[: len(prefix)] == prefix]
-        if not matching and (said := self.contents.answer(argv, stdin)) is not None:
-            return completed(argv, said.decode())
+        if all(len(prefix) < 3 for prefix in matching):  # no answer to this very script
+            said = self.contents.answer(argv, stdin)
+            if said is not None:
+                return completed(argv, said.decode())
         if not matching:
             raise LookupError(f"the script has no answer for {argv}")
         answer = self.answers[max(matching, key=len)]

@@ -244,6 +244,7 @@ def test_a_leftover_that_somebody_used_since_needs_the_consent_of_all_members(le
     world = World(disks())
     array = array_of(*world.disks)
     array.fstype = "ext2"
+    world.disks[0].told_by = "lsblk"
     for wipe in ((), ("S1", "S2")):
         assert cleared(world, wipe=wipe) == ((), [])
     assert leases.events == []
