@@ -70,9 +70,8 @@ def owner_of(data: bytes) -> str:
 
 def is_ours(sample: Sample, owners: Sequence[str]) -> bool:
     """Whether the label names one of ``owners``, and nothing but md itself wrote to the rest of the first MiB."""
-    if owner_of(sample.label) not in owners:
-        return False
-    return not _foreign_pages([each for each in sample.pages if each.offset_bytes])
+    owner = owner_of(sample.label)
+    return bool(owner) and owner in owners and not _foreign_pages([each for each in sample.pages if each.offset_bytes])
 
 
 def _foreign_pages(pages: Sequence[Page]) -> list[Page]:

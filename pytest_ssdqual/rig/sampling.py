@@ -88,7 +88,9 @@ def parse(answer: bytes, paths: Sequence[str]) -> dict[str, Sample]:
 
 def _drives(records: list[str]) -> Iterator[tuple[str, list[str]]]:
     starts = [number for number, record in enumerate(records) if record.startswith("drive ")]
-    if records and starts[:1] != [0]:
+    if not records:
+        return
+    if starts[:1] != [0]:
         raise ValueError(f"the answer begins with {printable.line(records[0], 80)!r}")
     for start, end in zip(starts, [*starts[1:], len(records)], strict=True):
         yield records[start].removeprefix("drive "), records[start + 1 : end]
