@@ -11,6 +11,7 @@ from simulated_content import Contents, labelled
 from simulated_disks import Device, World
 
 from pytest_ssdqual.rig import blockdev, hold, label, md
+from pytest_ssdqual.rig.content import examined
 from pytest_ssdqual.rig.hold import HeldDrives, clear_leftovers, examined_leftovers, mdadm_spelling, stoppable
 from pytest_ssdqual.rig.lease import LeaseLost, Terms
 from pytest_ssdqual.rig.machine import DriveRefused, LeaseTaken, Machine
@@ -262,6 +263,18 @@ def test_a_leftover_is_ours_by_its_label(leases: Leases) -> None:
         assert cleared(world, contents=foreign) == ((), [])
         assert cleared(world, contents=Contents(errors={"/dev/md100": "Input/output error"})) == ((), [])
         assert leases.events == []
+
+
+def test_an_array_with_a_label_that_no_journal_knows_is_content(leases: Leases) -> None:
+    """The label is right, but the array may be another controller's, or a copy."""
+    world = World(disks())
+    array_of(*world.disks)
+    machine = machine_of(world)
+    machine.contents = labelled({"/dev/md100": label.of_array(UUID)}, ["/dev/md100"])
+    topology = blockdev.survey(machine, ["sdb", "sdc", "sdd", "md100"])
+    for ours, found in (({UUID}, False), (set[str](), True)):
+        node = examined(machine, topology, ["md100"], ours).nodes["md100"]
+        assert bool(node.signatures) is found
 
 
 def test_what_others_made_is_left_alone(leases: Leases) -> None:
