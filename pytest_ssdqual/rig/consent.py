@@ -30,7 +30,9 @@ def content(topology: Topology, kname: str) -> Content:
 def foreign(found: Iterable[Signature], ours: Collection[str]) -> list[str]:
     """Of signatures, those that are no superblocks of ``ours`` (UUIDs in any spelling): words for a reader."""
     known = set(filter(None, map(plain_uuid, ours)))
-    return sorted(_words(each) for each in found if each.kind != MEMBER or plain_uuid(each.uuid) not in known)
+    strange = [each for each in found if each.kind != MEMBER or plain_uuid(each.uuid) not in known]
+    signed = any(each.kind not in FOUND for each in strange)
+    return sorted(_words(each) for each in strange if not (signed and each.kind == DATA))
 
 
 def _words(sign: Signature) -> str:

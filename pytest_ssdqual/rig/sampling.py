@@ -18,7 +18,7 @@ PAGE_BYTES = 4096
 #: Between the first and the last MiB. 192 and the two MiB take 0.7 s of a drive that does 300 reads a second.
 SPOTS = 192
 #: A drive that answers each read with an error after half a minute is given up after three.
-DEADLINE_S = 180.0
+DEADLINE_S = 110.0
 
 _FOLDER = resources.files("pytest_ssdqual").joinpath("rig", "scripts")
 SCRIPT, PERL, PYTHON = (

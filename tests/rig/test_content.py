@@ -6,9 +6,11 @@ from simulated_content import Contents, labelled
 from simulated_disks import Device, World
 
 from pytest_ssdqual.rig import blockdev, label, safety
+from pytest_ssdqual.rig.consent import DATA, UNREADABLE, foreign
 from pytest_ssdqual.rig.content import examined
 from pytest_ssdqual.rig.machine import DriveRefused
 from pytest_ssdqual.rig.safety import recheck
+from pytest_ssdqual.rig.topology import Signature
 
 ASK = "; if that may be destroyed, add --ssd-wipe=S1."
 
@@ -79,6 +81,12 @@ def test_data_that_came_after_the_check_are_refused() -> None:
     contents.errors["/dev/sdb"] = "Input/output error"
     with pytest.raises(DriveRefused, match="content that cannot be read"):
         recheck(machine, drive, known=known)
+
+
+def test_a_new_signature_says_enough_of_new_data() -> None:
+    found = [Signature("ext4"), Signature(DATA, detail="(first at byte 0)"), Signature(UNREADABLE, detail="(why)")]
+    assert foreign(found, ()) == ["a signature (ext4)", "content that cannot be read (why)"]
+    assert foreign(found[1:2], ()) == ["data without a signature (first at byte 0)"]
 
 
 def test_data_that_were_given_up_may_lie_elsewhere_later() -> None:
