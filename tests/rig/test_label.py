@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig import label
+from pytest_ssdqual.rig import label, local, sampling
 from pytest_ssdqual.rig.binding import REFUSED, Checked
 from pytest_ssdqual.rig.label import MD_BITMAP, MD_SUPERBLOCK, UNUSED_LOG, is_ours, of_array, of_drive, owner_of, page
 from pytest_ssdqual.rig.machine import CommandFailed, DriveRefused
@@ -83,3 +87,33 @@ def test_a_drive_that_takes_no_label_is_an_error() -> None:
     refused = completed(["sh"], status=REFUSED, stderr="/dev/sdb: Device or resource busy")
     with pytest.raises(DriveRefused, match="cannot be labelled: /dev/sdb: Device or resource busy"):
         label.write_drives(ScriptedMachine().on("sh", "-c", label.SCRIPT, answer=refused), [DRIVE])
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    image = tmp_path / "image"
+    image.write_bytes(b"old" * (2 << 20))
+    done = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no loop devices here")
+    yield done.stdout.strip()
+    subprocess.run(["losetup", "--detach", done.stdout.strip()], check=True)
+
+
+def test_a_label_that_was_written_is_found_again(loop: str) -> None:
+    """Through a real channel, bound to a real device; what is behind the first MiB stays."""
+    machine = local.connect()
+    try:
+        size = 6 << 20
+        (before,) = sampling.take(machine, {loop: size}).values()
+        assert before.first_data == 0
+        label.write_array(machine, Checked(loop, size), UUID)
+        (after,) = sampling.take(machine, {loop: size}).values()
+        with pytest.raises(DriveRefused, match="has 6291456 bytes where 4096 were checked"):
+            label.write_array(machine, Checked(loop, 4096), UUID)
+    finally:
+        machine.close()
+    assert is_ours(after, [of_array(UUID)])
+    assert after.data_at is not None
+    assert after.data_at >= 1 << 20
+    assert after.data_count == before.data_count
