@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +36,12 @@ class Contents:
     #: Configuration files and their text, and the device numbers (``8 10``, hexadecimal) of paths.
     files: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_environment(cls) -> Contents:
+        """``SIMULATED_DATA`` and ``SIMULATED_UNREADABLE`` hold paths: of devices with data, of those that fail."""
+        data, unreadable = (os.environ.get(f"SIMULATED_{name}", "").split() for name in ("DATA", "UNREADABLE"))
+        return cls(data=dict.fromkeys(data, 1 << 20), errors=dict.fromkeys(unreadable, "Input/output error"))
 
     def answer(self, argv: Sequence[str], stdin: bytes | None = None) -> bytes | None:
         """What the machine says to one of the scripts; None for any other command."""

@@ -197,7 +197,7 @@ class SimulatedMachine:
     #: Of the last one.
     geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
     media: Media = field(default_factory=Media.of_environment)
-    contents: Contents = field(default_factory=Contents)
+    contents: Contents = field(default_factory=Contents.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
     #: How often it was asked who holds drives.

@@ -220,6 +220,18 @@ def test_waiting_in_vain_is_told(inner: Inner, monkeypatch: pytest.MonkeyPatch) 
     assert inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wait=0.1 s") == f"{HELD}, after waiting 100 ms for them"
 
 
+@pytest.mark.parametrize("more", [(), ("--collect-only",)])
+def test_a_run_and_its_plan_refuse_content_without_a_signature(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("SIMULATED_DATA", "/dev/nvme1n1")
+    monkeypatch.setenv("SIMULATED_UNREADABLE", "/dev/nvme2n1")
+    said = inner.refused("--ssd-devices=/dev/nvme*", *more).splitlines()
+    assert len(said) == 2
+    assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
+    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed, add" in said[1]
+
+
 LEFT = "3aaa0122:29827cfa:5331ad66:ca767371"
 
 
