@@ -22,8 +22,8 @@ ID = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ0004"
 WIPE = "if that may be destroyed, add --ssd-wipe=SSDQ0004"
 #: $1 is the drive.
 PLAIN = """
-echo secret >/run/key
-cryptsetup open --type plain --key-file /run/key --cipher aes-xts-plain64 --key-size 256 --hash plain "$1" secret
+printf %032d 7 >/run/key
+cryptsetup open --type plain --key-file /run/key --cipher aes-xts-plain64 --key-size 256 "$1" secret
 mke2fs -q -F /dev/mapper/secret; cryptsetup close secret; sync; udevadm settle
 """
 DATABASE = 'dd if=/dev/urandom of="$1" bs=1M seek=100 count=64 oflag=direct 2>/dev/null'
@@ -104,7 +104,8 @@ def test_a_drive_that_cannot_be_read_needs_consent(bench: Bench) -> None:
         said = bench.refused()
     finally:
         bench.lab.vm.mend("SSDQ0004")
-    assert f"carries {UNREADABLE} (Input/output error at byte 0); {WIPE}." in said
+    # The kernel's word for NVMe's unrecovered read error: ENODATA.
+    assert f"carries {UNREADABLE} (No data available at byte 0); {WIPE}." in said
     assert bench.refused() == ""
 
 
