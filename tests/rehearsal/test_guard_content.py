@@ -155,7 +155,9 @@ def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Sta
     assert server.ask("sh", "-c", DIGEST, "digest", *paths) == digests
     wipe = [f"--ssd-wipe={serial}" for serial in SERIALS[:3]]
     done = start(drives(3), *wipe, "-k", "randread_4k_qd8 and raid5x3").finish()
-    assert done.status == 0, done.output
+    # Not its verdicts: they depend on how busy this computer is.
+    assert len(done.folder.records("filled")) == 1, done.output
+    assert [each.facts.get("leftover", False) for each in done.folder.records("array_stopped")] == [True, False]
     assert server.left() == []
     again = start(drives(3), "--collect-only").finish()
     assert again.status == 0, again.output
