@@ -161,3 +161,15 @@ def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Sta
     assert server.left() == []
     again = start(drives(3), "--collect-only").finish()
     assert again.status == 0, again.output
+
+
+def test_drives_of_a_run_that_ended_in_order_need_no_consent(server: Server, start: Start) -> None:
+    running = start(drives(3), "-k", "steady_state and randwrite_4k_qd8")
+    running.await_record("array_created")
+    server.await_fio()
+    running.signal(signal.SIGINT)
+    run = running.finish()
+    assert run.status == pytest.ExitCode.INTERRUPTED, run.output
+    assert server.left() == []
+    again = start(drives(3), "--collect-only").finish()
+    assert again.status == 0, again.output
