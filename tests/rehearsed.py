@@ -56,7 +56,7 @@ RESET = r"""
 for pid in $(pidof fio); do kill -KILL "$pid"; done
 for md in /sys/block/md*; do [ -e "$md" ] && mdadm --stop "/dev/${md##*/}"; done
 udevadm settle --timeout=10
-for drive in /dev/nvme[0-9]n1; do wipefs --all --quiet "$drive"; done
+for drive in /dev/nvme[0-9]n1; do wipefs --all --quiet "$drive"; blkdiscard "$drive"; done
 rm -f /run/pytest-ssdqual/fio-*
 """
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from simulated_content import Contents
+
 from pytest_ssdqual.rig.binding import bound_to, unbound
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, MustFinish, Tethered
 
@@ -30,6 +32,9 @@ class ScriptedMachine:
     #: ``alone`` or ``beside``, the device's path, and the first two words of what is run on it.
     bound: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
 
+    #: What samples of its devices show, unless ``answers`` has something to say to that.
+    contents: Contents = field(default_factory=Contents)
+
     #: What nothing may cut short.
     must_finish: list[MustFinish] = field(default_factory=list)
 
@@ -54,6 +59,10 @@ class ScriptedMachine:
         self.bound += [(how, path, argv[:2]) for path in paths]
         self.asked.append(argv)
         matching = [prefix for prefix in self.answers if argv[: len(prefix)] == prefix]
+        if all(len(prefix) < 3 for prefix in matching):  # no answer to this very script
+            said = self.contents.answer(argv, stdin)
+            if said is not None:
+                return completed(argv, said.decode())
         if not matching:
             raise LookupError(f"the script has no answer for {argv}")
         answer = self.answers[max(matching, key=len)]

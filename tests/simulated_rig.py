@@ -27,6 +27,7 @@ import simulated_fio
 import simulated_paths
 from scripted import completed
 from simulated_array import SimulatedBody
+from simulated_content import Contents
 from simulated_disks import Device, World
 from simulated_fio import UnderWay
 from simulated_media import Media
@@ -199,6 +200,7 @@ class SimulatedMachine:
     #: Of the last one.
     geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
     media: Media = field(default_factory=Media.of_environment)
+    contents: Contents = field(default_factory=Contents.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
     #: How often it was asked who holds drives.
@@ -220,7 +222,8 @@ class SimulatedMachine:
         must_finish: MustFinish | None = None,
     ) -> Completed:
         self.require_alive()
-        done = self._answer(binding.unbound(argv))
+        said = self.contents.answer(binding.unbound(argv), stdin)
+        done = self._answer(binding.unbound(argv)) if said is None else completed(argv, said.decode())
         if self.observer:
             self.observer(done)
         if check and done.status:
@@ -252,6 +255,12 @@ class SimulatedMachine:
             os._exit(9)
         time.sleep(self.scene.takes_s)
 
+    def write(self, array: Array, size_bytes: int) -> None:
+        """To every member, behind the first MiB."""
+        self.media.write((drive.kname for drive in array.members), size_bytes)
+        for drive in array.members if size_bytes else ():
+            self.contents.data[drive.path] = 1 << 20
+
     def require_alive(self) -> None:
         if self.gone:
             raise MachineLost(f"{self.name} is lost: no answer")
@@ -278,6 +287,7 @@ class SimulatedMachine:
             return completed(argv, status=1, stderr=f"fio: unrecognized option '--{self.scene.unknown_option}=1'")
         if argv[0] == "blkdiscard":
             self.media.purge(argv[-1])
+            self.contents.wipe(argv[-1])
         if argv[:2] == ("mdadm", "--create"):
             said = dict(each.removeprefix("--").split("=", 1) for each in argv if each.startswith("--") and "=" in each)
             self.arrays[argv[2]] = said["uuid"]
@@ -351,7 +361,7 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         machine.scene.slow, machine.scene.noise, machine.runs, machine.begin_run, machine.surroundings.ran
     )
     run = fio.run(setup, array, workload, kind, window)
-    machine.media.write((drive.kname for drive in array.members), run.bytes_written)
+    machine.write(array, run.bytes_written)
     return run
 
 
@@ -366,7 +376,7 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
     running.dies_s = machine.scene.dies_s or running.dies_s
     running.ran = partial(machine.surroundings.ran, array)
     if workload.writes:
-        machine.media.write((drive.kname for drive in array.members), round(seconds))
+        machine.write(array, round(seconds))
     return running
 
 
@@ -377,7 +387,7 @@ def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
     if str(array.geometry) == machine.scene.broken:
         raise RigError(f"fio on {machine.name} was refused by {array.path}")
     if fill.passes:
-        machine.media.write((drive.kname for drive in array.members), fill.passes * array.size_bytes)
+        machine.write(array, fill.passes * array.size_bytes)
         setup.logbook.note("filled", geometry=str(array.geometry), passes=fill.passes, bs=fill.bs, raw="")
 
 

@@ -17,7 +17,19 @@ import pytest
 from pytest_ssdqual.plugin.options import Devices, Settings
 from pytest_ssdqual.qual import printable
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig import consent, health, hold, lease, local, provenance, run_files, safety, ssh
+from pytest_ssdqual.rig import (
+    consent,
+    content,
+    health,
+    hold,
+    lease,
+    local,
+    membership,
+    provenance,
+    run_files,
+    safety,
+    ssh,
+)
 from pytest_ssdqual.rig.blockdev import Drive, expand, survey
 from pytest_ssdqual.rig.channel import Channel
 from pytest_ssdqual.rig.consent import Content
@@ -104,9 +116,8 @@ def open_bay(
             note("leftovers_removed", files=list(removed))
         matches, topology = _found_free(channel, patterns, settings.wait_s if note else 0.0)
         uuids, wanted = ours(), {match.kname for match in matches}
-        cleared = hold.clear_leftovers(channel, uuids, wanted, note) if uuids and note else ()
-        if cleared:
-            topology = survey(channel, wanted)
+        topology, cleared = _cleared(channel, topology, uuids, wanted, settings.wipe, note)
+        topology = content.examined(channel, topology, wanted, uuids, names=True)
         facts = provenance.facts(channel)
         known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
         unidentified = health.unidentified(channel, known)
@@ -122,6 +133,30 @@ def open_bay(
     remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
     contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
     return Bay(target, tuple(known), facts, remarks, contents, switch), channel
+
+
+def _cleared(
+    channel: Channel,
+    topology: Topology,
+    ours: frozenset[str],
+    wanted: set[str],
+    wipe: frozenset[str],
+    note: Callable[..., None] | None,
+) -> tuple[Topology, tuple[str, ...]]:
+    """The machine without what is left of our own earlier runs and may be stopped, and what was stopped.
+
+    Without ``note`` nothing is stopped, and the guard is asked about the machine as it would be.
+    """
+    topology = hold.examined_leftovers(channel, topology, ours, wanted)
+    leftovers = hold.stoppable(topology, ours, wanted, wipe)
+    if not note:
+        for leftover in leftovers:
+            topology = membership.without(topology, leftover.kname)
+        return topology, ()
+    cleared = hold.clear_leftovers(channel, topology, leftovers, note)
+    if cleared:
+        topology = hold.examined_leftovers(channel, survey(channel, wanted), ours, wanted)
+    return topology, cleared
 
 
 def _require_one_kind(channel: Channel, drives: Sequence[Drive]) -> None:

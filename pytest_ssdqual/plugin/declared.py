@@ -89,8 +89,9 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="SERIAL[,SERIAL...]",
         dest="ssd_wipe",
-        help="Consent to destroy these drives although they carry a partition table, file system or RAID signature; "
-        "serials as refusals spell them, a comma in one as \\,",
+        help="Consent to destroy these drives although they carry a partition table, a file system or other "
+        "data, cannot be read, or are named in fstab and the like; serials as refusals spell them, a comma in one "
+        "as \\,",
     )
     group.addoption(
         "--ssd-expect",

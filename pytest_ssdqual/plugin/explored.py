@@ -20,8 +20,10 @@ from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.report.fleet import called
 from pytest_ssdqual.report.remembered import Remembered, Store, Subject
 from pytest_ssdqual.report.searches import of_confirmed, of_search
+from pytest_ssdqual.rig import md
 from pytest_ssdqual.rig.fio import jobfile, jobtext
 from pytest_ssdqual.rig.fio.jobfile import Target
+from pytest_ssdqual.rig.label import HEAD_BYTES
 from pytest_ssdqual.rig.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.station import Station
 
@@ -133,8 +135,10 @@ class Explore:
         if array is not None and array.geometry == geometry:
             return array.targets
         if geometry.is_side_by_side:
-            return tuple(Target(drive.path, drive.size_bytes) for drive in self._drives)
-        return (Target("/dev/md100", min(drive.size_bytes for drive in self._drives) * geometry.data_drives),)
+            return tuple(Target(each.path, each.size_bytes - HEAD_BYTES, HEAD_BYTES) for each in self._drives)
+        begin = md.spared(geometry, self._run.protocol.array)
+        size = min(drive.size_bytes for drive in self._drives) * geometry.data_drives
+        return (Target("/dev/md100", size - begin, begin),)
 
     def _note(self, found: Search, seed: str, files: dict[Workload, str], known: Sequence[Workload]) -> None:
         self._journal.note(

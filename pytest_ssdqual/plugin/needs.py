@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.matrix import Series
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload import Workload
 from pytest_ssdqual.rig.blockdev import Drive
+from pytest_ssdqual.rig.label import HEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _of_size(geometry: Geometry, workload: Workload, drive_bytes: int) -> Iterat
     """Streams have a share of the target each, and all of it must hold a transfer."""
     width = 1 if geometry.is_side_by_side else geometry.width
     whole = drive_bytes if geometry.is_side_by_side else drive_bytes * geometry.data_drives
-    target = whole * workload.region_percent // 100
+    target = (whole - HEAD_BYTES) * workload.region_percent // 100
     streams = 1 if workload.is_random else workload.jobs(width) * (2 if workload.has_streams else 1)
     over = workload.smallest_bytes if workload.gap_bytes % workload.smallest_bytes else 0
     needed = workload.offset_bytes + streams * (workload.largest_bytes + over)

@@ -43,16 +43,18 @@ def region_bytes(geometry: Geometry, settings: ArraySettings) -> int:
     return min(stripe_bytes(geometry, settings), MOST_BYTES) + UNIT_BYTES
 
 
-def spread(size_bytes: int, each_bytes: int, count: int) -> tuple[Region, ...]:
-    """Up to ``count`` regions in pairs of neighbours, evenly from the first byte of ``size_bytes`` to the last.
+def spread(size_bytes: int, each_bytes: int, count: int, begin_bytes: int = 0) -> tuple[Region, ...]:
+    """Up to ``count`` regions in pairs of neighbours, evenly from ``begin_bytes`` to the last byte of
+    ``size_bytes``.
 
     Fewer where there is not enough room; ``ValueError`` where there is none for one pair.
     """
-    pairs = min(count // 2, size_bytes // (2 * each_bytes))
+    room = size_bytes - begin_bytes
+    pairs = min(count // 2, room // (2 * each_bytes))
     if pairs < 1:
-        raise ValueError(f"{size_bytes} bytes have no room for two regions of {each_bytes}")
-    last = size_bytes // UNIT_BYTES * UNIT_BYTES - 2 * each_bytes
-    starts = [last * pair // max(1, pairs - 1) // UNIT_BYTES * UNIT_BYTES for pair in range(pairs)]
+        raise ValueError(f"{room} bytes have no room for two regions of {each_bytes}")
+    last = room // UNIT_BYTES * UNIT_BYTES - 2 * each_bytes
+    starts = [begin_bytes + last * pair // max(1, pairs - 1) // UNIT_BYTES * UNIT_BYTES for pair in range(pairs)]
     return tuple(
         Region(2 * pair + half, start + half * each_bytes, each_bytes)
         for pair, start in enumerate(starts)

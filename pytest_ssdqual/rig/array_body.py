@@ -15,7 +15,19 @@ from pytest_ssdqual.qual import regions
 from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.history import History
-from pytest_ssdqual.rig import assembly, binding, condition, md, membership, overwriting, power, purge, reserve, resync
+from pytest_ssdqual.rig import (
+    assembly,
+    binding,
+    condition,
+    label,
+    md,
+    membership,
+    overwriting,
+    power,
+    purge,
+    reserve,
+    resync,
+)
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.body import Aftermath, Ground
 from pytest_ssdqual.rig.fio import process, stamps, verify
@@ -62,11 +74,15 @@ class LiveBody:
             self._purge()
         members = drives[: geometry.width]
         zeroed = geometry.level in md.REDUNDANT and condition.zero(self.setup.machine, members)
+        # All of them: a drive that is no member yet may become one.
+        label.write_drives(self.setup.machine, drives)
         array = self._created(geometry, history.bitmap, zeroed=zeroed)
         atom = drives[0].physical_block_bytes if rule.atomic == "physical" else drives[0].logical_block_bytes
         stripe = regions.stripe_bytes(geometry, self.setup.protocol.array) if geometry.has_parity else 0
         each = regions.region_bytes(geometry, self.setup.protocol.array)
-        return Ground(array.size_bytes, each, rule.regions, min(atom or 512, 4096), stripe, len(drives))
+        return Ground(
+            array.size_bytes, each, rule.regions, min(atom or 512, 4096), stripe, len(drives), array.begin_bytes
+        )
 
     def abilities(self, level: Level) -> Abilities:
         """See ``Body``."""

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings, Protocol
 from pytest_ssdqual.qual.units import parse_size
-from pytest_ssdqual.rig import condition, glance, md, measuring, purge
+from pytest_ssdqual.rig import condition, glance, label, md, measuring, purge
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.fio import jobfile, process, verify
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
@@ -96,7 +96,7 @@ def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str) -> N
 
 
 def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
-    """Write every byte of the user area ``fill.passes`` times, sequentially."""
+    """Write the user area, all but the label's place at its beginning, ``fill.passes`` times, sequentially."""
     if not fill.passes:
         return
     measuring.require(setup, array, writes=True)
@@ -115,10 +115,12 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
 
 def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Inheritance | None = None) -> Array:
     """Build it, ``left``: over the data of what it was before."""
+    zeroed = left is None and geometry.level in md.REDUNDANT and condition.zero(setup.machine, members)
+    if left is None:
+        label.write_drives(setup.machine, members)
     if geometry.level is Level.DRIVE:
         size = sum(drive.size_bytes for drive in members)
         return Array(geometry, members[0].path, tuple(members), "", size, "none needed")
-    zeroed = left is None and geometry.level in md.REDUNDANT and condition.zero(setup.machine, members)
     settings = setup.protocol.array
     if left is None:
         return create(setup, geometry, members, settings, zeroed=zeroed)

@@ -24,6 +24,8 @@ class Ground:
     #: User data of a stripe with parity; else 0.
     stripe_bytes: int
     drives: int
+    #: At the beginning, where nothing is written.
+    begin_bytes: int = 0
 
 
 class Body(Protocol):

@@ -10,11 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from pytest_ssdqual.rig import md, safety
+from pytest_ssdqual.rig import consent, content, md, safety
 from pytest_ssdqual.rig.blockdev import Drive, survey
 from pytest_ssdqual.rig.consent import Content
 from pytest_ssdqual.rig.lease import Lease, Terms
 from pytest_ssdqual.rig.machine import DriveRefused, Machine
+from pytest_ssdqual.rig.safety import Leftover
+from pytest_ssdqual.rig.topology import Topology
 
 
 class HeldDrives:
@@ -101,20 +103,43 @@ def names(drives: Iterable[Drive]) -> dict[str, str]:
     return {drive.identity: f"{drive.path} ({drive.serial})" if drive.serial else drive.path for drive in drives}
 
 
-def clear_leftovers(
-    machine: Machine, ours: Collection[str], wanted: Collection[str], note: Callable[..., None]
-) -> tuple[str, ...]:
-    """Stop what is left of our own earlier arrays on ``wanted`` (kernel names of drives); returns what was stopped.
+def examined_leftovers(
+    machine: Machine, topology: Topology, ours: Collection[str], wanted: Collection[str]
+) -> Topology:
+    """The topology with what is on the leftovers of our own earlier arrays on ``wanted`` (kernel names of drives)."""
+    arrays = [leftover.kname for leftover in safety.leftovers(topology, ours) if set(leftover.members) <= set(wanted)]
+    if not arrays:
+        return topology
+    return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays, ours)
 
-    ``ours`` are the UUIDs of arrays that our journals say were created and not stopped. Their members are leased
-    first: a run that still lives is not disturbed (``LeaseTaken``). An array that something uses by now, or with
-    members outside of ``wanted``, is left alone; the guard will say so. ``note`` is told of each that was stopped.
+
+def stoppable(
+    topology: Topology, ours: Collection[str], wanted: Collection[str], wipe: Collection[str] = ()
+) -> tuple[Leftover, ...]:
+    """The leftovers of an examined topology that may be stopped: on ``wanted`` alone, unused, and with nothing on them.
+
+    ``ours`` are the UUIDs of arrays that our journals say were created and not stopped. What is on a leftover may have
+    been given up: then ``wipe`` names every member, by serial or WWN. The guard tells of all others.
     """
-    topology = survey(machine, wanted)
-    stopped = []
+    found = []
     for leftover in safety.leftovers(topology, ours):
-        if leftover.in_use or not set(leftover.members) <= set(wanted):
-            continue
+        members = [topology.nodes[kname] for kname in leftover.members if kname in topology.nodes]
+        given_up = bool(members) and all(node.serial in wipe or node.wwn in wipe for node in members)
+        is_carrying = any(consent.signs_on(topology, topology.nodes[leftover.kname], ours))
+        if set(leftover.members) <= set(wanted) and not leftover.in_use and (given_up or not is_carrying):
+            found.append(leftover)
+    return tuple(found)
+
+
+def clear_leftovers(
+    machine: Machine, topology: Topology, leftovers: Iterable[Leftover], note: Callable[..., None]
+) -> tuple[str, ...]:
+    """Stop what is ``stoppable``; returns what was stopped, and ``note`` is told of each.
+
+    The members are leased first: a run that still lives is not disturbed (``LeaseTaken``).
+    """
+    stopped = []
+    for leftover in leftovers:
         drives = [topology.drive(kname) for kname in leftover.members]
         with Lease(machine, [drive.identity for drive in drives], Terms(names=names(drives))):
             uuid, path = mdadm_spelling(leftover.uuid), topology.path(leftover.kname)

@@ -240,10 +240,11 @@ class _Living:
 
 
 def _spread(history: History, ground: Ground) -> tuple[Region, ...]:
-    count = min(ground.regions, ground.size_bytes // (2 * ground.region_bytes) * 2) // 2 * 2
+    room = ground.size_bytes - ground.begin_bytes
+    count = min(ground.regions, room // (2 * ground.region_bytes) * 2) // 2 * 2
     if count < ground.regions // 2 * 2:
         raise RigError(
             f"{history.geometry} has room for {count} of {ground.regions} regions: use more of each member "
             "(integrity.member), or fewer regions (integrity.regions)"
         )
-    return regions.spread(ground.size_bytes, ground.region_bytes, ground.regions)
+    return regions.spread(ground.size_bytes, ground.region_bytes, ground.regions, ground.begin_bytes)

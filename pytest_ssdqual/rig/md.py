@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings
+from pytest_ssdqual.qual.regions import stripe_bytes
 from pytest_ssdqual.qual.units import parse_size
-from pytest_ssdqual.rig import binding
+from pytest_ssdqual.rig import binding, label
 from pytest_ssdqual.rig.binding import Checked
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.fio.jobfile import Target
@@ -51,14 +52,19 @@ class Array:
     consistency: str
     #: At the end of the array, spared by every workload: a pattern is kept there that must survive a rebuild.
     reserved_bytes: int = 0
+    #: At the beginning of every target, spared as well: there is the label (``rig.label``).
+    begin_bytes: int = label.HEAD_BYTES
 
     @property
     def targets(self) -> tuple[Target, ...]:
         """What fio is pointed at, and how much of it it may use."""
         if self.geometry.is_side_by_side:
-            return tuple(Target(each.path, each.size_bytes, checked=Checked.of(each)) for each in self.members)
-        size_bytes, is_part = self.size_bytes - self.reserved_bytes, self.reserved_bytes > 0
-        return (Target(self.path, size_bytes, is_part, self.checked),)
+            return tuple(
+                Target(each.path, each.size_bytes - self.begin_bytes, self.begin_bytes, checked=Checked.of(each))
+                for each in self.members
+            )
+        size_bytes, is_part = self.size_bytes - self.begin_bytes - self.reserved_bytes, self.reserved_bytes > 0
+        return (Target(self.path, size_bytes, self.begin_bytes, is_part, self.checked),)
 
     @property
     def checked(self) -> Checked:
@@ -156,13 +162,32 @@ def create(
     kname = path.removeprefix("/dev/")
     tune(machine, geometry, kname, settings)
     consistency = "none needed" if geometry.level not in REDUNDANT else "zeroed" if zeroed else "resync"
-    if consistency == "resync":
-        settle(machine, kname, deadline_s=600 + members[0].size_bytes / SLOWEST_RESYNC_BYTES_PER_S)
     require_ours(machine, path, uuid)
     size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
-    array = Array(geometry, path, tuple(members), uuid, size, consistency)
+    array = Array(geometry, path, tuple(members), uuid, size, consistency, begin_bytes=spared(geometry, settings))
+    _require_room(machine, array)
+    # Before the members agree: a run that is killed during the resync leaves an array that is known to be ours.
+    label.write_array(machine, array.checked, uuid)
+    if consistency == "resync":
+        settle(machine, kname, deadline_s=600 + members[0].size_bytes / SLOWEST_RESYNC_BYTES_PER_S)
     require_healthy(machine, array)
     return array
+
+
+def spared(geometry: Geometry, settings: ArraySettings) -> int:
+    """Bytes at the beginning of an array that no workload touches: the label's MiB, in whole stripes.
+
+    A sequential write of a stripe's size begins on a stripe then, as it would at byte 0.
+    """
+    stripe = stripe_bytes(geometry, settings)
+    return -(-label.HEAD_BYTES // stripe) * stripe
+
+
+def _require_room(machine: Machine, array: Array) -> None:
+    """The data of members begin behind the label's MiB, where mdadm 4.2 puts them by itself (super1.c, ROUND_UP)."""
+    offset = data_offset(machine, array)
+    if offset is not None and offset < label.HEAD_BYTES:
+        raise RigError(f"the data of {array.path} begin at byte {offset} of its members, within the label's MiB")
 
 
 def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettings) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.rig import consent
+from pytest_ssdqual.rig import consent, content
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.consent import Content
 from pytest_ssdqual.rig.machine import DriveRefused, Machine
 from pytest_ssdqual.rig.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
 
+LEFT_OVER = "left over from an earlier run"
 #: Only on these does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers say it of SSDs.
 BUSES_THAT_TELL = ("sata", "ata", "sas")
 
@@ -190,10 +191,11 @@ def recheck(
     """Look again, immediately before destroying: same drives, still not in use, and nothing new on them.
 
     ``known`` is what an earlier call returned, the content of each drive by its kernel name: what has appeared since
-    is a reason, unless it is a superblock of ``ours`` (UUIDs in any spelling). Costs two commands for any number of
+    is a reason, unless it is a superblock of ``ours`` (UUIDs in any spelling). Costs three commands for any number of
     drives. Raises ``DriveRefused`` with every reason.
     """
-    topology = survey(machine, [drive.kname for drive in drives])
+    knames = [drive.kname for drive in drives]
+    topology = content.examined(machine, survey(machine, knames), knames, ours)
     found = {drive.kname: consent.content(topology, drive.kname) for drive in drives}
     refused = []
     for drive in drives:
@@ -236,8 +238,10 @@ def _reasons(
     if node.kname not in topology.candidates:
         yield "was not probed for exclusive use and signatures"
     if node.type == "disk":
-        yield from consent.missing(topology, (node, *twins), wipe, ours, free=not used)
-        yield from _other_hosts((node, *twins), wipe, free=not used)
+        # A leftover array is stopped as soon as all its members are given up (``hold.stoppable``).
+        free = all(LEFT_OVER in use for use in used)
+        yield from consent.missing(topology, (node, *twins), wipe, ours, free=free)
+        yield from _other_hosts((node, *twins), wipe, free=free)
 
 
 def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:
@@ -287,7 +291,7 @@ def _claims(topology: Topology, node: Node | None, ours: Collection[str]) -> Ite
     for holder in node.holders:
         kind = topology.nodes[holder].type if holder in topology.nodes else "unknown"
         if holder in arrays and arrays[holder].uuid in ours:
-            yield f"is a member of {topology.path(holder)} ({kind}), left over from an earlier run; stop that first"
+            yield f"is a member of {topology.path(holder)} ({kind}), {LEFT_OVER}; stop that first"
         else:
             yield f"is held by {topology.path(holder)} ({kind})"
 

@@ -51,6 +51,8 @@ class Signature:
     kind: str
     #: In blkid's spelling; empty if it has none.
     uuid: str = ""
+    #: Words about what has no signature (``consent.FOUND``).
+    detail: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from simulated_disks import World
+from scripted import ScriptedMachine
+from simulated_disks import Device, World
 from simulated_rig import Scene, SimulatedMachine
 
 from pytest_ssdqual.plugin import bay
 from pytest_ssdqual.plugin.bay import Bay
 from pytest_ssdqual.plugin.conduct import STOPPED
-from pytest_ssdqual.rig import blockdev, lease, provenance
+from pytest_ssdqual.rig import blockdev, lease, provenance, safety
 from pytest_ssdqual.rig.blockdev import survey
 from pytest_ssdqual.rig.machine import Machine
 from pytest_ssdqual.rig.ssh import Target
@@ -240,3 +241,57 @@ def test_waiting_in_vain_is_told(inner: Inner, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
     monkeypatch.setenv("SIMULATED_HELD", "1000000")
     assert inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wait=0.1 s") == f"{HELD}, after waiting 100 ms for them"
+
+
+@pytest.mark.parametrize("more", [(), ("--collect-only",)])
+def test_a_run_and_its_plan_refuse_content_without_a_signature(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("SIMULATED_DATA", "/dev/nvme1n1")
+    monkeypatch.setenv("SIMULATED_UNREADABLE", "/dev/nvme2n1")
+    said = inner.refused("--ssd-devices=/dev/nvme*", *more).splitlines()
+    assert len(said) == 2
+    assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
+    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed, add" in said[1]
+
+
+LEFT = "3aaa0122:29827cfa:5331ad66:ca767371"
+
+
+def leftover(fstype: str | None = None) -> tuple[World, ScriptedMachine]:
+    """A machine with an array that an earlier run left, and what somebody put on it since."""
+    array = Device("md100", "raid1", "9:100", model=None, transport=None, fstype=fstype)
+    disks = [
+        Device(
+            f"sd{letter}", "disk", f"8:{16 * number}", serial=f"S{number}", fstype="linux_raid_member", uuid=LEFT,
+            told_by=told_by, uppers=[array],
+        )
+        for number, (letter, told_by) in enumerate((("b", "lsblk"), ("c", "mdstat")), 1)
+    ]  # fmt: skip
+    world = World(disks)
+    machine = ScriptedMachine().on("lsblk", answer=lambda argv: world.lsblk())
+    return world, machine.on("sh", "-c", blockdev.FACTS, answer=lambda argv: world.facts(*argv[6:]))
+
+
+def as_planned(world: World, machine: ScriptedMachine, *wipe: str) -> list[str]:
+    """What the guard says of both drives in a run that only collects."""
+    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, frozenset(wipe)
+    topology, cleared = bay._cleared(machine, survey(machine, wanted), ours, wanted, consents, None)  # type: ignore[arg-type]
+    assert cleared == ()
+    assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
+    return [str(each) for each in safety.refusals(topology, world.matches(), consents, ours)]
+
+
+def test_a_plan_is_of_the_machine_without_what_a_run_would_clear_away() -> None:
+    assert as_planned(*leftover()) == []
+
+
+def test_a_plan_refuses_a_leftover_that_was_used_since() -> None:
+    said = as_planned(*leftover("ext2"))
+    assert len(said) == 2
+    for number, line in enumerate(said, 1):
+        assert "is a member of /dev/md100 (raid1), left over from an earlier run" in line
+        ask = f"add --ssd-wipe=S{number}."
+        assert line.endswith(f"carries a signature (ext2) on /dev/md100; if that may be destroyed, {ask}")
+    assert len(as_planned(*leftover("ext2"), "S1")) == 2
+    assert as_planned(*leftover("ext2"), "S1", "S2") == []

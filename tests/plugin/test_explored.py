@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.rig.label import HEAD_BYTES
 
 if TYPE_CHECKING:
     from inner_session import Inner
@@ -130,7 +131,7 @@ def test_the_job_file_is_one_that_fio_reads(rig: Inner, monkeypatch: pytest.Monk
     file = searched(rig)["folder"] / "explore" / "drivex2-randwrite_64k_off512_sync_qd1.fio"
     text = file.read_text()
     assert "THIS DESTROYS ALL DATA ON /dev/nvme0n1 /dev/nvme1n1" in text
-    assert {"bs=65536", "offset=512", "sync=1", "filename=/dev/nvme1n1"} <= set(text.splitlines())
+    assert {"bs=65536", f"offset={HEAD_BYTES + 512}", "sync=1", "filename=/dev/nvme1n1"} <= set(text.splitlines())
     parsed = subprocess.run(["fio", "--parse-only", file], capture_output=True, text=True, check=False)
     assert (parsed.returncode, parsed.stderr) == (0, "")
 

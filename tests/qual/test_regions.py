@@ -42,6 +42,16 @@ def test_regions_reach_from_the_first_byte_to_the_last_and_do_not_overlap(each: 
     assert all(region.offset_bytes % UNIT_BYTES == 0 for region in found)
 
 
+def test_regions_begin_behind_what_is_spared() -> None:
+    each = 192 * 1024
+    found = regions.spread(64 << 20, each, 8, 3 << 20)
+    assert found[0].offset_bytes == 3 << 20
+    assert found[-1].end_bytes <= 64 << 20
+    assert found[-1].end_bytes > (64 << 20) - 2 * each
+    with pytest.raises(ValueError, match="have no room for two regions"):
+        regions.spread(4 << 20, 1 << 20, 8, 3 << 20)
+
+
 def test_no_room_is_an_error() -> None:
     with pytest.raises(ValueError, match="no room for two regions"):
         regions.spread(8191, 4096, 4)

@@ -370,7 +370,7 @@ def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: 
         rack.machine.run(["test", "-d", "/mnt/late/lost+found"])
     finally:
         rack.machine.run(["umount", "/mnt/late"])
-        rack.machine.run(["wipefs", "--all", "--quiet", drive.path])
+        rack.machine.run(["blkdiscard", "--force", drive.path])
 
 
 @REMAINS
@@ -419,11 +419,11 @@ def test_what_came_after_the_check_is_refused(scene: str, rack: Rack) -> None:
         rack.machine.run(["mke2fs", "-q", drive.path])
         with pytest.raises(DriveRefused, match=r"carries a signature \(ext2\), which came after it was checked"):
             held.require([drive])
-        rack.machine.run(["wipefs", "--all", "--quiet", drive.path])
+        rack.machine.run(["blkdiscard", "--force", drive.path])
         held.require([drive])
     finally:
         held.release()
-        rack.machine.run(["wipefs", "--all", "--quiet", drive.path])
+        rack.machine.run(["blkdiscard", "--force", drive.path])
 
 
 @contextmanager
@@ -469,7 +469,7 @@ def test_another_path_to_a_drive_is_the_same_drive(scene: str, rack: Rack) -> No
             rack.machine.run(["umount", "--lazy", "/mnt/twin"])
             assert same + "open exclusively by something else" in rack.refusals(named, consent)
         finally:
-            undo = 'umount /mnt/twin; ended; sleep 0.5; wipefs --all --quiet "$1"'
+            undo = 'umount /mnt/twin; ended; sleep 0.5; wipefs --all --quiet "$1"; blkdiscard "$1"'
             rack.machine.run(["sh", "-c", WORDS + undo, "undo", twin], check=False)
 
 

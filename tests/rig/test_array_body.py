@@ -13,8 +13,9 @@ from scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import Geometry, Level
+from pytest_ssdqual.qual.history import History
 from pytest_ssdqual.qual.protocol import IntegrityRule, Protocol
-from pytest_ssdqual.rig import array_body, assembly, md, membership
+from pytest_ssdqual.rig import array_body, assembly, living, md, membership
 from pytest_ssdqual.rig.array_body import SWORN, LiveBody
 from pytest_ssdqual.rig.fio.stamps import Stretch
 from pytest_ssdqual.rig.hold import HeldDrives
@@ -225,3 +226,22 @@ def test_closing_erases_whoever_bears_our_superblock(rack: Rack, monkeypatch: py
     rack.body.close()
     rack.body.close()
     assert taken == [DRIVES]
+
+
+def test_every_array_spares_its_beginning_and_every_drive_is_labelled(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labelled: list[Sequence[Drive]] = []
+    array = replace(ARRAY, begin_bytes=3 << 20)
+    monkeypatch.setattr(LiveBody, "close", lambda body: None)
+    monkeypatch.setattr(LiveBody, "_purge", lambda body: None)
+    monkeypatch.setattr(array_body.condition, "zero", lambda machine, members: not labelled)
+    monkeypatch.setattr(array_body.label, "write_drives", lambda machine, drives: labelled.append(drives))
+    monkeypatch.setattr(
+        LiveBody, "_created", lambda body, geometry, bitmap, zeroed: array if zeroed and labelled else None
+    )
+    ground = rack.body.build(History(ARRAY.geometry, "none", ()))
+    assert labelled == [DRIVES]
+    assert ground.begin_bytes == 3 << 20
+    found = living._spread(History(ARRAY.geometry, "none", ()), ground)
+    assert found[0].offset_bytes == 3 << 20

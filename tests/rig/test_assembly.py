@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.protocol import ArraySettings
-from pytest_ssdqual.rig import assembly, md
+from pytest_ssdqual.rig import assembly, condition, label, md, purge
 from pytest_ssdqual.rig.blockdev import Drive
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, RigError
 from pytest_ssdqual.rig.md import Array
@@ -124,3 +125,34 @@ def test_what_fails_for_another_reason_is_not_tried_again_and_taken_down(
     with pytest.raises(CommandFailed):
         built()
     assert hall.did == ["expect", "array_planned", "stop /dev/md100", "array_stopped"]
+
+
+@pytest.mark.parametrize(
+    ("name", "did"),
+    [
+        ("drivex2", ["require", "purge", "label", "array_created"]),
+        ("raid0x2", ["require", "purge", "label", "create", "array_created"]),
+        ("raid1x2", ["require", "purge", "zero", "label", "create", "array_created"]),
+    ],
+)
+def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch, name: str, did: list[str]
+) -> None:
+    """Zeroing would erase a label, and md's superblocks come behind it."""
+    order: list[str] = []
+
+    def doing(what: str, answer: object = None) -> Callable[..., object]:
+        return lambda *_, **more: order.append(what) or answer
+
+    array = Array(Geometry.parse(name), "/dev/md100", DRIVES[:2], "", 1 << 28, "zeroed")
+    monkeypatch.setattr(purge, "purge", doing("purge", {}))
+    monkeypatch.setattr(condition, "zero", doing("zero", True))
+    monkeypatch.setattr(label, "write_drives", doing("label"))
+    monkeypatch.setattr(assembly, "create", doing("create", array))
+    monkeypatch.setattr(md, "data_offset", lambda machine, array: 1 << 20)
+    held = SimpleNamespace(drives=DRIVES, require=doing("require"))
+    protocol = SimpleNamespace(purge="discard", array=ArraySettings())
+    book = SimpleNamespace(note=lambda kind, **facts: order.append(kind) if kind == "array_created" else None)
+    setup = Setup(ScriptedMachine(), held, protocol, book, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+    assembly.build(setup, Geometry.parse(name), assembly.FRESH)
+    assert order == did

@@ -45,14 +45,16 @@ def test_consent_is_offered_for_each_path_with_content_by_its_own_serial() -> No
     nodes = drive("sda"), drive("sdb", Signature("ext4"), serial="S, 2"), drive("sdc", Signature("xfs"), serial="S3")
     (text,) = said(*nodes)
     assert text.endswith("if that may be destroyed, add '--ssd-wipe=S\\, 2' --ssd-wipe=S3")
-    assert said(*nodes, wipe=("S, 2",)) == ["carries a signature (xfs); if that may be destroyed, add --ssd-wipe=S3"]
+    assert said(*nodes, wipe=("S, 2",)) == [
+        "carries a signature (xfs) on /dev/sdc; if that may be destroyed, add --ssd-wipe=S3"
+    ]
     assert said(*nodes, wipe=("S, 2", "S3")) == []
-    assert said(*nodes, free=False) == ["carries a signature (ext4), a signature (xfs)"]
+    assert said(*nodes, free=False) == ["carries a signature (ext4) on /dev/sdb, a signature (xfs) on /dev/sdc"]
 
 
 def test_nothing_is_offered_that_would_not_help() -> None:
     assert said(drive("sda", Signature("ext4")), drive("sdb", Signature("xfs"), serial="")) == [
-        "carries a signature (ext4), a signature (xfs)"
+        "carries a signature (ext4), a signature (xfs) on /dev/sdb"
     ]
 
 

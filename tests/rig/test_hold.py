@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedMachine
+from simulated_content import Contents, labelled
 from simulated_disks import Device, World
 
-from pytest_ssdqual.rig import blockdev, hold, md
-from pytest_ssdqual.rig.hold import HeldDrives, clear_leftovers, mdadm_spelling
+from pytest_ssdqual.rig import blockdev, hold, label, md
+from pytest_ssdqual.rig.content import examined
+from pytest_ssdqual.rig.hold import HeldDrives, clear_leftovers, examined_leftovers, mdadm_spelling, stoppable
 from pytest_ssdqual.rig.lease import LeaseLost, Terms
 from pytest_ssdqual.rig.machine import DriveRefused, LeaseTaken, Machine
 from pytest_ssdqual.rig.topology import Drive, Signature, plain_uuid
@@ -209,10 +211,21 @@ def array_of(*members: Device, uuid: str = UUID) -> Device:
 Noted = list[tuple[str, dict[str, object]]]
 
 
-def cleared(world: World, ours: Iterable[str] = (UUID,), wanted: Iterable[str] | None = None) -> tuple[object, Noted]:
+def cleared(
+    world: World,
+    ours: Iterable[str] = (UUID,),
+    wanted: Iterable[str] | None = None,
+    contents: Contents | None = None,
+    wipe: Iterable[str] = (),
+) -> tuple[object, Noted]:
     noted: Noted = []
     names = [disk.kname for disk in world.disks] if wanted is None else list(wanted)
-    told = clear_leftovers(machine_of(world), set(ours), names, lambda kind, **facts: noted.append((kind, facts)))
+    wipe = frozenset(wipe)
+    machine = machine_of(world)
+    machine.contents = contents or Contents()
+    topology = examined_leftovers(machine, blockdev.survey(machine, names), set(ours), names)
+    leftovers = stoppable(topology, set(ours), names, wipe)
+    told = clear_leftovers(machine, topology, leftovers, lambda kind, **facts: noted.append((kind, facts)))
     return told, noted
 
 
@@ -224,6 +237,42 @@ def test_what_we_left_is_stopped_under_a_lease_and_written_down(leases: Leases) 
     assert leases.events == ["take S1 S2 S3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
     facts = {"uuid": UUID, "leftover": True, "not_erased": (), "objections": ("degraded by 1 member",)}
     assert noted == [("array_stopped", facts)]
+
+
+def test_a_leftover_that_somebody_used_since_needs_the_consent_of_all_members(leases: Leases) -> None:
+    world = World(disks())
+    array = array_of(*world.disks)
+    array.fstype = "ext2"
+    world.disks[0].told_by = "lsblk"
+    for wipe in ((), ("S1", "S2")):
+        assert cleared(world, wipe=wipe) == ((), [])
+    assert leases.events == []
+    assert cleared(world, wipe=("S1", "S2", "S3"))[0]
+
+
+def test_a_leftover_is_ours_by_its_label(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    ours = label.of_array(UUID)
+    assert cleared(world, contents=labelled({"/dev/md100": ours}, ["/dev/md100"]))[0]
+    for owner in ("", label.of_array("00000001:00000002:00000003:00000004"), label.of_drive("S1")):
+        leases.events.clear()
+        foreign = labelled({"/dev/md100": owner} if owner else {}, ["/dev/md100"])
+        assert cleared(world, contents=foreign) == ((), [])
+        assert cleared(world, contents=Contents(errors={"/dev/md100": "Input/output error"})) == ((), [])
+        assert leases.events == []
+
+
+def test_an_array_with_a_label_that_no_journal_knows_is_content(leases: Leases) -> None:
+    """The label is right, but the array may be another controller's, or a copy."""
+    world = World(disks())
+    array_of(*world.disks)
+    machine = machine_of(world)
+    machine.contents = labelled({"/dev/md100": label.of_array(UUID)}, ["/dev/md100"])
+    topology = blockdev.survey(machine, ["sdb", "sdc", "sdd", "md100"])
+    for ours, found in (({UUID}, False), (set[str](), True)):
+        node = examined(machine, topology, ["md100"], ours).nodes["md100"]
+        assert bool(node.signatures) is found
 
 
 def test_what_others_made_is_left_alone(leases: Leases) -> None:

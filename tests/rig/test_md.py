@@ -15,7 +15,7 @@ from strategies import geometries
 
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.protocol import ArraySettings
-from pytest_ssdqual.rig import md
+from pytest_ssdqual.rig import label, md
 from pytest_ssdqual.rig.binding import Checked
 from pytest_ssdqual.rig.fio.jobfile import Target
 from pytest_ssdqual.rig.machine import CommandFailed, Completed, InvalidMeasurement, RigError
@@ -136,6 +136,7 @@ def machine() -> ScriptedMachine:
     here.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=0, mismatch_cnt=0))
     here.on("mdadm", "--detail", answer=f"           UUID : {UUID}\n").on("blockdev", answer="536870912\n")
     here.on("mdadm", "--detail", "--export", answer=f"MD_LEVEL=raid5\nMD_UUID={UUID}\n")
+    here.on("sh", "-c", md.OFFSETS, answer="2048\n2048\n2048\n")
     return here.on("test").on("mdadm", "--stop").on("sh", "-c", md.ERASE)
 
 
@@ -152,7 +153,36 @@ def test_an_array_of_zeroed_drives_is_not_resynced(machine: ScriptedMachine) -> 
     assert (array.consistency, array.size_bytes, array.kname) == ("zeroed", 536870912, "md100")
     assert array.members == tuple(MEMBERS)
     assert "--assume-clean" in machine.asked[0]
-    assert machine.bound == [("beside", member.path, ("mdadm", "--create")) for member in MEMBERS]
+    created = [("beside", member.path, ("mdadm", "--create")) for member in MEMBERS]
+    assert machine.bound == [*created, ("alone", "/dev/md100", ("sh", "-c"))]
+
+
+def test_a_new_array_is_labelled_before_its_members_agree(machine: ScriptedMachine) -> None:
+    def busy(argv: tuple[str, ...]) -> str:
+        assert label.owner_of(machine.contents.pages["/dev/md100"]) == label.of_array(UUID)
+        return said(array_state="active", sync_action="idle", degraded=0)
+
+    machine.on("grep", answer=busy)
+    built(machine, zeroed=False)
+
+
+def test_the_data_of_members_begin_behind_the_labels_place(machine: ScriptedMachine) -> None:
+    machine.on("sh", "-c", md.OFFSETS, answer="2040\n2040\n2040\n")
+    with pytest.raises(RigError, match=r"^the data of /dev/md100 begin at byte 1044480 of its members, within"):
+        built(machine)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "chunk", "spared"),
+    [
+        ("raid5x3", "64k", 1 << 20),
+        ("raid5x4", "64k", 6 * 196608),
+        ("raid0x8", "512k", 4 << 20),
+        ("raid1x2", "64k", 1 << 20),
+    ],
+)
+def test_whole_stripes_are_spared(geometry: str, chunk: str, spared: int) -> None:
+    assert md.spared(Geometry.parse(geometry), ArraySettings(chunk=chunk)) == spared
 
 
 def test_an_array_of_others_is_waited_for(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +201,7 @@ def test_md_is_tuned_before_the_resync(machine: ScriptedMachine) -> None:
     def noted(argv: list[str], *, stdin: bytes | None = None, **more: object) -> Completed:
         if argv[0] == "tee":
             given[argv[1]] = stdin
-        return run(argv)
+        return run(argv, stdin=stdin, check=False)
 
     machine.run = noted  # type: ignore[method-assign, assignment]
     built(machine, settings=ArraySettings(stripe_cache_pages=8192, group_threads=0))
@@ -228,12 +258,14 @@ def test_of_a_degraded_geometry_just_so_many_members_are_missing(
 
 def test_a_reserved_end_is_not_fios(machine: ScriptedMachine) -> None:
     array = built(machine)
-    assert array.targets == (Target("/dev/md100", array.size_bytes),)
+    begin = array.begin_bytes
+    assert begin >= 1 << 20
+    assert array.targets == (Target("/dev/md100", array.size_bytes - begin, begin),)
     assert replace(array, reserved_bytes=1 << 20).targets == (
-        Target("/dev/md100", array.size_bytes - (1 << 20), is_part=True),
+        Target("/dev/md100", array.size_bytes - begin - (1 << 20), begin, is_part=True),
     )
     apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
-    assert apart.targets == tuple(Target(f"/dev/nvme{number}n1", 256 << 20) for number in range(3))
+    assert apart.targets == tuple(Target(f"/dev/nvme{number}n1", (256 << 20) - begin, begin) for number in range(3))
 
 
 def test_what_fio_is_pointed_at_must_be_what_was_checked(machine: ScriptedMachine) -> None:

@@ -247,7 +247,7 @@ def test_only_io_within_the_rebuild_counts(rebuild_s: float, lag_s: float, ramp_
 def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: Bench) -> None:
     bench.rebuild()
     (job,) = bench.jobs
-    assert f"--size={506 * MIB}" in job.options
+    assert f"--size={505 * MIB}" in job.options
     assert job.expectation.seconds is not None
     assert job.expectation.seconds > PROTOCOL.ramp_s + PROTOCOL.rebuild.limit_s
 

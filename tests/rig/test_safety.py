@@ -167,7 +167,7 @@ def test_another_namespace_of_the_drive_counts_because_a_format_may_erase_it() -
     two = ssd("c", kname="nvme0n2", wwn="eui.02", serial="N", fstype="xfs")
     world = World([one, two])
     (refusal,) = refusals(surveyed(world, one), world.matches(one))
-    assert refusal.reasons == ("carries a signature (xfs); if that may be destroyed, add --ssd-wipe=N",)
+    assert refusal.reasons == ("carries a signature (xfs) on /dev/nvme0n2; if that may be destroyed, add --ssd-wipe=N",)
     assert refusals(surveyed(world, one), world.matches(one), {"eui.01"}), "consent to one namespace is not to both"
     assert refusals(surveyed(world, one), world.matches(one), {"N"}) == ()
 
@@ -323,14 +323,14 @@ def scripted(world: World) -> ScriptedMachine:
     return ScriptedMachine().on("lsblk", answer=world.lsblk()).on("sh", answer=world.facts(*paths))
 
 
-def test_recheck_costs_two_commands_and_raises_with_every_reason() -> None:
+def test_recheck_costs_three_commands_and_raises_with_every_reason() -> None:
     one, two = ssd("b"), ssd("c")
     world = World([one, two])
     topology = surveyed(world)
     drives = topology.drive("sdb"), topology.drive("sdc")
     machine = scripted(world)
     recheck(machine, *drives)
-    assert len(machine.asked) == 2
+    assert len(machine.asked) == 3
     one.mountpoint, two.serial = "/late", "SWAPPED"
     with pytest.raises(DriveRefused) as refusal:
         recheck(scripted(world), *drives)

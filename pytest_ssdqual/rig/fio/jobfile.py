@@ -30,8 +30,10 @@ class Target:
     """The block device (or, in tests, the existing file) that fio reads or destroys."""
 
     path: str
+    #: That may be used, from ``begin_bytes`` on.
     size_bytes: int
-    #: The device goes on behind ``size_bytes``, and there nothing may be touched.
+    begin_bytes: int = 0
+    #: The device goes on behind what may be used, and there nothing may be touched.
     is_part: bool = False
     #: What must be behind the path when fio starts; None: that is not looked at.
     checked: Checked | None = field(default=None, compare=False)
@@ -40,6 +42,8 @@ class Target:
         checked_path(self.path)
         if self.size_bytes < 512 or self.size_bytes % 512:
             raise ValueError(f"{self.path}: a size of {self.size_bytes} bytes is not a whole number of sectors")
+        if self.begin_bytes < 0 or self.begin_bytes % 4096:
+            raise ValueError(f"{self.path}: what may be used begins at byte {self.begin_bytes}, not on a page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,10 @@ def measurement(
     jobs = workload.jobs(width if len(targets) == 1 else 1)
     ending = load.Ending(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs))
     sections = [
-        load.streams(workload, each.path, each.size_bytes, jobs, ending, is_part=each.is_part) for each in targets
+        load.streams(
+            workload, each.path, each.size_bytes, jobs, ending, begin_bytes=each.begin_bytes, is_part=each.is_part
+        )
+        for each in targets
     ]
     if len(targets) == 1 and not workload.has_streams:
         ((_, only),) = sections[0]
@@ -180,7 +187,7 @@ def fill(
             options += [
                 *_section(targets, number, f"fill-{index}", new_group=not index),
                 *(() if one else _file(target)),
-                f"--offset={part.offset_bytes}",
+                f"--offset={target.begin_bytes + part.offset_bytes}",
                 f"--size={part.size_bytes}",
                 f"--bs={part.block_bytes}",
             ]

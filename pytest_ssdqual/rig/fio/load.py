@@ -41,9 +41,16 @@ class _Area:
 
 
 def streams(
-    workload: Workload, path: str, size_bytes: int, jobs: int, ending: Ending, *, is_part: bool = False
+    workload: Workload,
+    path: str,
+    size_bytes: int,
+    jobs: int,
+    ending: Ending,
+    *,
+    begin_bytes: int = 0,
+    is_part: bool = False,
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """The job sections that drive one target, by name; two for independent readers and writers.
+    """The job sections that drive one target from ``begin_bytes`` on, by name; two for independent readers and writers.
 
     ``ValueError`` if the target is too small, or if fio could not do the sizes asked for.
     """
@@ -54,7 +61,7 @@ def streams(
     usable = (region - workload.offset_bytes) // workload.smallest_bytes * workload.smallest_bytes
     name = path if region == size_bytes else f"{workload.region_percent} % of {path}"
     is_part = is_part or region < size_bytes
-    area = _Area(f"{name} ({size_bytes} bytes)", workload.offset_bytes, usable, is_part)
+    area = _Area(f"{name} ({size_bytes} bytes)", begin_bytes + workload.offset_bytes, usable, is_part)
     patterns = workload.rw.split("+")
     names = ("reads", "writes") if workload.has_streams else ("",)
     return [

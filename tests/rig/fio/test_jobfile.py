@@ -56,6 +56,34 @@ def test_sequential_jobs_share_the_target() -> None:
     assert share % (1024 * 1024) == 0
 
 
+BEHIND = Target("/dev/md100", 64 * MIB, 2 * MIB)
+
+
+@pytest.mark.parametrize("rw", ["read", "randwrite", "write", "randread+randwrite", "read+write"])
+def test_nothing_before_the_beginning_is_touched(rw: str) -> None:
+    job = measurement(Workload(rw, "128k", 8, offset="4k" if rw == "randwrite" else "0"), [BEHIND], 3, 120)
+    offsets = [int(option.partition("=")[2]) for option in job.options if option.startswith("--offset=")]
+    sizes = [int(option.partition("=")[2]) for option in job.options if option.startswith("--size=")]
+    assert len(offsets) == len(sizes) == len(rw.split("+"))
+    assert min(offsets) == 2 * MIB + (4096 if rw == "randwrite" else 0)
+    streams = 1 if rw.startswith("rand") else 3
+    assert max(offset + streams * size for offset, size in zip(offsets, sizes, strict=True)) <= 66 * MIB
+
+
+def test_a_fill_begins_behind_what_is_spared() -> None:
+    job = fill([BEHIND, replace(BEHIND, path="/dev/md101")], 2, "1m", jobs=3)
+    offsets = [int(option.partition("=")[2]) for option in job.options if option.startswith("--offset=")]
+    assert min(offsets) == 2 * MIB
+    assert len(offsets) == 6
+    assert job.expectation.written_bytes == 2 * 2 * 64 * MIB
+
+
+def test_what_is_spared_is_whole_pages() -> None:
+    for begin in (-4096, 512):
+        with pytest.raises(ValueError, match=f"begins at byte {begin}, not on a page"):
+            replace(BEHIND, begin_bytes=begin)
+
+
 def test_the_mix_is_told_and_expected() -> None:
     job = measurement(Workload("randrw", "8k", 4, 70), [MD], 6, 120)
     assert value(job, "rwmixread") == "70"

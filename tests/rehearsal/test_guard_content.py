@@ -1,0 +1,175 @@
+"""Content that no signature shows, in a real machine: what needs consent, what does not, and that no byte is lost."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from rehearsed import SERIALS, LabHost, Server, Start, drives
+
+from pytest_ssdqual.lab.fault import Request
+from pytest_ssdqual.rig import content, label, safety, sampling, ssh
+from pytest_ssdqual.rig.blockdev import expand, survey
+from pytest_ssdqual.rig.channel import Channel
+from pytest_ssdqual.rig.consent import DATA, UNREADABLE
+
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+
+ID = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ0004"
+WIPE = "if that may be destroyed, add --ssd-wipe=SSDQ0004"
+#: $1 is the drive.
+PLAIN = """
+printf %032d 7 >/run/key
+cryptsetup open --type plain --key-file /run/key --cipher aes-xts-plain64 --key-size 256 "$1" secret
+mke2fs -q -F /dev/mapper/secret; cryptsetup close secret; sync; udevadm settle
+"""
+DATABASE = 'dd if=/dev/urandom of="$1" bs=1M seek=100 count=64 oflag=direct 2>/dev/null'
+DAMAGED = 'mke2fs -q -F "$1"; dd if=/dev/zero of="$1" bs=1k seek=1 count=1 oflag=sync conv=notrunc 2>/dev/null'
+BLANK = 'wipefs --all --quiet "$1"; blkdiscard "$1"; udevadm settle'
+DIGEST = 'sync; for drive; do blockdev --flushbufs "$drive"; sha256sum "$drive"; done'
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The fourth drive of the lab, and the guard's words about it."""
+
+    lab: LabHost
+    machine: Channel
+
+    def do(self, script: str) -> str:
+        path = self.machine.run(["readlink", "-f", ID]).text.strip()
+        return self.machine.run(["sh", "-ec", script, "scene", path], deadline_s=120).text
+
+    def refused(self, *wipe: str) -> str:
+        matches = expand(self.machine, [ID])
+        knames = [match.kname for match in matches]
+        topology = content.examined(self.machine, survey(self.machine, knames), knames, names=True)
+        return safety.explain(safety.refusals(topology, matches, wipe))
+
+
+@pytest.fixture(scope="module")
+def bench(lab: LabHost) -> Iterator[Bench]:
+    lab.vm.set_iops("SSDQ0004", 0)
+    machine = ssh.connect(ssh.Target("lab", ("-F", str(lab.ssh_config))))
+    bench = Bench(lab, machine)
+    yield bench
+    bench.do(BLANK)
+    lab.vm.set_iops("SSDQ0004", 300)
+    machine.close()
+
+
+def test_a_blank_drive_needs_no_consent(bench: Bench) -> None:
+    assert bench.refused() == ""
+    bench.do('blkdiscard --zeroout "$1"')
+    assert bench.refused() == ""
+    bench.do(BLANK)
+    assert bench.refused() == ""
+
+
+@pytest.mark.parametrize("scene", [PLAIN, DATABASE, DAMAGED], ids=["plain dm-crypt", "database", "damaged ext2"])
+def test_data_without_a_signature_needs_consent(bench: Bench, scene: str) -> None:
+    bench.do(scene)
+    digest = bench.do(DIGEST)
+    try:
+        said = bench.refused()
+        assert DATA in said
+        assert said.endswith(f"{WIPE}.")
+        assert bench.refused("SSDQ0004") == ""
+        assert bench.do(DIGEST) == digest
+    finally:
+        bench.do(BLANK)
+
+
+@pytest.mark.parametrize(
+    ("file", "line"), [("/etc/crypttab", f"secret {ID} /run/key plain"), ("/etc/fstab", "$1 /srv auto noauto 0 0")]
+)
+def test_a_drive_that_configuration_names_needs_consent(bench: Bench, file: str, line: str) -> None:
+    bench.do(f'touch {file}; cp {file} /run/before; echo "{line}" >>{file}; echo "# {ID}x" >>{file}')
+    try:
+        said = bench.refused()
+        assert f": carries a name in {file} (/dev/" in said
+        assert WIPE in said
+        assert bench.refused("SSDQ0004") == ""
+    finally:
+        bench.do(f"cp /run/before {file}")
+    assert bench.refused() == ""
+
+
+def test_a_drive_that_cannot_be_read_needs_consent(bench: Bench) -> None:
+    bench.lab.vm.fail("SSDQ0004", {Request.READ})
+    try:
+        said = bench.refused()
+    finally:
+        bench.lab.vm.mend("SSDQ0004")
+    # The kernel's word for NVMe's unrecovered read error: ENODATA.
+    assert f"carries {UNREADABLE} (No data available at byte 0); {WIPE}." in said
+    assert bench.refused() == ""
+
+
+def test_the_label_is_known_again_and_costs_little(bench: Bench) -> None:
+    (match,) = expand(bench.machine, [ID])
+    drive = survey(bench.machine, [match.kname]).drive(match.kname)
+    bench.do(DATABASE)
+    label.write_drives(bench.machine, [drive])
+    assert bench.refused() == ""
+    bench.lab.vm.set_iops("SSDQ0004", 300)
+    start = time.monotonic()
+    sample = sampling.take(bench.machine, {drive.path: drive.size_bytes})[drive.path]
+    print(f"sampling: {1000 * (time.monotonic() - start):.0f} ms for {sample.read} spots at 300 reads a second")
+    bench.lab.vm.set_iops("SSDQ0004", 0)
+    assert label.owner_of(sample.label) == label.of_drive(drive.identity)
+    assert sample.data_count > 0
+    bench.do('dd if=/dev/urandom of="$1" bs=4k seek=8 count=1 oflag=direct 2>/dev/null')
+    assert DATA in bench.refused()
+    bench.do(BLANK)
+
+
+def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Start) -> None:
+    """Blank drives pass; so do this program's own after a kill, until somebody makes a file system on the array."""
+    for killed in (1, 2):
+        running = start(drives(3), "-k", "steady_state and randwrite_4k_qd8")
+        running.await_record("array_created")
+        server.await_fio()
+        running.signal(signal.SIGKILL)
+        running.finish()
+        server.await_no_fio()
+        folder = running.folder()
+        assert [each.facts["leftover"] for each in folder.records("array_stopped")] == [True] * (killed - 1)
+    (array,) = server.arrays()
+    paths = server.ask("sh", "-c", "ls -d /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ000[1-3]").split()
+    server.ask("mke2fs", "-q", "-F", f"/dev/{array}")
+    digests = server.ask("sh", "-c", DIGEST, "digest", *paths)
+    said: list[list[str]] = []
+    for more in ((), ("--collect-only",)):
+        done = start(drives(3), "-k", "steady_state and randwrite_4k_qd8", *more).finish()
+        assert done.status == pytest.ExitCode.USAGE_ERROR, done.output
+        said.append([line for line in done.output.splitlines() if "carries" in line])
+        for serial in SERIALS[:3]:
+            assert (
+                f"a signature (ext2) on /dev/{array}; if that may be destroyed, add --ssd-wipe={serial}" in done.output
+            )
+    assert said[0] == said[1]
+    assert server.ask("sh", "-c", DIGEST, "digest", *paths) == digests
+    wipe = [f"--ssd-wipe={serial}" for serial in SERIALS[:3]]
+    done = start(drives(3), *wipe, "-k", "randread_4k_qd8 and raid5x3").finish()
+    # Not its verdicts: they depend on how busy this computer is.
+    assert len(done.folder.records("filled")) == 1, done.output
+    assert [each.facts.get("leftover", False) for each in done.folder.records("array_stopped")] == [True, False]
+    assert server.left() == []
+    again = start(drives(3), "--collect-only").finish()
+    assert again.status == 0, again.output
+
+
+def test_drives_of_a_run_that_ended_in_order_need_no_consent(server: Server, start: Start) -> None:
+    running = start(drives(3), "-k", "steady_state and randwrite_4k_qd8")
+    running.await_record("array_created")
+    server.await_fio()
+    running.signal(signal.SIGINT)
+    run = running.finish()
+    assert run.status == pytest.ExitCode.INTERRUPTED, run.output
+    assert server.left() == []
+    again = start(drives(3), "--collect-only").finish()
+    assert again.status == 0, again.output
