@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simulated_content import Contents
 
@@ -62,7 +62,7 @@ class ScriptedMachine:
         if all(len(prefix) < 3 for prefix in matching):  # no answer to this very script
             said = self.contents.answer(argv, stdin)
             if said is not None:
-                return completed(argv, said.decode())
+                return replace(completed(argv), stdout=said)
         if not matching:
             raise LookupError(f"the script has no answer for {argv}")
         answer = self.answers[max(matching, key=len)]

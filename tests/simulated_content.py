@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ssdqual.rig import label, named, sampling
+from pytest_ssdqual.rig import label, member, named, sampling
 
 
-def record(path: str, *, page: bytes = b"", data_at: int | None = None, error: str = "") -> bytes:
+def record(
+    path: str, *, page: bytes = b"", data_at: int | None = None, error: str = "", is_member: bool = False
+) -> bytes:
     """The sample of one device; ``page`` is its first 4 KiB, ``error`` what the kernel says to every read."""
     said = [f"drive {path}"]
     if error:
@@ -18,6 +22,8 @@ def record(path: str, *, page: bytes = b"", data_at: int | None = None, error: s
     if page.strip(b"\0"):
         said += [f"page 0 {page[:16].hex()} {page[-16:].hex()}"]
         said += [f"label {page.hex()}"] if page.startswith(b"pytest-ssdq") else []
+    if is_member:
+        said.append(f"page 4096 {label.MD_SUPERBLOCK.ljust(32, '0')} {32 * '0'}")
     if data_at is not None:
         said.append(f"data {data_at} 1")
     said.append("read 194")
@@ -33,6 +39,8 @@ class Contents:
     #: Where there is data behind the first MiB.
     data: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    #: Of members of an array: the superblock's page, and what is at the array's data offset.
+    members: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     #: Configuration files and their text, and the device numbers (``8 10``, hexadecimal) of paths.
     files: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
@@ -53,6 +61,9 @@ class Contents:
         if script == label.SCRIPT:
             self.pages[arguments[0]] = stdin or b""
             return b""
+        if script == member.RAW:
+            superblock, head = self.members[arguments[0]]
+            return gzip.compress(superblock if int(arguments[1]) == sampling.PAGE_BYTES else head[: int(arguments[2])])
         if script == named.FILES:
             return "".join(f"file {file}\0text {text}\0" for file, text in self.files.items()).encode() + b"end\0"
         if script == named.RESOLVE:
@@ -61,13 +72,26 @@ class Contents:
 
     def _sample(self, path: str) -> bytes:
         return record(
-            path, page=self.pages.get(path, b""), data_at=self.data.get(path), error=self.errors.get(path, "")
+            path,
+            page=self.pages.get(path, b""),
+            data_at=self.data.get(path),
+            error=self.errors.get(path, ""),
+            is_member=path in self.members,
         )
 
     def wipe(self, path: str) -> None:
         """The whole device is blank again."""
         self.pages.pop(path, None)
         self.data.pop(path, None)
+
+
+def superblock(uuid: str, chunk_bytes: int = 64 << 10, data_offset_bytes: int = 1 << 20) -> bytes:
+    """The page of one of md, version 1.2."""
+    page = bytearray(sampling.PAGE_BYTES)
+    page[:4], page[16:32] = bytes.fromhex(label.MD_SUPERBLOCK), bytes.fromhex(uuid)
+    struct.pack_into("<I", page, 88, chunk_bytes // 512)
+    struct.pack_into("<Q", page, 128, data_offset_bytes // 512)
+    return bytes(page)
 
 
 def labelled(paths: Mapping[str, str], filled: Collection[str] = ()) -> Contents:

@@ -36,6 +36,7 @@ from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.fio.stamps import Stretch
 from pytest_ssdqual.rig.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import Array
+from pytest_ssdqual.rig.member import RAW
 from pytest_ssdqual.rig.power import Switch
 from pytest_ssdqual.rig.setup import Setup
 
@@ -43,8 +44,6 @@ from pytest_ssdqual.rig.setup import Setup
 SLOWEST_BYTES_PER_S = 100_000
 #: Between looks at md, and how long it may be idle with members missing that were given back.
 PAUSE_S, START_S = 0.3, 30.0
-#: $1 device, $2 offset, $3 bytes: what is there, packed; less if it cannot be read.
-RAW = 'dd if="$1" bs=65536 iflag=direct,skip_bytes,count_bytes skip="$2" count="$3" 2>/dev/null | gzip -1 -c'
 SWORN = "/sys/module/raid456/parameters/devices_handle_discard_safely"
 #: md marks an array clean when nothing was written for a moment (safe_mode_delay, 0.2 s); assembled, it is not written
 #: to before that is needed.

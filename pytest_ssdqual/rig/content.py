@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from pytest_ssdqual.rig import label, named, sampling
+from pytest_ssdqual.rig import label, member, named, sampling
 from pytest_ssdqual.rig.consent import DATA, NAMED, UNREADABLE
 from pytest_ssdqual.rig.machine import Machine
 from pytest_ssdqual.rig.sampling import Sample
@@ -29,16 +29,23 @@ def examined(
     samples = sampling.take(machine, sizes)
     arrays = {array.kname: array.uuid for array in topology.arrays if array.uuid}
     known = frozenset(filter(None, map(plain_uuid, ours)))
-    found = dict(topology.nodes)
+    found, members = dict(topology.nodes), list[str]()
     for node in nodes:
         signs: list[Signature] = []
         if sample := samples.get(f"/dev/{node.kname}"):
             uuid = arrays.get(node.kname, "")
             owners = [label.of_array(uuid)] if uuid in known else _owners(node)
-            signs = list(_signs(sample, is_ours=label.is_ours(sample, owners)))
+            is_ours = label.is_ours(sample, owners)
+            signs = list(_signs(sample, is_ours=is_ours))
+            if is_ours and member.is_member(sample):
+                members.append(node.kname)
         elif node.kname in arrays:
             signs = [Signature(UNREADABLE, detail="(the array has no capacity)")]
         found[node.kname] = replace(node, signatures=(*node.signatures, *signs))
+    for path, at in member.used(machine, [f"/dev/{kname}" for kname in members], known).items():
+        node = found[path.removeprefix("/dev/")]
+        sign = Signature(DATA, detail=f"(of the array that it is a member of, at byte {at})")
+        found[node.kname] = replace(node, signatures=(*node.signatures, sign))
     topology = replace(topology, nodes=found)
     return _with_names(machine, topology, [node.kname for node in nodes]) if names else topology
 

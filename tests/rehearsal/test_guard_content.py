@@ -153,6 +153,12 @@ def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Sta
             )
     assert said[0] == said[1]
     assert server.ask("sh", "-c", DIGEST, "digest", *paths) == digests
+    # Stopped by whoever used it, only its members tell.
+    server.ask("mdadm", "--stop", f"/dev/{array}")
+    done = start(drives(3), "--collect-only").finish()
+    assert done.status == pytest.ExitCode.USAGE_ERROR, done.output
+    assert done.output.count(f"carries {DATA} (of the array that it is a member of, at byte ") == 3
+    server.ask("mdadm", "--assemble", f"/dev/{array}", *paths)
     wipe = [f"--ssd-wipe={serial}" for serial in SERIALS[:3]]
     done = start(drives(3), *wipe, "-k", "randread_4k_qd8 and raid5x3").finish()
     # Not its verdicts: they depend on how busy this computer is.

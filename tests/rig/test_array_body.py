@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.array_life import Abilities
 from pytest_ssdqual.qual.geometry import Geometry, Level
 from pytest_ssdqual.qual.history import History
 from pytest_ssdqual.qual.protocol import IntegrityRule, Protocol
-from pytest_ssdqual.rig import array_body, assembly, living, md, membership
+from pytest_ssdqual.rig import array_body, assembly, living, md, member, membership
 from pytest_ssdqual.rig.array_body import SWORN, LiveBody
 from pytest_ssdqual.rig.fio.stamps import Stretch
 from pytest_ssdqual.rig.hold import HeldDrives
@@ -186,7 +186,7 @@ def test_an_array_that_does_not_settle_is_an_error(rack: Rack, monkeypatch: pyte
 
 
 def test_what_cannot_be_read_is_missing_from_what_is_read(rack: Rack) -> None:
-    rack.machine.on("sh", "-c", array_body.RAW, answer=replace(completed(["sh"]), stdout=gzip.compress(b"abc")))
+    rack.machine.on("sh", "-c", member.RAW, answer=replace(completed(["sh"]), stdout=gzip.compress(b"abc")))
     assert rack.body.read(0, 4096) == b"abc"
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from scripted import ScriptedMachine
-from simulated_content import Contents, labelled
+from simulated_content import Contents, labelled, superblock
 from simulated_disks import Device, World
 
 from pytest_ssdqual.rig import blockdev, label, safety
@@ -54,6 +54,16 @@ def test_what_is_not_provably_blank_needs_consent(contents: Contents, reason: st
     said = refused(contents)
     assert said == (f"/dev/sdb (ACME SSD 9, serial S1): carries {reason}{ASK}" if reason else "")
     assert refused(contents, wipe=("S1",)) == ""
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_member_of_an_array_that_was_used_since_needs_consent(is_used: bool) -> None:
+    uuid = "3aaa012229827cfa5331ad66ca767371"
+    contents = labelled({"/dev/sdb": label.of_drive("S1")}, ["/dev/sdb"])
+    head = bytes(range(256)) * 256 if is_used else label.page(label.of_array(uuid)).ljust(65536, b"\0")
+    contents.members["/dev/sdb"] = (superblock(uuid), head)
+    reason = "data without a signature (of the array that it is a member of, at byte 1048576)"
+    assert refused(contents) == (f"/dev/sdb (ACME SSD 9, serial S1): carries {reason}{ASK}" if is_used else "")
 
 
 def test_where_there_is_a_signature_there_are_data() -> None:
