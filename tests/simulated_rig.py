@@ -206,8 +206,11 @@ class SimulatedMachine:
     #: How often it was asked who holds drives.
     asked: int = 0
     gone: bool = False
+    #: Kernel names of drives that an earlier session labelled and filled, and none purged since.
+    inherited: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.inherited = set(self.media.filled)
         serials = {device.kname: device.serial or "" for device in self.world.disks}
         self.surroundings = Surroundings(self.scene.trouble, serials)
 
@@ -259,7 +262,8 @@ class SimulatedMachine:
         """To every member, behind the first MiB."""
         self.media.write((drive.kname for drive in array.members), size_bytes)
         for drive in array.members if size_bytes else ():
-            self.contents.data[drive.path] = 1 << 20
+            if drive.kname not in self.inherited:
+                self.contents.data[drive.path] = 1 << 20
 
     def require_alive(self) -> None:
         if self.gone:
@@ -288,6 +292,7 @@ class SimulatedMachine:
         if argv[0] == "blkdiscard":
             self.media.purge(argv[-1])
             self.contents.wipe(argv[-1])
+            self.inherited.discard(argv[-1].removeprefix("/dev/"))
         if argv[:2] == ("mdadm", "--create"):
             said = dict(each.removeprefix("--").split("=", 1) for each in argv if each.startswith("--") and "=" in each)
             self.arrays[argv[2]] = said["uuid"]

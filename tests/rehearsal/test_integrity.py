@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.geometry import Geometry
 from pytest_ssdqual.qual.history import UNIT_BYTES, Write
 from pytest_ssdqual.qual.ledger import Kind
 from pytest_ssdqual.qual.protocol import ArraySettings, IntegrityRule, Protocol
+from pytest_ssdqual.rig import md
 from pytest_ssdqual.rig.array_body import LiveBody
 from pytest_ssdqual.rig.body import Body
 from pytest_ssdqual.rig.fio.stamps import Stretch
@@ -102,7 +103,7 @@ class Book:
 
 
 class Corrupting(LiveBody):
-    """Whenever something is overwritten, 4 KiB at the beginning of the array change behind md's back."""
+    """Whenever something is overwritten, 4 KiB at the beginning of what it uses of the array change behind md's back."""
 
     here: Bench
 
@@ -111,7 +112,12 @@ class Corrupting(LiveBody):
         if stretches[0].generation > 1:
             argv = ["sh", "-c", f"cat /sys/block/{self.array.kname}/md/dev-*/offset"]
             sectors = int(self.here.machine.run(argv).text.split()[0])
-            self.here.write(self.array.members[0].path, "4k", 1, at=sectors * 512 // 4096)
+            width = len(self.array.members)
+            row = self.array.begin_bytes // regions.stripe_bytes(RAID5, ArraySettings())
+            # Left-symmetric: the first data of a row are behind its parity, which begins on the last member.
+            first = self.array.members[(width - row % width) % width]
+            at = sectors * 512 + self.array.begin_bytes // (width - 1)
+            self.here.write(first.path, "4k", 1, at=at // 4096)
 
 
 @pytest.fixture
@@ -135,10 +141,10 @@ def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> Non
     found = Search(corrupting, RAID5, 4, RULE, sizes, size, clock=lambda: float(next(looks))).run()
     assert not found
     assert found.findings[0].kind is Kind.GARBAGE
-    assert found.findings[0].offset_bytes == 0
+    assert found.findings[0].offset_bytes == md.spared(RAID5, settings)
     assert found.shortest is not None
     assert any(isinstance(step, Write) for step in found.shortest.steps)
     script = history.parse(str(found.shortest))
     again = live(corrupting, script, 999)
     assert again.findings
-    assert again.findings[0].offset_bytes == 0
+    assert again.findings[0].offset_bytes == md.spared(RAID5, settings)
