@@ -103,7 +103,7 @@ class Book:
 
 
 class Corrupting(LiveBody):
-    """Whenever something is overwritten, 4 KiB at the beginning of the used part of the array change behind md's back."""
+    """Whenever something is overwritten, 4 KiB where the array's regions begin change behind md's back."""
 
     here: Bench
 
