@@ -120,14 +120,12 @@ def open_bay(
         topology = content.examined(channel, topology, wanted, uuids, names=True)
         facts = provenance.facts(channel)
         known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
-        unidentified = health.unidentified(channel, known)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
     refused = list(safety.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several))
     refused += [safety.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
-    strange = [drive for drive in known if drive.path in unidentified]
-    refused += [safety.Refusal(drive.describe(), (unidentified[drive.path],)) for drive in strange]
-    if refused:
+    # smartctl asks drives that the guard has passed only.
+    if refused := refused or _unidentified(channel, known):
         raise pytest.UsageError(safety.explain(refused))
     _require_one_kind(channel, known)
     remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
@@ -157,6 +155,15 @@ def _cleared(
     if cleared:
         topology = hold.examined_leftovers(channel, survey(channel, wanted), ours, wanted)
     return topology, cleared
+
+
+def _unidentified(channel: Channel, drives: Sequence[Drive]) -> list[safety.Refusal]:
+    """Return a refusal for each drive whose health smartctl cannot read; ``pytest.UsageError`` if it does not run."""
+    try:
+        reasons = health.unidentified(channel, drives)
+    except RigError as error:
+        raise pytest.UsageError(str(error)) from error
+    return [safety.Refusal(drive.describe(), (reasons[drive.path],)) for drive in drives if drive.path in reasons]
 
 
 def _require_one_kind(channel: Channel, drives: Sequence[Drive]) -> None:

@@ -48,7 +48,7 @@ def declare(parser: pytest.Parser) -> None:
         help="What the methods' suites are run on, e.g. 'drive,raid5x4,raid0': a level without a width is of all "
         "drives, drive is all of them side by side; default: what each method was published for",
     )
-    for declare_more in (_declare_drives, _declare_runs, _declare_searches, _declare_telling):
+    for declare_more in (_declare_drives, _declare_machine, _declare_runs, _declare_searches, _declare_telling):
         declare_more(group)
     _declare_policies(parser)
 
@@ -82,7 +82,7 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
 
 
 def _declare_drives(group: pytest.OptionGroup) -> None:
-    """What has to do with these drives and the way to them only."""
+    """Which drives may be destroyed, and how many there must be."""
     group.addoption(
         "--ssd-wipe",
         action="append",
@@ -90,8 +90,8 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         metavar="SERIAL[,SERIAL...]",
         dest="ssd_wipe",
         help="Consent to destroy these drives although they carry a partition table, a file system or other "
-        "data, cannot be read, or are named in fstab and the like; serials as refusals spell them, a comma in one "
-        "as \\,",
+        "data, cannot be read, are named in fstab and the like, or have a second port that another host may use; "
+        "serials as refusals spell them, a comma in one as \\,",
     )
     group.addoption(
         "--ssd-expect",
@@ -100,6 +100,10 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         help="How many drives each bay must have; with more or fewer the run does not begin; default: what the "
         "inventory, ssd_expect, the spec or the baseline says, in this order",
     )
+
+
+def _declare_machine(group: pytest.OptionGroup) -> None:
+    """The way to the machine under test, and what to do when others use it."""
     group.addoption(
         "--ssd-ssh-config",
         metavar="FILE",

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_ssdqual.plugin import distribute, opening, paging, surfaces
 from pytest_ssdqual.plugin.beginning import Beginning, left_behind
-from pytest_ssdqual.plugin.endings import end_in_order_on_sigterm
+from pytest_ssdqual.plugin.endings import end_in_order_on_sigterm, put_off
 from pytest_ssdqual.plugin.inventory import BayAsked
 from pytest_ssdqual.plugin.options import Settings
 from pytest_ssdqual.plugin.qualification import Qualification
@@ -134,7 +134,8 @@ def begin(config: pytest.Config, settings: Settings) -> Fleet:
                 each.note_begun()
         except KeyboardInterrupt:
             if record:
-                _close_early(record, pytest.ExitCode.INTERRUPTED)
+                with put_off():  # a second Ctrl-C would leave fleet.json without the exit status
+                    _close_early(record, pytest.ExitCode.INTERRUPTED)
             raise
         except (RigError, pytest.UsageError) as error:
             if record:

@@ -22,9 +22,6 @@ SECTOR_BYTES = 512
 #: mdadm 4.2, all levels, with a bitmap and without): 6,656 bytes a member at most, which are 4,096 and five single
 #: sectors; 24 KiB where sectors are of 4 KiB. Between two looks at a drive that nobody uses it is 0, guard and all.
 STOPPING_BYTES = 32 << 10
-#: The same for ``mdadm --create --assume-clean``: 5,632 bytes at most (three sectors), with an internal bitmap 15,872
-#: on a drive of 256 MiB, and up to 128 KiB more, which is all that mdadm leaves room for, on large ones.
-CREATING_BYTES, CREATING_BITMAP_BYTES = 32 << 10, 192 << 10
 #: Fields of /sys/block/<name>/stat, counted from 0: sectors written; sectors discarded (since kernel 4.18).
 WRITTEN, DISCARDED = 6, 13
 

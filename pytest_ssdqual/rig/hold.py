@@ -16,7 +16,7 @@ from pytest_ssdqual.rig.consent import Content
 from pytest_ssdqual.rig.lease import Lease, Terms
 from pytest_ssdqual.rig.machine import DriveRefused, Machine
 from pytest_ssdqual.rig.safety import Leftover
-from pytest_ssdqual.rig.topology import Topology
+from pytest_ssdqual.rig.topology import Topology, plain_uuid
 
 
 class HeldDrives:
@@ -106,27 +106,36 @@ def names(drives: Iterable[Drive]) -> dict[str, str]:
 def examined_leftovers(
     machine: Machine, topology: Topology, ours: Collection[str], wanted: Collection[str]
 ) -> Topology:
-    """The topology with what is on the leftovers of our own earlier arrays on ``wanted`` (kernel names of drives)."""
-    arrays = [leftover.kname for leftover in safety.leftovers(topology, ours) if set(leftover.members) <= set(wanted)]
-    if not arrays:
+    """The topology with what is on the leftovers of our own earlier arrays on ``wanted`` (kernel names of drives), and
+    on the members of these.
+    """
+    found = [leftover for leftover in safety.leftovers(topology, ours) if set(leftover.members) <= set(wanted)]
+    if not found:
         return topology
-    return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays, ours)
+    arrays, members = {each.kname for each in found}, {name for each in found for name in each.members}
+    return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays | members, ours)
 
 
 def stoppable(
     topology: Topology, ours: Collection[str], wanted: Collection[str], wipe: Collection[str] = ()
 ) -> tuple[Leftover, ...]:
-    """The leftovers of an examined topology that may be stopped: on ``wanted`` alone, unused, and with nothing on them.
+    """The leftovers of an examined topology that may be stopped: on ``wanted`` alone, array and members unused, and
+    with nothing on them.
 
     ``ours`` are the UUIDs of arrays that our journals say were created and not stopped. What is on a leftover may have
-    been given up: then ``wipe`` names every member, by serial or WWN. The guard tells of all others.
+    been given up: then ``wipe`` names every member, by serial or WWN. The guard reports all others.
     """
+    known = frozenset(filter(None, map(plain_uuid, ours)))
     found = []
-    for leftover in safety.leftovers(topology, ours):
+    for leftover in safety.leftovers(topology, known):
         members = [topology.nodes[kname] for kname in leftover.members if kname in topology.nodes]
         given_up = bool(members) and all(node.serial in wipe or node.wwn in wipe for node in members)
-        is_carrying = any(consent.signs_on(topology, topology.nodes[leftover.kname], ours))
-        if set(leftover.members) <= set(wanted) and not leftover.in_use and (given_up or not is_carrying):
+        # Stopping erases superblocks: a member that something else has open is refused with its bytes unchanged.
+        others = (use for node in members for use in safety.in_use(topology, node.kname, known))
+        is_used = any(safety.LEFT_OVER not in use for use in others)
+        # What is on the array is on its members.
+        is_carrying = any(what for node in members for what in consent.signs_on(topology, node, known))
+        if set(leftover.members) <= set(wanted) and not is_used and (given_up or not is_carrying):
             found.append(leftover)
     return tuple(found)
 

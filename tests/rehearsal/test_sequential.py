@@ -105,7 +105,7 @@ def test_clear_promises_are_decided_at_the_first_looks(run: Finished) -> None:
 def test_a_promise_on_the_limit_is_undecided_at_the_end_or_within_the_margin(run: Finished) -> None:
     (told,) = run.results()[f"test_iops[raid0x2-{ON_THE_LIMIT}]"]
     assert told.startswith("error: ")
-    assert "INCONCLUSIVE" in told or "cannot be judged" in told  # a busy computer may unsettle the emulated drives
+    assert "INCONCLUSIVE" in told
     last = looks(run, ON_THE_LIMIT)[-1]
     assert last["decided"] == ("within 1 % of the limit" in told)
     assert last["decided"] or last["look"] == last["of"]
@@ -113,7 +113,7 @@ def test_a_promise_on_the_limit_is_undecided_at_the_end_or_within_the_margin(run
 
 def test_what_was_measured_is_the_models_rate(run: Finished) -> None:
     for record in run.folder.records("measured"):
-        assert record.facts["iops"] == pytest.approx(600, rel=0.06)
+        assert record.facts["iops"] == pytest.approx(600, rel=0.03)
         (noted,) = cast("list[dict[str, Any]]", record.facts["runs"])
         assert noted["look"]["number"] == looks(run, noted["workload"])[-1]["look"]
 

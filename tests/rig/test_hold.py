@@ -250,6 +250,27 @@ def test_a_leftover_that_somebody_used_since_needs_the_consent_of_all_members(le
     assert cleared(world, wipe=("S1", "S2", "S3"))[0]
 
 
+@pytest.mark.parametrize("use", ["writer", "reader"])
+def test_leftover_with_a_member_that_is_open_is_left_alone(leases: Leases, use: str) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    world.disks[1].use = use
+    assert cleared(world, wipe=("S1", "S2", "S3")) == ((), [])
+    assert leases.events == []
+
+
+def test_leftover_with_a_member_whose_label_is_gone_needs_consent(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    contents = labelled({f"/dev/{disk.kname}": label.of_drive(disk.serial or "") for disk in world.disks})
+    contents.data |= {"/dev/sdc": 1 << 20}
+    assert cleared(world, contents=contents)[0]
+    contents.pages["/dev/sdc"] = b"x"
+    leases.events.clear()
+    assert cleared(world, contents=contents) == ((), [])
+    assert leases.events == []
+
+
 def test_a_leftover_is_ours_by_its_label(leases: Leases) -> None:
     world = World(disks())
     array_of(*world.disks)
