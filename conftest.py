@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-#: ``tests/rehearsing.py`` has the lab; it is found through pyproject's ``pythonpath``, and not everywhere.
+#: ``tests/support/lab/rehearsing.py`` has the lab; it is found through pyproject's ``pythonpath``, and not everywhere.
 pytest_plugins = ["pytester", *(["rehearsing"] if find_spec("rehearsing") else [])]
 
 #: Of the tests, ``unit`` those without a lab, ``unhurried`` those with that mark, ``lab`` the other ones that need one,

@@ -25,16 +25,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from pytest_ssdqual.qual import comparison, latency, widening
-from pytest_ssdqual.qual.basis import Basis
-from pytest_ssdqual.qual.claim import Direction
-from pytest_ssdqual.qual.comparison import Shown
-from pytest_ssdqual.qual.estimate import Estimate, Sureness, TooFew
-from pytest_ssdqual.qual.family import BONFERRONI
-from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.rates import of_rounds
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.spec.claims import Direction
+from pytest_ssdqual.qual.stats import latency
+from pytest_ssdqual.qual.stats.basis import Basis
+from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.stats.throughput import of_rounds
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.widening import Widening
+from pytest_ssdqual.qual.verdict import multiplicity, ratio
+from pytest_ssdqual.qual.verdict.family import BONFERRONI
+from pytest_ssdqual.qual.verdict.multiplicity import Widening
+from pytest_ssdqual.qual.verdict.ratio import Shown
 
 CLAIMS = ("steady_iops", "mean_latency", "p50_latency", "p90_latency", "p99_latency")
 QUANTILES = {"p50_latency": 0.5, "p90_latency": 0.9, "p99_latency": 0.99}
@@ -148,10 +149,10 @@ class Noted:
 
     @cached_property
     def _wider(self) -> tuple[Widening, ...]:
-        return widening.of(self._again)
+        return multiplicity.of(self._again)
 
     def at(self, share: float) -> Estimate:
-        return widening.at(self._estimate, self._wider if share < 1 else (), share)
+        return multiplicity.at(self._estimate, self._wider if share < 1 else (), share)
 
 
 def family(seed: int, claim: str, setting: Setting, figures: int, number: int) -> tuple[int, int, int]:
@@ -166,12 +167,12 @@ def family(seed: int, claim: str, setting: Setting, figures: int, number: int) -
             continue
         ratios.append(partial(_ratio, new, old))
     direction = Direction.AT_LEAST if claim == "steady_iops" else Direction.AT_MOST
-    shown = [each.shown for each in comparison.changes(ratios, [direction] * figures, BONFERRONI)]
+    shown = [each.shown for each in ratio.changes(ratios, [direction] * figures, BONFERRONI)]
     return sum(each in FALSE for each in shown), sum(each is not Shown.OPEN for each in shown), figures
 
 
 def _ratio(new: Noted, old: Noted, share: float) -> Estimate:
-    return comparison.ratio(new.at(share), old.at(share))
+    return ratio.ratio(new.at(share), old.at(share))
 
 
 #: Rows of the tables: no difference, and differences in per cent.

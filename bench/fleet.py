@@ -32,8 +32,9 @@ from pathlib import Path
 
 from fleet_processes import Cores, Cost, Observed, memory_available_mib
 
-from pytest_ssdqual.report import fleet, fleet_page
-from pytest_ssdqual.report.records import Record, read_records
+from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.html import fleet_page_file
+from pytest_ssdqual.report.run_folder.reader import Record, read_records
 
 ROOT = Path(__file__).parents[1]
 SUITE = """
@@ -155,8 +156,8 @@ def _run(folder: Path, bays: int, workers: int, environment: dict[str, str], per
 
 def _argv(workers: int) -> tuple[str, ...]:
     return (
-        sys.executable, "-m", "pytest", "-q", "-p", "simulated_rig", "-p", "no:cacheprovider", "-n", str(workers),
-        "--ssd-bays=bays.toml", "--ssd-spec=acme.toml", "--ssd-protocol=quick", "test_rack.py",
+        sys.executable, "-m", "pytest", "-q", "-p", "support.simulator.simulated_rig", "-p", "no:cacheprovider", "-n",
+        str(workers), "--ssd-bays=bays.toml", "--ssd-spec=acme.toml", "--ssd-protocol=quick", "test_rack.py",
     )  # fmt: skip
 
 
@@ -174,9 +175,9 @@ def _time_s(record: Record) -> float:
 
 def _page(run: Path) -> tuple[float, float]:
     """CPU seconds of writing the page and the summary, and the size of the page in kB; imports are not counted."""
-    fleet_page.write(run)
+    fleet_page_file.write(run)
     began_s = time.process_time()
-    path = fleet_page.write(run)
+    path = fleet_page_file.write(run)
     return time.process_time() - began_s, path.stat().st_size / 1000
 
 

@@ -12,16 +12,16 @@ import sys
 from contextlib import ExitStack
 
 from pytest_ssdqual import lab
-from pytest_ssdqual.plugin.bay import lab_target
-from pytest_ssdqual.qual import protocol
-from pytest_ssdqual.qual.geometry import Geometry, expected_iops
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import ssh
-from pytest_ssdqual.rig.blockdev import survey
-from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.machine import RigError
-from pytest_ssdqual.rig.setup import Setup
-from pytest_ssdqual.rig.station import Station
+from pytest_ssdqual.plugin.session.bay import lab_target
+from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
+from pytest_ssdqual.qual.spec import protocol
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.survey import survey
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.machine import ssh
+from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.measure.station import Station
 
 DEFAULT = (
     *("drivex1", "drivex8", "raid0x2", "raid0x4", "raid0x8", "raid1x2", "raid1x3", "raid10x4", "raid10x6", "raid10x8"),

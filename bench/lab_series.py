@@ -19,13 +19,13 @@ from pathlib import Path
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.lab.vm import Vm
-from pytest_ssdqual.plugin.bay import lab_target
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import ssh
-from pytest_ssdqual.rig.blockdev import survey
-from pytest_ssdqual.rig.fio import jobfile, process, verify
-from pytest_ssdqual.rig.fio.jobfile import Target
-from pytest_ssdqual.rig.hold import HeldDrives
+from pytest_ssdqual.plugin.session.bay import lab_target
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.survey import survey
+from pytest_ssdqual.rig.fio import acceptance, jobs, process
+from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.machine import ssh
 
 FULL, SLOW, SLOW_S, EVERY_S = 300, 75, 3.0, (8.0, 16.0)
 SEED = 20261121
@@ -60,7 +60,7 @@ def main(kind: str, minutes: float, place: Path) -> None:
         held.require([drive])
         seconds = 60 * minutes
         target = Target(drive.path, drive.size_bytes)
-        job = jobfile.measurement(Workload("randread", "4k", 8), [target], 1, seconds, 1)
+        job = jobs.measurement(Workload("randread", "4k", 8), [target], 1, seconds, 1)
         over = threading.Event()
         weather = threading.Thread(target=KINDS[kind], args=(vm, over))
         weather.start()
@@ -72,7 +72,7 @@ def main(kind: str, minutes: float, place: Path) -> None:
             held.release()
             channel.close()
     done = finished.completed
-    result = verify.accept(finished.output, done.status, done.errors, job.expectation)
+    result = acceptance.accept(finished.output, done.status, done.errors, job.expectation)
     place.write_bytes(gzip.compress(finished.output, 9, mtime=0))
     print(f"{result.read.ios / result.seconds:.2f} IOPS, {len(result.intervals)} reports, {place.stat().st_size} bytes")
 

@@ -25,9 +25,9 @@ from pathlib import Path
 
 from pytest_ssdqual.live.feed import Feed, Topic
 from pytest_ssdqual.live.server import Server
-from pytest_ssdqual.qual.news import Load, News, Now
-from pytest_ssdqual.rig.glance import ANSWER, Live
-from pytest_ssdqual.rig.talk import Conversation
+from pytest_ssdqual.qual.progress_events import Load, News, Now
+from pytest_ssdqual.rig.machine.line_process import Conversation
+from pytest_ssdqual.rig.observe.live_stats import ANSWER, Live
 
 CLIENTS = 2
 BLOCKS = Path("/sys/class/block")

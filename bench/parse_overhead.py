@@ -2,7 +2,7 @@
 
     python bench/parse_overhead.py --pairs 40 --seconds 5
 
-Both have equal jobs; the one has the options that a measurement has for what is told of it (``rig.fio.jobfile``), the
+Both have equal jobs; the one has the options that a measurement has for what is told of it (``rig.fio.jobs``), the
 other none but a single result in the end. CPU time is that of all of fio, since documents are written by another
 process than the job's. Pairs in random order; the interval of the mean of the logarithms of their ratios is Student's.
 
@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from pytest_ssdqual.qual.estimate import student_t
-from pytest_ssdqual.rig.fio import jobfile, output
+from pytest_ssdqual.qual.stats.estimate import student_t
+from pytest_ssdqual.rig.fio import jobs, output
 
 LEVEL = 0.95
 FILE_BYTES = 64 << 20
@@ -76,11 +76,11 @@ def telling(documents_per_s: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Options of a measurement for what fio tells, of the process and of its job; 0 documents a second: bare fio."""
     if not documents_per_s:
         return ("--output-format=json", "--eta=never"), ()
-    reporting = jobfile.reporting(1)
+    reporting = jobs.reporting(1)
     if documents_per_s > 1:
         often = f"--status-interval={1000 // documents_per_s}ms"
         reporting = tuple(often if each.startswith("--status-interval=") else each for each in reporting)
-    return reporting, tuple(each for each in jobfile.engine() if each.startswith(TELLING))
+    return reporting, tuple(each for each in jobs.engine() if each.startswith(TELLING))
 
 
 def job(case: str, file: Path, seconds: float) -> tuple[str, ...]:

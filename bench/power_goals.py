@@ -8,7 +8,7 @@ from statistics import fmean
 
 from power_table import Cell, Cells, Share, picked
 
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 #: What a goal's figure was, its standard error, and of which kind of drive.
 Found = tuple[float, float, str]

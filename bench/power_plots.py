@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from power_table import Cell, Cells, Share, distances, distinct, picked
 from stopping_rules import TITLES
 
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

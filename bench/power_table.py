@@ -11,7 +11,7 @@ from statistics import fmean, quantiles
 
 from stopping_rules import TITLES
 
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 PERCENT = 100.0
 

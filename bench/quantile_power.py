@@ -24,13 +24,13 @@ import stopping_rules
 from drive_kinds import Series, events
 from stopping_rules import Ending, cells
 
-from pytest_ssdqual.qual.claim import Claim, Direction, Limit
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
-from pytest_ssdqual.qual.stopping import Question
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.stats.stopping_rule import Question
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 #: Share of I/Os that may be slower than the limit.
 ALLOWED = 0.01

@@ -23,17 +23,18 @@ import numpy as np
 import stopping_rules
 from stopping_rules import Ending, run_of
 
-from pytest_ssdqual.qual import protocol, sequential, spec
-from pytest_ssdqual.qual.claim import Claim, Limit
-from pytest_ssdqual.qual.family import Family
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.measurement import Measured, Run
-from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
-from pytest_ssdqual.qual.stopping import Question
-from pytest_ssdqual.qual.verdict import Outcome, judge_sweep
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import protocol, spec
+from pytest_ssdqual.qual.spec.claims import Claim, Limit
+from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.stopping_rule import Question
+from pytest_ssdqual.qual.verdict.family import Family
+from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_sweep
+from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Stalls a minute of one drive, and the exponents of their lengths: heavy, and less so.
 STALLS, SHAPES = 6.0, (2.5, 4.0)
@@ -99,12 +100,12 @@ def over_time(rng: np.random.Generator, task: Task) -> Ending:
 def between_widths(rng: np.random.Generator, shape: float) -> Outcome:
     """The claim on an array of three drives and one of eight, each observed for the shortest time."""
     looks, rule, limit = promised(Claim.LATENCY_SPREAD_BETWEEN_WIDTHS)
-    times = sequential.look_times(looks)
+    times = group_sequential.look_times(looks)
     number = next(index for index, seconds in enumerate(times, 1) if seconds >= looks.observe_s)
     sweep = []
     for width in (3, 8):
         seen = reported(maxima(rng, width, shape, 0.0)[: int(times[number - 1] / SPELL_S)])
-        run = sequential.at_look(run_of(seen, times[number - 1]), number, looks, rule.confidence)
+        run = group_sequential.at_look(run_of(seen, times[number - 1]), number, looks, rule.confidence)
         sweep.append(Measured((_of_width(run, width),)))
     return judge_sweep(
         Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, sweep, limit, rule.confidence, family=Family(CLAIMS, "bonferroni")

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from drive_kinds import Series
 
-from pytest_ssdqual.qual import blocks, sequential, steady, stopping
-from pytest_ssdqual.qual.claim import Claim, Direction, Limit
-from pytest_ssdqual.qual.estimate import CannotJudge
-from pytest_ssdqual.qual.family import ALONE, Family
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.measurement import Measured, Run
-from pytest_ssdqual.qual.protocol import Protocol, SequentialRule, SteadyRule, VerdictRule
-from pytest_ssdqual.qual.stopping import Question
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state, stopping_rule
+from pytest_ssdqual.qual.stats.estimate import CannotJudge
+from pytest_ssdqual.qual.stats.stopping_rule import Question
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Outcome, judge_members
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.verdict.family import ALONE, Family
+from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_members
+from pytest_ssdqual.qual.workload.workload import Workload
 
 BLOCK_BYTES = 4096
 READS, ONE_DRIVE = Workload("randread", "4k", 1), Geometry.parse("raid0x2")
@@ -54,7 +54,7 @@ def snia(series: Series, limit: float) -> Ending:
     """SNIA SSS PTS 2.0.2: rounds of one minute until five are steady, their mean; undecided after 25 rounds."""
     rule, rounds = SteadyRule(), 25
     means = cells(series[: rounds * 60], 60).tolist()
-    last = steady.first_steady(means, rule)
+    last = steady_state.first_steady(means, rule)
     if last is None:
         return Ending(Outcome.INCONCLUSIVE, 60.0 * len(means))
     return _compared(series[(last - rule.window) * 60 : last * 60], limit, 60.0 * last)
@@ -103,7 +103,7 @@ def reported(rates: Series, step_s: float) -> tuple[Interval, ...]:
 
 def run_of(intervals: Sequence[Interval], seconds: float) -> Run:
     """The run that such reports are of, so far."""
-    return Run(READS, ONE_DRIVE, ("S0",), tuple(intervals), 0.0, seconds, blocks.COUNT, "")
+    return Run(READS, ONE_DRIVE, ("S0",), tuple(intervals), 0.0, seconds, batch_means.COUNT, "")
 
 
 def judged(
@@ -111,11 +111,11 @@ def judged(
 ) -> Ending:
     """What the product's rule says of a measurement, and at which look: each sees what fio had reported by then."""
     told = Outcome.INCONCLUSIVE
-    for number, seconds in enumerate(sequential.look_times(looks), 1):
+    for number, seconds in enumerate(group_sequential.look_times(looks), 1):
         seen = tuple(itertools.takewhile(lambda each: each.end_s <= seconds + 0.5, intervals))  # noqa: B023
-        found = sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence)
+        found = group_sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence)
         measured = Measured((found.condensed(),))
-        decided = stopping.decide(measured, question, looks, rule, family)
+        decided = stopping_rule.decide(measured, question, looks, rule, family)
         if decided or seconds >= looks.limit_s:
             told = _outcome(measured, question, rule, family)
             return Ending(told, seconds)

@@ -32,7 +32,7 @@ from drive_kinds import KINDS, WITHOUT_GATE, Kind
 from power_table import Cell
 from stopping_rules import TITLES, Rule, longest_s, rules
 
-from pytest_ssdqual.qual import protocol
+from pytest_ssdqual.qual.spec import protocol
 
 LIMIT = 0.95
 #: Of the true mean from the limit, in per cent of the limit.

@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.qual.loop import Loop, Tracked
-    from pytest_ssdqual.qual.matrix import INTEL_RAID, Series
     from pytest_ssdqual.qual.methods import intel_910, intel_s3500, snia, stec, toms_s3500, toms_s3700
-    from pytest_ssdqual.qual.workload import Workload
+    from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+    from pytest_ssdqual.qual.workload.workload import Workload
+    from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, Series
 
 __all__ = [
     "INTEL_RAID",
@@ -29,7 +29,13 @@ __all__ = [
     "toms_s3700",
 ]
 
-_PLACES = {"INTEL_RAID": "matrix", "Loop": "loop", "Series": "matrix", "Tracked": "loop", "Workload": "workload"}
+_PLACES = {
+    "INTEL_RAID": "workload_set",
+    "Loop": "rounds",
+    "Series": "workload_set",
+    "Tracked": "rounds",
+    "Workload": "workload",
+}
 
 if not TYPE_CHECKING:  # or any name at all would pass for one of ours
 
@@ -38,5 +44,5 @@ if not TYPE_CHECKING:  # or any name at all would pass for one of ours
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name in _PLACES:
-            return getattr(import_module(f"pytest_ssdqual.qual.{_PLACES[name]}"), name)
+            return getattr(import_module(f"pytest_ssdqual.qual.workload.{_PLACES[name]}"), name)
         return import_module(f"pytest_ssdqual.qual.methods.{name}")

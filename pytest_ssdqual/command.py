@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pytest_ssdqual.qual import printable
-from pytest_ssdqual.report.journal import JournalError
-from pytest_ssdqual.report.runs import NoSuchRun, find, find_any
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.run_folder.find import NoSuchRun, find, find_any
+from pytest_ssdqual.report.run_folder.journal import JournalError
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.report.comparison import Told
-    from pytest_ssdqual.report.grid import Line
+    from pytest_ssdqual.report.compare.compare import Told
+    from pytest_ssdqual.report.view.tables import Line
 
 RUNS = "ssdqual-runs"
 LAST = "last"
@@ -31,7 +31,7 @@ LAST = "last"
 USAGE = 4
 #: Of a pipe, which has no width.
 PLAIN_WIDTH = 120
-#: ANSI, for the words of ``report.grid``.
+#: ANSI, for the words of ``report.view.tables``.
 COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
 
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """``SystemExit`` with ``USAGE``."""
-        self.exit(USAGE, f"ssdqual: {printable.lines(message)}; {self.prog} --help says what there is\n")
+        self.exit(USAGE, f"ssdqual: {safe_text.lines(message)}; {self.prog} --help says what there is\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except (OSError, Refused, NoSuchRun) as error:
         said = error.strerror and f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else ""
-        print(f"ssdqual: {printable.lines(said or str(error))}", file=sys.stderr)
+        print(f"ssdqual: {safe_text.lines(said or str(error))}", file=sys.stderr)
         return USAGE
     return 0
 
@@ -134,16 +134,18 @@ def _forms(parser: argparse.ArgumentParser) -> None:
 
 def report(given: argparse.Namespace) -> None:
     """``ssdqual report RUN``."""
-    from pytest_ssdqual.report import fleet, fleet_page, page
+    from pytest_ssdqual.report.fleet import folder as fleet
+    from pytest_ssdqual.report.html import fleet_page_file
+    from pytest_ssdqual.report.html import run_page_file as page
 
     folder = find_any(given.run, given.run_dir)
-    print(fleet_page.write(folder) if fleet.is_fleet(folder) else page.write(folder))
+    print(fleet_page_file.write(folder) if fleet.is_fleet(folder) else page.write(folder))
 
 
 def compare(given: argparse.Namespace) -> None:
     """``ssdqual compare RUN RUN…``."""
-    from pytest_ssdqual.report import comparison
-    from pytest_ssdqual.report.comparison import drawing, files, text
+    from pytest_ssdqual.report.compare import compare as comparison
+    from pytest_ssdqual.report.compare import compare_output, files, text
 
     if len(given.runs) < 2:
         raise Refused("compare needs two runs at least: the first is what the others are held against")
@@ -162,7 +164,7 @@ def compare(given: argparse.Namespace) -> None:
         sys.stdout.write(files.csv_text(files.COLUMNS, files.rows(found)))
     else:
         write_lines(text.table(found, _width(), every=given.all))
-    _keep(given, lambda: drawing.svg(found), lambda: drawing.page(found))
+    _keep(given, lambda: compare_output.svg(found), lambda: compare_output.page(found))
 
 
 def _require_different(runs: Sequence[Told]) -> None:
@@ -175,8 +177,9 @@ def _require_different(runs: Sequence[Told]) -> None:
 
 def history(given: argparse.Namespace) -> None:
     """``ssdqual history DIR``."""
-    from pytest_ssdqual.report import history as histories
-    from pytest_ssdqual.report.history import drawing, text
+    from pytest_ssdqual.report.compare import drawing
+    from pytest_ssdqual.report.compare import history as histories
+    from pytest_ssdqual.report.compare import history_output as text
 
     chosen = histories.Choice(given.claim, given.workload, given.geometry, given.model, given.firmware, given.bay)
     try:
@@ -194,7 +197,9 @@ def history(given: argparse.Namespace) -> None:
 
 def merge(given: argparse.Namespace) -> None:
     """``ssdqual merge RUN… --into DIR``."""
-    from pytest_ssdqual.report import fleet_junit, fleet_page, merging
+    from pytest_ssdqual.report.ci import fleet_junit
+    from pytest_ssdqual.report.fleet import merge as merging
+    from pytest_ssdqual.report.html import fleet_page_file
 
     folders = [find_any(name, given.run_dir) for name in given.runs]
     names = [name.strip() for name in given.names.split(",")] if given.names else []
@@ -204,12 +209,12 @@ def merge(given: argparse.Namespace) -> None:
         fleet = merging.merge(sources, given.into, names)
     except (merging.NotMergeable, JournalError) as error:
         raise Refused(str(error)) from error
-    page = fleet_page.write(fleet.path)
+    page = fleet_page_file.write(fleet.path)
     if given.junitxml:
         given.junitxml.write_bytes(fleet_junit.text(fleet.path))
-    told = [*fleet_page.differences(fleet.path), *merging.left_out(sources)]
-    for line in [*told, *fleet_page.side_by_side(fleet.path, _width()), str(page)]:
-        print(printable.line(line, 10 * PLAIN_WIDTH))
+    told = [*fleet_page_file.differences(fleet.path), *merging.left_out(sources)]
+    for line in [*told, *fleet_page_file.side_by_side(fleet.path, _width()), str(page)]:
+        print(safe_text.line(line, 10 * PLAIN_WIDTH))
 
 
 def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], str]) -> None:
@@ -224,7 +229,7 @@ def write_lines(lines: Iterable[Line]) -> None:
     """In colour on a terminal, plain when piped."""
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line in lines:
-        text = printable.line(line.text, 10 * PLAIN_WIDTH)
+        text = safe_text.line(line.text, 10 * PLAIN_WIDTH)
         codes = ";".join(COLOURS[each] for each in line.markup if each in COLOURS) if coloured else ""
         print(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
 
@@ -234,4 +239,4 @@ def _width() -> int:
 
 
 def _print_json(record: object) -> None:
-    print(printable.json_text(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)))
+    print(safe_text.json_text(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)))

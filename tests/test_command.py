@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from kept_runs import Kept, Measured
+from support.builders.kept_runs import Kept, Measured
 
 from pytest_ssdqual import command
-from pytest_ssdqual.qual.claim import Claim
+from pytest_ssdqual.qual.spec.claims import Claim
 
 Out = pytest.CaptureFixture[str]
 

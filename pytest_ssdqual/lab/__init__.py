@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.lab.image import Say
+    from pytest_ssdqual.lab.image.image import Say
     from pytest_ssdqual.lab.vm import Vm
 
 
@@ -33,10 +33,10 @@ def start(
     call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that cannot be
     emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come up.
     """
+    from pytest_ssdqual.lab.drives import shelf
     from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
-    from pytest_ssdqual.lab.image import ensure
+    from pytest_ssdqual.lab.image.image import ensure
     from pytest_ssdqual.lab.kvm import accelerator
-    from pytest_ssdqual.lab.media import shelf
     from pytest_ssdqual.lab.vm import boot
 
     drives = shelf(count, iops=iops, size_bytes=size_bytes, latency_ns=latency_ns, first=first)

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 from pytest_ssdqual.lab import start
+from pytest_ssdqual.lab.drives import check_count
 from pytest_ssdqual.lab.host import LabUnavailable, cache_directory
-from pytest_ssdqual.lab.image import ensure
-from pytest_ssdqual.lab.media import check_count
+from pytest_ssdqual.lab.image.image import ensure
 from pytest_ssdqual.lab.vm import LabFailed, Vm
 from pytest_ssdqual.qual.units import parse_latency
 

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from pytest_ssdqual.lab.host import Architecture
-from pytest_ssdqual.lab.image import Image
+from pytest_ssdqual.lab.image.image import Image
 
 #: A kernel under a working KVM prints its first line within half a second.
 _DEADLINE_S = 5.0

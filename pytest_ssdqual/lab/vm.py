@@ -12,12 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from pytest_ssdqual.lab import fault
-from pytest_ssdqual.lab.fault import EVERYTHING, WRITES, Command, Request, Warned
-from pytest_ssdqual.lab.hardware import Hardware, qemu_argv, root_file
-from pytest_ssdqual.lab.host import architecture, require, to_boot
-from pytest_ssdqual.lab.image import Image, Say
-from pytest_ssdqual.lab.media import (
+from pytest_ssdqual.lab import faults
+from pytest_ssdqual.lab.drives import (
     Names,
     ScaleModel,
     backing_file,
@@ -26,8 +22,12 @@ from pytest_ssdqual.lab.media import (
     limits,
     position_of,
 )
+from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, Command, Request, Warned
+from pytest_ssdqual.lab.host import architecture, require, to_boot
+from pytest_ssdqual.lab.image.image import Image, Say
+from pytest_ssdqual.lab.qemu_args import Hardware, qemu_argv, root_file
 from pytest_ssdqual.lab.qmp import Qmp, QmpError
-from pytest_ssdqual.lab.scratch import scratch_directory
+from pytest_ssdqual.lab.tempdir import scratch_directory
 
 READY = b"ssdqual-lab: ready"
 
@@ -128,19 +128,19 @@ class Vm:
     def fail(self, serial: str, requests: Collection[Request] = EVERYTHING) -> None:
         """Let a drive answer such requests with an error from now on, until ``mend``."""
         position, _ = self._drive(serial)
-        self._do(*fault.failing(Names(position), requests))
+        self._do(*faults.failing(Names(position), requests))
         self._failing.add(serial)
 
     def turn_read_only(self, serial: str) -> None:
         """As a drive that is worn out: nothing can be written any more, and its SMART data say why."""
         self.fail(serial, WRITES)
-        self._do(fault.warned(Names(self._drive(serial)[0]), Warned.READ_ONLY))
+        self._do(faults.warned(Names(self._drive(serial)[0]), Warned.READ_ONLY))
 
     def mend(self, serial: str) -> None:
         """Make a drive as good as new; harmless if it is."""
         names = Names(self._drive(serial)[0])
         if serial in self._failing:
-            self._do(*fault.mended(names), fault.warned(names, Warned.NONE))
+            self._do(*faults.mended(names), faults.warned(names, Warned.NONE))
             self._failing.discard(serial)
 
     def pause(self) -> None:

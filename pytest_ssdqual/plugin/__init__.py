@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin import declared, gate, options
+from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fixtures import (
     array,
     explore,
@@ -33,6 +33,7 @@ from pytest_ssdqual.plugin.fixtures import (
     sweep,
     workload,
 )
+from pytest_ssdqual.plugin.options import declare, settings
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ __all__ = [
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    declared.declare(parser)
+    declare.declare(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -72,36 +73,36 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for line in declared.MARKERS:
+    for line in declare.MARKERS:
         config.addinivalue_line("markers", line)
     gate.register(config)
-    if options.active(config):
-        from pytest_ssdqual.plugin import conduct
+    if settings.active(config):
+        from pytest_ssdqual.plugin.session import controller
 
-        conduct.configure(config)
+        controller.configure(config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if not config.option.ssd_spec_schema:
         return None
-    options.print_spec_schema()
+    settings.print_spec_schema()
     return 0
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     # Asked before anything is configured, so it cannot wait for what ``distribute`` registers.
-    if not options.active(config):
+    if not settings.active(config):
         return None
-    from pytest_ssdqual.plugin import inventory
+    from pytest_ssdqual.plugin.options import inventory
 
     return inventory.count(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("array"):
-        from pytest_ssdqual.plugin import marks
+        from pytest_ssdqual.plugin.plan import marks
 
         run = metafunc.config.stash.get(QUALIFICATION, None)
         marks.parametrize(metafunc, len(run.bay.drives) if run else None, run.settings.arrays if run else ())
@@ -110,25 +111,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if any(item.get_closest_marker("array") for item in items):
-        from pytest_ssdqual.plugin import conduct
+        from pytest_ssdqual.plugin.session import controller
 
-        conduct.arrange(config, items)
+        controller.arrange(config, items)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     if not config.pluginmanager.hasplugin("ssdqual-narrator"):
         return []
-    from pytest_ssdqual.plugin import conduct
+    from pytest_ssdqual.plugin.session import controller
 
-    return conduct.header(config)
+    return controller.header(config)
 
 
 def pytest_report_collectionfinish(config: pytest.Config, start_path: Path, items: list[pytest.Item]) -> list[str]:
     if QUALIFICATION not in config.stash:
         return []
-    from pytest_ssdqual.plugin import conduct
+    from pytest_ssdqual.plugin.session import controller
 
-    return conduct.tell_plan(config, items)
+    return controller.tell_plan(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -139,7 +140,7 @@ def pytest_runtest_makereport(
     if item.get_closest_marker("array"):
         setattr(report, gate.ATTRIBUTE, True)
     if QUALIFICATION in item.config.stash:
-        from pytest_ssdqual.plugin import outcome
+        from pytest_ssdqual.plugin.session import outcome
 
         outcome.shape(item, call, report, junit=item.config.stash[QUALIFICATION].settings.junit_properties)
     return report

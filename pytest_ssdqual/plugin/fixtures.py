@@ -14,21 +14,21 @@ import pytest
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.arrays import Family
-    from pytest_ssdqual.plugin.explored import Explore
-    from pytest_ssdqual.plugin.judge import Sla
-    from pytest_ssdqual.plugin.lots import Lot
-    from pytest_ssdqual.qual.geometry import Geometry
-    from pytest_ssdqual.qual.loop import Loop, LoopResult
-    from pytest_ssdqual.qual.matrix import Series
-    from pytest_ssdqual.qual.measurement import Measured
-    from pytest_ssdqual.qual.rebuild import Intact, Rebuild
-    from pytest_ssdqual.qual.saturation import Saturation
-    from pytest_ssdqual.qual.steady import SteadyState
-    from pytest_ssdqual.qual.survival import Survival
-    from pytest_ssdqual.qual.workload import Workload
-    from pytest_ssdqual.rig.md import Array
-    from pytest_ssdqual.rig.station import Station
+    from pytest_ssdqual.plugin.judging.lot import Lot
+    from pytest_ssdqual.plugin.judging.sla import Sla
+    from pytest_ssdqual.plugin.plan.arrays import Family
+    from pytest_ssdqual.plugin.searches.explored import Explore
+    from pytest_ssdqual.qual.integrity.result import Survival
+    from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
+    from pytest_ssdqual.qual.measured.run import Measured
+    from pytest_ssdqual.qual.measured.saturation import Saturation
+    from pytest_ssdqual.qual.raid.geometry import Geometry
+    from pytest_ssdqual.qual.stats.steady_state import SteadyState
+    from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult
+    from pytest_ssdqual.qual.workload.workload import Workload
+    from pytest_ssdqual.qual.workload.workload_set import Series
+    from pytest_ssdqual.rig.md.mdadm import Array
+    from pytest_ssdqual.rig.measure.station import Station
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def loop() -> Loop | None:
 @pytest.fixture(scope="session")
 def station(pytestconfig: pytest.Config) -> Iterator[Station]:
     """The machine under test with its drives leased to this run; what all other fixtures are built on."""
-    from pytest_ssdqual.plugin import onlookers
+    from pytest_ssdqual.plugin.watch import observers
 
     run, plugins = pytestconfig.stash[QUALIFICATION], pytestconfig.pluginmanager
     # The second one on xdist's workers.
     take = next(found for name in ("narrator", "teller") if (found := plugins.get_plugin(f"ssdqual-{name}"))).take
-    watch = partial(onlookers.live_of, tell=take, period_s=run.glance_s)
-    with run.station(onlookers.begun(take), onlookers.looked(take), watch) as station:
+    watch = partial(observers.live_of, tell=take, period_s=run.glance_s)
+    with run.station(observers.begun(take), observers.looked(take), watch) as station:
         yield station
 
 
@@ -100,7 +100,7 @@ def run(station: Station, geometry: Geometry, workload: Workload, loop: Loop | N
     Needs the marks ``array`` and ``workload``. With the mark ``loop`` it is one cell of the loop. To be given to
     ``sla.judge``; of its own it has ``iops``, ``latency`` and ``runs``.
     """
-    from pytest_ssdqual.plugin import measure
+    from pytest_ssdqual.plugin.judging import measure
 
     return measure.one(station, geometry, workload, loop)
 
@@ -111,7 +111,7 @@ def runs(station: Station, geometry: Geometry, series: Series, loop: Loop | None
 
     Needs the marks ``array`` and ``series``.
     """
-    from pytest_ssdqual.plugin import measure
+    from pytest_ssdqual.plugin.judging import measure
 
     return measure.several(station, geometry, series, loop)
 
@@ -162,7 +162,7 @@ def intact(request: pytest.FixtureRequest, rebuild: Rebuild) -> Intact:
 
     What ``rebuild`` needs.
     """
-    from pytest_ssdqual.report.survivals import of_rebuild
+    from pytest_ssdqual.report.view.integrity import of_rebuild
 
     run = request.config.stash[QUALIFICATION]
     evidence = of_rebuild(rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
@@ -176,7 +176,7 @@ def lot(request: pytest.FixtureRequest, sla: Sla) -> Lot:
 
     The mark ``promise`` says by what. The plan is the spec's table ``[lot]``; without one the test is skipped.
     """
-    from pytest_ssdqual.plugin.lots import Lot
+    from pytest_ssdqual.plugin.judging.lot import Lot
 
     plan = request.config.stash[QUALIFICATION].spec.lot
     if plan is None:
@@ -190,7 +190,7 @@ def explore(pytestconfig: pytest.Config, station: Station, geometry: Geometry, w
 
     Needs the marks ``array`` and ``workload``, whose workload is the plain one.
     """
-    from pytest_ssdqual.plugin.explored import Explore
+    from pytest_ssdqual.plugin.searches.explored import Explore
 
     return Explore(pytestconfig.stash[QUALIFICATION], station, geometry, workload, sla)
 
@@ -201,7 +201,7 @@ def integrity(request: pytest.FixtureRequest, station: Station, geometry: Geomet
 
     Needs the mark ``array``; the test is ``assert integrity``.
     """
-    from pytest_ssdqual.plugin.surviving import survive
+    from pytest_ssdqual.plugin.searches.surviving import survive
 
     found, evidence = survive(request, station, geometry)
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
@@ -214,8 +214,9 @@ def sla(request: pytest.FixtureRequest) -> Sla:
 
     The mark ``promise`` says what is judged.
     """
-    from pytest_ssdqual.plugin import marks, measure
-    from pytest_ssdqual.plugin.judge import Sla
+    from pytest_ssdqual.plugin.judging import measure
+    from pytest_ssdqual.plugin.judging.sla import Sla
+    from pytest_ssdqual.plugin.plan import marks
 
     qualification = request.config.stash[QUALIFICATION]
     return Sla(

@@ -97,9 +97,9 @@ class Gate:
         is_hardware = getattr(report, ATTRIBUTE, False)
         if not is_hardware and not (self._bays and report.failed):
             return
-        from pytest_ssdqual.plugin import distribute
+        from pytest_ssdqual.plugin.fleet import xdist
 
-        bay = distribute.bay_of(report)
+        bay = xdist.bay_of(report)
         if is_hardware:
             self.tests(bay).take(report)
         elif bay:  # one of several bays, which was given up
@@ -121,7 +121,7 @@ class Gate:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self._is_closed:
             return
-        from pytest_ssdqual.report import terminal
+        from pytest_ssdqual.report.terminal import terminal
 
         for bay in self._bays:
             if why := self.nothing_judged(bay):
@@ -132,7 +132,7 @@ class Gate:
             terminal.tell(terminalreporter, f"ssdqual: exit status 5 instead of 0; {PERMIT}", red=True)
 
     def _add_properties(self) -> None:
-        from pytest_ssdqual.report import junit
+        from pytest_ssdqual.report.ci import junit
 
         for bay in self._bays:
             facts = {name: str(value) for name, value in self.to_record(bay).items() if value != ""}
@@ -141,7 +141,7 @@ class Gate:
 
     def _add_errors(self) -> None:
         """Add JUnit errors for CIs that ignore the exit status: a JUnit file with only skipped tests looks green."""
-        from pytest_ssdqual.report import junit
+        from pytest_ssdqual.report.ci import junit
 
         for bay in self._bays:
             if why := self.nothing_judged(bay):
@@ -168,6 +168,6 @@ def reason(report: pytest.TestReport) -> str:
 
 
 def _outcomes(report: pytest.TestReport) -> set[str]:
-    """Return the outcomes of the evidence that a report carries; see ``report.evidence``."""
+    """Return the outcomes of the evidence that a report carries; see ``report.evidence.evidence``."""
     records: list[Mapping[str, object]] = getattr(report, "ssdqual", [])
     return {str(record.get("outcome")) for record in records}

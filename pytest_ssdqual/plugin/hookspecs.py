@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.rig.blockdev import Drive
-    from pytest_ssdqual.rig.machine import Machine
+    from pytest_ssdqual.rig.drives.survey import Drive
+    from pytest_ssdqual.rig.machine.machine import Machine
 
 
 @pytest.hookspec

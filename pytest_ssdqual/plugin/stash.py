@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.qualification import Qualification
-    from pytest_ssdqual.report.evidence import Evidence
+    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.report.evidence.evidence import Evidence
 
 #: On ``config``: the run, if it has drives.
 QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()

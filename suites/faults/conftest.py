@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fault_journey import Journey
-    from fault_table import Ledger
-    from rehearsed import Lab
+    from support.lab.fault_journey import Journey
+    from support.lab.fault_table import Ledger
+    from support.lab.rehearsed import Lab
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def ledger() -> Ledger:
     """What was seen of each fault."""
-    from fault_table import Ledger
+    from support.lab.fault_table import Ledger
 
     return Ledger()
 
@@ -43,8 +43,8 @@ def ledger() -> Ledger:
 @pytest.fixture(scope="package")
 def journey(lab: Lab, ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
     """One run that is struck by one fault after another; the machine is in order when all is over."""
-    from fault_journey import BYSTANDER, PROTOCOL, Bystander, Journey, small_disk
-    from rehearsed import Server, Start
+    from support.lab.fault_journey import BYSTANDER, PROTOCOL, Bystander, Journey, small_disk
+    from support.lab.rehearsed import Server, Start
 
     place, server = tmp_path_factory.mktemp("faults"), Server(lab)
     start = Start(place, server.options, protocol=PROTOCOL)

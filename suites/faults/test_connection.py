@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fault_journey import Journey
+    from support.lab.fault_journey import Journey
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -17,8 +17,8 @@ CUT_S = 3.0
 
 
 def test_a_connection_that_does_not_come_back(journey: Journey) -> None:
-    from fault_journey import ORDERLY, WRITES, told
-    from fault_table import Observed
+    from support.lab.fault_journey import ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
 
     with journey.relayed() as (relay, options):
         running = journey.begin(*options, "--ssd-reconnect=5s")
@@ -34,8 +34,8 @@ def test_a_connection_that_does_not_come_back(journey: Journey) -> None:
 
 def test_a_frozen_machine_and_a_connection_that_comes_back_cost_nothing(journey: Journey) -> None:
     """The same processes of fio go on; and the run that was struck so often is whole."""
-    from fault_journey import MORE_READS, ORDERLY, WRITES, told
-    from fault_table import Observed
+    from support.lab.fault_journey import MORE_READS, ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
 
     vm, server = journey.server.lab.vm, journey.server
     with journey.relayed() as (relay, options):

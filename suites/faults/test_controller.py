@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fault_journey import Journey
+    from support.lab.fault_journey import Journey
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 
 def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
     """Fio and the lease end by themselves; only who built the array may take it down."""
-    from fault_journey import CHOSEN, ORDERLY, WRITES
-    from fault_table import Observed
-    from rehearsed import drives
+    from support.lab.fault_journey import CHOSEN, ORDERLY, WRITES
+    from support.lab.fault_table import Observed
+    from support.lab.rehearsed import drives
 
     running = journey.begin()
     journey.until(running, WRITES)
@@ -38,8 +38,8 @@ def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
 
 def test_a_full_disk(journey: Journey) -> None:
     """No evidence, so no verdict."""
-    from fault_journey import ORDERLY, STOPPED, WRITES, told
-    from fault_table import Observed
+    from support.lab.fault_journey import ORDERLY, STOPPED, WRITES, told
+    from support.lab.fault_table import Observed
 
     if not journey.is_small:
         pytest.skip("this user may not mount a file system")

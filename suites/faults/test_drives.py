@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fault_journey import Journey
+    from support.lab.fault_journey import Journey
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -21,8 +21,8 @@ DEGRADED = "`<error>` raid5x3 cannot be measured: degraded by 1 member"
 
 def test_a_corrupted_copy(journey: Journey) -> None:
     """No measurement of speed reads what it wrote; the suite that promises data does."""
-    from fault_journey import ORDERLY, STOPPED, tell
-    from fault_table import DOCUMENT, Observed, committed
+    from support.lab.fault_journey import ORDERLY, STOPPED, tell
+    from support.lab.fault_table import DOCUMENT, Observed, committed
 
     with journey.quick_drives():
         running = journey.of_mirror()
@@ -46,9 +46,9 @@ def test_a_corrupted_copy(journey: Journey) -> None:
 
 
 def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
-    import guest_faults
-    from fault_journey import MORE_READS, ORDERLY, READS, STOPPED, WRITES, told
-    from fault_table import Observed
+    from support.lab import guest_faults
+    from support.lab.fault_journey import MORE_READS, ORDERLY, READS, STOPPED, WRITES, told
+    from support.lab.fault_table import Observed
 
     running = journey.begin()
     for workload in (WRITES, MORE_READS):
@@ -72,8 +72,8 @@ def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
 
 
 def test_a_pulled_member(journey: Journey) -> None:
-    from fault_journey import KEPT, ORDERLY, WRITES, told
-    from fault_table import Observed
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
 
     vm, running = journey.server.lab.vm, journey.begin()
     journey.until(running, WRITES)
@@ -87,8 +87,8 @@ def test_a_pulled_member(journey: Journey) -> None:
 
 
 def test_io_errors(journey: Journey) -> None:
-    from fault_journey import KEPT, ORDERLY, WRITES, told
-    from fault_table import Observed
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
 
     vm, running = journey.server.lab.vm, journey.begin()
     journey.until(running, WRITES)
@@ -102,8 +102,8 @@ def test_io_errors(journey: Journey) -> None:
 
 
 def test_a_drive_that_turns_read_only(journey: Journey) -> None:
-    from fault_journey import KEPT, ORDERLY, WRITES, told, worsened
-    from fault_table import Observed
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told, worsened
+    from support.lab.fault_table import Observed
 
     vm, running = journey.server.lab.vm, journey.begin()
     journey.until(running, WRITES)
@@ -118,9 +118,9 @@ def test_a_drive_that_turns_read_only(journey: Journey) -> None:
 
 
 def test_a_drive_that_answers_nothing(journey: Journey) -> None:
-    import guest_faults
-    from fault_journey import KEPT, ORDERLY, WRITES, told
-    from fault_table import Observed
+    from support.lab import guest_faults
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
 
     running = journey.begin()
     journey.until(running, WRITES)

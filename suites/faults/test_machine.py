@@ -9,8 +9,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fault_journey import Journey
-    from rehearsed import Server
+    from support.lab.fault_journey import Journey
+    from support.lab.rehearsed import Server
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -20,7 +20,7 @@ GONE = "gone with the boot; 3 members bear its superblock"
 
 
 def panics(server: Server) -> None:
-    import guest_faults
+    from support.lab import guest_faults
 
     guest_faults.panic(server)
     server.lab.vm.await_end()
@@ -29,7 +29,7 @@ def panics(server: Server) -> None:
 
 
 def is_reset(server: Server) -> None:
-    import guest_faults
+    from support.lab import guest_faults
 
     guest_faults.restart(server)
     server.lab.vm.await_end()
@@ -51,8 +51,8 @@ def loses_power(server: Server) -> None:
     ],
 )
 def test_a_machine_that_boots_anew(fault: str, strike: Callable[[Server], None], journey: Journey) -> None:
-    from fault_journey import ORDERLY, WRITES, told
-    from fault_table import Observed
+    from support.lab.fault_journey import ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
 
     running = journey.begin()
     journey.until(running, WRITES)

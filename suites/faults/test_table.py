@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fault_table import Ledger
+    from support.lab.fault_table import Ledger
 
 #: Of pytest's cache: the lines of the tables that were seen.
 SEEN = "ssdqual/faults"
 
 
 def test_every_fault_is_in_both_tables() -> None:
-    import fault_table
+    from support.lab import fault_table
 
     rows = fault_table.committed(fault_table.DOCUMENT.read_text(encoding="utf-8"))
     titles = list(fault_table.FAULTS.values())
@@ -23,7 +23,7 @@ def test_every_fault_is_in_both_tables() -> None:
 
 
 def test_what_was_not_seen_stays_as_it_was_written() -> None:
-    import fault_table
+    from support.lab import fault_table
 
     titles = list(fault_table.FAULTS.values())
     rows = [(f"| {title} | said |", f"| {title} | left |") for title in titles]
@@ -37,7 +37,7 @@ def test_what_was_not_seen_stays_as_it_was_written() -> None:
 
 
 def test_what_is_seen_again_counts_instead_of_what_was_seen_before() -> None:
-    import fault_table
+    from support.lab import fault_table
 
     titles = list(fault_table.FAULTS.values())
     before = [[f"| {title} | said |", f"| {title} | left |"] for title in titles[1:]]
@@ -49,7 +49,7 @@ def test_what_is_seen_again_counts_instead_of_what_was_seen_before() -> None:
 @pytest.mark.unhurried
 def test_the_document_says_what_was_seen(ledger: Ledger, pytestconfig: pytest.Config) -> None:
     """Where what failed is run again, what was seen of the other faults the first time has not lost its weight."""
-    import fault_table
+    from support.lab import fault_table
 
     cache = getattr(pytestconfig, "cache", None)
     before = cache.get(SEEN, []) if cache and os.environ.get("PYTEST_SSDQUAL_AGAIN") else []

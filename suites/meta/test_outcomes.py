@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ssdqual import Workload
-from pytest_ssdqual.rig.machine import InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 
 pytestmark = pytest.mark.array("raid5", widths=[3])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from false_differences import CLAIMS, Drive, Setting, edges, family, run, table
 
-from pytest_ssdqual.qual.histogram import LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 
 
 def test_buckets_are_those_of_fio() -> None:

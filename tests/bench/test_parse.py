@@ -12,7 +12,7 @@ import pytest
 from parse import Limits, Reading, Tools, Way
 from parse_runs import Counts, Made
 
-from pytest_ssdqual.qual.histogram import bucket_of
+from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.rig.fio.output import parse as parse_output
 
 LIMITS = Limits(memory_gib=8, seconds=120)

@@ -8,13 +8,13 @@ import parse_overhead
 import pytest
 from parse_overhead import CASES, Cost, Overhead, overhead, telling
 
-from pytest_ssdqual.rig.fio import jobfile
+from pytest_ssdqual.rig.fio import jobs
 
 
 def test_at_one_document_a_second_the_options_are_those_of_a_measurement() -> None:
     whole, section = telling(1)
-    assert whole == jobfile.reporting(1)
-    assert set(section) < set(jobfile.engine())
+    assert whole == jobs.reporting(1)
+    assert set(section) < set(jobs.engine())
     names = {each.split("=")[0].removeprefix("--") for each in section}
     assert names == {
         "group_reporting",

@@ -7,7 +7,7 @@ import pytest
 from power_goals import GOALS, report
 from power_table import Cell, Share, markdown, write_csv
 
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 DISTANCES = (-10.0, -5.0, -2.0, 0.0, 2.0, 5.0, 10.0)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from quantile_power import ALLOWED, Tail, binomial, ours, point, table, tail
 
-from pytest_ssdqual.qual.protocol import SequentialRule, VerdictRule
-from pytest_ssdqual.qual.verdict import Outcome
+from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 HOURS = 4 * 3600
 

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mutations import fuzzed, plain_like
+from support.builders.mutations import fuzzed, plain_like
 
-from pytest_ssdqual.plugin.options import parse_devices
-from pytest_ssdqual.qual import protocol as protocols
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.protocol import Protocol
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import md
-from pytest_ssdqual.rig.channel import Channel
-from pytest_ssdqual.rig.fio.jobfile import Job, Target, fill, measurement
-from pytest_ssdqual.rig.machine import RigError, spelled
-from pytest_ssdqual.rig.ssh import Target as Host
+from pytest_ssdqual.plugin.options.settings import parse_devices
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio.jobs import Job, Target, fill, measurement
+from pytest_ssdqual.rig.machine.channel import Channel
+from pytest_ssdqual.rig.machine.machine import RigError, spelled
+from pytest_ssdqual.rig.machine.ssh import Target as Host
+from pytest_ssdqual.rig.md import mdadm
 
 #: Each would be harm, if it got through in one piece.
 PAYLOADS = (
@@ -115,7 +115,7 @@ def check_protocol(protocol: Protocol) -> None:
     assert_harmless(fill(Target("/dev/md100", 1 << 30), 1, protocol.fill_bs), "/dev/md100")
     for name in ("raid0x4", "raid1x4", "raid5x4", "raid6x4", "raid10x4"):
         members = [f"/dev/sd{letter}" for letter in "bcde"]
-        argv = md.create_argv(
+        argv = mdadm.create_argv(
             Geometry.parse(name), "/dev/md100", members, protocol.array, "1:2:3:4", assume_clean=False
         )
         assert argv[:3] == ["mdadm", "--create", "/dev/md100"]

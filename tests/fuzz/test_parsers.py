@@ -7,25 +7,32 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from captured import VERSIONS, Captured, captured
 from hypothesis import given
 from hypothesis import strategies as st
-from mutations import bytes_like, fuzzed, json_like, plain_like, survives, text_like
-from scripted import ScriptedMachine, completed
-from simulated_disks import World, worlds
+from support.builders.captured import VERSIONS, Captured, captured
+from support.builders.mutations import bytes_like, fuzzed, json_like, plain_like, survives, text_like
+from support.fakes.scripted import ScriptedMachine, completed
+from support.simulator.simulated_disks import World, worlds
 
-from pytest_ssdqual.plugin.arrays import parse_list
-from pytest_ssdqual.plugin.options import parse_devices, parse_wipe
-from pytest_ssdqual.qual import document, protocol, spec, units
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.plain import read_json
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import ata, counters, health, heat, md, nvme, provenance, resync, safety, sight
-from pytest_ssdqual.rig.condition import PassedOver
-from pytest_ssdqual.rig.facts import topology_of
-from pytest_ssdqual.rig.fio import documents, features, output, verify
-from pytest_ssdqual.rig.machine import InvalidMeasurement, RigError
-from pytest_ssdqual.rig.topology import Drive
+from pytest_ssdqual.plugin.options.settings import parse_devices, parse_wipe
+from pytest_ssdqual.plugin.plan.arrays import parse_list
+from pytest_ssdqual.qual import units
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import protocol, spec
+from pytest_ssdqual.qual.spec import toml as document
+from pytest_ssdqual.qual.strict_json import read_json
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives import health, temperature, write_counters
+from pytest_ssdqual.rig.drives.survey_parse import topology_of
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.fio import acceptance, features, output, status_stream
+from pytest_ssdqual.rig.guard import refusals
+from pytest_ssdqual.rig.machine import facts as provenance
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
+from pytest_ssdqual.rig.md import mdadm, resync
+from pytest_ssdqual.rig.observe import sight
+from pytest_ssdqual.rig.purge import ata, nvme
+from pytest_ssdqual.rig.purge.zero import PassedOver
 
 HERE = Path(__file__).parents[1] / "data"
 LSBLK = (HERE / "lsblk" / "lab-2.38.json").read_text()
@@ -143,7 +150,7 @@ def test_lsblk_and_the_survey(lsblk: str, facts: str) -> None:
     for one, other in ((lsblk, FACTS), (LSBLK, facts)):
         topology = survives(lambda one=one, other=other: topology_of(one, other), ValueError)  # type: ignore[misc]
         if topology is not None:
-            list(safety.leftovers(topology, ()))  # type: ignore[arg-type]
+            list(refusals.leftovers(topology, ()))  # type: ignore[arg-type]
 
 
 @fuzzed(30)
@@ -154,19 +161,19 @@ def test_a_survey_that_is_damaged_lets_nothing_pass_that_is_in_use(world: World,
     facts = data.draw(text_like([world.facts(disk.path)]))
     topology = survives(lambda: topology_of(world.lsblk(), facts, [disk.kname]), ValueError)
     if topology is not None:
-        safety.refusals(topology, world.matches(disk))  # type: ignore[arg-type]
+        refusals.refusals(topology, world.matches(disk))  # type: ignore[arg-type]
 
 
 PARSERS: Mapping[str, tuple[list[str], Callable[[str], object], tuple[type[Exception], ...]]] = {
     "smartctl": ([SMART], health.parse, (ValueError,)),
-    "smart-log": ([SMART, *NVME], heat.parse, ()),
+    "smart-log": ([SMART, *NVME], temperature.parse, ()),
     "nvme": (NVME, lambda text: nvme._controller(answering(text), DRIVE), (PassedOver,)),
     "nvme layout": (NVME, lambda text: nvme._layout(answering(text), DRIVE), (PassedOver,)),
     "nvme sanitize": (NVME, lambda text: nvme.sanitize_status(answering(text), DRIVE), ()),
     "hdparm": (HDPARM, lambda text: ata.Security.parse(text).objection("/dev/sdb"), ()),
     "md": (
         ["/sys/block/md5/md/array_state:clean\n/sys/block/md5/md/degraded:0\n/sys/block/md5/md/mismatch_cnt:12\n"],
-        lambda text: md.parse_state(text).objections(),
+        lambda text: mdadm.parse_state(text).objections(),
         (RigError,),
     ),
     "resync": (["1234 / 5678\n", "none\n"], lambda text: resync.done_percent(answering(text), "md5"), ()),
@@ -174,7 +181,7 @@ PARSERS: Mapping[str, tuple[list[str], Callable[[str], object], tuple[type[Excep
     "component": (["524288\n"], lambda text: resync.component_bytes(answering(text), "md5"), (RigError,)),
     "counters": (
         ["boot 0d3f\nsdb 9 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n"],
-        lambda text: counters.read(answering(text), [DRIVE], smart=False),
+        lambda text: write_counters.read(answering(text), [DRIVE], smart=False),
         (RigError,),
     ),
     "sight": ([SIGHT], lambda text: sight.parse(text, "md100", ["nvme0n1"]), (ValueError,)),
@@ -207,7 +214,7 @@ DOCUMENT = json.loads(captured(VERSIONS[0], "side-by-side").output.decode().spli
 @given(bytes_like([each.output[:60_000] + each.output[-20_000:] for each in FIO]), st.sampled_from(FIO))
 def test_fio_output(data: bytes, asked: Captured) -> None:
     survives(lambda: output.parse(data), InvalidMeasurement)
-    survives(lambda: verify.accept(data, asked.status, asked.stderr, asked.expectation), RigError)
+    survives(lambda: acceptance.accept(data, asked.status, asked.stderr, asked.expectation), RigError)
 
 
 @fuzzed(60)
@@ -234,9 +241,9 @@ def test_a_line_and_a_document_without_an_end_are_not_kept() -> None:
     for beginning in (b"fio: ", b'{"jobs": "'):
         reader = output.Reader()
         reader.feed(beginning)
-        for _ in range(2 + documents.LONGEST // (8 << 20)):
+        for _ in range(2 + status_stream.LONGEST // (8 << 20)):
             reader.feed(b"x" * (8 << 20))
-        assert len(reader._splitter._text) <= documents.LONGEST
+        assert len(reader._splitter._text) <= status_stream.LONGEST
         with pytest.raises(
             InvalidMeasurement, match="damaged after 0 whole documents: it goes on for more than 32 MiB"
         ):

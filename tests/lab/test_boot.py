@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.lab.media import UnknownDrive
+from pytest_ssdqual.lab.drives import UnknownDrive
 from pytest_ssdqual.lab.vm import Reach
 
 if TYPE_CHECKING:
-    from rehearsed import LabHost
+    from support.lab.rehearsed import LabHost
 
     from pytest_ssdqual.lab.vm import Vm
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from strategies import run
+from support.builders.strategies import run
 
 from pytest_ssdqual.lab import amplification, flash
 from pytest_ssdqual.lab.flash import Collection, Flash, Shape, Timing, Work
-from pytest_ssdqual.qual.measurement import Run
-from pytest_ssdqual.qual.saturation import Saturation
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.workload.workload import Workload
 
 Integers = NDArray[np.int64]
 OVER_PROVISIONINGS = (0.07, 0.15, 0.28, 0.5)

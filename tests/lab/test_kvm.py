@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.lab.host import ARCHITECTURES
-from pytest_ssdqual.lab.image import Image
+from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.lab.kvm import accelerator
 
 IMAGE = Image(Path("/cache/kernel"), Path("/cache/initrd"))

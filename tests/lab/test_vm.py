@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.lab.hardware import Hardware
+from pytest_ssdqual.lab.drives import shelf
 from pytest_ssdqual.lab.host import ARCHITECTURES
-from pytest_ssdqual.lab.image import Image
-from pytest_ssdqual.lab.media import shelf
+from pytest_ssdqual.lab.image.image import Image
+from pytest_ssdqual.lab.qemu_args import Hardware
 from pytest_ssdqual.lab.vm import LabFailed, Reach, Vm
 
 HARDWARE = Hardware(

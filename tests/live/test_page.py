@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from headless import Page, browser
+from support.fakes.headless import Page, browser
 
 from pytest_ssdqual.live import feed as feeds
 from pytest_ssdqual.live import server as servers

@@ -8,15 +8,14 @@ import numpy  # noqa: F401 (pytester forgets what is first imported inside; nump
 import pydantic  # noqa: F401
 import pytest
 import scipy.special  # noqa: F401
-import simulated_rig  # noqa: F401
-from inner_session import TESTS, Inner
-from sheet import PRODUCT, promise
+from support.builders.sheet import PRODUCT, promise
+from support.fakes.inner_session import TESTS, Inner
+from support.simulator import simulated_rig  # noqa: F401
 
-import pytest_ssdqual.plugin.conduct
-import pytest_ssdqual.plugin.judge
-import pytest_ssdqual.plugin.outcome
-import pytest_ssdqual.qual.judgement
-import pytest_ssdqual.qual.schema  # noqa: F401
+import pytest_ssdqual.plugin.judging.sla
+import pytest_ssdqual.plugin.session.controller
+import pytest_ssdqual.plugin.session.outcome
+import pytest_ssdqual.qual.spec.schema  # noqa: F401
 
 #: Whoever tests a suite tests that it is silent, too.
 INI = """

@@ -15,10 +15,10 @@ import allure  # noqa: F401 (pytester forgets what is first imported inside)
 import prometheus_client.parser
 import pytest
 import yaml
-from sheet import PRODUCT, promise
+from support.builders.sheet import PRODUCT, promise
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/ci.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
@@ -127,7 +127,7 @@ def test_the_artefacts_of_a_run_are_there(
     inner: Inner, kept: tuple[str, ...], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pytest_ssdqual.report.page.write", lambda folder: (folder / "report.html").write_text("a page")
+        "pytest_ssdqual.report.html.run_page_file.write", lambda folder: (folder / "report.html").write_text("a page")
     )
     root = inner.pytester.path / "srv"
     (root / "20990101T000000Z-refused").mkdir(parents=True)  # before, though not by its name: another may be resumed
@@ -143,7 +143,7 @@ def test_the_artefacts_of_a_run_are_there(
 def test_a_cancelled_job_is_resumed(inner: Inner, kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MEDIA", "media.json")
     monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", "2")
-    result = inner.pytester.runpytest_inprocess("-p", "simulated_rig", *kept, no_reraise_ctrlc=True)
+    result = inner.pytester.runpytest_inprocess("-p", "support.simulator.simulated_rig", *kept, no_reraise_ctrlc=True)
     assert result.ret == 2
     (summary,) = inner.pytester.path.glob("ssdqual-runs/*/summary.md")
     assert "The run was interrupted" in summary.read_text()

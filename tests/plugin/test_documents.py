@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from reference_tables import ROOT, declared_now
-from reference_tables import commands as commands_table
+from support.documents.reference_tables import ROOT, declared_now
+from support.documents.reference_tables import commands as commands_table
 
-from pytest_ssdqual.plugin import ansible_hosts
+from pytest_ssdqual.plugin.options import ansible_hosts
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = ROOT / "docs/README.md"

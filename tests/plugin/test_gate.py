@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sheet import PRODUCT, promise
+from support.builders.sheet import PRODUCT, promise
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 OK, FAILED, NOTHING = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
 BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])

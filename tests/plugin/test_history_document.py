@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from sheet import PRODUCT, promise
+from support.builders.sheet import PRODUCT, promise
 
-from pytest_ssdqual.report.records import read_records
+from pytest_ssdqual.report.run_folder.reader import read_records
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "history.md"
 TOML, *_ = re.findall(r"^```toml\n(.*?)^```", DOCUMENT.read_text(), re.DOTALL | re.MULTILINE)
@@ -75,7 +75,7 @@ def test_every_query_gives_rows_that_the_records_have(inner: Inner, monkeypatch:
 
 
 def test_its_promises_are_a_spec(tmp_path: Path) -> None:
-    from pytest_ssdqual.qual import spec
+    from pytest_ssdqual.qual.spec import spec
 
     path = tmp_path / "acme.toml"
     path.write_text(PRODUCT + TOML)

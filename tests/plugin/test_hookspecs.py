@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 
 def test_a_site_can_refuse_drives_with_its_own_reasons(inner: Inner) -> None:

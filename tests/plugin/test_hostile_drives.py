@@ -12,35 +12,35 @@ from pathlib import Path
 from textwrap import wrap
 
 import pytest
-import simulated_rig
 import xmlschema
-from ci_commands import COMMANDS, TEXTS, commands_in
 from hypothesis import given
 from hypothesis import strategies as st
-from inner_session import Inner
-from mutations import fuzzed
-from simulated_disks import Device, World
+from support.builders.mutations import fuzzed
+from support.documents.ci_commands import COMMANDS, TEXTS, commands_in
+from support.fakes.inner_session import Inner
+from support.simulator import simulated_rig
+from support.simulator.simulated_disks import Device, World
 
-from pytest_ssdqual.plugin.options import parse_wipe
-from pytest_ssdqual.qual import printable
-from pytest_ssdqual.qual.claim import Claim, Direction, Limit
-from pytest_ssdqual.qual.estimate import Estimate
-from pytest_ssdqual.qual.geometry import Geometry, Level
-from pytest_ssdqual.qual.news import Looked
+from pytest_ssdqual.plugin.options.settings import parse_wipe
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.progress_events import Looked
+from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict import Subject, judge
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.evidence import Evidence, of_verdict
-from pytest_ssdqual.report.grid import Line
-from pytest_ssdqual.report.junit import properties, section
-from pytest_ssdqual.report.progress import Progress
-from pytest_ssdqual.report.terminal import Header, header_lines, write_lines, write_table
-from pytest_ssdqual.rig.facts import topology_of
-from pytest_ssdqual.rig.keeper import DIRECTORY
-from pytest_ssdqual.rig.lease import lock_files
-from pytest_ssdqual.rig.machine import RigError
-from pytest_ssdqual.rig.safety import refusals
-from pytest_ssdqual.rig.topology import Drive
+from pytest_ssdqual.qual.verdict.verdict import Subject, judge
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.ci.junit import properties, section
+from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
+from pytest_ssdqual.report.terminal.progress import Progress
+from pytest_ssdqual.report.terminal.terminal import Header, header_lines, write_lines, write_table
+from pytest_ssdqual.report.view.tables import Line
+from pytest_ssdqual.rig.drives.survey_parse import topology_of
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard.lease import lock_files
+from pytest_ssdqual.rig.guard.refusals import refusals
+from pytest_ssdqual.rig.machine.keeper import DIRECTORY
+from pytest_ssdqual.rig.machine.machine import RigError
 
 SCHEMA = Path(__file__).parents[1] / "data/junit/jenkins-xunit.xsd"
 
@@ -113,7 +113,7 @@ def test_log_lines_are_no_ci_commands(raw: str, width: int) -> None:
 
 def observed(raw: str) -> Evidence:
     """Of a drive and a spec that are called ``raw``."""
-    subject = Subject((Geometry(Level.DRIVE, 2),), (Workload("randread", "4k", 8),), drive=printable.name(raw))
+    subject = Subject((Geometry(Level.DRIVE, 2),), (Workload("randread", "4k", 8),), drive=safe_text.name(raw))
     estimate = Estimate(900, 889, 911, 5, Unit.IOPS)
     limit = Limit(Direction.AT_LEAST, 950, Unit.IOPS, raw)
     verdict = judge(Claim.STEADY_IOPS, subject, estimate, limit)
@@ -196,7 +196,7 @@ def only_printable(text: str) -> bool:
 BROKEN = """
     import pytest
     from pytest_ssdqual import Workload
-    from pytest_ssdqual.rig.machine import RigError
+    from pytest_ssdqual.rig.machine.machine import RigError
 
     pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
 

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from inner_session import Inner
-from mutations import bytes_like, fuzzed, plain_like, survives
+from support.builders.mutations import bytes_like, fuzzed, plain_like, survives
+from support.fakes.inner_session import Inner
 
-from pytest_ssdqual.qual.loop import Loop
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report import evidence
-from pytest_ssdqual.report.inheritance import inheritance
-from pytest_ssdqual.report.manifest import Manifest
-from pytest_ssdqual.report.recall import MOST_UNPACKED_TIMES, Forgotten, Shelf
-from pytest_ssdqual.report.records import read_records, unfinished_arrays, worsened_drives
-from pytest_ssdqual.report.resume import NotResumable, Past, Present, Verdicts
-from pytest_ssdqual.rig.counters import Written
-from pytest_ssdqual.rig.memory import Key
+from pytest_ssdqual.qual.workload.rounds import Loop
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence import evidence
+from pytest_ssdqual.report.resume.array_state import inheritance
+from pytest_ssdqual.report.resume.rebuild_measurements import MOST_UNPACKED_TIMES, Forgotten, Shelf
+from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
+from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.reader import read_records, unfinished_arrays, worsened_drives
+from pytest_ssdqual.rig.drives.write_counters import Written
+from pytest_ssdqual.rig.resume.checkpoint import Key
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 FOREIGN = """
     import pytest

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from sheet import PRODUCT, promise
+from support.builders.sheet import PRODUCT, promise
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 #: Of three hours each.
 MEASUREMENTS = 24
@@ -73,7 +73,9 @@ def growth_bytes(inner: Inner) -> float:
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     options = ["--ssd-devices=lab:2", "--ssd-protocol=protocol.toml", "--ssd-spec=acme.toml", "--junitxml=junit.xml"]
     options.append("--ssd-page=yes")
-    result = inner.pytester.runpytest_subprocess("-p", "scales", "-p", "simulated_rig", *options, "-q")
+    result = inner.pytester.runpytest_subprocess(
+        "-p", "scales", "-p", "support.simulator.simulated_rig", *options, "-q"
+    )
     result.assert_outcomes(passed=MEASUREMENTS)
     *weights, peak_bytes = json.loads((inner.pytester.path / "weights.json").read_text())
     assert peak_bytes < CONTROLLER_BYTES

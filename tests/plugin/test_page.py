@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import jinja2  # noqa: F401 (see conftest: pytester forgets what is first imported inside)
 import matplotlib.figure  # noqa: F401
 import pytest
-from report_page import Reader
-from sheet import PRODUCT, promise
+from support.builders.report_page import Reader
+from support.builders.sheet import PRODUCT, promise
 
-from pytest_ssdqual.plugin import paging
-from pytest_ssdqual.report import page
-from pytest_ssdqual.report.page.drawing import Drawn, draw
-from pytest_ssdqual.report.sums import digest, read
+from pytest_ssdqual.plugin.session import paging
+from pytest_ssdqual.report.html import run_page_file
+from pytest_ssdqual.report.html.page_drawing import Drawn, draw
+from pytest_ssdqual.report.run_folder.checksums import digest, read
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 YES = ("--ssd-devices=lab:3", "--ssd-page=yes")
 #: Two of the tests break their promise, two end in an error.
@@ -28,7 +28,7 @@ META = ("--ssd-spec=meta/meta.toml", "meta")
 @pytest.fixture(autouse=True)
 def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take their time, and are tested where they are drawn."""
-    monkeypatch.setattr("pytest_ssdqual.report.page.composition.draw", lambda story, failures: Drawn())
+    monkeypatch.setattr("pytest_ssdqual.report.html.run_page.draw", lambda story, failures: Drawn())
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_run_that_failed_has_a_page_that_is_sealed_with_it(inner: Inner, worke
 
 
 def test_the_charts_of_a_run_are_on_its_page(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_ssdqual.report.page.composition.draw", draw)
+    monkeypatch.setattr("pytest_ssdqual.report.html.run_page.draw", draw)
     inner.run("--ssd-devices=lab:4", "--ssd-page=yes", promises)
     reader = Reader.of((folder(inner) / "report.html").read_text())
     assert "could not be drawn" not in reader.text
@@ -106,7 +106,7 @@ def test_a_page_that_cannot_be_made_is_a_sentence_and_nothing_else(
     def broken(path: Path) -> Path:
         raise error
 
-    monkeypatch.setattr(page, "write", broken)
+    monkeypatch.setattr(run_page_file, "write", broken)
     result = inner.run(*YES, *kept)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines([f"there is no report.html: {sentence.replace('[', '[[]')}"])
@@ -127,7 +127,7 @@ def test_arrays_are_gone_and_the_manifest_is_whole_when_it_is_drawn(
         assert inner.records("run_ended")
         return path / "report.html"
 
-    monkeypatch.setattr(page, "write", look)
+    monkeypatch.setattr(run_page_file, "write", look)
     inner.run(*YES, *kept)
     ((planned, stopped, ended, last),) = seen
     assert planned == stopped > 0
@@ -139,7 +139,9 @@ def test_an_interrupted_run_says_that_it_was(
     inner: Inner, kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", "2")
-    result = inner.pytester.runpytest_inprocess("-p", "simulated_rig", *YES, *kept, no_reraise_ctrlc=True)
+    result = inner.pytester.runpytest_inprocess(
+        "-p", "support.simulator.simulated_rig", *YES, *kept, no_reraise_ctrlc=True
+    )
     assert result.ret == pytest.ExitCode.INTERRUPTED
     path = folder(inner) / "report.html"
     assert "The run was interrupted" in path.read_text()
@@ -149,7 +151,7 @@ def test_an_interrupted_run_says_that_it_was(
 def test_a_resumed_run_gets_a_new_page(inner: Inner, kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MEDIA", "media.json")
     monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", "3")
-    inner.pytester.runpytest_subprocess("-p", "simulated_rig", *YES, *kept)
+    inner.pytester.runpytest_subprocess("-p", "support.simulator.simulated_rig", *YES, *kept)
     path = folder(inner) / "report.html"
     assert "The run was interrupted" in path.read_text()
     monkeypatch.delenv("SIMULATED_INTERRUPTED_AT")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from inner_session import Inner
+from support.fakes.inner_session import Inner
 
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.rebuild import Rebuild
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig.station import Station
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.measure.station import Station
 
 LAB = ("--ssd-devices=lab:2", "degraded", "-k", "mirror_survives and raid1x2")
 ABOUT = "data of raid1x2 after 1 of its members was rebuilt: "

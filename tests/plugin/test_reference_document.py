@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-import reference_tables as reference
+from support.documents import reference_tables as reference
 
 import pytest_ssdqual
 from pytest_ssdqual import plugin

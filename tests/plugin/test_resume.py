@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sheet import PRODUCT, promise
+from support.builders.sheet import PRODUCT, promise
 
-from pytest_ssdqual.report.exclusive import Claim
-from pytest_ssdqual.report.journal import Journal
+from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.lock import Claim
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 #: One of every kind of measurement, and tests that need several of them.
 SUITE = """
@@ -127,7 +127,7 @@ class Run:
         monkeypatch.setenv("SIMULATED_MEDIA", "media.json")
         monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", str(at))
         args = ("--ssd-devices=/dev/nvme*", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *PART)
-        result = self.inner.pytester.runpytest_subprocess("-p", "simulated_rig", *args)
+        result = self.inner.pytester.runpytest_subprocess("-p", "support.simulator.simulated_rig", *args)
         assert result.ret == pytest.ExitCode.INTERRUPTED, result.outlines
         monkeypatch.delenv("SIMULATED_INTERRUPTED_AT")
         return self.folder()
@@ -376,7 +376,7 @@ def test_a_run_holds_its_folder_while_it_lives(run: Run) -> None:
         test_inside="""
         import pytest
         from pathlib import Path
-        from pytest_ssdqual.report.exclusive import Claim, StillWritten
+        from pytest_ssdqual.report.run_folder.lock import Claim, StillWritten
 
         def test_it():
             (folder,) = Path("ssdqual-runs").iterdir()

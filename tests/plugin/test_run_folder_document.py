@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.plugin.claims import KIND
-from pytest_ssdqual.qual.claim import Direction
-from pytest_ssdqual.qual.figure import Published
+from pytest_ssdqual.plugin.session.claims import KIND
+from pytest_ssdqual.qual.spec.claims import Direction
+from pytest_ssdqual.qual.spec.figure import Published
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.earlier import Earlier, Ends
-from pytest_ssdqual.report.evidence import Evidence
-from pytest_ssdqual.report.part import Figure, Finding, Part
-from pytest_ssdqual.rig.probing import CONFIRMED, EXPLORED, EXPLORED_LONGER
+from pytest_ssdqual.report.evidence.earlier import Earlier, Ends
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pytest_ssdqual"
 DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 #: Calls whose kind is in a variable, and what that may be.
 BY_NAME = {
-    ("plugin/claims.py", "KIND"): {KIND},
-    ("plugin/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
-    ("rig/hold.py", "kind"): {"array_left", "array_stopped"},
-    ("rig/measuring.py", "kind"): {"measured", EXPLORED, EXPLORED_LONGER, CONFIRMED},
+    ("plugin/session/claims.py", "KIND"): {KIND},
+    ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
+    ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},
+    ("rig/measure/fixed_time.py", "kind"): {"measured", EXPLORED, EXPLORED_LONGER, CONFIRMED},
 }
 #: What is said above the table of records.
 ABOUT = {"geometry", "uuid", "workload", "asked", "raw", "protocol", "acceptance"}
@@ -49,7 +49,7 @@ EVIDENCE = Evidence(
 def calls() -> Iterator[tuple[str, ast.expr, set[str]]]:
     """What each call of a logbook's or journal's ``note`` is given first, in which module, and the keys.
 
-    ``rig.surroundings`` has a function of that name, too, whose first argument is its setup.
+    ``rig.observe.environment`` has a function of that name, too, whose first argument is its setup.
     """
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 PLAIN = """
     import pytest
@@ -58,7 +58,7 @@ SUMMARY = """
 
 def run(inner: Inner, *args: str) -> pytest.RunResult:
     """Run in a process of its own: an exception at the end of a session leaves ``pytest.main``."""
-    return inner.pytester.runpytest_subprocess("-p", "simulated_rig", *args)
+    return inner.pytester.runpytest_subprocess("-p", "support.simulator.simulated_rig", *args)
 
 
 def on_the_controller(source: str) -> str:

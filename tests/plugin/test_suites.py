@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 DRIVES = 8
 #: A tenth better than their sheet: of a RAID 6 of five with two members gone there are 980 I/Os otherwise, and a p99

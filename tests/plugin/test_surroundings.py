@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from sheet import PRODUCT, promise
+from support.builders.sheet import PRODUCT, promise
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 SUITE = """
     import pytest

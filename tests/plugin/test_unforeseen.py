@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.report import sums
+from pytest_ssdqual.report.run_folder import checksums
 
 if TYPE_CHECKING:
-    from inner_session import Inner
+    from support.fakes.inner_session import Inner
 
 BOTH = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 AGAIN = "the same unforeseen error came again, so nothing more is built or measured: IndexError: "
@@ -36,7 +36,7 @@ def test_same_error_twice_ends_the_run(
     assert "simulated_rig.py" not in "".join(errors)  # the place is in the package
     result.stdout.fnmatch_lines([f"!*Interrupted: {AGAIN}*"])
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert (folder / "SHA256SUMS").read_bytes() == sums.text(folder)
+    assert (folder / "SHA256SUMS").read_bytes() == checksums.text(folder)
     assert [record["exit_status"] for record in inner.records("run_ended")] == [pytest.ExitCode.INTERRUPTED]
 
 

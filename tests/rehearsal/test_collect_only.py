@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rehearsed import SERIALS, Server, Start, drives
+from support.lab.rehearsed import SERIALS, Server, Start, drives
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 

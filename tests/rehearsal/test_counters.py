@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from bare_drives import MIB, Bench, bench
-from rehearsed import Lab
+from support.lab.bare_drives import MIB, Bench, bench
+from support.lab.rehearsed import Lab
 
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.protocol import ArraySettings
-from pytest_ssdqual.rig import counters, label, md, nvme
-from pytest_ssdqual.rig.blockdev import survey
-from pytest_ssdqual.rig.counters import Written
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.rig.drives import write_counters
+from pytest_ssdqual.rig.drives.survey import survey
+from pytest_ssdqual.rig.drives.write_counters import Written
+from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.purge import nvme
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -31,11 +34,11 @@ def here(lab: Lab) -> Iterator[Bench]:
 
 
 def look(here: Bench) -> dict[str, Written]:
-    return counters.read(here.machine, here.drives, smart=False)
+    return write_counters.read(here.machine, here.drives, smart=False)
 
 
 def sent(before: dict[str, Written], now: dict[str, Written]) -> list[int | None]:
-    return [counters.written_since(before[name], now[name]) for name in before]
+    return [write_counters.written_since(before[name], now[name]) for name in before]
 
 
 def test_a_write_is_counted_to_the_byte_and_only_where_it_was_made(here: Bench) -> None:
@@ -44,7 +47,9 @@ def test_a_write_is_counted_to_the_byte_and_only_where_it_was_made(here: Bench) 
     here.write(here.drives[2].path, "512", 1, at=100)
     now = look(here)
     assert sent(before, now) == [12288, 0, 512, 0]
-    assert counters.unchanged(before, now, 512) == [f"{here.drives[0].identity} was written to meanwhile: 12,288 bytes"]
+    assert write_counters.unchanged(before, now, 512) == [
+        f"{here.drives[0].identity} was written to meanwhile: 12,288 bytes"
+    ]
 
 
 def test_discards_and_zeroes_are_counted(here: Bench) -> None:
@@ -54,7 +59,7 @@ def test_discards_and_zeroes_are_counted(here: Bench) -> None:
     now = look(here)
     assert sent(before, now) == [0, here.drives[1].size_bytes, 0, MIB]
     members = [drive.identity for drive in here.drives]
-    assert list(counters.spread_of_writes(before, now, members).values()) == [0, 0, 0, MIB]
+    assert list(write_counters.spread_of_writes(before, now, members).values()) == [0, 0, 0, MIB]
 
 
 def test_reading_surveying_and_formatting_are_not(here: Bench) -> None:
@@ -63,20 +68,20 @@ def test_reading_surveying_and_formatting_are_not(here: Bench) -> None:
     here.machine.run(["dd", f"if={here.drives[0].path}", "of=/dev/null", "bs=1M", "count=8"])
     survey(here.machine, [drive.kname for drive in here.drives])
     nvme.format_namespace(here.machine, here.drives[1])
-    assert counters.unchanged(before, look(here), 0) == []
+    assert write_counters.unchanged(before, look(here), 0) == []
 
 
 def test_the_drive_s_own_figure_is_there(here: Bench) -> None:
-    before = counters.read(here.machine, here.drives)[here.drives[0].identity]
+    before = write_counters.read(here.machine, here.drives)[here.drives[0].identity]
     here.write(here.drives[0].path, "1M", 2)
-    now = counters.read(here.machine, here.drives)[here.drives[0].identity]
+    now = write_counters.read(here.machine, here.drives)[here.drives[0].identity]
     assert now.boot_id == before.boot_id
     assert now.appearance == before.appearance > 0
     # 2 MiB are four units of 512,000 bytes and a bit, rounded up before and after.
     assert now.host_bytes is not None
     assert before.host_bytes is not None
     assert 4 <= (now.host_bytes - before.host_bytes) / 512_000 <= 5
-    assert counters.written_since(replace(before, boot_id="another"), now) == now.host_bytes - before.host_bytes
+    assert write_counters.written_since(replace(before, boot_id="another"), now) == now.host_bytes - before.host_bytes
 
 
 def test_a_replugged_drive_counts_anew_and_that_is_told(here: Bench) -> None:
@@ -89,8 +94,8 @@ def test_a_replugged_drive_counts_anew_and_that_is_told(here: Bench) -> None:
     here.machine.run(["timeout", "60", "sh", "-c", f"until [ -b {here.drives[3].path} ]; do sleep 0.1; done"])
     now = look(here)
     assert now[name].appearance > before[name].appearance
-    assert counters.written_since(before[name], now[name]) is None
-    (sentence,) = counters.unchanged(before, now, MIB)
+    assert write_counters.written_since(before[name], now[name]) is None
+    (sentence,) = write_counters.unchanged(before, now, MIB)
     assert sentence.startswith(f"it cannot be told whether {name} was written to")
 
 
@@ -100,19 +105,21 @@ def test_what_md_adds_when_an_array_is_built_and_taken_down(here: Bench, name: s
     members = here.drives[: geometry.width]
     settings = replace(ArraySettings(), bitmap=bitmap)
     uuid = ":".join(secrets.token_hex(4) for _ in range(4))
-    path = md.free_path(here.machine)
+    path = mdadm.free_path(here.machine)
     before = look(here)
-    array = md.create(here.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=True)
+    array = mdadm.create(here.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=True)
     try:
         built = look(here)
         here.write(array.path, "64k", 4)
         written = look(here)
     finally:
-        left = md.stop(here.machine, path, [drive.path for drive in members], uuid)
+        left = mdadm.stop(here.machine, path, [drive.path for drive in members], uuid)
     assert left == ()
     stopped = look(here)
     creating = CREATING_BITMAP_BYTES if bitmap == "internal" else CREATING_BYTES
     assert all(0 < (each or 0) <= creating for each in sent(before, built)[: geometry.width])
-    assert counters.unchanged(built, written, counters.STOPPING_BYTES) != []
-    assert all(4096 <= (each or 0) <= counters.STOPPING_BYTES for each in sent(written, stopped)[: geometry.width])
+    assert write_counters.unchanged(built, written, write_counters.STOPPING_BYTES) != []
+    assert all(
+        4096 <= (each or 0) <= write_counters.STOPPING_BYTES for each in sent(written, stopped)[: geometry.width]
+    )
     assert sent(stopped, look(here)) == [0, 0, 0, 0]

@@ -9,19 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
-from bare_drives import MIB, Bench, Book, bench
-from rehearsed import SERIALS, Lab, Server
+from support.lab.bare_drives import MIB, Bench, Book, bench
+from support.lab.rehearsed import SERIALS, Lab, Server
 
-from pytest_ssdqual.qual.geometry import Geometry, costs, expected_iops, read_cost
-from pytest_ssdqual.qual.measurement import Run
-from pytest_ssdqual.qual.protocol import Protocol, RebuildRule
-from pytest_ssdqual.qual.rebuild import Rebuild
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import assembly, degraded, md, measuring, membership, rebuilding
-from pytest_ssdqual.rig.assembly import FRESH
-from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.md import Array
-from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops, read_cost
+from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.md import degraded, mdadm, members
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild
+from pytest_ssdqual.rig.measure.array_lifecycle import FRESH
+from pytest_ssdqual.rig.measure.session import Setup
 
 pytestmark = pytest.mark.lab
 
@@ -59,7 +60,7 @@ def member_ios(here: Bench) -> tuple[int, int]:
 
 def measured(here: Bench, setup: Setup, array: Array, workload: Workload) -> tuple[Run, tuple[int, int]]:
     before = member_ios(here)
-    run = measuring.run(setup, array, workload, "run", measuring.Window(PROTOCOL.ramp_s, 3.0, 3))
+    run = fixed_time.run(setup, array, workload, "run", fixed_time.Window(PROTOCOL.ramp_s, 3.0, 3))
     after = member_ios(here)
     return run, (after[0] - before[0], after[1] - before[1])
 
@@ -82,22 +83,22 @@ def story(lab: Lab) -> Iterator[Story]:
     with bench(lab) as here:
         held, found = HeldDrives(here.machine, here.drives), Story()
         setup = Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
-        array = assembly.build(setup, WHOLE, FRESH)
+        array = array_lifecycle.build(setup, WHOLE, FRESH)
         try:
             for serial in SERIALS:
                 lab.vm.set_iops(serial, IOPS)
             array = degraded.fail(setup, array, 1)
             found.runs = {each: measured(here, setup, array, each) for each in (READ, WRITE)}
-            found.well = rebuilding.rebuild(setup, array, LOAD)
+            found.well = rebuild.rebuild(setup, array, LOAD)
             array = again(setup, array)
             damage(here, array)
-            found.damaged = rebuilding.rebuild(setup, array, LOAD)
+            found.damaged = rebuild.rebuild(setup, array, LOAD)
             array = again(setup, array)
-            membership.forget(here.machine, array, membership.missing(array))
-            membership.give_back(here.machine, array, membership.missing(array))
-            found.stopped_in = md.state(here.machine, array.kname).sync_action
+            members.forget(here.machine, array, members.missing(array))
+            members.give_back(here.machine, array, members.missing(array))
+            found.stopped_in = mdadm.state(here.machine, array.kname).sync_action
         finally:
-            assembly.stop(setup, array)
+            array_lifecycle.stop(setup, array)
             held.release()
         found.left = Server(lab).left()
         yield found

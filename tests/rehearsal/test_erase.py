@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_hdparm import DATA, HDPARM
-from rehearsed import BRIEF, Running, Server, Start, await_that, drives
+from support.fakes.fake_hdparm import DATA, HDPARM
+from support.lab.rehearsed import BRIEF, Running, Server, Start, await_that, drives
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -39,7 +39,7 @@ def run(start: Start, tmp_path: Path) -> Start:
     protocol = tmp_path / "erasing.toml"
     protocol.write_text(BRIEF.read_text().replace('purge = "discard"', 'purge = "format"'))
     start.protocol, start.suite = protocol, "suites/drive"
-    start.options = (*start.options, "-p", "ata_drives")
+    start.options = (*start.options, "-p", "support.fakes.ata_drives")
     return start
 
 

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
-from rehearsed import Server, Start, drives
+from support.lab.rehearsed import Server, Start, drives
 
 pytestmark = pytest.mark.lab
 

@@ -9,13 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rehearsed import BRIEF, DEADLINE_S, ROOT, Lab, LabHost, Server, await_that, foreign_environment, host_entry
-from run_left import Finished, Folder
+from support.lab.rehearsed import (
+    BRIEF,
+    DEADLINE_S,
+    ROOT,
+    Lab,
+    LabHost,
+    Server,
+    await_that,
+    foreign_environment,
+    host_entry,
+)
+from support.lab.run_left import Finished, Folder
 
 from pytest_ssdqual.lab import start as boot
-from pytest_ssdqual.report import fleet
-from pytest_ssdqual.rig import lease
-from pytest_ssdqual.rig.keeper import DIRECTORY
+from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.rig.guard import lease
+from pytest_ssdqual.rig.machine.keeper import DIRECTORY
 
 # Whether a promise is kept is not asked: three emulated machines may share two processors.
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]

@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from rehearsed import SERIALS, Server, Start, await_that
+from support.lab.rehearsed import SERIALS, Server, Start, await_that
 
-from pytest_ssdqual.rig import binding, purge, safety, ssh
-from pytest_ssdqual.rig.binding import Checked
-from pytest_ssdqual.rig.blockdev import expand, survey
-from pytest_ssdqual.rig.channel import Channel
-from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.machine import DriveRefused
-from pytest_ssdqual.rig.topology import Drive
+from pytest_ssdqual.rig.drives import fencing
+from pytest_ssdqual.rig.drives.fencing import Checked
+from pytest_ssdqual.rig.drives.survey import expand, survey
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard import refusals as safety
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.machine import ssh
+from pytest_ssdqual.rig.machine.channel import Channel
+from pytest_ssdqual.rig.machine.machine import DriveRefused
+from pytest_ssdqual.rig.purge import purge
 
 if TYPE_CHECKING:
-    from rehearsed import LabHost
+    from support.lab.rehearsed import LabHost
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -388,7 +391,7 @@ def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: Rack) -
     drive = rack.drive(4)
     with pytest.raises(DriveRefused, match="its serial is not SSDQ0001"):
         _bound(rack, replace(drive, serial="SSDQ0001"), "true")
-    argv = binding.bound(["sh", "-c", "echo on; exec sleep 600"], [Checked.of(drive)], alone=True)
+    argv = fencing.bound(["sh", "-c", "echo on; exec sleep 600"], [Checked.of(drive)], alone=True)
     running = rack.machine.tether(argv, first_signal="TERM", announces=True)
     try:
         assert running.read_line(30.0).strip() == "on"
@@ -407,7 +410,7 @@ def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: Rack) -
 
 
 def _bound(rack: Rack, drive: Drive, *argv: str) -> None:
-    binding.run(rack.machine, argv, [drive], alone=True, deadline_s=30.0)
+    fencing.run(rack.machine, argv, [drive], alone=True, deadline_s=30.0)
 
 
 @REMAINS

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from rehearsed import SERIALS, LabHost, Server, Start, drives
+from support.lab.rehearsed import SERIALS, LabHost, Server, Start, drives
 
-from pytest_ssdqual.lab.fault import Request
-from pytest_ssdqual.rig import content, label, safety, sampling, ssh
-from pytest_ssdqual.rig.blockdev import expand, survey
-from pytest_ssdqual.rig.channel import Channel
-from pytest_ssdqual.rig.consent import DATA, UNREADABLE
+from pytest_ssdqual.lab.faults import Request
+from pytest_ssdqual.rig.drives.survey import expand, survey
+from pytest_ssdqual.rig.guard import content, label, refusals, sampling
+from pytest_ssdqual.rig.guard.consent import DATA, UNREADABLE
+from pytest_ssdqual.rig.machine import ssh
+from pytest_ssdqual.rig.machine.channel import Channel
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -47,7 +48,7 @@ class Bench:
         matches = expand(self.machine, [ID])
         knames = [match.kname for match in matches]
         topology = content.examined(self.machine, survey(self.machine, knames), knames, names=True)
-        return safety.explain(safety.refusals(topology, matches, wipe))
+        return refusals.explain(refusals.refusals(topology, matches, wipe))
 
 
 @pytest.fixture(scope="module")

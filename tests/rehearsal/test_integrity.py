@@ -7,24 +7,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import power_switch
 import pytest
-from bare_drives import Bench, bench
-from rehearsed import BRIEF, Lab, Server, Start, await_that, drives
+from support.fakes import power_switch
+from support.lab.bare_drives import Bench, bench
+from support.lab.rehearsed import BRIEF, Lab, Server, Start, await_that, drives
 
-from pytest_ssdqual.plugin.lives import Search
-from pytest_ssdqual.qual import history, regions
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.history import UNIT_BYTES, Write
-from pytest_ssdqual.qual.ledger import Kind
-from pytest_ssdqual.qual.protocol import ArraySettings, IntegrityRule, Protocol
-from pytest_ssdqual.rig import md
-from pytest_ssdqual.rig.array_body import LiveBody
-from pytest_ssdqual.rig.body import Body
-from pytest_ssdqual.rig.fio.stamps import Stretch
-from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.living import live
-from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.plugin.searches.integrity import Search
+from pytest_ssdqual.qual.integrity import regions
+from pytest_ssdqual.qual.integrity import steps as history
+from pytest_ssdqual.qual.integrity.reference_model import Kind
+from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Write
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import ArraySettings, IntegrityRule, Protocol
+from pytest_ssdqual.rig.fio.stamped_io import Stretch
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.integrity.md_target import LiveBody
+from pytest_ssdqual.rig.integrity.runner import live
+from pytest_ssdqual.rig.integrity.target import Body
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.measure.session import Setup
 
 # Not unhurried, although no figures are judged: both halves of the rehearsals are to take equally long.
 pytestmark = pytest.mark.lab
@@ -72,7 +73,7 @@ def test_an_honest_raid5_survives_a_power_cut_under_writes(server: Server, site:
     life.write_text(LIFE)
     start = Start(tmp_path, server.options, suite="suites/integrity", protocol=protocol)
     try:
-        run = start(drives(4), "-p", "power_switch", "-k", "raid5x3", f"--ssd-replay={life}")
+        run = start(drives(4), "-p", "support.fakes.power_switch", "-k", "raid5x3", f"--ssd-replay={life}")
         await_that((site / power_switch.ASKED).exists, "a power cut")
         assert (site / power_switch.ASKED).read_text() == "lab"
         server.lab.vm.power_cut()
@@ -141,10 +142,10 @@ def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> Non
     found = Search(corrupting, RAID5, 4, RULE, sizes, size, clock=lambda: float(next(looks))).run()
     assert not found
     assert found.findings[0].kind is Kind.GARBAGE
-    assert found.findings[0].offset_bytes == md.spared(RAID5, settings)
+    assert found.findings[0].offset_bytes == mdadm.spared(RAID5, settings)
     assert found.shortest is not None
     assert any(isinstance(step, Write) for step in found.shortest.steps)
     script = history.parse(str(found.shortest))
     again = live(corrupting, script, 999)
     assert again.findings
-    assert again.findings[0].offset_bytes == md.spared(RAID5, settings)
+    assert again.findings[0].offset_bytes == mdadm.spared(RAID5, settings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from rehearsed import Server, Start, drives
+from support.lab.rehearsed import Server, Start, drives
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 

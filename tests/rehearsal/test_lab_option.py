@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rehearsed import Running, Start, await_that
+from support.lab.rehearsed import Running, Start, await_that
 
 pytestmark = pytest.mark.lab
 

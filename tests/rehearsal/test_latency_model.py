@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from rehearsed import Finished, LabHost, Server, Start
+from support.lab.rehearsed import Finished, LabHost, Server, Start
 
-from pytest_ssdqual.report.evidence import from_record
+from pytest_ssdqual.report.evidence.evidence import from_record
 
 pytestmark = pytest.mark.lab
 

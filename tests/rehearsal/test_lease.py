@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from rehearsed import Server, Start, drives
+from support.lab.rehearsed import Server, Start, drives
 
 # Not unhurried, although no figures are judged: both halves of the rehearsals are to take equally long.
 pytestmark = pytest.mark.lab

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from headless import Page, browser
-from rehearsed import BRIEF, Running, Start, await_that, drives
+from support.fakes.headless import Page, browser
+from support.lab.rehearsed import BRIEF, Running, Start, await_that, drives
 
 # What the drives do and how steady they are is not judged here.
 # Not unhurried all the same: both halves of the rehearsals are to take equally long.

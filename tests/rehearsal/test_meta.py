@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from rehearsed import LabHost
+    from support.lab.rehearsed import LabHost
 
 pytestmark = pytest.mark.lab
 

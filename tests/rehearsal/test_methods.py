@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from rehearsed import Server, Start, drives
+from support.lab.rehearsed import Server, Start, drives
 
-from pytest_ssdqual.report.evidence import from_record
+from pytest_ssdqual.report.evidence.evidence import from_record
 
 pytestmark = pytest.mark.lab
 

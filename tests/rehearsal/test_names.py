@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bare_drives import Book, bench
-from rehearsed import Lab, Server
+from support.lab.bare_drives import Book, bench
+from support.lab.rehearsed import Lab, Server
 
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.protocol import ArraySettings, Protocol
-from pytest_ssdqual.rig import assembly, md
-from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.setup import Setup
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.measure import array_lifecycle
+from pytest_ssdqual.rig.measure.session import Setup
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -25,9 +26,9 @@ PROTOCOL = Protocol(
 
 
 def test_the_second_takes_another_name(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    free, stale = md.free_path, ["/dev/md100", "/dev/md100"]
+    free, stale = mdadm.free_path, ["/dev/md100", "/dev/md100"]
     # As if both had looked before either built anything.
-    monkeypatch.setattr(md, "free_path", lambda machine: stale.pop() if stale else free(machine))
+    monkeypatch.setattr(mdadm, "free_path", lambda machine: stale.pop() if stale else free(machine))
     with bench(lab) as here:
         book, settings = Book(), replace(ArraySettings(), bitmap="none")
         setups = [
@@ -37,13 +38,13 @@ def test_the_second_takes_another_name(lab: Lab, monkeypatch: pytest.MonkeyPatch
         arrays: list[Any] = []
         try:
             for setup in setups:
-                arrays.append(assembly.create(setup, MIRROR, setup.held.drives, settings, zeroed=True))
+                arrays.append(array_lifecycle.create(setup, MIRROR, setup.held.drives, settings, zeroed=True))
             assert [each.path for each in arrays] == ["/dev/md100", "/dev/md101"]
             for each in arrays:
-                md.require_healthy(here.machine, each)
+                mdadm.require_healthy(here.machine, each)
         finally:
             for setup, array in zip(setups, arrays, strict=False):
-                assembly.stop(setup, array)
+                array_lifecycle.stop(setup, array)
                 setup.held.release()
         planned = [facts["device"] for kind, facts in book.notes if kind == "array_planned"]
         assert planned == ["/dev/md100", "/dev/md100", "/dev/md101"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bare_drives import Bench, bench
-from rehearsed import Lab
+from support.lab.bare_drives import Bench, bench
+from support.lab.rehearsed import Lab
 
-from pytest_ssdqual.rig import nvme, purge
-from pytest_ssdqual.rig.condition import PassedOver
-from pytest_ssdqual.rig.machine import DriveRefused
-from pytest_ssdqual.rig.purge import DISCARD, LADDER, NONE, Purged, purge_one
-from pytest_ssdqual.rig.topology import Drive
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine.machine import DriveRefused
+from pytest_ssdqual.rig.purge import nvme, purge
+from pytest_ssdqual.rig.purge.purge import DISCARD, LADDER, NONE, Purged, purge_one
+from pytest_ssdqual.rig.purge.zero import PassedOver
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rehearsed import SERIALS, Finished, Lab, Server, Start, drives
+from support.lab.rehearsed import SERIALS, Finished, Lab, Server, Start, drives
 
-from pytest_ssdqual.report.evidence import from_record
+from pytest_ssdqual.report.evidence.evidence import from_record
 from pytest_ssdqual.rig.fio.output import parse
-from pytest_ssdqual.rig.surroundings import SCRIPT
+from pytest_ssdqual.rig.observe.environment import SCRIPT
 
 pytestmark = pytest.mark.lab
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_machine import ROOT, RealMachine, booted
-from rehearsed import BRIEF, LEFT
+from support.lab.real_machine import ROOT, RealMachine, booted
+from support.lab.rehearsed import BRIEF, LEFT
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 

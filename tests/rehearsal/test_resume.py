@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from rehearsed import LENIENTLY, Folder, Server, Start, drives
+from support.lab.rehearsed import LENIENTLY, Folder, Server, Start, drives
 
 pytestmark = pytest.mark.lab
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from rehearsed import Finished, Lab, Server, Start, drives
+from support.lab.rehearsed import Finished, Lab, Server, Start, drives
 
 pytestmark = pytest.mark.lab
 

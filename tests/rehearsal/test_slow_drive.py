@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from rehearsed import Server, Start, drives
+from support.lab.rehearsed import Server, Start, drives
 
 pytestmark = pytest.mark.lab
 

@@ -7,23 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from bare_drives import Bench, Book, bench
-from rehearsed import Lab, Server
+from support.lab.bare_drives import Bench, Book, bench
+from support.lab.rehearsed import Lab, Server
 
-from pytest_ssdqual.qual import validity
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.protocol import Protocol
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig import assembly, measuring, surroundings
-from pytest_ssdqual.rig.assembly import FRESH
-from pytest_ssdqual.rig.hold import HeldDrives
-from pytest_ssdqual.rig.kernel_log import FIRST
-from pytest_ssdqual.rig.machine import InvalidMeasurement
-from pytest_ssdqual.rig.md import Array
-from pytest_ssdqual.rig.measuring import Window
-from pytest_ssdqual.rig.setup import Setup
-from pytest_ssdqual.rig.sight import parse
-from pytest_ssdqual.rig.surroundings import SCRIPT, When
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.validity import checks
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
+from pytest_ssdqual.rig.measure.array_lifecycle import FRESH
+from pytest_ssdqual.rig.measure.fixed_time import Window
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe.environment import SCRIPT, When
+from pytest_ssdqual.rig.observe.kernel_log import FIRST
+from pytest_ssdqual.rig.observe.sight import parse
 
 pytestmark = pytest.mark.lab
 
@@ -88,7 +89,7 @@ def test_a_drive_beyond_its_own_threshold_is_too_warm(here: Bench) -> None:
     set_feature = ["nvme", "set-feature", drive.path.removesuffix("n1"), "--feature-id=4"]
     here.machine.run([*set_feature, f"--value={273 + 47}"])
     try:
-        (seen,) = surroundings.look(here.machine, array, When.AFTER).drives
+        (seen,) = environment.look(here.machine, array, When.AFTER).drives
     finally:
         here.machine.run([*set_feature, f"--value={273 + 70}"])
     assert seen.warmth.too_warm is True
@@ -108,7 +109,7 @@ class Measure:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as other:  # fmt: skip
             try:
-                return validity.objections(measuring.run(self.setup, self.array, READS, "run", WINDOW))
+                return checks.objections(fixed_time.run(self.setup, self.array, READS, "run", WINDOW))
             except InvalidMeasurement as error:
                 return [str(error)]
             finally:
@@ -122,11 +123,11 @@ def measure(here: Bench) -> Iterator[Measure]:
         here.lab.vm.set_iops(drive.serial or "", 300)
     held = HeldDrives(here.machine, here.drives)
     setup = Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
-    array = assembly.build(setup, Geometry.parse("raid5x3"), FRESH)
+    array = array_lifecycle.build(setup, Geometry.parse("raid5x3"), FRESH)
     try:
         yield Measure(setup, array, Server(here.lab))
     finally:
-        assembly.stop(setup, array)
+        array_lifecycle.stop(setup, array)
         held.release()
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_ssdqual.qual.claim import Claim, Limit
-from pytest_ssdqual.qual.estimate import Estimate
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.verdict import Subject, judge
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.evidence import Evidence, of_verdict
-from pytest_ssdqual.report.part import Figure
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Limit
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.verdict.verdict import Subject, judge
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
+from pytest_ssdqual.report.evidence.part import Figure
 
 Claimed = Callable[..., Evidence]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from loopback_sshd import SSHD, Sshd, serving
+from support.fakes.loopback_sshd import SSHD, Sshd, serving
 
-from pytest_ssdqual.rig.channel import Channel
+from pytest_ssdqual.rig.machine.channel import Channel
 
 
 @pytest.fixture

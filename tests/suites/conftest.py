@@ -17,7 +17,17 @@ def collected() -> tuple[str, ...]:
     """Ids of all tests of all suites with 24 drives, as ``raid5/test_scaling.py::test_…[raid5-randread_4k_qd8]``."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "SIMULATED_"))}
     environment["PYTHONPATH"] = str(ROOT / "tests")
-    argv = [sys.executable, "-m", "pytest", "-p", "simulated_rig", "-p", "no:cacheprovider", "--collect-only", "-q"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "support.simulator.simulated_rig",
+        "-p",
+        "no:cacheprovider",
+        "--collect-only",
+        "-q",
+    ]
     done = subprocess.run(
         [*argv, "--ssd-devices=lab:24", "suites"],
         cwd=ROOT,

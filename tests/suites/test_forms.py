@@ -28,7 +28,17 @@ FORMS = ("drivex1", "drivex3", "raid5x3")
 def test_a_method_runs_on_every_form(method: str, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "SIMULATED_"))}
     environment |= {"PYTHONPATH": str(ROOT / "tests"), "SIMULATED_DRIVES": "3"}
-    argv = [sys.executable, "-m", "pytest", "-p", "simulated_rig", "-p", "no:cacheprovider", "-q", "--tb=line"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "support.simulator.simulated_rig",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "--tb=line",
+    ]
     argv += ["--ssd-devices=lab:3", f"--ssd-arrays={','.join(FORMS)}", f"--ssd-run-dir={tmp_path / 'runs'}"]
     argv += [f"--junitxml={tmp_path / 'junit.xml'}", "-k", METHODS[method], f"suites/{method}"]
     done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -10,12 +10,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from published_sets import WORKLOADS
-from suite_sources import shipped
+from support.documents.published_sets import WORKLOADS
+from support.documents.suite_sources import shipped
 
-from pytest_ssdqual.qual import spec
-from pytest_ssdqual.qual.figure import Published
-from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.figure import Published
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 #: Everything that the sources are numbered by, and how far.

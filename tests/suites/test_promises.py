@@ -6,9 +6,9 @@ import ast
 from pathlib import Path
 
 import pytest
-from suite_sources import SUITES, SuiteTest, shipped
+from support.documents.suite_sources import SUITES, SuiteTest, shipped
 
-from pytest_ssdqual.qual.claim import Claim, Scope
+from pytest_ssdqual.qual.spec.claims import Claim, Scope
 
 ALL = list(shipped())
 JUDGING = [each for each in ALL if {"sla", "lot"} & set(each.fixtures)]

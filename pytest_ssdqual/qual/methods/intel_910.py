@@ -5,8 +5,8 @@ fio, ``direct=1 ioengine=libaio bs=4k``, one job on the array: depths are those 
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.matrix import depths, random
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import depths, random
 
 #: 1, 2, 4, … 1024 outstanding in all (E-R1 to E-R11, E-W1 to E-W11).
 DEPTHS = tuple(2**power for power in range(11))

@@ -6,8 +6,8 @@ RAID 5 of 3 to 8, behind one controller; IOMeter with one worker per drive, dept
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.matrix import INTEL_RAID, depths, random
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, depths, random
 
 #: "Queue depth per drive" (A-P5).
 DEPTHS = (1, 2, 4, 8)

@@ -6,9 +6,9 @@ rounds are the protocol ``snia``'s. The specification's recommended outstanding 
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.loop import Loop, Tracked
-from pytest_ssdqual.qual.matrix import random
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import random
 
 #: Enterprise; client would be 2 and 16.
 THREADS, DEPTH = 4, 32

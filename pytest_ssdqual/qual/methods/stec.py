@@ -7,7 +7,7 @@ text and figures speak of queue depth 8, and so do we.
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.matrix import depths, mixes, random, unaligned
+from pytest_ssdqual.qual.workload.workload_set import depths, mixes, random, unaligned
 
 #: C-04: the bathtub.
 READ_PERCENTS = (100, 80, 60, 40, 20, 0)

@@ -5,7 +5,7 @@ fio with two jobs of depth 32 on the array, 8 transfer sizes × 7 mixes, a minut
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.matrix import mixes, random
+from pytest_ssdqual.qual.workload.workload_set import mixes, random
 
 #: Named are 512 B, 4 KiB, 32 KiB and 128 KiB, eight sizes "from 512 B to 1 MB"; the only common ladder that has all of
 #: them is the SNIA test specification's. (Doubling from 512 B ends at 64 KiB.)

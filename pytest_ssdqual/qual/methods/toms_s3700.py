@@ -5,8 +5,8 @@ IOMeter's old server profiles: a transfer size distribution and a share of reads
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.matrix import depths, random
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import depths, random
 
 #: Drives of the article's arrays.
 WIDTHS = (4, 8, 24)

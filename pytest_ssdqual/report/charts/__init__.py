@@ -7,7 +7,7 @@ something is missing there is no chart. matplotlib is imported where it draws an
 from __future__ import annotations
 
 from pytest_ssdqual.report.charts.chart import Chart, Table
-from pytest_ssdqual.report.charts.choice import charts
 from pytest_ssdqual.report.charts.explain import chart_of
+from pytest_ssdqual.report.charts.selection import charts
 
 __all__ = ["Chart", "Table", "chart_of", "charts"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual import printable
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.charts.decimate import extremes
 
 #: Rows beyond this are condensed: a table is read by people, the numbers of every second are in the run folder.
@@ -51,7 +51,7 @@ def said(text: object, most: int = 60) -> str:
 
     A label that begins with an underscore is left out of legends (``matplotlib.legend``).
     """
-    shown = printable.line(str(text), most)
+    shown = safe_text.line(str(text), most)
     return f" {shown}" if shown.startswith("_") else shown
 
 

@@ -7,16 +7,16 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts import base
 from pytest_ssdqual.report.charts.chart import Chart, Table, said, sentence, slug
-from pytest_ssdqual.report.charts.noted import tests_of
+from pytest_ssdqual.report.charts.data import tests_of
+from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.palette import INK, PUBLISHED, colour
-from pytest_ssdqual.report.charts.plate import Plate, drawing
-from pytest_ssdqual.report.evidence import Evidence
-from pytest_ssdqual.report.members import shortened
-from pytest_ssdqual.report.naming import label
-from pytest_ssdqual.report.part import Finding, Part
-from pytest_ssdqual.report.story import Judged
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.part import Finding, Part
+from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.view.labels import label
+from pytest_ssdqual.report.view.members import shortened
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -28,7 +28,7 @@ STRAIGHT, NAMED = 8, 32
 
 
 def figure_of(evidence: Evidence, part: Part) -> tuple[float, Unit] | None:
-    """What the drives are compared by; of likeness the figure that it was computed from (as ``report.members``)."""
+    """What the drives are compared by; of likeness the figure it was computed from (as ``report.view.members``)."""
     slowest_ns, value, iops = (part.figure(name) for name in ("slowest_ns", "value", "iops"))
     if slowest_ns is not None:
         return slowest_ns, Unit.NANOSECONDS
@@ -60,14 +60,14 @@ def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
         axes = plate.axes("", _axis(unit))
         bounds = _limits(plate, evidence, values, unit)
         # Bars have no length on a scale without zero.
-        is_wide = scales.is_wide([*values, *bounds])
+        is_wide = base.is_wide([*values, *bounds])
         _drives(plate, evidence, [part for part, _ in found], values, unit, dots=is_wide)
         plate.entry(axes.axhline(median(values), color=INK, linestyle=":", linewidth=1.2), "median drive")
-        scales.suited(axes, unit, [*values, *bounds])
+        base.suited(axes, unit, [*values, *bounds])
         steep = STRAIGHT < len(names) <= NAMED
         words = {name: said(short[name], 12 if steep else 24) for name in names}
         shown = [words[name] if len(names) <= NAMED or name == evidence.worst else "" for name in names]
-        scales.places(axes, shown, steep=steep)
+        base.places(axes, shown, steep=steep)
         svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
     rows = tuple((part.name, format_value(value, unit), str(part.outcome or "")) for part, (value, _) in found)
     table = Table(("drive", _axis(unit), "outcome"), rows)

@@ -6,25 +6,25 @@ import hashlib
 from dataclasses import replace
 
 from pytest_ssdqual.report.charts import (
-    depths,
     drives,
+    explore,
+    latency,
     looks,
     maxima,
     mixes,
-    overtime,
+    over_time,
+    queue_depth,
     saturation,
     scaling,
-    searching,
-    settling,
-    tail,
-    widths,
+    steady_state,
+    width,
 )
 from pytest_ssdqual.report.charts.chart import Chart, sentence
-from pytest_ssdqual.report.charts.noted import Notes, tests_of
-from pytest_ssdqual.report.evidence import About
-from pytest_ssdqual.report.story import Judged, Story
+from pytest_ssdqual.report.charts.data import Notes, tests_of
+from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.run_folder.story import Judged, Story
 
-QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in tail.QUANTILES)
+QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
 
 
 def chart_of(story: Story, judged: Judged) -> Chart | None:
@@ -47,7 +47,7 @@ def _drawn(notes: Notes, judged: Judged, key: str) -> Chart | None:
             return _saturation(notes, judged, key)
         case About.SEARCH:
             found = looks.of_search(notes.story, judged)
-            return searching.chart(found, key) if found else None
+            return explore.chart(found, key) if found else None
         case About.LOOP if not judged.evidence.members:
             return _loop(notes, judged, key)
         case About.RUN | About.REBUILD | About.LOT | About.LOOP:
@@ -63,7 +63,7 @@ def key_of(judged: Judged) -> str:
 
 
 def _sweep(notes: Notes, judged: Judged, key: str) -> Chart | None:
-    found = [each for each in widths.sweeps(notes) if len(each.widths) > 1]
+    found = [each for each in width.sweeps(notes) if len(each.widths) > 1]
     # Older runs judged several widths without saying that it is a sweep.
     if not found:
         return None
@@ -72,16 +72,18 @@ def _sweep(notes: Notes, judged: Judged, key: str) -> Chart | None:
         return scaling.chart(notes, sweep, key)
     if judged.evidence.claim == maxima.CLAIM:
         return maxima.chart(notes, sweep, sweep.deepest, key)
-    return widths.chart(notes, sweep, key)
+    return width.chart(notes, sweep, key)
 
 
 def _series(notes: Notes, judged: Judged, key: str) -> Chart | None:
-    curve = next(depths.curves(notes), None)
+    curve = next(queue_depth.curves(notes), None)
     if curve is None:
         return None
     if mixes.is_by_mix(curve):
         return mixes.chart(notes, curve, key)
-    return depths.chart(notes, curve, key) if depths.is_by_depth(curve) else depths.bars(notes, curve, key)
+    return (
+        queue_depth.chart(notes, curve, key) if queue_depth.is_by_depth(curve) else queue_depth.bars(notes, curve, key)
+    )
 
 
 def _saturation(notes: Notes, judged: Judged, key: str) -> Chart | None:
@@ -97,7 +99,7 @@ def _loop(notes: Notes, judged: Judged, key: str) -> Chart | None:
         if (record.facts.get("geometry"), record.facts.get("loop")) != (evidence.geometries[0], evidence.group):
             continue
         try:
-            return settling.chart(settling.of_loop(record.facts, evidence.workloads[0], evidence.claim), key)
+            return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim), key)
         except (KeyError, TypeError, ValueError, IndexError):
             return None
     return None
@@ -111,6 +113,6 @@ def _run(notes: Notes, judged: Judged, key: str) -> Chart | None:
     noted = notes.at(evidence.geometries[0], evidence.workloads[0]) if evidence.workloads else None
     if beside or noted is None:
         return beside
-    if evidence.claim in QUANTILE_CLAIMS and (found := tail.tail(notes, noted)):
-        return tail.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles", key)
-    return overtime.chart(notes, noted, judged, key)
+    if evidence.claim in QUANTILE_CLAIMS and (found := latency.tail(notes, noted)):
+        return latency.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles", key)
+    return over_time.chart(notes, noted, judged, key)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from pytest_ssdqual.qual import plain
+from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts import base
 from pytest_ssdqual.report.charts.chart import Chart, Table, said, slug
 from pytest_ssdqual.report.charts.decimate import extremes
-from pytest_ssdqual.report.charts.plate import Plate, drawing
-from pytest_ssdqual.report.members import shortened
-from pytest_ssdqual.report.story import Story
+from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.view.members import shortened
 
 #: More drives in one picture cannot be told apart; the table has all of them.
 MOST_DRIVES = 8
@@ -36,7 +36,7 @@ class Drive:
     def written_bytes(self) -> float | None:
         """By the host, between the two looks; None where the drive does not count."""
         found = [self.health.get(when, {}).get("data_written_bytes") for when in ("before", "after")]
-        counts = [plain.whole(each) for each in found]
+        counts = [strict_json.whole(each) for each in found]
         return counts[1] - counts[0] if counts[0] is not None and counts[1] is not None else None
 
 
@@ -87,12 +87,12 @@ def _note(drive: Drive, seconds: float, temperature_c: object, limit_c: object) 
 def _heats(facts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Of every drive that a measurement saw: its name and what was seen of its temperature."""
     try:
-        for run in plain.array(facts.get("runs")):
-            seen = plain.table(run).get("seen")
-            for each in plain.array(plain.table(seen).get("drives")) if seen else []:
-                heat = plain.table(each).get("heat")
+        for run in strict_json.array(facts.get("runs")):
+            seen = strict_json.table(run).get("seen")
+            for each in strict_json.array(strict_json.table(seen).get("drives")) if seen else []:
+                heat = strict_json.table(each).get("heat")
                 if heat:
-                    yield str(plain.table(each)["name"]), plain.table(heat)
+                    yield str(strict_json.table(each)["name"]), strict_json.table(heat)
     except (ValueError, KeyError):
         return
 
@@ -119,7 +119,7 @@ def temperatures(story: Story) -> Chart | None:
             plate.limit(axes, min(limits), f"promised by the drive: at most {min(limits):g} °C")
         values = [y for name in shown for _, y in found[name].seen] + limits
         axes.set_ylim(min(values) - 5, max(values) + 5)
-        unit = scales.seconds(axes, max(x for name in shown for x, _ in found[name].seen))
+        unit = base.seconds(axes, max(x for name in shown for x, _ in found[name].seen))
         axes.set_xlabel(f"time, {unit}")
         svg = plate.svg(key, title, f"One line for each of {len(shown)} drives.")
     left = f" Drawn are the {len(shown)} hottest of {len(found)}." if len(shown) < len(found) else ""
@@ -161,7 +161,7 @@ def wear(story: Story) -> Chart | None:
             plate.tell(bar, [f"{said(name, 40)}: {format_capacity(round(written))}"])
         axes.set_ylim(0, max([*(w for _, w in found.values()), 1]) * 1.08)
         axes.yaxis.set_major_formatter(lambda value, _: format_capacity(round(value)) if value else "0")
-        scales.places(axes, [said(short[name], 12) if len(found) <= 32 else "" for name in found], steep=len(found) > 8)
+        base.places(axes, [said(short[name], 12) if len(found) <= 32 else "" for name in found], steep=len(found) > 8)
         svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
     caption = "Counted by the drives themselves before and after. The table has their health at both ends."
     return Chart(key, title, caption, svg, _health_table({name: drive for name, (drive, _) in found.items()}))

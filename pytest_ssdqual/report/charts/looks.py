@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from pytest_ssdqual.qual.space import Space
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.charts.noted import Notes
-from pytest_ssdqual.report.evidence import About
-from pytest_ssdqual.report.part import Finding
-from pytest_ssdqual.report.story import Judged, Story
+from pytest_ssdqual.qual.explore.dimensions import Space
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts.data import Notes
+from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.run_folder.story import Judged, Story
 
 #: How a workload came to be looked at.
 DRAWN, KNOWN, TRIED, SHORTER = "drawn", "known from an earlier run", "a simpler one tried", "simpler and broken too"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pytest_ssdqual.qual.units import Unit, format_latency
-from pytest_ssdqual.report.charts import outputs, scales
+from pytest_ssdqual.report.charts import base, outputs
 from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, sentence, slug
+from pytest_ssdqual.report.charts.data import Noted, Notes, family_name, tests_of
 from pytest_ssdqual.report.charts.decimate import extremes, gaps, parted
-from pytest_ssdqual.report.charts.noted import Noted, Notes, family_name, tests_of
-from pytest_ssdqual.report.charts.plate import Plate, drawing
-from pytest_ssdqual.report.charts.widths import Sweep
-from pytest_ssdqual.report.story import Judged
+from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.width import Sweep
+from pytest_ssdqual.report.run_folder.story import Judged
 
 CLAIM = "latency_spread_between_widths"
 Series = tuple[list[float], list[float]]
@@ -49,8 +49,8 @@ def chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima") -> Cha
             plate.line(
                 axes, *line, index, f"{cell.geometry.width} drives", told=told, marked=len(shown[0]) <= MOST_ROWS
             )
-        scales.suited(axes, Unit.NANOSECONDS, [y for _, (_, ys) in curves for y in ys])
-        unit = scales.seconds(axes, max(xs[-1] for _, (xs, _) in curves))
+        base.suited(axes, Unit.NANOSECONDS, [y for _, (_, ys) in curves for y in ys])
+        unit = base.seconds(axes, max(xs[-1] for _, (xs, _) in curves))
         axes.set_xlabel(f"time, {unit}")
         svg = plate.svg(key, title, f"Maximum latency over time of {of} drives.")
     apart_words = f" {sentence(apart.sentence)}" if apart else ""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import base
 from pytest_ssdqual.report.charts.chart import Chart, Table, sentence, slug
-from pytest_ssdqual.report.charts.depths import Curve, interval_words, intervals
-from pytest_ssdqual.report.charts.noted import Notes, tests_of
+from pytest_ssdqual.report.charts.data import Notes, tests_of
+from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.palette import INK, LIMIT, colour
-from pytest_ssdqual.report.charts.plate import Plate, drawing
-from pytest_ssdqual.report.part import Part
+from pytest_ssdqual.report.charts.queue_depth import Curve, interval_words, intervals
+from pytest_ssdqual.report.evidence.part import Part
 
 CLAIM = "bathtub_depth"
 
@@ -67,7 +67,7 @@ def chart(notes: Notes, curve: Curve, prefix: str = "mixes") -> Chart:
             plate.published(
                 axes, [x for x, _ in stated], [each.value for _, each in stated], [str(each) for _, each in stated]
             )
-        scales.from_zero(axes, Unit.IOPS, [*ys, *(e[1] for e in ends if e), *(each.value for _, each in stated)])
+        base.from_zero(axes, Unit.IOPS, [*ys, *(e[1] for e in ends if e), *(each.value for _, each in stated)])
         axes.set_xlim(103, -3)
         axes.set_xticks(xs)
         svg = plate.svg(key, title, f"IOPS of {len(xs)} mixes from pure reads to pure writes.")

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.measurement import Run
-from pytest_ssdqual.qual.saturation import Saturation
-from pytest_ssdqual.report.charts.noted import Noted
-from pytest_ssdqual.report.recall import BUILDERS, Shelf
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.report.charts.data import Noted
+from pytest_ssdqual.report.resume.rebuild_measurements import BUILDERS, Shelf
 
 #: Packed; a minute of one drive is 0.1 MB, a day of 24 drives gigabytes, and a page does not wait for that.
 MOST_PACKED_BYTES = 8 << 20

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts import base
 from pytest_ssdqual.report.charts.chart import Chart, Table, said, slug
-from pytest_ssdqual.report.charts.noted import Noted, Notes, tests_of
+from pytest_ssdqual.report.charts.data import Noted, Notes, tests_of
+from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.palette import DASHES, MARKERS, colour
-from pytest_ssdqual.report.charts.plate import Plate, drawing
 
 #: Fewer spokes show no area.
 FEWEST = 3
@@ -82,7 +82,7 @@ def chart(notes: Notes, profiles: Profiles) -> Chart:
             ]
             plate.tell(drawn, [*told, told[0]])
             plate.entry(drawn, str(array))
-        _spokes(plate, turns, [f"{said(name)}\n{scales.short(most[name])} IOPS" for name in profiles.names])
+        _spokes(plate, turns, [f"{said(name)}\n{base.short(most[name])} IOPS" for name in profiles.names])
         svg = plate.svg(key, title, f"{len(arrays)} arrays over {len(profiles.names)} profiles.")
     caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
     return Chart(key, title, caption, svg, _table(profiles, most), _tests(notes, profiles), _level(arrays))

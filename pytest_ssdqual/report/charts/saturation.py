@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from pytest_ssdqual.qual import plain
-from pytest_ssdqual.qual.geometry import Geometry
+from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.charts import outputs, scales
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import base, outputs
 from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, said, slug
+from pytest_ssdqual.report.charts.data import NotedRun, Notes, noted_run, tests_of
 from pytest_ssdqual.report.charts.decimate import MOST_POINTS, extremes
-from pytest_ssdqual.report.charts.noted import NotedRun, Notes, noted_run, tests_of
+from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.palette import BAND, INK, PUBLISHED
-from pytest_ssdqual.report.charts.plate import Plate, drawing
-from pytest_ssdqual.report.evidence import About
-from pytest_ssdqual.report.members import shortened
-from pytest_ssdqual.report.records import Record
-from pytest_ssdqual.report.story import Judged
+from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.view.members import shortened
 
 #: More drives in one picture cannot be told apart.
 MOST_DRIVES = 8
@@ -58,7 +58,7 @@ def strips(records: Sequence[Record]) -> Iterator[Strip]:
         try:
             geometry, workload = Geometry.parse(facts["geometry"]), Workload.from_record(facts["asked"])
             drives = geometry.width if geometry.is_side_by_side else 1
-            capacity_bytes = plain.count(facts, "capacity_bytes") / drives
+            capacity_bytes = strict_json.count(facts, "capacity_bytes") / drives
             found = Strip(geometry, workload, noted_run(facts["run"]), capacity_bytes, facts)
         except (KeyError, TypeError, ValueError):
             continue
@@ -92,7 +92,7 @@ def chart(notes: Notes, strip: Strip, prefix: str = "saturation") -> Chart:
             _draw(plate, index, short.get(name, name), curve, alone=len(curves) == 1)
         end = max(x for _, curve in curves for x, _ in curve)
         values = [*(y for _, curve in curves for _, y in curve), *_mark(plate, figures, end)]
-        scales.suited(axes, Unit.IOPS, [*values, *_promised(plate, verdicts)])
+        base.suited(axes, Unit.IOPS, [*values, *_promised(plate, verdicts)])
         axes.set_xlim(0, end * 1.01 if end > 0 else 1)
         svg = plate.svg(key, title, f"{len(points)} samples from the first write on.")
     lasted, count = format_duration(strip.run.window_s), sum(len(curve) for _, curve in curves)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual import plain
-from pytest_ssdqual.qual.geometry import effective_drives
-from pytest_ssdqual.qual.scaling import SUPERLINEAR, objection
+from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.raid.geometry import effective_drives
+from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR, objection
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts import base as scales
 from pytest_ssdqual.report.charts.chart import Chart, Table, sentence, slug
+from pytest_ssdqual.report.charts.data import Noted, Notes, family_name, tests_of
 from pytest_ssdqual.report.charts.decimate import over_places
-from pytest_ssdqual.report.charts.noted import Noted, Notes, family_name, tests_of
+from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.palette import INK, colour
-from pytest_ssdqual.report.charts.plate import Plate, drawing
-from pytest_ssdqual.report.charts.widths import MOST_DEPTHS, Sweep
-from pytest_ssdqual.report.part import Finding
-from pytest_ssdqual.report.story import Judged
+from pytest_ssdqual.report.charts.width import MOST_DEPTHS, Sweep
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.run_folder.story import Judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,8 +82,8 @@ def _law(sweep: Sweep) -> dict[int, float]:
 def _is_lawless(cell: Noted) -> bool:
     """By the chunk that the array had; what older runs did not note is taken for what the law speaks of."""
     try:
-        seen = plain.table(plain.table(cell.runs[0].facts.get("seen")).get("array"))
-        return bool(objection(cell.geometry, cell.workload, plain.count(seen, "chunk_bytes")))
+        seen = strict_json.table(strict_json.table(cell.runs[0].facts.get("seen")).get("array"))
+        return bool(objection(cell.geometry, cell.workload, strict_json.count(seen, "chunk_bytes")))
     except ValueError:
         return False
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig.fio.jobfile import Job, Target, fill, measurement
-from pytest_ssdqual.rig.fio.pattern import read_back, write_pattern
-from pytest_ssdqual.rig.machine import CommandFailed, Completed, Machine, RigError
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio.jobs import Job, Target, fill, measurement
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, Machine, RigError
+from pytest_ssdqual.rig.md.survival_pattern import read_back, write_pattern
 
 #: What only a search asks for, all at once.
 _EXPLORED = Workload(

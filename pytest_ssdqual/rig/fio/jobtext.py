@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_ssdqual.qual import printable
-from pytest_ssdqual.rig.fio.jobfile import Job
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.fio.jobs import Job
 
 #: Options of the command line, which a job file cannot have: how fio reports, and who is to read it.
 OF_THE_COMMAND = ("output", "output-format", "status-interval", "eta")
@@ -19,7 +19,7 @@ def text(job: Job, comments: Iterable[str] = ()) -> str:
 
     ``ValueError`` for an option that has no value, or whose value would not be read as it is.
     """
-    lines = [f"# {printable.line(each)}".rstrip() for each in comments]
+    lines = [f"# {safe_text.line(each)}".rstrip() for each in comments]
     for option in job.options:
         name, _, value = option.removeprefix("--").partition("=")
         if name in OF_THE_COMMAND:

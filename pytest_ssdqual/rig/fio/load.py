@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.share import aligned_share
 
 SECTOR_BYTES = 512

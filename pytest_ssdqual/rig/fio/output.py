@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ssdqual.qual.interval import Interval, Spell
-from pytest_ssdqual.rig.fio import counters, status
-from pytest_ssdqual.rig.fio.counters import Direction, Snapshot
-from pytest_ssdqual.rig.fio.documents import Splitter
+from pytest_ssdqual.qual.measured.interval import Interval, Spell
+from pytest_ssdqual.rig.fio import intervals as counters
+from pytest_ssdqual.rig.fio import status
+from pytest_ssdqual.rig.fio.intervals import Direction, Snapshot
 from pytest_ssdqual.rig.fio.status import DiskUse, OddShape
-from pytest_ssdqual.rig.machine import InvalidMeasurement
+from pytest_ssdqual.rig.fio.status_stream import Splitter
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: How many documents of a measurement of hours are kept: five hours of 5 s in cells of 10 s. That of a drive with 500
 #: bins takes 9 kB, so of many drives side by side there are fewer, but never so few that 80 blocks were crude: of 24

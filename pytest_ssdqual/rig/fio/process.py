@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from pytest_ssdqual.rig import run_files
-from pytest_ssdqual.rig.fio.jobfile import Job
-from pytest_ssdqual.rig.machine import Completed, Machine, RigError, Tethered
+from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.machine import run_files
+from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError, Tethered
 
 #: fio's own start and end, on an emulated or busy machine.
 OVERHEAD_S = 90.0

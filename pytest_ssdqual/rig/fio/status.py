@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
-from pytest_ssdqual.qual import plain, printable
-from pytest_ssdqual.qual.histogram import LatencyHistogram, packed_buckets
-from pytest_ssdqual.rig.fio import counters
-from pytest_ssdqual.rig.fio.counters import Counters, Direction, Snapshot
+from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, packed_buckets
+from pytest_ssdqual.rig.fio import intervals
+from pytest_ssdqual.rig.fio.intervals import Counters, Direction, Snapshot
 
 #: How ``jobfile`` names the first section of each of several drives, by which fio names the group.
 DRIVE = re.compile(r"drive-(\d{1,9})(?:-\w+)*", re.ASCII)
@@ -75,7 +75,7 @@ def ended(document: Mapping[str, object]) -> Ended:
 
 def version(document: Mapping[str, object]) -> str:
     """As it calls itself, ``fio-3.33``."""
-    return printable.line(str(document.get("fio version", "an unknown fio")), 80)
+    return safe_text.line(str(document.get("fio version", "an unknown fio")), 80)
 
 
 def _jobs(document: Mapping[str, object]) -> list[Mapping[str, object]]:
@@ -92,7 +92,7 @@ def _parts(jobs: Sequence[Mapping[str, object]]) -> tuple[Counters, ...]:
     numbers = [int(drive[1]) for drive in found if drive]
     if numbers and numbers == list(range(len(jobs))):
         return tuple(each)
-    return (Counters(counters.summed([one.read for one in each]), counters.summed([one.write for one in each])),)
+    return (Counters(intervals.summed([one.read for one in each]), intervals.summed([one.write for one in each])),)
 
 
 def _direction(way: Mapping[str, object]) -> Direction:
@@ -112,7 +112,7 @@ def _histogram(latency: Mapping[str, object]) -> LatencyHistogram:
     try:
         if set(map(type, bins.values())) == {int} and (buckets := _buckets(tuple(bins))):
             return LatencyHistogram.in_buckets(buckets, cast("list[int]", list(bins.values())))
-        return LatencyHistogram.from_bins({int(value_ns): plain.count(bins, value_ns) for value_ns in bins})
+        return LatencyHistogram.from_bins({int(value_ns): strict_json.count(bins, value_ns) for value_ns in bins})
     except ValueError as error:
         raise OddShape(f"its bins are none: {error}") from error
 
@@ -135,7 +135,7 @@ def _disks(document: Mapping[str, object]) -> tuple[DiskUse, ...]:
         raise OddShape("its disks are none")
     return tuple(
         DiskUse(
-            printable.line(str(disk.get("name"))), _count(disk, "read_ios"), _count(disk, "write_ios"),
+            safe_text.line(str(disk.get("name"))), _count(disk, "read_ios"), _count(disk, "write_ios"),
             _number(disk, "util"),
         )
         for disk in found
@@ -150,7 +150,7 @@ def _table(record: Mapping[str, object], name: str) -> Mapping[str, object]:
 
 
 def _count(record: Mapping[str, object], name: str) -> int:
-    found = plain.whole(record.get(name), LARGEST_COUNT)
+    found = strict_json.whole(record.get(name), LARGEST_COUNT)
     if found is None:
         raise OddShape(f"{name} is no count")
     return found
@@ -166,6 +166,6 @@ def _whole(record: Mapping[str, object], name: str) -> int:
 
 def _number(record: Mapping[str, object], name: str) -> float:
     try:
-        return plain.number(record.get(name))
+        return strict_json.number(record.get(name))
     except ValueError:
         raise OddShape(f"{name} is no number") from None

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import charted
 import pytest
+from support.builders import charted
 
-from pytest_ssdqual.report.charts import Chart, chart_of, charts, choice
+from pytest_ssdqual.report.charts import Chart, chart_of, charts, selection
 from pytest_ssdqual.report.charts.palette import VARIABLES
 
 #: What can be said of a colour without naming one.
@@ -145,10 +145,10 @@ def test_the_page_stays_in_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = list(charts(story))
     sizes = [len(each.svg.encode()) for each in whole]
     # The first and the last fit, what is between them does not.
-    monkeypatch.setattr(choice, "MOST_BYTES", sizes[0] + max(sizes[1:]) - 1)
+    monkeypatch.setattr(selection, "MOST_BYTES", sizes[0] + max(sizes[1:]) - 1)
     found = list(charts(story))
     assert len(found) == len(whole) - 1
-    assert sum(len(each.svg.encode()) for each in found) <= choice.MOST_BYTES
+    assert sum(len(each.svg.encode()) for each in found) <= selection.MOST_BYTES
 
 
 def test_many_levels_and_families_give_a_few_charts_of_each() -> None:
@@ -170,7 +170,7 @@ HOMELESS = """
 import sys
 from pytest_ssdqual.report.charts import charts
 assert not {"numpy", "scipy", "matplotlib", "xml.etree.ElementTree"} & set(sys.modules)
-import charted
+from support.builders import charted
 assert len(list(charts(charted.story(charted.depths())))) == 1
 print("matplotlib.pyplot" in sys.modules)
 """

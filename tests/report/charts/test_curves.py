@@ -7,20 +7,28 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import charted
-import fio_documents
 import pytest
+from support.builders import charted, fio_documents
 
-from pytest_ssdqual.qual.claim import Claim
-from pytest_ssdqual.qual.geometry import Geometry
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.measurement import Run
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.report.charts import blocks, depths, drives, health, mixes, profiles, saturation, settling
-from pytest_ssdqual.report.charts.noted import Notes
-from pytest_ssdqual.report.part import Figure, Finding, Part
-from pytest_ssdqual.report.records import Record
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import (
+    block_size_and_mix,
+    drives,
+    health,
+    mixes,
+    profiles,
+    queue_depth,
+    saturation,
+    steady_state,
+)
+from pytest_ssdqual.report.charts.data import Notes
+from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio.output import Reader
 
 READ = Workload("randread", "4k", 1)
@@ -30,17 +38,17 @@ def notes(*records: Record) -> Notes:
     return Notes.of(charted.story(*records))
 
 
-def only_curve(*records: Record) -> tuple[Notes, depths.Curve]:
+def only_curve(*records: Record) -> tuple[Notes, queue_depth.Curve]:
     found = notes(*records)
-    (curve,) = depths.curves(found)
+    (curve,) = queue_depth.curves(found)
     return found, curve
 
 
 def test_a_sweep_over_depths_has_its_knee_and_what_is_published() -> None:
     found, curve = only_curve(charted.depths())
-    assert depths.is_by_depth(curve)
+    assert queue_depth.is_by_depth(curve)
     assert not mixes.is_by_mix(curve)
-    chart = depths.chart(found, curve)
+    chart = queue_depth.chart(found, curve)
     assert chart.title == "raid0x4: queue depth, randread_qd1to64, no gain beyond 16 outstanding"
     assert "knee: 16" in chart.svg
     assert chart.svg.count("habr.com 156147") + chart.caption.count("habr.com 156147") >= 1
@@ -51,7 +59,7 @@ def test_a_knee_that_was_not_reached_is_not_claimed() -> None:
     record = charted.depths(published=False)
     facts = {**record.facts, "estimate": {**record.facts["estimate"], "high": None}}  # type: ignore[dict-item]
     found, curve = only_curve(replace(record, facts=facts))
-    chart = depths.chart(found, curve)
+    chart = queue_depth.chart(found, curve)
     assert "no gain" not in chart.title
     assert "published" not in chart.svg
 
@@ -59,7 +67,7 @@ def test_a_knee_that_was_not_reached_is_not_claimed() -> None:
 def test_a_bathtub_lies_below_its_line() -> None:
     found, curve = only_curve(charted.bathtub())
     assert mixes.is_by_mix(curve)
-    assert not depths.is_by_depth(curve)
+    assert not queue_depth.is_by_depth(curve)
     chart = mixes.chart(found, curve)
     assert chart.title.endswith("at worst 0.40 × of the line")
     assert [row[1] for row in chart.table.rows] == ["100 %", "65 %", "35 %", "0 %"]
@@ -70,12 +78,14 @@ def test_a_bathtub_lies_below_its_line() -> None:
 def test_points_that_are_no_curve_are_bars() -> None:
     pair = [Workload("randwrite", "4k", 8), Workload("randwrite", "4k", 8, offset="512")]
     points = [Part(str(each), (Figure("outstanding", 8), Figure("iops", 900.0))) for each in pair]
-    record = charted.judged(Claim.UNALIGNED_PENALTY, "raid0x4", pair, 1, 2, about=depths.About.SERIES, points=points)
+    record = charted.judged(
+        Claim.UNALIGNED_PENALTY, "raid0x4", pair, 1, 2, about=queue_depth.About.SERIES, points=points
+    )
     found, curve = only_curve(record)
-    chart = depths.bars(found, curve)
+    chart = queue_depth.bars(found, curve)
     assert chart is not None
     assert [row[2] for row in chart.table.rows] == ["900 IOPS", "900 IOPS"]
-    assert depths.bars(found, replace(curve, points=(Part("x"),))) is None
+    assert queue_depth.bars(found, replace(curve, points=(Part("x"),))) is None
 
 
 def test_a_strip_is_drawn_over_capacities_with_its_marks() -> None:
@@ -142,9 +152,9 @@ def test_a_strip_without_a_verdict_has_no_marks() -> None:
 
 
 def test_rounds_until_steady_with_window_and_range() -> None:
-    (found,) = settling.conditioned([charted.conditioned()])
+    (found,) = steady_state.conditioned([charted.conditioned()])
     assert (found.begin, found.state.reached, len(found.values)) == (3, True, 8)
-    chart = settling.chart(found)
+    chart = steady_state.chart(found)
     assert chart.title == "raid5x4: conditioning with randwrite_4k_qd8, steady after 8 rounds"
     assert chart.table.rows[0] == ("1", "9,000 IOPS")
     assert chart.table.rows[-1] == ("range allowed", "4,527 IOPS to 5,533 IOPS")
@@ -157,7 +167,7 @@ def test_drives_side_by_side_are_shown_by_their_mean() -> None:
     rounds = record.facts["round_iops"]
     assert isinstance(rounds, list)
     beside = replace(record, facts={**record.facts, "geometry": "drivex2", "round_iops": [rounds, [0.0] * 8]})
-    (found,) = settling.conditioned([beside])
+    (found,) = steady_state.conditioned([beside])
     assert found.values[0] == 4500
 
 
@@ -174,26 +184,26 @@ def test_a_loop_is_followed_in_what_it_tracks() -> None:
     rates = [900.0, 500.0, 410.0, 400.0, 402.0, 398.0, 400.0, 401.0]
     rounds = [[{"iops": 2 * each}] for each in rates]
     facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": asked, "rule": rule, "rounds": rounds}
-    (found,) = settling.looped([charted.record("loop", facts)])
+    (found,) = steady_state.looped([charted.record("loop", facts)])
     assert found.values == tuple(rates)
     assert (found.begin, found.state.reached) == (2, True)
 
 
 def test_a_map_has_a_figure_for_every_size_and_mix() -> None:
-    (matrix,) = blocks.matrices(notes(*charted.matrix()))
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
     assert (matrix.sizes, matrix.mixes) == ([512, 4096, 32768, 131072], [100, 65, 0])
-    chart = blocks.heat_map(matrix)
+    chart = block_size_and_mix.heat_map(matrix)
     assert chart.table.columns == ("block size", "100/0", "65/35", "0/100")
     assert chart.table.rows[1] == ("4k", "300,000 IOPS", "216,000 IOPS", "60,000 IOPS")
     texts = [each.text for each in charted.parsed(chart.svg).iter("text")]
     assert {"300k", "216k", "60k", "12.2k"} <= set(texts)
     tints = [float(each) for each in re.findall(r"opacity:([\d.]+)", chart.svg)]
     assert max(tints) <= 0.56  # ink must stay readable on it
-    assert blocks.lines(matrix).table == chart.table
+    assert block_size_and_mix.lines(matrix).table == chart.table
 
 
 def test_noise_does_not_look_like_a_landscape() -> None:
-    share = blocks._share
+    share = block_size_and_mix._share
     assert [round(share(each, [289.0, 300.0, 301.0]), 2) for each in (289.0, 301.0)] == [0.97, 1.0]
     assert [share(each, [10.0, 1000.0]) for each in (10.0, 1000.0, 100.0)] == [0.0, 1.0, pytest.approx(0.5)]
     assert share(0.0, [0.0, 5.0]) == share(1.0, [0.0]) == 0.0
@@ -201,14 +211,14 @@ def test_noise_does_not_look_like_a_landscape() -> None:
 
 def test_few_sizes_are_no_map() -> None:
     records = [each for each in charted.matrix() if "_4k_" in str(each.facts["workload"])]
-    assert not list(blocks.matrices(notes(*records)))
+    assert not list(block_size_and_mix.matrices(notes(*records)))
 
 
 def test_a_broken_cell_is_framed() -> None:
     workload = Workload("randwrite", "4k", 32, threads=2)
     broken = charted.judged(Claim.STEADY_IOPS, "raid0x6", [workload], 6e4, 9e4)
-    (matrix,) = blocks.matrices(notes(*charted.matrix(), broken))
-    chart = blocks.heat_map(matrix)
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix(), broken))
+    chart = block_size_and_mix.heat_map(matrix)
     assert "Framed cells broke their promise" in chart.caption
     assert chart.svg.count("stroke:var(--limit)") == 1
 

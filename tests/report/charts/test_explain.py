@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import charted
 import pytest
+from support.builders import charted
 
-from pytest_ssdqual.qual.claim import Claim
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, charts
-from pytest_ssdqual.report.evidence import About
-from pytest_ssdqual.report.records import Record
-from pytest_ssdqual.report.story import Story
+from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.run_folder.story import Story
 
 READ = Workload("randread", "4k", 4)
 SWEEP = [charted.measured(f"raid5x{width}", READ, 100.0 * width) for width in (3, 4, 6)]

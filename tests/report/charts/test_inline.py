@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-import charted
 import pytest
+from support.builders import charted
 
 from pytest_ssdqual.report.charts.inline import inline
 

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import charted
 import pytest
+from support.builders import charted
 
-from pytest_ssdqual.qual.claim import Claim
-from pytest_ssdqual.qual.figure import Published
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.figure import Published
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import Chart, charts
-from pytest_ssdqual.report.evidence import About
+from pytest_ssdqual.report.evidence.evidence import About
 
 WRITE = Workload("randwrite", "4k", 32)
 

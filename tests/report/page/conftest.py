@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from report_page import told
+from support.builders.report_page import told
 
 __all__ = ["told"]

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from scripted import ScriptedMachine, completed
+from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.rig.fio.features import FioUnfit, probe
-from pytest_ssdqual.rig.machine import Completed
+from pytest_ssdqual.rig.machine.machine import Completed
 
 
 def machine() -> ScriptedMachine:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import real_fio
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fakes import real_fio
 
-from pytest_ssdqual.qual.space import Space
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig.fio.jobfile import Job, Target, measurement
+from pytest_ssdqual.qual.explore.dimensions import Space
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio.jobs import Job, Target, measurement
 from pytest_ssdqual.rig.fio.jobtext import OF_THE_COMMAND, text
 
 SPACES = [Space.of(Workload("randread", "4k", 1)), Space.of(Workload("read", "128k", 1))]

@@ -7,12 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import real_fio
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fakes import real_fio
 
-from pytest_ssdqual.qual.workload import Workload
-from pytest_ssdqual.rig.fio.jobfile import measurement
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio.jobs import measurement
 from pytest_ssdqual.rig.fio.load import Ending, streams
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -7,15 +7,15 @@ from itertools import pairwise
 from typing import cast
 
 import pytest
-import strategies
-from captured import VERSIONS, captured
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders import strategies
+from support.builders.captured import VERSIONS, captured
 
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.rig.fio.documents import pieces
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, Reader, parse
-from pytest_ssdqual.rig.machine import InvalidMeasurement
+from pytest_ssdqual.rig.fio.status_stream import pieces
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 EPOCH_MS = 1_795_262_515_000
 BLOCK = 4096

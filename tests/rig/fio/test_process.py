@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import fio_documents
 import pytest
-from scripted import completed
+from support.builders import fio_documents
+from support.fakes.scripted import completed
 
-from pytest_ssdqual.qual.histogram import LatencyHistogram
-from pytest_ssdqual.qual.interval import Interval
-from pytest_ssdqual.qual.workload import Workload
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import process
-from pytest_ssdqual.rig.fio.jobfile import Target, measurement
-from pytest_ssdqual.rig.machine import Completed, DeadlineExceeded, MachineLost, RigError, Tethered
+from pytest_ssdqual.rig.fio.jobs import Target, measurement
+from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, RigError, Tethered
 
 JOB = measurement(Workload("randread", "4k", 1), [Target("/dev/sdb", 1 << 30)], 1, 5)
 

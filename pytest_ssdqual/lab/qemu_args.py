@@ -1,0 +1,88 @@
+"""What QEMU is asked to emulate: values → its command line. Pure functions only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ssdqual.lab.drives import ScaleModel, adapter_argv, drive_argv
+from pytest_ssdqual.lab.host import Architecture
+from pytest_ssdqual.lab.image.image import Image
+
+#: Of the PCI bus; the guest's initramfs looks for its root disk there.
+ROOT_SLOT = 0x1E
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What QEMU is asked to emulate."""
+
+    architecture: Architecture
+    image: Image
+    #: ``kvm`` or ``tcg``.
+    accelerator: str
+    #: Of the virtual machine's own: sockets, console, drives.
+    directory: Path
+    #: The public key that the guest lets in, without the type in front.
+    key: str
+    drives: tuple[ScaleModel, ...]
+    #: On 127.0.0.1; 0 lets the host choose a free one.
+    ssh_port: int = 0
+    #: Taken from the host only as it is used. The SNIA loops hold 128 MiB of 1 MiB transfers for every drive.
+    memory_mib: int = 2048
+    cpus: int = 2
+
+
+def qemu_argv(hardware: Hardware) -> list[str]:
+    """The whole command line; reads like a manual page."""
+    row = hardware.architecture
+    directory = str(hardware.directory).replace(",", ",,")
+    accelerator = "tcg,thread=multi" if hardware.accelerator == "tcg" else hardware.accelerator
+    # fmt: off
+    argv = [
+        row.qemu, "-nodefaults", "-no-user-config", "-display", "none",
+        "-machine", row.machine, "-accel", accelerator, "-cpu", "max",
+        "-smp", str(hardware.cpus), "-m", f"{hardware.memory_mib}M",
+        # a guest that panics ends the emulation instead of starting over
+        "-no-reboot",
+
+        "-kernel", str(hardware.image.kernel), "-initrd", str(hardware.image.initrd),
+        "-append", kernel_arguments(row, hardware.key),
+        *(root_argv(hardware.directory) if hardware.image.root else []),
+
+        "-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console",
+        "-chardev", f"socket,id=qmp,path={directory}/qmp,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
+
+        # restrict: the guest reaches nothing, it is only reached
+        "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{hardware.ssh_port}-:22",
+        "-device", "virtio-net-pci,netdev=net,romfile=",
+    ]
+    # fmt: on
+    argv += adapter_argv(hardware.drives)
+    for position, drive in enumerate(hardware.drives):
+        argv += drive_argv(position, drive, hardware.directory)
+    return argv
+
+
+def root_file(directory: Path) -> Path:
+    """This machine's own copy of the root file system."""
+    return directory / "root.raw"
+
+
+def root_argv(directory: Path) -> list[str]:
+    """QEMU arguments for the disk that the root file system is on; its adapter is found by its place on the bus."""
+    file = str(root_file(directory)).replace(",", ",,")
+    return [
+        *("-blockdev", f"driver=file,node-name=root,filename={file},cache.no-flush=on,discard=unmap"),
+        *("-device", f"virtio-scsi-pci,id=root-hba,addr={ROOT_SLOT:#x}"),
+        *("-device", "scsi-hd,id=root-disk,bus=root-hba.0,drive=root,vendor=SSDQUAL,product=SYSTEM,serial=ROOT0001"),
+    ]
+
+
+def kernel_arguments(row: Architecture, key: str) -> str:
+    # panic=-1: reboot at once, which -no-reboot makes the end of QEMU.
+    # The rest saves seconds of an emulated boot: no clock calibration, no mitigations, no watchdogs.
+    return (
+        f"console={row.console} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "
+        f"raid=noautodetect random.trust_cpu=on rdinit=/init ssdqual.key={key}"
+    )

@@ -1,0 +1,141 @@
+"""Where drives are, as a user writes it: patterns on a host, on this computer, or a lab; and what a bay is called."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+
+#: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
+#: (/dev/disk/by-path names contain colons).
+HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
+#: What neither ssh nor a shell can take for anything else.
+SAFE_HOST = re.compile(r"(?:[A-Za-z0-9_.%-]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]|[A-Za-z0-9_.:%-]+)")
+DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
+#: The lab, unless a pattern follows: a host may be called lab, too.
+LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
+#: Drives of a lab whose number is not said.
+LAB_DRIVES = 8
+#: A bay's name is that of a folder, and stands in the ids of tests.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+LONGEST_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Where the drives are: ``lab`` with a count, or patterns on a host (None: this computer)."""
+
+    lab: int | None = None
+    host: str | None = None
+    patterns: tuple[str, ...] = ()
+    #: Number of a lab's first drive: of several labs no two have a drive of one serial number.
+    first: int = 1
+
+    @property
+    def machine(self) -> str:
+        """How messages name it."""
+        return "lab" if self.lab is not None else self.host or "localhost"
+
+    @property
+    def computer(self) -> str:
+        """The machine whoever logs in there, for comparison: names of hosts have no case."""
+        return self.machine.rpartition("@")[2].casefold()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether measuring shares the processors of this computer, as a lab's VM does."""
+        return self.computer in ("localhost", "lab")
+
+
+def parse_devices(text: str) -> Devices:
+    """One ``--ssd-devices`` value; ``pytest.UsageError`` with what to write instead."""
+    try:
+        return devices(text)
+    except ValueError as error:
+        hint = ""
+        if not text:
+            hint = "; it is empty: is a variable in it not set?"
+        elif os.path.exists(text):  # noqa: PTH110 (false, not an error, of a bad name)
+            hint = "; a shell may remove a pattern without quotes that matches nothing: quote it"
+        raise pytest.UsageError(f"--ssd-devices={text}: {error}{hint}") from None
+
+
+def devices(text: str) -> Devices:
+    """``lab[:N]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``; ``ValueError`` with what to write instead."""
+    if lab := LAB.fullmatch(text):
+        return Devices(lab=_lab_count(lab["count"]))
+    match = DEVICES.fullmatch(text)
+    patterns = tuple(pattern for pattern in match["patterns"].split(",") if pattern) if match else ()
+    if not match or not all(pattern.startswith("/") for pattern in patterns):
+        raise ValueError("write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin with /dev/, or lab[:N]")
+    return Devices(host=host(match["host"]) if match["host"] else None, patterns=patterns)
+
+
+def host(text: str) -> str:
+    """``[USER@]HOST`` as ssh is given it; ``ValueError`` for what is none, or would be an option of ssh."""
+    if re.search(r"(^|@)-", text) or not SAFE_HOST.fullmatch(text):
+        raise ValueError(f"{text!r} is not a host name")
+    # The brackets tell the colons of an IPv6 address from ours; ssh itself would look up a host called "[::1]".
+    return re.sub(r"[\[\]]", "", text)
+
+
+def bay_names(machines: Iterable[str]) -> list[str]:
+    """What the bays of these machines are called, in their order: each by its host, with a number if that is taken.
+
+    What no bay's name may hold (the colons of an address) is an underscore.
+    """
+    names: list[str] = []
+    for machine in machines:
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "_", machine.rpartition("@")[2]).lstrip("_.-")[:LONGEST_NAME] or "bay"
+        name, number, taken = plain, 1, {each.casefold() for each in names}
+        while name.casefold() in taken:
+            number += 1
+            name = f"{plain[: LONGEST_NAME - 6]}_{number}"
+        names.append(name)
+    return names
+
+
+def pools(given: Iterable[Devices]) -> list[Devices]:
+    """One for each machine: patterns of one machine extend one pool.
+
+    ``pytest.UsageError`` for a machine that is reached in two ways (as two users), and for two labs.
+    """
+    found: dict[str, Devices] = {}
+    for each in given:
+        # A host may be called lab, and be another machine than the lab.
+        key = f"{each.lab is not None} {each.computer}"
+        known = found.setdefault(key, each)
+        if known is each:
+            continue
+        if each.lab is not None:
+            raise pytest.UsageError(
+                "--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8; for several labs "
+                "write an inventory, --ssd-bays=FILE"
+            )
+        if known.machine.casefold() != each.machine.casefold() or (known.host is None) != (each.host is None):
+            raise pytest.UsageError(
+                f"--ssd-devices names one machine in two ways, {_way(known)} and {_way(each)}: write it the same both "
+                "times, and it is one bay"
+            )
+        found[key] = Devices(host=known.host, patterns=(*known.patterns, *each.patterns))
+    return list(found.values())
+
+
+def _way(devices: Devices) -> str:
+    return devices.host or "this computer without ssh"
+
+
+def _lab_count(text: str | None) -> int:
+    from pytest_ssdqual.lab.drives import check_count
+
+    if text is None:
+        return LAB_DRIVES
+    try:
+        count = int(text)
+    except ValueError:
+        raise ValueError("write lab:N with a number of drives, e.g. lab:8") from None
+    check_count(count)
+    return count

@@ -1,0 +1,131 @@
+"""What one test needs built and measured, from its parameters and fixtures; and why these drives cannot give it.
+
+A test that these drives cannot serve is skipped with the numbers: half a method's workloads are not the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_ssdqual.plugin.plan.arrays import Family
+from pytest_ssdqual.plugin.plan.marks import needs_drives
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.units import format_capacity
+from pytest_ssdqual.qual.workload.rounds import Loop
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import Series
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.guard.label import HEAD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one test needs of the rig, on each of its arrays."""
+
+    #: One, or all widths of a sweep; none if the test touches no drive.
+    geometries: tuple[Geometry, ...] = ()
+    is_sweep: bool = False
+    #: Measured when the array has settled.
+    measured: tuple[Workload, ...] = ()
+    #: Written from the purged state.
+    saturated: tuple[Workload, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    #: Run while members are given back.
+    rebuilt: tuple[Workload, ...] = ()
+    #: Searched around.
+    explored: tuple[Workload, ...] = ()
+    #: Its data are to survive whatever happens to the array.
+    lived: bool = False
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        cells = (cell for loop in self.loops for cell in loop.workloads)
+        return tuple(dict.fromkeys((*self.measured, *self.saturated, *cells, *self.rebuilt, *self.explored)))
+
+
+def of(item: pytest.Item) -> Need:
+    """What ``item`` needs; nothing if it does not ask for the station."""
+    names = getattr(item, "fixturenames", ())
+    if not needs_drives(item) or "station" not in names:
+        return Need()
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    geometry, family, loop = (parameters.get(name) for name in ("geometry", "family", "loop"))
+    series, workload = parameters.get("series"), parameters.get("workload")
+    geometries = family.geometries if isinstance(family, Family) else ()
+    if isinstance(geometry, Geometry):
+        geometries = (geometry,)
+    own = (workload,) if isinstance(workload, Workload) else ()
+    of_series = series.workloads if isinstance(series, Series) else ()
+    saturated, rebuilt, explored = (own if name in names else () for name in ("saturation", "rebuild", "explore"))
+    measured = () if (saturated or rebuilt or explored) and "run" not in names else own
+    loops: tuple[Loop, ...] = ()
+    if isinstance(loop, Loop):  # then single runs and series are cells of it
+        loops = (loop,)
+        measured = of_series = ()
+    return Need(
+        geometries=geometries,
+        is_sweep=isinstance(family, Family),
+        measured=(*measured, *of_series),
+        saturated=saturated,
+        loops=loops,
+        rebuilt=rebuilt,
+        explored=explored,
+        lived="integrity" in names,
+    )
+
+
+def objections(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
+    """Why these drives cannot do what is needed, each once; empty if they can."""
+    return tuple(
+        dict.fromkeys(
+            objection
+            for geometry in need.geometries
+            for workload in need.workloads
+            for objection in _objections(geometry, workload, drives[: geometry.width])
+        )
+    )
+
+
+def _objections(geometry: Geometry, workload: Workload, members: Sequence[Drive]) -> Iterator[str]:
+    if not members:
+        return
+    yield from _of_blocks(workload, max(drive.logical_block_bytes for drive in members))
+    yield from _of_depth(geometry, workload, members)
+    yield from _of_size(geometry, workload, min(drive.size_bytes for drive in members))
+
+
+def _of_blocks(workload: Workload, block: int) -> Iterator[str]:
+    if odd := [size for size, _ in workload.sizes if size % block]:
+        yield f"{workload} has {min(odd):,}-byte I/O, these drives have blocks of {block:,} bytes"
+    elif workload.offset_bytes % block:
+        yield f"{workload} begins at byte {workload.offset_bytes:,}, these drives have blocks of {block:,} bytes"
+
+
+def _of_depth(geometry: Geometry, workload: Workload, members: Sequence[Drive]) -> Iterator[str]:
+    limits = [drive.queue_limit for drive in members if drive.queue_limit is not None]
+    if not limits:
+        return
+    if geometry.is_side_by_side:
+        depth = workload.depth_per_member(1)
+    else:
+        depth = workload.outstanding(geometry.width) / (geometry.width - geometry.missing)
+    if depth > min(limits):
+        yield f"{workload} on {geometry} has {depth:.4g} I/Os outstanding per drive, these drives queue {min(limits)}"
+
+
+def _of_size(geometry: Geometry, workload: Workload, drive_bytes: int) -> Iterator[str]:
+    """Streams have a share of the target each, and all of it must hold a transfer."""
+    width = 1 if geometry.is_side_by_side else geometry.width
+    whole = drive_bytes if geometry.is_side_by_side else drive_bytes * geometry.data_drives
+    target = (whole - HEAD_BYTES) * workload.region_percent // 100
+    streams = 1 if workload.is_random else workload.jobs(width) * (2 if workload.has_streams else 1)
+    over = workload.smallest_bytes if workload.gap_bytes % workload.smallest_bytes else 0
+    needed = workload.offset_bytes + streams * (workload.largest_bytes + over)
+    if needed > target:
+        yield (
+            f"{workload} needs {format_capacity(needed)} for {streams} stream{'s' if streams > 1 else ''}, "
+            f"{'a drive' if geometry.is_side_by_side else geometry} has {format_capacity(whole)}"
+        )

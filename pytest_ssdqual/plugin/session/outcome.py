@@ -1,0 +1,90 @@
+"""What a report says: a broken rig is an error in one sentence, a broken promise a failure in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.ci.junit import properties, section
+from pytest_ssdqual.report.evidence.evidence import attach
+from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, MachineLost, RigError, Unforeseen, UnforeseenAgain
+
+
+def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
+    """Give a report of one of our tests its final form; ``junit``: with properties."""
+    evidence = item.stash.get(EVIDENCE, [])
+    if report.when == "call" and evidence:
+        attach(report, evidence)
+        if junit:
+            # On the item, not on this report: JUnit takes them from the report of the teardown.
+            item.user_properties += properties(evidence)
+    if call.excinfo is None or report.outcome != "failed":
+        return
+    _make_printable(report)
+    if isinstance(call.excinfo.value, (RigError, pytest.UsageError)):  # a test that asks wrongly blames no drive
+        _as_error(item, call.excinfo, report)
+    elif not isinstance(call.excinfo.value, (AssertionError, pytest.fail.Exception)):
+        # A mistake in the test or in this program is an error, with its whole traceback, and says nothing of a drive.
+        report.when = "setup" if report.when == "call" else report.when
+    elif report.when == "call" and (failed := [each for each in evidence if each.outcome == "fail"]):
+        _say(report, failed[-1].sentence)
+        _begin(report, failed[-1].sentence)
+        add_section = getattr(report.longrepr, "addsection", None)
+        if add_section is not None:
+            add_section("evidence", section(evidence))
+
+
+def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport) -> None:
+    if isinstance(caught.value, (MachineLost, JournalError, UnforeseenAgain)):
+        run = item.config.stash[QUALIFICATION]
+        if report.when == "teardown" and (item.session.shouldstop or run.lost):
+            report.outcome, report.longrepr = "passed", None  # the test itself has said it already
+            return
+        # Nothing else can be measured, or kept; what is left is not attempted, and JUnit is still written.
+        if run.name:  # of several bays the others go on
+            run.lost = run.lost or str(caught.value)
+        else:
+            item.session.shouldstop = str(caught.value)
+    if report.when == "call":
+        # pytest calls it an error only outside of the call phase; JUnit then writes <error>.
+        report.when = "setup"
+    is_new = isinstance(caught.value, Unforeseen) and caught.value.__cause__  # keep the traceback: it may be a bug
+    if item.config.get_verbosity() < 2 and not is_new:
+        report.longrepr = caught.getrepr(style="value")
+    _say(report, str(caught.value))
+
+
+def _make_printable(report: pytest.TestReport) -> None:
+    """Escape the text of an exception, which may quote a drive, a tool or a file. Its first line begins with E."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = safe_text.lines(crash.message, SENTENCE_CHARACTERS)
+    for entry in getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", []):
+        is_native = entry.style == "native"  # Python's own traceback, source lines included
+        first = next(
+            (at for at, line in enumerate(entry.lines) if is_native or line.startswith("E ")), len(entry.lines)
+        )
+        entry.lines[first:] = [safe_text.lines(line, SENTENCE_CHARACTERS) for line in entry.lines[first:]]
+
+
+def _say(report: pytest.TestReport, sentence: str) -> None:
+    """Let the short summary and JUnit's message begin with the sentence itself."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = safe_text.lines(sentence, SENTENCE_CHARACTERS)
+
+
+def _begin(report: pytest.TestReport, sentence: str) -> None:
+    """Let the text of a failure begin with the sentence, too: GitLab shows that and not the message.
+
+    As an entry of the traceback, which is what xdist carries; not if the traceback is Python's own (--tb=native).
+    """
+    entries = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", [])
+    if entries and hasattr(entries[0], "reprfileloc"):
+        nothing = {"reprfuncargs": None, "reprlocals": None, "reprfileloc": None}
+        line = safe_text.lines(sentence, SENTENCE_CHARACTERS)
+        entries.insert(0, replace(entries[0], lines=[line], style="value", **nothing))

@@ -1,0 +1,271 @@
+"""What the live page is told: news of the bays and verdicts, as the messages that its script knows."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.live.feed import Feed, Topic
+from pytest_ssdqual.live.server import PortTaken, Server
+from pytest_ssdqual.plugin.options import settings
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Looked, News, Now
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.units import format_value
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.html import run_page_file
+from pytest_ssdqual.report.terminal.bay_line import Bay
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.qual.spec.spec import Spec
+    from pytest_ssdqual.report.evidence.evidence import Evidence
+
+#: Of one text.
+LONGEST = 2000
+#: Between two tallies.
+TALLY_S = 1.0
+#: Of these no verdict speaks: their figures stand beside no limit.
+UNJUDGED = ("precondition", "confirm", "fill")
+
+
+def opened(config: pytest.Config) -> Server | None:
+    """The server, if it was asked for; before any drive is touched. ``pytest.UsageError`` if the port is taken."""
+    port = settings.live_port(config)
+    if port is None or config.option.collectonly:
+        return None
+    try:
+        server = Server(Feed(), port)
+    except PortTaken as error:
+        raise pytest.UsageError(
+            f"--ssd-live={port}: {error}; name another one, or none and a free one is taken"
+        ) from None
+    config.add_cleanup(server.close)
+    return server
+
+
+class Broadcast:
+    """On the controller; may be called from any thread."""
+
+    def __init__(self, server: Server, runs: Sequence[Qualification], folder: Path | None) -> None:
+        """``folder`` is where the evidence goes."""
+        self.server = server
+        self._feed = server.feed
+        self._folder = folder
+        self._specs = {run.name: run.spec for run in runs}
+        self._bays: dict[str, Bay] = {}
+        self._is_over = False
+        self._lock = threading.RLock()
+        self._tally = Tally()
+        self._trouble = Trouble()
+        self._publish(Topic.RUN, title=runs[0].spec.name, about=_about(runs, folder))
+
+    def take(self, news: News, name: str, at_s: float) -> None:
+        """News of a bay, which happened at ``at_s`` by the monotonic clock."""
+        at_ms = round(1000 * (time.time() - time.monotonic() + at_s))
+        # Glances come from a thread of their own: a step that begins meanwhile must not get lost.
+        with self._lock:
+            before = self._bays.get(name, Bay(name))
+            bay = self._bays[name] = before.after(news, at_s)
+            self._tell_tally()
+            match news:
+                case Idle() if before.step is None:
+                    return  # hundreds of tests that measure nothing say nothing
+                case Load():
+                    self._publish(Topic.LOAD, name, at_ms=at_ms, **_load(news, self._spec(name)), **_round(news))
+                case Now():
+                    self._say_again()
+                    iops = [round(each, 1) for each in news.iops if math.isfinite(each)]
+                    if len(iops) == len(news.iops):
+                        written = bay.bytes_written
+                        self._publish(Topic.STRIP, name, at_ms=at_ms, iops=iops, bytes_written=written, **_round(news))
+                    return
+                case Begun(what, _) if before.step is None or before.step.what != what:
+                    self.log(what, at_ms)
+                case Looked(told, _):
+                    self.log(told, at_ms)
+            if bay.has_worked:
+                self._tell_bay(bay, at_s, at_ms)
+
+    def judged(self, test: str, evidence: Evidence) -> None:
+        outcome = evidence.outcome
+        with self._lock:
+            self._tally.verdicts[outcome.value] += 1
+            topic = Topic.BROKEN if outcome is Finding.FAIL else Topic.VERDICT
+            at_ms = round(1000 * time.time())
+            self._publish(topic, at_ms=at_ms, outcome=outcome.value, sentence=evidence.sentence, test=test)
+            self._tell_tally()
+
+    def counted(self, outcomes: Mapping[str, int], total: int) -> None:
+        """So many tests have ended, of ``total``."""
+        with self._lock:
+            self._tally.tests, self._tally.total = dict(outcomes), total
+            self._tell_tally()
+
+    def wrong(self, test: str, message: str) -> None:
+        """Nothing was judged, and why; the same of many tests in a row is said once, and then how often."""
+        with self._lock:
+            if not self._trouble.is_again(message):
+                self._say_again()
+                self._trouble = Trouble(message)
+                self.log(f"{test}: {message}")
+
+    def log(self, text: str, at_ms: int | None = None) -> None:
+        with self._lock:
+            self._say_again()
+            self._publish(Topic.LOG, at_ms=round(1000 * time.time()) if at_ms is None else at_ms, text=text)
+
+    def end(self, outcomes: Mapping[str, int], status: int) -> None:
+        """The last word; said once."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+            self._say_again()
+            self._tell_tally(now=True)
+            text = safe_text.line(ending(outcomes, status, self._folder), LONGEST)
+            self._feed.end({"text": text, "good": status in (0, 5)})
+
+    def _spec(self, name: str) -> Spec:
+        """Of a bay; the only one is known by the name of its worker."""
+        return self._specs.get(name) or next(iter(self._specs.values()))
+
+    def _tell_bay(self, bay: Bay, at_s: float, at_ms: int) -> None:
+        step, left_s, found = bay.step, bay.left_s(at_s), bay.steadiness
+        self._publish(
+            Topic.BAY,
+            bay.name,
+            what=step.what if step else "",
+            expected_s=step.expected_s if step and math.isfinite(step.expected_s) else 0,
+            began_ms=at_ms - round(1000 * (at_s - step.began_s)) if step else at_ms,
+            ends_ms=None if left_s is None else at_ms + round(1000 * left_s),
+            steady=found.reached if found else None,
+            brief=found.brief if found else "",
+            told=found.told if found else "",
+        )
+
+    def _tell_tally(self, *, now: bool = False) -> None:
+        """At most once a second: thousands of tests that were measured together end within some."""
+        if self._tally.is_due(now=now):
+            self._publish(Topic.TALLY, "", **self._tally.facts())
+
+    def _say_again(self) -> None:
+        if told := self._trouble.told():
+            self._publish(Topic.LOG, at_ms=round(1000 * time.time()), text=told)
+
+    def _publish(self, topic: Topic, bay: str = "", **facts: object) -> None:
+        self._feed.publish(topic, _printable(facts), safe_text.line(bay, 80))
+
+
+def _about(runs: Sequence[Qualification], folder: Path | None) -> str:
+    """What is tested, how, and where the evidence goes."""
+    first = runs[0]
+    drives = [drive for run in runs for drive in run.bay.drives]
+    models = ", ".join(sorted({drive.model or "unknown drives" for drive in drives}))
+    where = first.bay.machine if len(runs) == 1 else f"{len(runs)} bays"
+    specs = ", ".join(dict.fromkeys(run.spec.name for run in runs))
+    rehearsal = "" if first.acceptance else ", a rehearsal that decides nothing"
+    judged = f"judged by {specs}; protocol {first.protocol.name}{rehearsal}"
+    return f"{len(drives)} × {models} on {where}; {judged}; run folder {folder}"
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Why tests ended without a verdict, as long as it is the same for one after the other."""
+
+    message: str = ""
+    #: How often it came again since that was told.
+    again: int = 0
+
+    def is_again(self, message: str) -> bool:
+        if message != self.message:
+            return False
+        self.again += 1
+        return True
+
+    def told(self) -> str:
+        """Once: what there is to say of those that came again."""
+        again, self.again = self.again, 0
+        if not again:
+            return ""
+        return "the same of one test more" if again == 1 else f"the same of {again:,} tests more"
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many tests and verdicts there were of each kind."""
+
+    tests: Mapping[str, int] = field(default_factory=dict)
+    total: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    _told: dict[str, object] = field(default_factory=dict)
+    _told_s: float = -math.inf
+
+    def facts(self) -> dict[str, object]:
+        return {"tests": dict(self.tests), "total": self.total, "verdicts": dict(self.verdicts)}
+
+    def is_due(self, *, now: bool) -> bool:
+        """Whether it is to be told again; if so, it is taken for told."""
+        facts, clock_s = self.facts(), time.monotonic()
+        if facts == self._told or not (now or clock_s - self._told_s >= TALLY_S):
+            return False
+        self._told, self._told_s = facts, clock_s
+        return True
+
+
+def ending(outcomes: Mapping[str, int], status: int, folder: Path | None) -> str:
+    """``The run has ended: 12 passed, 1 failed. The report is …``"""
+    names = [name for name in ("passed", "failed", "error", "skipped") if outcomes.get(name)]
+    counted = ", ".join(f"{outcomes[name]} {name}" for name in names)
+    early = {2: "was interrupted", 3: "ended by an internal error", 4: "was refused"}.get(status, "has ended")
+    where = ""
+    if folder:
+        report = folder / run_page_file.NAME
+        where = f" The report is {report}." if report.is_file() else f" The evidence is in {folder}."
+    return f"The run {early}: {counted or 'no tests'}.{where}"
+
+
+def _load(load: Load, spec: Spec) -> dict[str, object]:
+    """The load, with what is promised and published of it; per drive where drives are side by side."""
+    shown: dict[str, object] = {
+        "phase": load.phase, "geometry": load.geometry, "workload": load.workload,
+        "devices": [safe_text.line(each, 80) for each in load.devices],
+        "limit": None, "limit_text": "", "published": None, "published_text": "",
+    }  # fmt: skip
+    if load.phase in UNJUDGED or not load.workload:
+        return shown
+    try:
+        geometry, workload = Geometry.parse(load.geometry), Workload.parse(load.workload)
+    except ValueError:
+        return shown
+    claim = Claim.STEADY_IOPS
+    if limit := spec.limit(claim, geometry, workload):
+        shown |= {"limit": limit.bound, "limit_text": f"limit {format_value(limit.bound, claim.unit)} ({limit.source})"}
+    if published := spec.published(claim, geometry, workload):
+        shown |= {"published": published.value, "published_text": f"published {published} ({published.source})"}
+    return _printable(shown)
+
+
+def _round(told: Load | Now) -> dict[str, object]:
+    return {"round": told.round, "rounds": told.rounds, "exact": told.exact}
+
+
+def _printable(facts: Mapping[str, object]) -> dict[str, object]:
+    return {name: _shown(value) for name, value in facts.items()}
+
+
+def _shown(value: object) -> object:
+    """JSON knows no infinity, and what only watches must not end what measures."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return safe_text.line(value, LONGEST) if isinstance(value, str) else value

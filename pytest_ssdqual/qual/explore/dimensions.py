@@ -1,0 +1,201 @@
+"""The workloads that a search may try: their dimensions, which of two is simpler, and what may be spent. Pure.
+
+A workload of a space is the plain one with departures. The simplest that breaks a promise is the one with the fewest,
+because each departure that is left is one more thing that its reader has to think about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Each with the plainest value first; the plain workload's own size comes before all others.
+SIZES = ("4k", "8k", "16k", "32k", "64k", "128k", "256k", "2k", "1k", "512")
+DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+READ_PERCENTS = (100, 0, 70, 50, 30)
+OFFSETS = ("0", "512", "4k")
+ZIPFS, GAPS = (0, 120), ("0", "4k", "64k", "1m")
+REGIONS_PERCENT = (100, 10, 1)
+FLUSHES = ("", "sync", "fsync")
+COMPRESSIBLE_PERCENTS, DEDUPE_PERCENTS = (0, 50, 90), (0, 50)
+
+#: Value of one dimension.
+Value = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One thing that can be varied, its plainest value first."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All combinations of the dimensions' values, as far as they make sense together."""
+
+    #: Where every dimension has its first value; random or sequential, as all of the space.
+    plain: Workload
+    dimensions: tuple[Dimension, ...]
+
+    @classmethod
+    def of(cls, plain: Workload, block_bytes: int = 512) -> Space:
+        """Around ``plain``, which must be pure reads without any departure, for drives with such blocks.
+
+        ValueError for another one.
+        """
+        if plain.writes or not plain.is_usual or plain.offset_bytes or len(plain.sizes) > 1:
+            raise ValueError(f"a search starts from plain reads of one size, not from {plain}")
+        sizes = dict.fromkeys((plain.bs, *SIZES))
+        whole = tuple(each for each in sizes if parse_size(each) % block_bytes == 0)
+        offsets = tuple(each for each in OFFSETS if each == "0" or parse_size(each) % block_bytes == 0)
+        addresses = Dimension("zipf", ZIPFS) if plain.is_random else Dimension("gap", GAPS)
+        return cls(
+            plain,
+            (
+                Dimension("size", whole),
+                Dimension("depth", tuple(dict.fromkeys((plain.qd_per_drive, *DEPTHS)))),
+                Dimension("reads", READ_PERCENTS),
+                Dimension("offset", offsets),
+                addresses,
+                Dimension("region", REGIONS_PERCENT),
+                Dimension("flush", FLUSHES),
+                Dimension("compressible", COMPRESSIBLE_PERCENTS),
+                Dimension("dedupe", DEDUPE_PERCENTS),
+            ),
+        )
+
+    def at(self, values: Sequence[Value]) -> Workload:
+        """The workload with these values, one of each dimension; what makes no sense beside the others is left out:
+        flushes and contents of pure reads, an offset as large as a transfer.
+        """
+        given = dict(zip((each.name for each in self.dimensions), values, strict=True))
+        size, reads = str(given["size"]), int(given["reads"])
+        writes = reads < 100
+        offset = str(given["offset"])
+        fits = offset == "0" or parse_size(offset) < parse_size(size)
+        return replace(
+            self.plain,
+            rw=_pattern(reads, is_random=self.plain.is_random),
+            bs=size,
+            qd_per_drive=int(given["depth"]),
+            read_percent=reads if 0 < reads < 100 else None,
+            offset=offset if fits else "0",
+            zipf=int(given.get("zipf", 0)),
+            gap=str(given.get("gap", "0")),
+            region_percent=int(given["region"]),
+            sync=writes and given["flush"] == "sync",
+            fsync=int(writes and given["flush"] == "fsync"),
+            compressible_percent=int(given["compressible"]) if writes else 0,
+            dedupe_percent=int(given["dedupe"]) if writes else 0,
+        )
+
+    def values(self, workload: Workload) -> tuple[Value, ...]:
+        """The inverse of ``at``; ValueError for a workload that is not of this space."""
+        found: dict[str, Value] = {
+            "size": workload.bs,
+            "depth": workload.qd_per_drive,
+            "reads": round(100 * workload.read_fraction),
+            "offset": workload.offset,
+            "zipf": workload.zipf,
+            "gap": workload.gap,
+            "region": workload.region_percent,
+            "flush": "sync" if workload.sync else "fsync" if workload.fsync else "",
+            "compressible": workload.compressible_percent,
+            "dedupe": workload.dedupe_percent,
+        }
+        values = tuple(found[each.name] for each in self.dimensions)
+        known = all(value in each.values for value, each in zip(values, self.dimensions, strict=True))
+        if not known or self.at(values) != workload:
+            raise ValueError(f"{workload} is not among the workloads around {self.plain}")
+        return values
+
+    def departures(self, workload: Workload) -> tuple[str, ...]:
+        """What sets it apart from the plain one, in words: ``size 64k``, ``flush sync``."""
+        return tuple(
+            f"{each.name} {value}" + (" %" if each.name in ("reads", "region", "compressible", "dedupe") else "")
+            for value, each in zip(self.values(workload), self.dimensions, strict=True)
+            if value != each.values[0]
+        )
+
+    def complexity(self, workload: Workload) -> tuple[int, int, tuple[int, ...]]:
+        """For comparing: the simpler of two has the smaller. Fewer departures first, then shorter ones."""
+        places = tuple(
+            each.values.index(value) for value, each in zip(self.values(workload), self.dimensions, strict=True)
+        )
+        return sum(place > 0 for place in places), sum(places), places
+
+    def simpler(self, workload: Workload) -> Iterator[Workload]:
+        """Every workload that has one of its departures taken back or made shorter, all others kept; simplest first."""
+        values = self.values(workload)
+        found: dict[Workload, None] = {}
+        for index, each in enumerate(self.dimensions):
+            for value in each.values[: each.values.index(values[index])]:
+                found[self.at((*values[:index], value, *values[index + 1 :]))] = None
+        # What had made no sense any more went as well, which may be more than one departure.
+        yield from sorted(found, key=self.complexity)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a search may spend, shrinking included."""
+
+    #: Of the drives' time: from the start of fio to its end, ramps and failed attempts too.
+    seconds: float
+    #: Different workloads.
+    workloads: int
+
+    def allows(self, spent_s: float, searched: int, next_s: float) -> bool:
+        """Whether one more fits in, which takes ``next_s`` if nothing goes wrong."""
+        return searched < self.workloads and spent_s + next_s <= self.seconds
+
+
+def probing(protocol: Protocol) -> Protocol:
+    """How the workloads of a search are measured: as the protocol does, but once and shortly.
+
+    Of a sequential protocol the looks end earlier, and no figure has to wait for the end of a plateau: a search only
+    suspects, and what it suspects is measured again by the protocol itself.
+    """
+    rule, looks = protocol.explore, protocol.sequential
+    if looks is not None:
+        limit_s = rule.measurement_s or 2 * looks.first_s
+        looks = replace(looks, limit_s=max(looks.first_s, limit_s), plateau_s=0.0)
+        return replace(protocol, sequential=looks, attempts=1, repeats=1)
+    # A round lasts a second at least.
+    window_s = rule.measurement_s or min(protocol.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
+    return replace(protocol, window_s=window_s, attempts=1, repeats=1)
+
+
+def longer(probing: Protocol) -> Protocol:
+    """How what could not be measured is tried once more: the slowest workloads of all have too few I/Os at first, and
+    what is uneven needs longer rounds.
+    """
+    if probing.sequential is None:
+        return replace(probing, window_s=LONGER * probing.window_s)
+    return replace(probing, sequential=replace(probing.sequential, limit_s=LONGER * probing.sequential.limit_s))
+
+
+#: Of a protocol of fixed length that says nothing of searches.
+LONGEST_PROBE_S = 60.0
+#: Times the first attempt.
+LONGER = 5
+
+
+def shortest_s(probing: Protocol) -> float:
+    """What one measurement takes at least."""
+    return probing.ramp_s + (probing.window_s if probing.sequential is None else probing.sequential.first_s)
+
+
+def longest_s(probing: Protocol) -> float:
+    """What one takes at most."""
+    return probing.ramp_s + (probing.window_s if probing.sequential is None else probing.sequential.limit_s)
+
+
+def _pattern(read_percent: int, *, is_random: bool) -> str:
+    kind = {100: "read", 0: "write"}.get(read_percent, "rw")
+    return f"rand{kind}" if is_random else kind

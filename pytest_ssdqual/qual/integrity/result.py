@@ -1,0 +1,74 @@
+"""What a search through the lives of an array came to: a verdict about its data, in one sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind
+from pytest_ssdqual.qual.integrity.steps import History
+from pytest_ssdqual.qual.raid.geometry import Geometry
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """True if nothing was lost."""
+
+    geometry: Geometry
+    #: Histories and steps that were done, without those that were made shorter; and atomic units compared in them.
+    histories: int
+    steps: int
+    compared: int
+    atom_bytes: int
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+    #: The shortest history after which something is wrong; None if nothing is.
+    shortest: History | None = None
+    #: Whether it was wrong again when that was repeated; None: it was not repeated.
+    happened_again: bool | None = None
+    remarks: tuple[str, ...] = ()
+    #: How to do it again.
+    replay: str = ""
+    #: Why fewer histories were done than the protocol has.
+    cut_short: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.findings
+
+    def __repr__(self) -> str:
+        """The verdict's sentence."""
+        if not self.findings or self.shortest is None:
+            return (
+                f"all data of {self.geometry} survived {_several(self.histories, 'history', 'histories')} with "
+                f"{self.steps:,} steps{self.cut_short and f' ({self.cut_short})'}"
+            )
+        again = {True: "", None: "", False: " (it did not happen again when that was repeated)"}[self.happened_again]
+        replay = f"; replay it with: {self.replay}" if self.replay else ""
+        return f"{self.geometry}: {self.what}, after: {self.shortest.in_words}{again}{replay}"
+
+    @property
+    def wrong(self) -> int:
+        """Atomic units that do not hold what they must."""
+        return sum(each.offset_bytes is not None for each in self.findings)
+
+    @property
+    def what(self) -> str:
+        """What is wrong, as half a sentence."""
+        blocks = [each for each in self.findings if each.offset_bytes is not None]
+        if not blocks:
+            first = self.findings[0]
+            return f"{first.kind}: {first.found}" if first.kind is Kind.DISAGREE else first.found
+        first = blocks[0]
+        kinds = Counter(each.kind for each in blocks)
+        settled = "was acknowledged and flushed" if first.settled else "was acknowledged"
+        said = f"{_several(len(blocks), 'block', 'blocks')} of {self.atom_bytes} bytes "
+        said += f"{'does' if len(blocks) == 1 else 'do'} not hold what {settled}"
+        if Kind.WRITE_HOLE in kinds:
+            said = f"{Kind.WRITE_HOLE}: {said} and was not being written when the power failed"
+        found = f"{first.found}, expected {first.expected}" if first.expected else first.found
+        kind = "" if first.kind is Kind.WRITE_HOLE else f" {first.kind}:"
+        return f"{said}; the first, at byte {first.offset_bytes:,} of the array:{kind} {found}"
+
+
+def _several(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

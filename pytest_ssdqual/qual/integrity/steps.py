@@ -1,0 +1,241 @@
+"""The life of an array as a script: what is done to it and to its members, one step a line.
+
+    array raid5x3 bitmap internal
+    write 3 64k
+    fail 2
+    cut 5 4k
+
+Drives and regions are numbers: drives from 1 in the order in which the run was given them, regions from 0 in the order
+in which they lie on the array. The reader is strict: what it does not know is an error that names the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.units import format_size, parse_size
+
+BITMAPS = ("none", "internal")
+#: Transfers are multiples of this.
+UNIT_BYTES = 4096
+
+
+class HistoryError(ValueError):
+    """A script that makes no sense; the message names the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Overwrite a region in transfers of one size, all of them acknowledged; then flush, unless it is ``unflushed``."""
+
+    region: int
+    block_bytes: int
+    flushed: bool = True
+
+    def __str__(self) -> str:
+        return f"write {self.region} {format_size(self.block_bytes)}{'' if self.flushed else ' unflushed'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Discard a region; what it holds is nobody's promise until it is written again."""
+
+    region: int
+
+    def __str__(self) -> str:
+        return f"trim {self.region}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Let md drop a member, as it does when a drive answers with errors."""
+
+    drive: int
+
+    def __str__(self) -> str:
+        return f"fail {self.drive}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take a failed member out of the array."""
+
+    drive: int
+
+    def __str__(self) -> str:
+        return f"remove {self.drive}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReAdd:
+    """Give a removed member back as the one it was: only what changed meanwhile, by the bitmap, is written to it."""
+
+    drive: int
+
+    def __str__(self) -> str:
+        return f"re-add {self.drive}"
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Give the array a drive as if it were new: a spare, which is rebuilt at once if a member is missing."""
+
+    drive: int
+
+    def __str__(self) -> str:
+        return f"add {self.drive}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Wait until all that is being rebuilt is whole."""
+
+    def __str__(self) -> str:
+        return "rebuild"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Let md compare all copies, or all data with their parity."""
+
+    def __str__(self) -> str:
+        return "check"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The same, and let md make them agree."""
+
+    def __str__(self) -> str:
+        return "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Stop the array and assemble it again."""
+
+    def __str__(self) -> str:
+        return "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """Make the array one member wider, by this drive."""
+
+    drive: int
+
+    def __str__(self) -> str:
+        return f"grow {self.drive}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Cut the power and boot again: while nothing is written, or while a region is overwritten again and again."""
+
+    region: int | None = None
+    block_bytes: int = UNIT_BYTES
+
+    def __str__(self) -> str:
+        return "cut" if self.region is None else f"cut {self.region} {format_size(self.block_bytes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read all regions and compare."""
+
+    def __str__(self) -> str:
+        return "read"
+
+
+Step = Write | Trim | Fail | Remove | ReAdd | Add | Rebuild | Check | Repair | Restart | Grow | Cut | Read
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One life: what is built, and the steps in their order."""
+
+    geometry: Geometry
+    bitmap: str
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if self.geometry.level is Level.DRIVE or self.geometry.missing:
+            raise ValueError(f"{self.geometry} is no array that could be built: write e.g. raid5x3")
+        if self.bitmap not in BITMAPS:
+            raise ValueError(f"a bitmap is {' or '.join(BITMAPS)}, not {self.bitmap!r}")
+
+    def __str__(self) -> str:
+        """The script; ``parse`` reads it back."""
+        return "".join(f"{line}\n" for line in (f"array {self.geometry} bitmap {self.bitmap}", *self.steps))
+
+    @property
+    def in_words(self) -> str:
+        """On one line, for a sentence."""
+        return ", ".join(map(str, self.steps)) or "nothing but the first write"
+
+
+def parse(text: str) -> History:
+    """Read a script; ``#`` begins a comment. ``HistoryError`` with the number of the line that makes no sense."""
+    geometry, bitmap, steps = None, "", []
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            if geometry is None:
+                geometry, bitmap = _head(words)
+            else:
+                steps.append(_step(words))
+        except ValueError as error:
+            raise HistoryError(f"line {number}: {error}") from error
+    if geometry is None:
+        raise HistoryError("line 1: a history begins with e.g. array raid5x3 bitmap none")
+    return History(geometry, bitmap, tuple(steps))
+
+
+def _head(words: list[str]) -> tuple[Geometry, str]:
+    match words:
+        case ["array", shape, "bitmap", bitmap]:
+            geometry = Geometry.parse(shape)
+            History(geometry, bitmap, ())
+            return geometry, bitmap
+    raise ValueError(f"a history begins with e.g. array raid5x3 bitmap none, not {' '.join(words)!r}")
+
+
+def _step(words: list[str]) -> Step:
+    match words:
+        case ["write", region, size]:
+            return Write(_number(region), _block(size))
+        case ["write", region, size, "unflushed"]:
+            return Write(_number(region), _block(size), flushed=False)
+        case ["cut", region, size]:
+            return Cut(_number(region), _block(size))
+        case [name, number] if name in NUMBERED:
+            return NUMBERED[name](_number(number))
+        case [name] if name in BARE:
+            return BARE[name]
+    raise ValueError(f"{' '.join(words)!r} is no step; there are {', '.join(FORMS)}")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 4):
+        raise ValueError(f"{text!r} is not the number of a drive or region")
+    return int(text)
+
+
+def _block(text: str) -> int:
+    size = parse_size(text)
+    if size % UNIT_BYTES:
+        raise ValueError(f"transfers are multiples of {format_size(UNIT_BYTES)}, not {text}")
+    return size
+
+
+NUMBERED: dict[str, Callable[[int], Step]] = {
+    "trim": Trim, "fail": Fail, "remove": Remove, "re-add": ReAdd, "add": Add, "grow": Grow,
+}  # fmt: skip
+BARE: dict[str, Step] = {str(each): each for each in (Rebuild(), Check(), Repair(), Restart(), Cut(), Read())}
+#: What a person may write.
+FORMS = ("write REGION SIZE [unflushed]", "trim REGION", *(f"{name} DRIVE" for name in NUMBERED if name != "trim"))
+FORMS = (*FORMS, "cut [REGION SIZE]", *(name for name in BARE if name != "cut"))

@@ -1,0 +1,198 @@
+"""A lot of drives accepted or rejected by the verdicts on a sample of them.
+
+The drives that stand side by side are the sample. What each of them is, was decided one by one; the plan says what
+follows for the lot. A lot's own risks are those of the plan, so its verdict is no further test: its estimate is a
+reading.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist, fmean, stdev
+
+from pytest_ssdqual.qual.lots.sampling_plan import CONSUMERS_RISK, ByAttributes, ByVariables, Plan
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
+
+#: Drives named in a sentence, at most.
+NAMED = 3
+#: A sample that is this unlikely, if the drives' figures are normally distributed, is not judged as if they were.
+NORMALITY_LEVEL = 0.05
+#: Share of the variance between drives that is the measurement's, above which it is told. ISO 3951-1 asks for a
+#: standard deviation of the measurement of at most a tenth of the drives'.
+MEASUREMENT_SHARE = 0.01
+
+
+class TooFewDrives(CannotJudge):
+    """The plan needs more drives than there are; the sentence has both numbers."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class LotVerdict(Verdict):
+    """Accepted (true), rejected, or not decided."""
+
+    plan: Plan
+    #: What the drives were judged by.
+    of: Claim
+    #: The sample, in the order of the drives.
+    drives: tuple[Verdict, ...]
+    sentence: str
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    @property
+    def nonconforming(self) -> tuple[Verdict, ...]:
+        return _with(self.drives, Outcome.FAIL)
+
+    @property
+    def undecided(self) -> tuple[Verdict, ...]:
+        return _with(self.drives, Outcome.INCONCLUSIVE)
+
+
+def judge(of: Claim, plan: Plan, verdicts: Sequence[Verdict]) -> LotVerdict:
+    """The lot that the drives were drawn from.
+
+    By attributes the first ``plan.sample`` of them are the sample. The first, and not the best: the order is that in
+    which the drives were given, before anything was measured; more drives with the same acceptance number would be
+    another plan. By variables all of them are: with the same k both risks only become smaller.
+    ``TooFewDrives``; ``NotApplicable`` where the plan does not fit what was found.
+    """
+    if len(verdicts) < plan.sample:
+        raise TooFewDrives(f"the plan needs {plan.sample} drives ({plan}), there are {len(verdicts)}")
+    if isinstance(plan, ByVariables):
+        return _by_variables(of, replace(plan, sample=len(verdicts)), tuple(verdicts))
+    return _by_attributes(of, plan, tuple(verdicts[: plan.sample]), verdicts[plan.sample :])
+
+
+def _by_attributes(of: Claim, plan: ByAttributes, sample: tuple[Verdict, ...], others: Sequence[Verdict]) -> LotVerdict:
+    """An undecided drive counts as not conforming when the lot is to be accepted, but it alone rejects none.
+
+    Nobody's lot is sent back for what could not be measured well enough: where the undecided ones decide, the lot is
+    undecided.
+    """
+    bad, open_ = len(_with(sample, Outcome.FAIL)), len(_with(sample, Outcome.INCONCLUSIVE))
+    conforming = len(sample) - bad - open_
+    estimate = Estimate(conforming, conforming, conforming + open_, len(sample), Unit.COUNT, is_reading=True)
+    limit = Limit(Direction.AT_LEAST, plan.sample - plan.accept, Unit.COUNT, str(plan))
+    outcome = (
+        Outcome.PASS if bad + open_ <= plan.accept else Outcome.FAIL if bad > plan.accept else Outcome.INCONCLUSIVE
+    )
+    found = f"{bad} of {plan.sample} drives {'does' if bad == 1 else 'do'} not conform{_named(sample, Outcome.FAIL)}"
+    if open_:
+        found += f", {open_} {'is' if open_ == 1 else 'are'} undecided{_named(sample, Outcome.INCONCLUSIVE)}"
+    if more := len(_with(others, Outcome.FAIL)):
+        does = "does" if more == 1 else "do"
+        found += f", of those beyond the sample {more} {does} not{_named(others, Outcome.FAIL)}"
+    whole = replace(sample[0].subject, drive="")
+    return LotVerdict(
+        Claim.CONFORMING_DRIVES, whole, estimate, limit, outcome,
+        plan=plan, of=of, drives=sample, sentence=_sentence(of, sample, plan, found, outcome),
+    )  # fmt: skip
+
+
+def _by_variables(of: Claim, plan: ByVariables, sample: tuple[Verdict, ...]) -> LotVerdict:
+    """ISO 3951, s-method with one limit: Q = mean/s of the margins ≥ k.
+
+    The margins are logarithms of figure over limit, as what is measured is positive and varies in per cent. s has the
+    variance of the measurement in it, which makes a lot look worse and never better, so none is taken out.
+    """
+    figures = margins(sample)
+    require_normal(figures, sample)
+    quality = fmean(figures) / stdev(figures)
+    estimate = Estimate(quality, quality, quality, len(sample), Unit.COUNT, is_reading=True)
+    limit = Limit(Direction.AT_LEAST, plan.k, Unit.COUNT, str(plan))
+    outcome = Outcome.PASS if quality >= plan.k else Outcome.FAIL
+    found = f"Q = {quality:.3g} standard deviations within the limit"
+    if beyond := sum(each < 0 for each in figures):
+        found += f", {beyond} of {plan.sample} drives beyond it"
+    whole = replace(sample[0].subject, drive="")
+    return LotVerdict(
+        Claim.QUALITY_INDEX, whole, estimate, limit, outcome,
+        plan=plan, of=of, drives=sample, sentence=_sentence(of, sample, plan, found, outcome),
+    )  # fmt: skip
+
+
+def margins(sample: Sequence[Verdict]) -> tuple[float, ...]:
+    """Of each drive log(figure/limit), above zero on the good side; ``NotApplicable`` unless all are positive."""
+    for each in sample:
+        if not 0 < each.estimate.value < math.inf:
+            raise NotApplicable(
+                f"{each.estimate} of drive {each.subject.drive} has no logarithm: judge this lot by attributes"
+            )
+    sign = 1 if sample[0].limit.direction is Direction.AT_LEAST else -1
+    return tuple(sign * math.log(each.estimate.value / each.limit.bound) for each in sample)
+
+
+def normality(figures: Sequence[float]) -> float:
+    """How likely so crooked a sample is if the figures are normally distributed (Shapiro & Wilk 1965)."""
+    from scipy.stats import shapiro
+
+    return float(shapiro(figures).pvalue)
+
+
+def require_normal(figures: Sequence[float], sample: Sequence[Verdict]) -> None:
+    """``NotApplicable`` unless a plan by variables may be used on them."""
+    if max(figures) - min(figures) <= 1e-12 * max(1.0, *map(abs, figures)):
+        raise NotApplicable("all drives have the same figure: that is no sample of a lot; judge it by attributes")
+    if (p_value := normality(figures)) < NORMALITY_LEVEL:
+        mean = fmean(figures)
+        farthest = max(zip(figures, sample, strict=True), key=lambda each: abs(each[0] - mean))[1].subject.drive
+        raise NotApplicable(
+            f"the drives' figures are not normally distributed (Shapiro-Wilk p = {p_value:.2g}, farthest out is drive "
+            f"{farthest}): judge this lot by attributes"
+        )
+
+
+def measurement_share(sample: Sequence[Verdict]) -> float | None:
+    """The measurement's part in the variance of the drives' logarithms; None where an interval has no end."""
+    figures = [each.estimate for each in sample]
+    if any(each.low <= 0 or not math.isfinite(each.high) for each in figures):
+        return None
+    ends = (NormalDist().inv_cdf((1 + each.confidence) / 2) for each in figures)
+    errors = [math.log(each.high / each.low) / 2 / end for each, end in zip(figures, ends, strict=True)]
+    between = stdev(math.log(each.value) for each in figures)
+    return fmean(error**2 for error in errors) / between**2 if between else None
+
+
+def ruled_out(verdict: LotVerdict, risk: float = CONSUMERS_RISK) -> float:
+    """The fraction of bad drives that a lot surely does not exceed, by what was found: a tolerance bound, as a check.
+
+    Undecided drives count as bad. 1 when nothing is ruled out.
+    """
+    plan = verdict.plan
+    if isinstance(plan, ByAttributes):
+        found = plan.sample - round(verdict.estimate.low)
+        return replace(plan, accept=found).limiting_quality(risk) if found < plan.sample else 1.0
+    return replace(plan, k=verdict.estimate.value).quality(risk)
+
+
+def _with(drives: Sequence[Verdict], outcome: Outcome) -> tuple[Verdict, ...]:
+    return tuple(each for each in drives if each.outcome is outcome)
+
+
+def _named(drives: Sequence[Verdict], outcome: Outcome) -> str:
+    """`` (S1, S2, S3 and 4 more)``."""
+    serials = [each.subject.drive for each in _with(drives, outcome)]
+    if not serials:
+        return ""
+    more = f" and {len(serials) - NAMED} more" if len(serials) > NAMED else ""
+    return f" ({', '.join(serials[:NAMED])}{more})"
+
+
+def _sentence(of: Claim, sample: Sequence[Verdict], plan: Plan, found: str, outcome: Outcome) -> str:
+    lot = f"lot of {plan.lot:,}" if plan.lot else "lot"
+    workload = sample[0].subject.workloads[0]
+    ending = {
+        Outcome.PASS: "ACCEPT",
+        Outcome.FAIL: "REJECT",
+        Outcome.INCONCLUSIVE: "INCONCLUSIVE, the undecided ones decide",
+    }[outcome]
+    return (
+        f"{of.label} of {workload}, {lot} ({plan}): {found}: {ending}; the plan accepts a lot with "
+        f"{100 * plan.limiting_quality():.2g} % bad drives every tenth time"
+    )

@@ -1,0 +1,229 @@
+"""Plans that accept or reject a lot of drives by a sample of them, and what each plan lets pass.
+
+Two kinds: by attributes a drive is conforming or not and the bad ones are counted; by variables the drives' figures
+are taken as normally distributed, and their mean has to lie k of their standard deviations on the good side of the
+limit (ISO 3951, s-method). Fractions nonconforming are between 0 and 1 in here, per cent everywhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_ssdqual.qual.lots import iso2859
+
+#: Probability of rejecting a lot as good as the AQL, and of accepting one as bad as the limiting quality: what the
+#: tables of ISO 2859 and 3951 are made around.
+PRODUCERS_RISK, CONSUMERS_RISK = 0.05, 0.10
+#: Where the operating characteristic is told, per cent nonconforming.
+POINTS_PERCENT = (0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 20, 30)
+#: Below, there is no telling whether figures are normally distributed.
+FEWEST_BY_VARIABLES = 3
+#: No bench holds more drives; a plan that needs more is a mistake in what was asked for.
+MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ByAttributes:
+    """Accepted with at most ``accept`` bad drives among ``sample``."""
+
+    sample: int
+    accept: int
+    #: Where the plan comes from: ``ISO 2859-1 level II, AQL 1 %, code letter H``.
+    origin: str
+    #: Drives in the lot; None: not known, or a running production.
+    lot: int | None = None
+    aql_percent: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.accept < self.sample:
+            raise ValueError(f"{self.accept} bad ones of {self.sample} drives can be no acceptance number")
+        _fits(self.sample, self.lot)
+
+    def __str__(self) -> str:
+        return f"{self.origin}; n = {self.sample}, Ac {self.accept}"
+
+    def acceptance(self, fraction: float) -> float:
+        """Probability of accepting what a process makes of which this fraction is bad (binomial)."""
+        from scipy.special import bdtr
+
+        return float(bdtr(self.accept, self.sample, fraction))
+
+    def acceptance_of_lot(self, bad: int) -> float:
+        """Probability of accepting this very lot if so many of its drives are bad (hypergeometric).
+
+        ValueError if it is not known how many it has.
+        """
+        if self.lot is None:
+            raise ValueError("how many drives the lot has is not known")
+        return _without_replacement(self.lot, bad, self.sample, self.accept)
+
+    def quality(self, acceptance: float) -> float:
+        """The fraction bad of a process at which the lot is accepted with this probability."""
+        from scipy.special import bdtri
+
+        return float(bdtri(self.accept, self.sample, acceptance))
+
+    def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
+        """The least fraction bad that is accepted with at most this probability; of the very lot, if its size is known.
+
+        A sample without replacement finds more: 7.2 % for 50 of 500 with Ac 1, where a process would be 7.6 %.
+        """
+        if self.lot is None:
+            return self.quality(risk)
+        low, high = self.accept, self.lot
+        while high - low > 1:  # accepted at ``low``, not at ``high``
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.acceptance_of_lot(middle) <= risk else (middle, high)
+        return high / self.lot
+
+
+@dataclass(frozen=True, slots=True)
+class ByVariables:
+    """Accepted if the mean of ``sample`` drives is at least ``k`` standard deviations inside the limit."""
+
+    sample: int
+    k: float
+    origin: str
+    lot: int | None = None
+    aql_percent: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.sample < FEWEST_BY_VARIABLES:
+            raise ValueError(f"a plan by variables needs at least {FEWEST_BY_VARIABLES} drives, not {self.sample}")
+        _fits(self.sample, self.lot)
+
+    def __str__(self) -> str:
+        return f"{self.origin}; n = {self.sample}, k = {self.k:.3f}"
+
+    def acceptance(self, fraction: float) -> float:
+        """Probability of accepting drives that are normally distributed with this fraction beyond the limit.
+
+        √n·Q has the noncentral t distribution with n - 1 degrees of freedom and noncentrality √n·z (1 - fraction).
+        """
+        if not 0 < fraction < 1:
+            return 1.0 - fraction
+        from scipy.special import nctdtr, ndtri
+
+        root, inside = math.sqrt(self.sample), -float(ndtri(fraction))
+        rejected = float(nctdtr(self.sample - 1, inside * root, self.k * root))
+        # NaN far out in either tail, where there is nothing left to be told.
+        return float(inside > self.k) if math.isnan(rejected) else 1.0 - rejected
+
+    def quality(self, acceptance: float) -> float:
+        """The fraction bad at which the lot is accepted with this probability."""
+        from scipy.optimize import brentq
+
+        return float(brentq(lambda fraction: self.acceptance(fraction) - acceptance, 1e-9, 1 - 1e-9, xtol=1e-10))
+
+    def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
+        """The fraction bad that is accepted with this probability only."""
+        return self.quality(risk)
+
+
+Plan = ByAttributes | ByVariables
+
+
+def indexed_by_aql(lot: int, level: str, aql_percent: float) -> ByAttributes:
+    """ISO 2859-1, single sampling, normal inspection. ValueError for what its tables do not have.
+
+    Where the sample would be as large as the lot, every drive is inspected.
+    """
+    cell = iso2859.plan(iso2859.code_letter(lot, level), aql_percent)
+    origin = f"ISO 2859-1 level {level}, AQL {aql_percent:g} %, code letter {cell.letter}"
+    sample = min(cell.sample, lot)
+    return ByAttributes(sample, min(cell.accept, sample - 1), origin, lot, aql_percent)
+
+
+def for_limiting_quality(
+    ltpd_percent: float, lot: int | None = None, accept: int = 0, risk: float = CONSUMERS_RISK
+) -> ByAttributes:
+    """The smallest sample that accepts a lot as bad as ``ltpd_percent`` with at most this risk.
+
+    Hypergeometric where the lot's size is known: a lot of 24 with 10 % bad has at least 3 of them, and 13 drives find
+    one in nine cases of ten, not 22. ValueError if not even all drives would do.
+    """
+    sample = _smallest(ltpd_percent / 100, lot, accept, risk)
+    if sample is None:
+        bad = f"{math.ceil(lot * ltpd_percent / 100)} bad drives" if lot else f"{ltpd_percent:g} %"
+        raise ValueError(f"with Ac {accept} no sample tells a lot of {lot or 'any size'} with {bad} from a good one")
+    return ByAttributes(sample, accept, f"LTPD {ltpd_percent:g} % at {100 * risk:g} % risk", lot)
+
+
+def through_two_points(aql_percent: float, ltpd_percent: float, lot: int | None = None) -> ByAttributes:
+    """The fewest drives for both risks: 5 % of rejecting at the AQL, 10 % of accepting at the LTPD.
+
+    ValueError if there is no such plan.
+    """
+    for accept in range(MOST):
+        sample = _smallest(ltpd_percent / 100, lot, accept, CONSUMERS_RISK)
+        if sample is None or sample > MOST:
+            break
+        found = ByAttributes(sample, accept, f"AQL {aql_percent:g} %, LTPD {ltpd_percent:g} %", lot, aql_percent)
+        if found.acceptance(aql_percent / 100) >= 1 - PRODUCERS_RISK:
+            return found
+    raise ValueError(f"no plan tells {aql_percent:g} % from {ltpd_percent:g} % in a lot of {lot or 'any size'}")
+
+
+def variables_through_two_points(
+    good: float, bad: float, origin: str, lot: int | None = None, aql_percent: float | None = None
+) -> ByVariables:
+    """The fewest drives by variables for both risks: k from the fraction ``good``, accepted in 95 % of all cases.
+
+    ValueError if there is no such plan.
+    """
+    for sample in range(FEWEST_BY_VARIABLES, min(lot or MOST, MOST) + 1):
+        k = acceptability(sample, good)
+        if k > 0 and (found := ByVariables(sample, k, origin, lot, aql_percent)).acceptance(bad) <= CONSUMERS_RISK:
+            return found
+    raise ValueError(
+        f"no plan by variables tells {100 * good:.3g} % from {100 * bad:.3g} % in a lot of {lot or 'any size'}"
+    )
+
+
+def as_variables(plan: ByAttributes) -> ByVariables:
+    """The plan by variables that accepts as ``plan`` does, where that does so in 95 % and in 10 % of all cases.
+
+    How the tables of ISO 3951-1 are made from those of ISO 2859-1. Ours is computed and not looked up, so n and k
+    may differ from the standard's in the last digit. ValueError if there is none for so few drives.
+    """
+    good, bad = plan.quality(1 - PRODUCERS_RISK), plan.quality(CONSUMERS_RISK)
+    origin = f"by the s-method of ISO 3951, as n = {plan.sample}, Ac {plan.accept} of {plan.origin}"
+    return variables_through_two_points(good, bad, origin, plan.lot, plan.aql_percent)
+
+
+@lru_cache(maxsize=4096)
+def acceptability(sample: int, fraction: float, acceptance: float = 1 - PRODUCERS_RISK) -> float:
+    """The k by which ``sample`` drives, this fraction of them beyond the limit, are accepted with this probability."""
+    from scipy.special import nctdtrit, ndtri
+
+    root = math.sqrt(sample)
+    return float(nctdtrit(sample - 1, -ndtri(fraction) * root, 1 - acceptance)) / root
+
+
+def _smallest(fraction: float, lot: int | None, accept: int, risk: float) -> int | None:
+    """The smallest sample that accepts at ``fraction`` with at most ``risk``; None if there is none."""
+    if lot is not None:
+        bad = math.ceil(lot * fraction * (1 - 1e-9))
+        return next((n for n in range(accept + 1, lot + 1) if _without_replacement(lot, bad, n, accept) <= risk), None)
+    from scipy.special import bdtr
+
+    low, high = accept, MOST
+    if float(bdtr(accept, high, fraction)) > risk:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if float(bdtr(accept, middle, fraction)) <= risk else (middle, high)
+    return high
+
+
+def _without_replacement(lot: int, bad: int, sample: int, accept: int) -> float:
+    """Probability of at most ``accept`` bad ones among ``sample`` of a lot with ``bad``; exact in whole numbers."""
+    ways = sum(math.comb(bad, found) * math.comb(lot - bad, sample - found) for found in range(accept + 1))
+    return ways / math.comb(lot, sample)
+
+
+def _fits(sample: int, lot: int | None) -> None:
+    if lot is not None and sample > lot:
+        raise ValueError(f"a sample of {sample} drives needs a lot of as many, not of {lot}")

@@ -1,0 +1,325 @@
+"""What was measured: per-interval counts and latency histograms of one workload on one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from typing import TypeVar
+
+from pytest_ssdqual.qual.measured.environment import Seen
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
+from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.units import Unit, format_latency, format_value
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Status documents come a few milliseconds early or late.
+JITTER_S = 0.1
+
+#: Length of a spell, whose extremes are known one by one, and how many of them a window has at least: shorter windows
+#: have shorter spells, but none that is shorter than fio's shortest reporting interval. Long enough for the I/Os that a
+#: stall holds up to be in one spell, and so short that what is usual is a spell without a stall.
+SPELL_S, FEWEST_SPELLS, SHORTEST_SPELL_S = 10.0, 30, 1.0
+
+#: One histogram per round.
+Rounds = tuple[LatencyHistogram, ...]
+
+Piece = TypeVar("Piece", Interval, Spell)
+
+
+def _inside(pieces: Sequence[Piece], ramp_s: float, window_s: float) -> tuple[Piece, ...]:
+    """Those of the window; see ``Run.counted``."""
+    whole = [each for each in pieces if each.end_s > ramp_s + JITTER_S]
+    last = whole[0].start_s + window_s - JITTER_S if whole else 0.0
+    return tuple(each for each in whole if each.start_s < last)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run:
+    """One fio process: one workload on one array, from its start, ramp included.
+
+    Rates and latencies are those of ``counted``: the intervals inside the window. Raw numbers only;
+    whether they may be believed is ``validity``'s question.
+    """
+
+    workload: Workload
+    geometry: Geometry
+    #: Serial numbers.
+    members: tuple[str, ...]
+    #: In order of time; an interval may be longer than the others, and there may be gaps.
+    intervals: tuple[Interval, ...]
+    ramp_s: float
+    window_s: float
+    #: Into how many rounds of equal length the window is cut.
+    rounds: int
+    #: Name of the raw output in the run folder.
+    raw: str
+    #: What the machine and its drives told before and after it; None if nobody asked them.
+    seen: Seen | None = None
+    #: Of drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
+    parts: tuple[tuple[Interval, ...], ...] = ()
+    #: Of a sequential measurement: its rounds are then blocks of one stretch, not independent rounds.
+    look: Look | None = None
+    #: The extremes of fio's reports, which may be finer than the intervals; of drives side by side, every member's.
+    #: Empty: they are those of the intervals.
+    reports: tuple[Spell, ...] = ()
+    part_reports: tuple[tuple[Spell, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        if not self.latency:
+            return f"<Run {self.geometry} {self.workload}: no I/O>"
+        mean = format_latency(self.mean_latency_ns)
+        return f"<Run {self.geometry} {self.workload}: {format_value(self.iops, Unit.IOPS)}, mean {mean}, {self.raw}>"
+
+    @property
+    def counted(self) -> tuple[Interval, ...]:
+        """The intervals of the window.
+
+        It begins with the interval during which the ramp ends, because fio's first status document may come at
+        any moment of its first second and the window must not be short for that.
+        """
+        return _inside(self.intervals, self.ramp_s, self.window_s)
+
+    @property
+    def cpu_busy(self) -> float | None:
+        """Share of the machine's CPU time in use around the process, 0…1, where known."""
+        return self.seen.cpu.busy if self.seen and self.seen.cpu else None
+
+    @property
+    def seconds(self) -> float:
+        """Time that was counted."""
+        return sum(interval.seconds for interval in self.counted)
+
+    @property
+    def ios(self) -> int:
+        return sum(interval.ios for interval in self.counted)
+
+    @property
+    def read_iops(self) -> float:
+        return self._per_second(sum(interval.read_ios for interval in self.counted))
+
+    @property
+    def write_iops(self) -> float:
+        return self._per_second(sum(interval.write_ios for interval in self.counted))
+
+    @property
+    def iops(self) -> float:
+        """Reads and writes; 0 when nothing was counted."""
+        return self._per_second(self.ios)
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self._per_second(sum(interval.read_bytes + interval.write_bytes for interval in self.counted))
+
+    @property
+    def bytes_written(self) -> int:
+        """By the whole process, ramp included: what wears the drives."""
+        return sum(interval.write_bytes for interval in self.intervals)
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        """Reads and writes of the window together."""
+        return LatencyHistogram.merged(chain.from_iterable(interval.latencies for interval in self.counted))
+
+    @property
+    def read_latency(self) -> LatencyHistogram:
+        return LatencyHistogram.merged(interval.read_latency for interval in self.counted)
+
+    @property
+    def write_latency(self) -> LatencyHistogram:
+        return LatencyHistogram.merged(interval.write_latency for interval in self.counted)
+
+    @property
+    def mean_latency_ns(self) -> float:
+        """Mean of all I/Os of the window, from bucket middles; ValueError when there were none."""
+        return self.latency.mean_ns
+
+    def round_iops(self) -> tuple[float, ...]:
+        """IOPS of each round of the window, resampled by time; see ``round_rates``."""
+        return self.round_rates(lambda interval: interval.ios)
+
+    def round_rates(self, count: Callable[[Interval], int]) -> tuple[float, ...]:
+        """What ``count`` finds in the intervals of each round of the window, per second; resampled by time.
+
+        An interval that crosses rounds is shared out as if its I/Os were evenly spread over it. A round
+        is its I/Os over the time that was seen of it; 0 where nothing was seen.
+        """
+        counted, length = self.counted, self.window_s / self.rounds
+        found, seen_s = [0.0] * self.rounds, [0.0] * self.rounds
+        for each in counted:
+            start_s, end_s = each.start_s - counted[0].start_s, each.end_s - counted[0].start_s
+            for index in range(max(0, int(start_s / length)), min(self.rounds, int(end_s / length) + 1)):
+                part = min((index + 1) * length, end_s) - max(index * length, start_s)
+                if part > 0:
+                    found[index] += count(each) * part / each.seconds
+                    seen_s[index] += part
+        return tuple(amount / seconds if seconds else 0.0 for amount, seconds in zip(found, seen_s, strict=True))
+
+    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
+        """Latencies of each round, of all I/Os or of those that ``of`` picks.
+
+        An interval that crosses rounds goes whole where its middle lies.
+        """
+        return tuple(
+            LatencyHistogram.merged(chain.from_iterable(of(each) if of else each.latencies for each in part))
+            for part in self._shared_out(self.rounds)
+        )
+
+    @property
+    def spell_s(self) -> float:
+        """Length of a spell, seconds."""
+        if self.look:
+            return self.look.spell_s
+        return min(SPELL_S, max(SHORTEST_SPELL_S, self.window_s / FEWEST_SPELLS))
+
+    @property
+    def spells(self) -> tuple[Spell, ...]:
+        """The extremes of the window, spell by spell; those without a report of fio are left out.
+
+        A report that crosses spells goes whole where its middle lies.
+        """
+        counted = _inside(self.reports or tuple(map(Spell.of_interval, self.intervals)), self.ramp_s, self.window_s)
+        parts: dict[int, list[Spell]] = {}
+        for each in counted:
+            middle_s = each.start_s + each.seconds / 2 - counted[0].start_s
+            parts.setdefault(int(middle_s / self.spell_s), []).append(each)
+        return tuple(Spell.joined(parts[index]) for index in sorted(parts))
+
+    def condensed(self) -> Run:
+        """The same run with one interval per round, to be kept: a day of seconds is gigabytes of histograms.
+
+        Nothing is lost from the totals and the spells; rounds are exact to one of the intervals they were made of.
+        """
+        counted = self.counted
+        if not counted:
+            return self
+        head = [interval for interval in self.intervals if interval.end_s <= counted[0].start_s]
+        shorter = tuple(merged(part) for part in (head, *self._shared_out(self.rounds)) if part)
+        alone = [member.condensed() for member in self.of_members()] if self.parts else []
+        return replace(
+            self, intervals=shorter, reports=self.spells,
+            parts=tuple(each.intervals for each in alone), part_reports=tuple(each.reports for each in alone),
+        )  # fmt: skip
+
+    def of_members(self) -> tuple[Run, ...]:
+        """Of drives side by side, what each did, as a run of its own; of an array only the run itself."""
+        if not self.parts:
+            return (self,)
+        alone = Geometry(self.geometry.level, 1)
+        return tuple(
+            replace(
+                self, geometry=alone, members=(member,), intervals=part, parts=(),
+                seen=self.seen and self.seen.of_drive(index),
+                reports=self.part_reports[index] if self.part_reports else (), part_reports=(),
+            )
+            for index, (member, part) in enumerate(zip(self.members, self.parts, strict=True))
+        )  # fmt: skip
+
+    def summary(self) -> dict[str, object]:
+        """The figures of the window as plain data, base units, for the record of a run."""
+        latency = self.latency
+        return {
+            "workload": str(self.workload),
+            "geometry": str(self.geometry),
+            "members": list(self.members),
+            "ramp_s": self.ramp_s,
+            "window_s": self.window_s,
+            "counted_s": self.seconds,
+            "ios": self.ios,
+            "iops": self.iops,
+            "read_iops": self.read_iops,
+            "write_iops": self.write_iops,
+            "bytes_per_s": self.bytes_per_s,
+            "mean_latency_ns": latency.mean_ns if latency else None,
+            "max_latency_ns": latency.max_ns if latency else None,
+            "round_iops": list(self.round_iops()),
+            "round_max_latency_ns": [each.max_ns if each else None for each in self.round_latency()],
+            "cpu_busy": self.cpu_busy,
+            "seen": self.seen and self.seen.to_record(),
+            "raw": self.raw,
+            **({"look": asdict(self.look)} if self.look else {}),
+        }
+
+    def _shared_out(self, count: int) -> list[list[Interval]]:
+        """What was counted, in so many parts of equal length: each interval whole where its middle lies."""
+        counted = self.counted
+        parts: list[list[Interval]] = [[] for _ in range(count)]
+        for interval in counted:
+            parts[self._part_of(interval, counted[0].start_s, count)].append(interval)
+        return parts
+
+    def _part_of(self, interval: Interval, begin_s: float, count: int) -> int:
+        index = int((interval.start_s + interval.seconds / 2 - begin_s) / self.window_s * count)
+        return min(max(index, 0), count - 1)
+
+    def _per_second(self, count: int) -> float:
+        return count / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Measured:
+    """One or more runs of the same workload on the same array, judged together: their rounds are pooled."""
+
+    runs: tuple[Run, ...]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("nothing was measured")
+        if len({(run.workload, run.geometry) for run in self.runs}) > 1:
+            raise ValueError(f"these are not repeats of one measurement: {', '.join(map(repr, self.runs))}")
+
+    def __repr__(self) -> str:
+        rate = format_value(self.iops, Unit.IOPS)
+        return f"<Measured {self.geometry} {self.workload}: {rate}, {len(self.runs)} × {self.runs[0].rounds} rounds>"
+
+    @property
+    def workload(self) -> Workload:
+        return self.runs[0].workload
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.runs[0].geometry
+
+    @property
+    def look(self) -> Look | None:
+        """Of a sequential measurement; None of one of fixed length."""
+        return self.runs[0].look
+
+    @property
+    def iops(self) -> float:
+        """Of all counted I/Os over all counted time."""
+        seconds = sum(run.seconds for run in self.runs)
+        return sum(run.ios for run in self.runs) / seconds if seconds else 0.0
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        return LatencyHistogram.merged(run.latency for run in self.runs)
+
+    def of_members(self) -> tuple[Measured, ...]:
+        """Of drives side by side, one for each; of an array only the measurement itself."""
+        if not self.runs[0].parts:
+            return (self,)
+        return tuple(Measured(runs) for runs in zip(*(run.of_members() for run in self.runs), strict=True))
+
+    def round_iops(self) -> tuple[float, ...]:
+        return self.round_rates(lambda interval: interval.ios)
+
+    def round_rates(self, count: Callable[[Interval], int]) -> tuple[float, ...]:
+        return tuple(chain.from_iterable(run.round_rates(count) for run in self.runs))
+
+    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
+        return tuple(chain.from_iterable(run.round_latency(of) for run in self.runs))
+
+    @property
+    def spells(self) -> tuple[Spell, ...]:
+        """Of all repeats; see ``Run.spells``."""
+        return tuple(chain.from_iterable(run.spells for run in self.runs))
+
+    @property
+    def spell_s(self) -> float:
+        return self.runs[0].spell_s
+
+    def summary(self) -> dict[str, object]:
+        return {"iops": self.iops, "runs": [run.summary() for run in self.runs]}

@@ -1,0 +1,264 @@
+"""Writes from the purged state until the drive has settled: what it does fresh, when that ends, what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean, median
+
+from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import JITTER_S, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.stats.estimate import USUAL, Estimate, Sureness, TooFew, mean_of_rounds
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: The points of a level are pooled into at most so many batches for its interval, because neighbours are alike.
+BATCHES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One sample of the curve: IOPS in it, time and volume since the first I/O at its end."""
+
+    seconds: float
+    bytes_written: float
+    iops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cliff:
+    """Where the IOPS fell from their first level, in time and in user capacities written; to one sample either way."""
+
+    seconds: float
+    capacities: float
+    low_capacities: float
+    high_capacities: float
+    #: Medians of all that was before, and of all that came after.
+    before_iops: float
+    after_iops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """When the curve had become steady, and its IOPS from there on."""
+
+    #: At the beginning of the first steady window.
+    seconds: float
+    capacities: float
+    iops: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """One workload on a purged drive or array, from its first I/O; ``run.rounds`` are the points of the curve."""
+
+    run: Run
+    #: User capacity of the target, the unit of the volume axis; of drives side by side that of all together.
+    capacity_bytes: int
+    rule: SteadyRule = field(default_factory=SteadyRule)
+    #: Before so many user capacities are written nothing counts as settled: a purged drive has never-used flash left.
+    gate_capacities: float = 1.0
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.run.geometry
+
+    @property
+    def workload(self) -> Workload:
+        return self.run.workload
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The curve. Never more points than fio reported: between two reports nothing is known."""
+        counted = self.run.counted
+        if not counted:
+            return ()
+        rounds = max(1, min(self.run.rounds, len(counted)))
+        rates, length = replace(self.run, rounds=rounds).round_iops(), self.run.window_s / rounds
+        begin, end, first = counted[0].start_s, counted[-1].end_s, self.run.intervals[0].start_s
+        # A process that ended early leaves rounds that nobody saw, which are not rounds without I/O.
+        times = [begin + (index + 1) * length for index in range(rounds) if begin + index * length < end - JITTER_S]
+        written = _written_at(self.run.intervals, times)
+        return tuple(
+            Point(min(at, end) - first, volume, rate) for at, volume, rate in zip(times, written, rates, strict=False)
+        )
+
+    @property
+    def capacities(self) -> float:
+        """User capacities written in all."""
+        points = self.points
+        return points[-1].bytes_written / self.capacity_bytes if points else 0.0
+
+    @property
+    def cliff(self) -> Cliff | None:
+        """Where fresh speed ended; None if that is not to be seen.
+
+        The first fall by more than the steady-state rule allows within a level, as found by
+        ``qual/detect/change_point.py``. Lower levels may follow, or a slow decline: of a drive with 7 % of
+        over-provisioning for four capacities.
+        """
+        points = self.points
+        cut = _cut(points, self.rule)
+        if cut is None:
+            return None
+        before, after = points[:cut], points[cut:]
+        last, first = before[-1], after[0]
+        return Cliff(
+            seconds=last.seconds,
+            capacities=last.bytes_written / self.capacity_bytes,
+            low_capacities=before[-2].bytes_written / self.capacity_bytes,
+            high_capacities=first.bytes_written / self.capacity_bytes,
+            before_iops=median(each.iops for each in before),
+            after_iops=median(each.iops for each in after),
+        )
+
+    def cliff_after(self) -> Estimate:
+        """User capacities written before the cliff, to one sample either way.
+
+        If there is none: all that was written, and no upper end; the low end is where a cliff could last have been
+        seen. ``TooFew`` for a curve that is too short, or falls but scatters too much to say where, or only gradually.
+        """
+        points, found = self.points, self.cliff
+        about = f"{self.workload} on {self.geometry}"
+        if found:
+            low, high = found.low_capacities, found.high_capacities
+            return Estimate(found.capacities, low, high, len(points), Unit.RATIO, is_reading=True)
+        if len(points) < SHORTEST_BEFORE + SHORTEST_AFTER:
+            raise TooFew(
+                f"{about} wrote {self.capacities:.2f} user capacities in {len(points)} samples, a cliff takes "
+                f"{SHORTEST_BEFORE + SHORTEST_AFTER} to be seen: saturate for longer, or sample more often"
+            )
+        if fall := _fall(points, self.rule):
+            why = (
+                "its IOPS scatter too much to say where: take longer samples"
+                if fall.is_in_scatter and not fall.is_clear
+                else "gradually, not at the end of a fresh level: sample more often, and check that a purge empties it"
+            )
+            raise TooFew(f"{about} fell by a factor of {fall.factor:.2g}, but {why}")
+        low = points[-1 - SHORTEST_AFTER].bytes_written / self.capacity_bytes
+        return Estimate(self.capacities, low, math.inf, len(points), Unit.RATIO, is_reading=True)
+
+    @property
+    def fresh(self) -> Estimate:
+        """``fresh_iops`` with the usual confidence."""
+        return self.fresh_iops()
+
+    def fresh_iops(self, sure: Sureness = USUAL) -> Estimate:
+        """IOPS before the cliff; where there is none, of the first points, one window of the steady-state rule.
+
+        ``TooFew`` below two points.
+        """
+        points = self.points
+        fresh = points[: _cut(points, self.rule) or self.rule.window]
+        return mean_of_rounds(_batches([each.iops for each in fresh]), Unit.IOPS, sure)
+
+    @property
+    def settled(self) -> Settled | None:
+        """When it was settled and what it did then; None if it did not settle. ``settle`` says why not."""
+        with contextlib.suppress(TooFew):
+            return self.settle()
+        return None
+
+    def settle(self, sure: Sureness = USUAL) -> Settled:
+        """Find the steady state after the cliff; ``TooFew`` with the reason if there is none.
+
+        The steady-state rule is applied to every window after the cliff (a fresh drive passes it, too). The last
+        window that passes must speak for the end of the curve: the median of what follows it may not leave its
+        range. Settled is the curve from the first passing window to that last one, as far back as all that pass are
+        of its level; dips between them are included.
+        """
+        points = self.points
+        about = f"{self.workload} on {self.geometry}"
+        if len(points) < self.rule.window or self.capacities < self.gate_capacities:
+            raise TooFew(
+                f"{about} wrote {self.capacities:.2f} user capacities in {len(points)} samples; nothing counts as "
+                f"settled below {self.gate_capacities:g} and {self.rule.window}: saturate for longer"
+            )
+        iops, window = [each.iops for each in points], self.rule.window
+        start = _cut(points, self.rule) or 0
+        found = {
+            end: steady_state.judge(iops[end - window : end], self.rule) for end in range(start + window, len(iops) + 1)
+        }
+        passing = [end for end, state in found.items() if state.reached]
+        state = found[passing[-1]] if passing else None
+        if state is None or _moved(iops[passing[-1] :], state):
+            now = steady_state.judge(iops, self.rule)
+            raise TooFew(
+                f"{about} did not settle in {self.capacities:.2f} user capacities: its end is {now.describe()}; "
+                "saturate for longer"
+            )
+        other = [end for end in passing if _moved([found[end].average], state)]
+        first = next(end for end in passing if not other or end > other[-1]) - window
+        settled = mean_of_rounds(_batches(iops[first : passing[-1]]), Unit.IOPS, sure)
+        before = points[first - 1] if first else Point(0.0, 0.0, 0.0)
+        return Settled(before.seconds, before.bytes_written / self.capacity_bytes, settled)
+
+    def of_members(self) -> tuple[Saturation, ...]:
+        """Of drives side by side, one for each; of an array only the saturation itself."""
+        runs = self.run.of_members()
+        return tuple(replace(self, run=run, capacity_bytes=self.capacity_bytes // len(runs)) for run in runs)
+
+    def summary(self) -> dict[str, object]:
+        """Plain data in base units: the curve and what was found on it."""
+        points, cliff, settled = self.points, self.cliff, self.settled
+        return {
+            "geometry": str(self.geometry),
+            "workload": str(self.workload),
+            "members": list(self.run.members),
+            "capacity_bytes": self.capacity_bytes,
+            "capacities": self.capacities,
+            "points": [[each.seconds, each.bytes_written, each.iops] for each in points],
+            "fresh": self.fresh.to_record() if len(points) > 1 else None,
+            "cliff": asdict(cliff) if cliff else None,
+            "settled": {
+                "seconds": settled.seconds,
+                "capacities": settled.capacities,
+                "iops": settled.iops.to_record(),
+            }
+            if settled
+            else None,
+            "raw": self.run.raw,
+        }
+
+
+def _moved(values: Sequence[float], state: steady_state.SteadyState) -> bool:
+    """Whether values have left a steady state: their median by more than half the range that the rule allows."""
+    return bool(values) and abs(median(values) - state.average) > state.range_allowed / 2
+
+
+def _batches(values: Sequence[float]) -> list[float]:
+    """Means of equal batches, at most ``BATCHES``; what does not divide is left off at the beginning."""
+    size = math.ceil(len(values) / BATCHES) or 1
+    return [fmean(values[at : at + size]) for at in range(len(values) % size, len(values), size)]
+
+
+def _written_at(intervals: Sequence[Interval], times: Sequence[float]) -> list[float]:
+    """Bytes written until each of ``times`` (rising), as if evenly spread over an interval."""
+    written, index, whole = [], 0, 0
+    for at in times:
+        while index < len(intervals) and intervals[index].end_s <= at:
+            whole += intervals[index].write_bytes
+            index += 1
+        part = 0.0
+        if index < len(intervals) and intervals[index].start_s < at:
+            part = intervals[index].write_bytes * (at - intervals[index].start_s) / intervals[index].seconds
+        written.append(whole + part)
+    return written
+
+
+def _fall(points: Sequence[Point], rule: SteadyRule) -> Fall | None:
+    """Where the first level of the curve ends. Inside one level the rule allows a factor that is no fall."""
+    half = rule.range_percent / 200
+    return first_fall([each.iops for each in points], (1 + half) / (1 - half)) if half < 1 else None
+
+
+def _cut(points: Sequence[Point], rule: SteadyRule) -> int | None:
+    """Index of the first point beyond the cliff."""
+    fall = _fall(points, rule)
+    return fall.index if fall and fall.is_clear and fall.is_from_level else None

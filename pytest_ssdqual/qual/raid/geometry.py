@@ -1,0 +1,289 @@
+"""RAID levels as facts: members, capacity, and what one host I/O costs the members."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import cache
+
+from pytest_ssdqual.qual.raid import cost_model
+
+
+class Level(StrEnum):
+    """The md levels we build, by mdadm's own names, and a bare drive."""
+
+    DRIVE = "drive"
+    RAID0 = "raid0"
+    RAID1 = "raid1"
+    RAID5 = "raid5"
+    RAID6 = "raid6"
+    RAID10 = "raid10"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is true of a level at every width."""
+
+    #: Fewest members, and the stride to the next possible number.
+    minimum: int
+    step: int
+    #: Members' worth of parity.
+    parity: int = 0
+    #: Copies of every block; 0 means one on every member.
+    copies: int = 1
+    #: Members that may always be lost; None: all but one.
+    tolerates: int | None = 0
+
+    def allows(self, width: int) -> bool:
+        """Whether the level can have this many members."""
+        return width >= self.minimum and (width - self.minimum) % self.step == 0
+
+    def describe_widths(self) -> str:
+        """The possible numbers of members, in words: ``an even number of drives, at least 4``."""
+        if self.step > 1:
+            return f"an even number of drives, at least {self.minimum}"
+        return f"{self.minimum} or more drives"
+
+    def may_lose(self, width: int) -> int:
+        """Members that an array of this width can lose, whichever they are, without losing data."""
+        return width - 1 if self.tolerates is None else self.tolerates
+
+
+#: md itself is laxer (a RAID 5 of two, a RAID 10 of three): shapes that nobody buys and whose cost differs.
+#: RAID 10 is layout near-2; a RAID 1 of N is an N-way mirror. Several drives are no array: they are measured side by
+#: side, each on its own, by one fio process.
+FACTS = {
+    Level.DRIVE: Facts(minimum=1, step=1),
+    Level.RAID0: Facts(minimum=2, step=1),
+    Level.RAID1: Facts(minimum=2, step=1, copies=0, tolerates=None),
+    Level.RAID5: Facts(minimum=3, step=1, parity=1, tolerates=1),
+    Level.RAID6: Facts(minimum=4, step=1, parity=2, tolerates=2),
+    Level.RAID10: Facts(minimum=4, step=2, copies=2, tolerates=1),
+}
+ID = re.compile(
+    r"(?P<level>[a-z]+\d*)x(?P<width>\d{1,4})(?:-(?P<missing>\d{1,4})(?P<state>failed|rebuilding))?", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Geometry:
+    """One array shape: a level and its number of members. ``str()`` is the pytest id (``raid5x4``).
+
+    Of a redundant level also with members missing (``raid6x6-2failed``), or while those are being rebuilt
+    (``raid6x6-2rebuilding``): other laws hold then, and other promises. ``drivex4`` is four drives side by side.
+    """
+
+    level: Level
+    width: int
+    missing: int = 0
+    rebuilding: bool = False
+
+    def __post_init__(self) -> None:
+        facts = FACTS[self.level]
+        if not facts.allows(self.width):
+            raise ValueError(f"{self.level} needs {facts.describe_widths()}, not {self.width}")
+        if not 0 <= self.missing <= facts.may_lose(self.width):
+            lose = facts.may_lose(self.width)
+            raise ValueError(f"{self.level} of {self.width} may lose {lose} of its members, not {self.missing}")
+        if self.rebuilding and not self.missing:
+            raise ValueError("an array that is rebuilt has members missing")
+
+    def __str__(self) -> str:
+        state = f"-{self.missing}{'rebuilding' if self.rebuilding else 'failed'}" if self.missing else ""
+        return f"{self.level}x{self.width}{state}"
+
+    @classmethod
+    def parse(cls, text: str) -> Geometry:
+        """Read ``raid5x4`` or ``raid5x4-1failed`` back; ValueError for anything else."""
+        found = ID.fullmatch(text)
+        if not found or found["level"] not in list(Level):
+            raise ValueError(f"{text!r} is not an array; write e.g. raid5x4")
+        missing = int(found["missing"] or 0)
+        return cls(Level(found["level"]), int(found["width"]), missing, found["state"] == "rebuilding")
+
+    @property
+    def healthy(self) -> Geometry:
+        """The same array with all its members."""
+        return Geometry(self.level, self.width)
+
+    @property
+    def state(self) -> str:
+        """``healthy``, ``degraded`` or ``rebuilding``, as promises name it."""
+        return "rebuilding" if self.rebuilding else "degraded" if self.missing else "healthy"
+
+    @property
+    def is_side_by_side(self) -> bool:
+        """Whether its members are drives of their own, with nothing in common but the process that drives them."""
+        return self.level is Level.DRIVE
+
+    @property
+    def data_drives(self) -> int:
+        """Members' worth of capacity that the host can use."""
+        facts = FACTS[self.level]
+        return (self.width - facts.parity) // (facts.copies or self.width)
+
+    @property
+    def usable_fraction(self) -> float:
+        """Share of the members' capacity that the host can use, 0…1."""
+        return self.data_drives / self.width
+
+    @property
+    def has_parity(self) -> bool:
+        return FACTS[self.level].parity > 0
+
+    @property
+    def is_mirror(self) -> bool:
+        return FACTS[self.level].copies != 1
+
+
+@dataclass(frozen=True, slots=True)
+class SmallWrite:
+    """Member I/Os caused by one random host write that is aligned and no larger than a chunk; a mean if degraded."""
+
+    reads: float
+    writes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one member does per small random host I/O, on average over the whole array."""
+
+    #: Of a host read.
+    reads_for_read: Fraction
+    #: Of a host write.
+    reads_for_write: Fraction
+    writes_for_write: Fraction
+
+    def busy_s(self, read_fraction: float, read_iops: float, write_iops: float) -> float:
+        """Time that the member needs for its part of one host I/O, seconds."""
+        reads = read_fraction * self.reads_for_read + (1 - read_fraction) * self.reads_for_write
+        return reads / read_iops + (1 - read_fraction) * self.writes_for_write / write_iops
+
+
+@cache
+def loads(geometry: Geometry) -> tuple[Load, ...]:
+    """The load of every member that is there. ValueError for an array that is being rebuilt: no law holds then.
+
+    Missing are the last members. With parity, by ``stripe``, averaged over all places of the parity (it rotates; of
+    RAID 6, Q is the member after P) and all addresses, with p = 1 or 2 parity and k missing:
+
+    ============ ===========================================================================================
+    host read    (k + 1)(N - k)/N member reads, evenly: (k + 1)/N of each member
+    host write   (p + 1)(N - k)/N member writes; before them 2(p + 1)(N - p - 1)/N member reads with k = 1,
+                 4(N - 3)(2N - 5)/(N(N - 2)) with k = 2 neighbours
+    ============ ===========================================================================================
+
+    RAID 6 with one missing is uneven: its neighbours hold less parity of the stripes that are modified, all others
+    do up to 6 % more than the mean and set the pace. Two that are no neighbours cost up to 6 % more in arrays of up
+    to ten. N-way mirrors with k missing share reads among N - k and write N - k. In RAID 10 (near 2) the twin of a
+    missing member does the work of both, 2/N of all reads and as before 2/N of all writes.
+    """
+    if geometry.rebuilding:
+        raise ValueError(f"no law says what {geometry} can do")
+    facts = FACTS[geometry.level]
+    if facts.parity:
+        return _parity_loads(geometry.width, facts.parity, geometry.missing)
+    nothing, left = Fraction(0), geometry.width - geometry.missing
+    if geometry.level is Level.RAID1:
+        return (Load(Fraction(1, left), nothing, Fraction(1)),) * left
+    usual = Load(Fraction(1, geometry.width), nothing, Fraction(facts.copies, geometry.width))
+    twin = Load(usual.writes_for_write, nothing, usual.writes_for_write)
+    return (usual,) * (left - geometry.missing) + (twin,) * geometry.missing
+
+
+def _parity_loads(width: int, parity: int, missing: int) -> tuple[Load, ...]:
+    gone = frozenset(range(width - missing, width))
+    read, modify, write = Counter[int](), Counter[int](), Counter[int]()
+    for first in range(width):
+        kept = frozenset((first + number) % width for number in range(parity))
+        for target in set(range(width)) - kept:
+            read.update(cost_model.read_for_read(target, width, gone))
+            modify.update(cost_model.read_for_write(target, width, kept, gone))
+            write.update((kept | {target}) - gone)
+    ios = width * (width - parity)
+    return tuple(
+        Load(Fraction(read[each], ios), Fraction(modify[each], ios), Fraction(write[each], ios))
+        for each in range(width - missing)
+    )
+
+
+def costs(geometry: Geometry) -> SmallWrite:
+    """What one small random host write costs the members.
+
+    Mirrors write every copy. With parity, ``stripe.read_for_write`` tells what has to be read; then data and parity
+    are written. With all members:
+
+    ====== ======================= =====================================
+    RAID 5 N=3: 1+2                N>=4: 2+2 (a tie at 4)
+    RAID 6 N=4: 1+3, N=5: 2+3      N>=6: 3+3 (a tie at 6)
+    ====== ======================= =====================================
+
+    True only after the first resync has passed the stripe (before, reconstruct-write is forced), and for
+    RAID 6 of 7 and more only where the CPU has an ``xor_syndrome`` routine (else N-3 reads). Pages that
+    are still in the stripe cache cost nothing, so sequential and clustered writes are cheaper than this.
+    While an array is rebuilt, what it costs where nothing is rebuilt yet.
+    """
+    if geometry.rebuilding:
+        geometry = Geometry(geometry.level, geometry.width, geometry.missing)
+    of_members = loads(geometry)
+    return SmallWrite(
+        reads=_total(each.reads_for_write for each in of_members),
+        writes=_total(each.writes_for_write for each in of_members),
+    )
+
+
+def read_cost(geometry: Geometry) -> float:
+    """Member reads per small random host read: 1 unless parity has to stand in for a missing member."""
+    return _total(each.reads_for_read for each in loads(geometry))
+
+
+def physical_ios(geometry: Geometry, read_fraction: float) -> float:
+    """Member I/Os per small random host I/O, P = r c + (1 - r)(k_r + k_w), at read fraction r (0…1)."""
+    write = costs(geometry)
+    return read_fraction * read_cost(geometry) + (1 - read_fraction) * (write.reads + write.writes)
+
+
+def expected_iops(geometry: Geometry, read_fraction: float, read_iops: float, write_iops: float) -> float:
+    """Host IOPS of small random I/O when the busiest member is busy all the time.
+
+    The additive service law: with r the host's read fraction, R and W the random read and write IOPS of one member,
+    and of every member its ``loads`` c (reads for a host read), k_r and k_w (reads and writes for a host write),
+
+        X = 1 / max over members of (r c/R + (1 - r)(k_r/R + k_w/W))
+
+    which for an array with all its members is N / (r/R + (1 - r)(K_r/R + K_w/W)) with ``costs`` K; special cases of
+    degraded ones are N R/2 for reads of RAID 5 and of RAID 10, N W/2 for writes of RAID 10.
+    It is the saturated bound: an upper one, reached when the queue never runs dry at that member. It therefore needs
+    R and W *at the depth judged*, and at a low depth the array stays below it because random addresses leave members
+    idle (``depth_share``). ValueError for an array that is being rebuilt.
+    """
+    return 1 / max(each.busy_s(read_fraction, read_iops, write_iops) for each in loads(geometry))
+
+
+def effective_drives(geometry: Geometry, read_fraction: float) -> float:
+    """How many drives' worth of host I/O the array can do: what linear scaling is linear in. N/P with all members.
+
+    RAID 5 writes from 3 to 6 to 8 drives are 1 : 1.5 : 2 by this, not 1 : 2 : 2.67; Intel's paper
+    329903-001 measured 1 : 1.58 : 1.97.
+    """
+    return expected_iops(geometry, read_fraction, 1.0, 1.0)
+
+
+def depth_share(geometry: Geometry, qd_per_drive: int) -> float:
+    """Share of ``expected_iops`` that an array of even members is sure to reach at a queue depth per drive.
+
+    Q/(Q + M - 1) with Q = N × depth I/Os in a closed network of the M servers that are there: exact for exponential
+    service times, equal loads and one member I/O per host I/O (mean-value analysis of a balanced network), a lower
+    bound where service times vary less or one member has more to do than the others.
+    8 drives: 53 %, 70 %, 82 %, 90 % at depths 1, 2, 4, 8.
+    """
+    outstanding = geometry.width * qd_per_drive
+    return outstanding / (outstanding + geometry.width - geometry.missing - 1)
+
+
+def _total(parts: Iterable[Fraction]) -> float:
+    return float(sum(parts, Fraction(0)))

@@ -1,0 +1,205 @@
+"""How IOPS grow with drives, measured against what the level can do rather than against N.
+
+The narrowest array sets the line: its IOPS per effective drive (N/P, ``geometry.effective_drives``). A
+RAID 5 of eight that writes twice as fast as one of three is therefore perfect, not a quarter short.
+
+Intervals are put together by their ends' squares, the method of variance estimates recovery (Zou & Donner 2008): of a
+difference of logarithms d = log X_N - log X_0 the lower end is d - √((x_N - l_N)² + (u_0 - x_0)²), and the upper one
+likewise; so they need not be symmetric, and the baseline's error, which all widths share, is in each comparison once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
+from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Above this an array beats its own narrowest sibling, which says that the narrowest was measured too low.
+SUPERLINEAR = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One array of the sweep."""
+
+    geometry: Geometry
+    iops: Estimate
+    effective_drives: float
+    #: IOPS per effective drive over that of the narrowest array; 1 by definition for that one.
+    efficiency: Estimate
+    #: Upper end of the efficiency, of intervals that hold for all widths at once.
+    ceiling: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A sweep over widths of one level, narrowest first."""
+
+    points: tuple[Point, ...]
+    #: Least-squares line through the origin of efficiency over effective drives; 1 is linear.
+    slope: Estimate
+    #: How far the worst array stays below the line, in percent of the line; negative when all are above.
+    deviation: Estimate
+    #: The array that ``deviation`` speaks of.
+    worst: Geometry
+
+    def warnings(self) -> tuple[str, ...]:
+        """Arrays that are surely better than linear: the baseline is doubtful, though no promise is broken."""
+        return tuple(
+            f"{point.geometry} does {point.efficiency} of what {self.points[0].geometry} does per effective drive: "
+            "better than linear, so the narrowest array was probably measured too low"
+            for point in self.points
+            if point.efficiency.low > SUPERLINEAR
+        )
+
+    def to_record(self) -> dict[str, object]:
+        """Plain data: every width's efficiency, for the evidence."""
+        return {
+            "slope": self.slope.to_record(),
+            "deviation": self.deviation.to_record(),
+            "worst": str(self.worst),
+            "points": [
+                {
+                    "geometry": str(point.geometry),
+                    "effective_drives": point.effective_drives,
+                    "iops": point.iops.to_record(),
+                    "efficiency": point.efficiency.to_record(),
+                }
+                for point in self.points
+            ],
+        }
+
+
+def fit(
+    iops: Mapping[Geometry, Estimate], read_fraction: float, together: Mapping[Geometry, Estimate] | None = None
+) -> Scaling:
+    """Judge a sweep: IOPS of each width of one level under the same workload per drive.
+
+    That all widths keep up takes no correction for their number (an intersection-union test), so ``deviation.high``
+    is the worst of the single ones. That one falls short does, because any of them may seem to by chance:
+    ``deviation.low`` is taken from ``together``, estimates that hold for all widths at once (Bonferroni's; the first
+    step of Holm's, and the first is what decides about "some width"). Left out, there is no such correction.
+
+    What the estimates' intervals do not cover, these do not: those of a single run of each width know how the IOPS
+    varied in it, and nothing of what building the array anew, other members or another fill would change; see
+    ``with_repeats``. A baseline that may be zero bounds nothing from above. ``NotApplicable`` with fewer than two
+    widths, several levels or states (healthy, degraded), or a baseline that is zero.
+    """
+    widths = sorted(iops)
+    if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
+        found = ", ".join(map(str, widths)) or "none"
+        raise NotApplicable(f"scaling needs at least 2 widths of one level, not {found}")
+    points, simultaneous = _points(iops, read_fraction), _points(together or iops, read_fraction)
+    worst = min(points[1:], key=lambda point: point.efficiency.value)
+    deviation = Estimate(
+        value=100 * (1 - worst.efficiency.value),
+        low=100 * (1 - min(point.ceiling for point in simultaneous[1:])),
+        high=100 * (1 - min(point.efficiency.low for point in points[1:])),
+        n=min(point.iops.n for point in points),
+        unit=Unit.PERCENT,
+        confidence=worst.efficiency.confidence,
+    )
+    sure = (replace(point, ceiling=each.ceiling) for point, each in zip(points, simultaneous, strict=True))
+    return Scaling(tuple(sure), _slope(points), deviation, worst.geometry)
+
+
+def with_repeats(
+    iops: Mapping[Geometry, Estimate], repeats: Mapping[Geometry, Sequence[float]], level: float
+) -> dict[Geometry, Estimate]:
+    """Estimates that are no surer than their repeats agree.
+
+    Where widths were measured more than once, the variance between repeats is pooled over all of them, on the log
+    scale: Σ(r - 1) degrees of freedom, s·t/√r either way. Estimates with a narrower interval than that get this one.
+    ``level`` is two-sided. Unchanged without repeats, or where one did nothing.
+    """
+    logs = {each: [math.log(one) for one in repeats[each]] for each in iops if min(repeats[each]) > 0}
+    degrees = sum(len(each) - 1 for each in logs.values())
+    if not degrees:
+        return dict(iops)
+    squares = math.fsum((one - fmean(each)) ** 2 for each in logs.values() for one in each)
+    half = student_t(level, degrees) * math.sqrt(squares / degrees)
+    found = dict(iops)
+    for geometry, each in logs.items():
+        estimate, factor = iops[geometry], math.exp(half / math.sqrt(len(each)))
+        low, high = min(estimate.low, estimate.value / factor), max(estimate.high, estimate.value * factor)
+        found[geometry] = replace(estimate, low=low, high=high)
+    return found
+
+
+def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
+    """Why arrays of this level cannot be held against the law; empty if they can.
+
+    Of random writes that are wider than a chunk some cover whole stripes, which need no reads, and others straddle two;
+    how many depends on the width. With chunks of 64 KiB 128 KiB always fill a stripe of three drives and never one of
+    four, whose IOPS are three quarters then and not the same.
+    """
+    widest = workload.largest_bytes
+    if not (geometry.has_parity and workload.writes and workload.is_random and widest > chunk_bytes):
+        return ""
+    wide = f"{widest // 1024} KiB"
+    return (
+        f"random writes of {wide} are wider than the array's chunks of {chunk_bytes // 1024} KiB, so that some cover "
+        f"whole stripes, for which there is no law; measure with chunks of {wide} or more (protocol: array.chunk)"
+    )
+
+
+def _points(iops: Mapping[Geometry, Estimate], read_fraction: float) -> tuple[Point, ...]:
+    widths = sorted(iops)
+    first = widths[0]
+    baseline, unit_drives = iops[first], effective_drives(first, read_fraction)
+    if baseline.value <= 0:
+        raise NotApplicable(f"{first} is no baseline: {baseline}")
+    none = Estimate(1.0, 1.0, 1.0, baseline.n, Unit.RATIO, confidence=baseline.confidence)
+    points = [Point(first, baseline, unit_drives, none, 1.0)]
+    for geometry in widths[1:]:
+        drives = effective_drives(geometry, read_fraction)
+        found, share = _quotient(iops[geometry], baseline), unit_drives / drives
+        efficiency = replace(found, value=found.value * share, low=found.low * share, high=found.high * share)
+        points.append(Point(geometry, iops[geometry], drives, efficiency, efficiency.high))
+    return tuple(points)
+
+
+def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
+    """One over the other, of independent measurements; ``reference.value`` above zero."""
+
+    def steps(one: float, other: float) -> float:
+        return math.log(one / other) if other > 0 else math.inf
+
+    def end(factor: float, own: float, of_reference: float) -> float:
+        return value * math.exp(factor * math.hypot(own, of_reference)) if value else 0.0
+
+    value = estimate.value / reference.value
+    up, down = steps(reference.high, reference.value), steps(reference.value, reference.low)
+    low = end(-1, steps(estimate.value, estimate.low) if value else 0.0, up)
+    high = math.inf
+    if reference.low > 0:
+        high = end(1, steps(estimate.high, estimate.value), down) if value else estimate.high / reference.low
+    n, confidence = min(estimate.n, reference.n), min(estimate.confidence, reference.confidence)
+    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence)
+
+
+def _slope(points: Sequence[Point]) -> Estimate:
+    """Of y = efficiency × x against x, through the origin: Σxy/Σx², so wide arrays weigh most.
+
+    With y of the narrowest equal to its x by definition, this is x_0²/Σx² + Σ a_N·X_N / X_0 with a_N = x_0·x_N/Σx²: a
+    sum of independent figures over the baseline.
+    """
+    baseline, squares = points[0], sum(point.effective_drives**2 for point in points)
+    shares = [(baseline.effective_drives * each.effective_drives / squares, each.iops) for each in points[1:]]
+    value = sum(share * each.value for share, each in shares)
+    wide = Estimate(
+        value=value,
+        low=value - math.hypot(*(share * (each.value - each.low) for share, each in shares)),
+        high=value + math.hypot(*(share * (each.high - each.value) for share, each in shares)),
+        n=min(point.iops.n for point in points),
+        unit=Unit.IOPS,
+        confidence=min(point.iops.confidence for point in points),
+    )
+    found, own = _quotient(wide, baseline.iops), baseline.effective_drives**2 / squares
+    return replace(found, value=own + found.value, low=own + found.low, high=own + found.high)

@@ -1,0 +1,169 @@
+"""The shape of a spec's figures, for pydantic. Imported only when a document is read: pydantic is slow to load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.schema import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
+from pytest_ssdqual.qual.units import Unit, format_size, parse_size
+from pytest_ssdqual.qual.workload.workload import PATTERNS, Workload
+
+#: Keys of a figure, by claim: what one measurement of one array can be published with.
+QUANTITIES = {
+    claim: "iops" if claim is Claim.STEADY_IOPS else claim.value
+    for claim in Claim
+    if claim.scope in (Scope.RUN, Scope.SATURATION)
+}
+#: Ids of profiles: their name instead of pattern and size.
+PROFILE = re.compile(r"(?P<name>[a-z][a-z0-9]*)(?:_off\d+[kmg]?)?(?:_s\d+)?_(?:t\d+x)?qd\d+")
+
+
+def _quantity(unit: Unit) -> Callable[[object], float]:
+    def read(given: object) -> float:
+        if unit is Unit.IOPS and isinstance(given, int) and not isinstance(given, bool):
+            given = f"{given} IOPS"
+        return read_bound(given, unit)
+
+    return read
+
+
+def _workload_id(given: str) -> str:
+    """The one spelling of a workload's id; of a profile, which is only a name, as it is."""
+    profile = PROFILE.fullmatch(given)
+    return given if profile and profile["name"] not in PATTERNS else str(Workload.parse(given))
+
+
+def _array_id(given: str) -> str:
+    array = Geometry.parse(given)
+    if array.missing or (array.is_side_by_side and array.width > 1):
+        raise ValueError(f"{given!r} must be one drive or one whole array; write e.g. raid5x4")
+    return given
+
+
+def _list_of(parse: Callable[[str], str]) -> Callable[[object], tuple[str, ...]]:
+    """One text or a list of them."""
+
+    def read(given: object) -> tuple[str, ...]:
+        given = given if isinstance(given, list) else [given]
+        texts = [each for each in given if isinstance(each, str)]
+        if not texts or texts != given:
+            raise ValueError(f"{given!r} should be text in quotes, or a list of texts")
+        return tuple(map(parse, texts))
+
+    return read
+
+
+def _each_of(*keys: str) -> list[JsonValue]:
+    return [{"required": [key]} for key in keys]
+
+
+_ONE_OR_MORE = str | Annotated[list[str], Field(min_length=1)]
+_IOPS_TEXT = Annotated[int, Field(gt=0)] | text_like(rf"{NUMBER}[iI][oO][pP][sS]\s*$", "75,000 IOPS")
+_RATIO_TEXT = Annotated[float, Field(gt=0)] | text_like(rf"{NUMBER}[xX×]?\s*$", "1.5")
+_Texts = tuple[str, ...] | None
+_Sizes = Annotated[
+    _Texts, BeforeValidator(_list_of(lambda text: format_size(parse_size(text))), json_schema_input_type=_ONE_OR_MORE)
+]
+_Workloads = Annotated[_Texts, BeforeValidator(_list_of(_workload_id), json_schema_input_type=_ONE_OR_MORE)]
+_Arrays = Annotated[_Texts, BeforeValidator(_list_of(_array_id), json_schema_input_type=_ONE_OR_MORE)]
+_Iops = Annotated[float | None, BeforeValidator(_quantity(Unit.IOPS), json_schema_input_type=_IOPS_TEXT)]
+_Latency = Annotated[
+    float | None, BeforeValidator(_quantity(Unit.NANOSECONDS), json_schema_input_type=text_like(TIME, "1.4 ms"))
+]
+_Rate = Annotated[
+    float | None, BeforeValidator(_quantity(Unit.BYTES_PER_SECOND), json_schema_input_type=text_like(RATE, "2300 MB/s"))
+]
+_Ratio = Annotated[float | None, BeforeValidator(_quantity(Unit.RATIO), json_schema_input_type=_RATIO_TEXT)]
+
+
+class FigureTable(Strict):
+    """What is published of one drive, or of arrays of it. Either workload, or rw, bs and queue_depths."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["workload"], "not": {"anyOf": _each_of("rw", "bs", "queue_depths")}},
+                {"required": ["rw", "bs", "queue_depths"], "not": {"anyOf": _each_of("workload", "array")}},
+            ],
+            "anyOf": _each_of(*QUANTITIES.values()),
+        }
+    )
+
+    rw: Annotated[
+        Literal["randread", "randwrite", "read", "write"] | None, Field(description="Access pattern, for one drive")
+    ] = None
+    bs: Annotated[_Sizes, Field(description="Transfer size, or a list of sizes", examples=["4k", ["4k", "8k"]])] = None
+    queue_depths: Annotated[
+        list[Depth] | None,
+        Field(min_length=1, description="I/Os outstanding at the drive for which this is published", examples=[[32]]),
+    ] = None
+    workload: Annotated[
+        _Workloads,
+        Field(
+            description="Id of a workload, or list of ids, instead of rw, bs and queue_depths",
+            examples=["randrw70_4k_qd8", "randread_4k_t1xqd16", "webserver_qd8"],
+        ),
+    ] = None
+    array: Annotated[
+        _Arrays,
+        Field(description="With workload: array, or list of arrays; left out: one drive", examples=["raid10x8"]),
+    ] = None
+    iops: Annotated[_Iops, Field(description="Reads and writes per second, steady")] = None
+    read_iops: Annotated[_Iops, Field(description="Reads per second of a mix")] = None
+    write_iops: Annotated[_Iops, Field(description="Writes per second of a mix")] = None
+    throughput: Annotated[_Rate, Field(description="Bytes per second, reads and writes")] = None
+    mean_latency: Annotated[_Latency, Field(description="Mean of reads and writes")] = None
+    read_mean_latency: Annotated[_Latency, Field(description="Mean of the reads of a mix")] = None
+    write_mean_latency: Annotated[_Latency, Field(description="Mean of the writes of a mix")] = None
+    p50_latency: Annotated[_Latency, Field(description="Median latency")] = None
+    p90_latency: Annotated[_Latency, Field(description="90 % of I/Os are as fast")] = None
+    p95_latency: Annotated[_Latency, Field(description="95 % of I/Os are as fast")] = None
+    p99_latency: Annotated[_Latency, Field(description="99 % of I/Os are as fast")] = None
+    p99_9_latency: Annotated[_Latency, Field(alias="p99.9_latency", description="99.9 % of I/Os are as fast")] = None
+    p99_99_latency: Annotated[_Latency, Field(alias="p99.99_latency", description="99.99 % of I/Os are as fast")] = None
+    p99_999_latency: Annotated[_Latency, Field(alias="p99.999_latency", description="99.999 % of I/Os are as fast")] = (
+        None
+    )
+    max_latency: Annotated[_Latency, Field(description="Slowest I/O")] = None
+    latency_spread_over_time: Annotated[_Ratio, Field(description="Worst maximum of the rounds over their median")] = (
+        None
+    )
+    worst_second: Annotated[_Ratio, Field(description="Slowest second over the mean")] = None
+    fresh_iops: Annotated[_Iops, Field(description="From the purged state")] = None
+    settled_iops: Annotated[_Iops, Field(description="After the write cliff")] = None
+    fresh_to_steady: Annotated[_Ratio, Field(description="Fresh over settled IOPS")] = None
+    cliff_after: Annotated[_Ratio, Field(description="User capacities written before the cliff")] = None
+    source: Annotated[Name, Field(description="Where it is published")]
+    approximate: Annotated[bool, Field(description='The source says "about", or can be read in two ways')] = False
+
+    @model_validator(mode="after")
+    def _of_something(self) -> Self:
+        short = (self.rw, self.bs, self.queue_depths)
+        if self.workload is None and None in short:
+            raise ValueError("needs either workload, or rw, bs and queue_depths")
+        if self.workload is not None and short != (None, None, None):
+            raise ValueError("has rw, bs or queue_depths besides workload, which says all of that")
+        if self.array is not None and self.workload is None:
+            raise ValueError("rw, bs and queue_depths describe one drive; with array write workload")
+        if not self.quantities():
+            raise ValueError("publishes nothing; write e.g. iops, throughput or mean_latency")
+        return self
+
+    def quantities(self) -> tuple[tuple[Claim, float], ...]:
+        """What is published, in base units."""
+        given = self.model_dump(by_alias=True, exclude_none=True)
+        return tuple((claim, float(given[key])) for claim, key in QUANTITIES.items() if key in given)
+
+    def workloads(self) -> tuple[str, ...]:
+        """Ids of all workloads that it is about."""
+        if self.workload is not None:
+            return self.workload
+        return tuple(
+            str(Workload(self.rw or "", bs, depth)) for bs in self.bs or () for depth in self.queue_depths or ()
+        )

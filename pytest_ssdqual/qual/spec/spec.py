@@ -1,0 +1,284 @@
+"""A product's data sheet and promises: TOML in, limits out.
+
+Of the promises of a file, the first that matches decides. A claim that a product's file does not mention
+at all falls back to ``specs/default.toml``; one that it mentions, but not for this array and workload, is
+not promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ssdqual.qual.lots.sampling_plan import Plan
+from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
+from pytest_ssdqual.qual.spec import figure, toml
+from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Limit, Scope
+from pytest_ssdqual.qual.spec.figure import ONE_DRIVE, Figure, Published
+from pytest_ssdqual.qual.spec.promises import Promise, Relation
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.baseline import OfBaseline
+from pytest_ssdqual.qual.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.qual.spec.datasheet import FigureTable
+    from pytest_ssdqual.qual.spec.spec_schema import PromiseTable, SpecDocument
+
+__all__ = [
+    "Figure",
+    "Promise",
+    "Published",
+    "Relation",
+    "Spec",
+    "SpecError",
+    "default",
+    "find_by_model",
+    "json_schema",
+    "load",
+    "shipped",
+]
+
+FOLDER = "specs"
+DEFAULT = "default"
+
+
+class SpecError(toml.DocumentError):
+    """A spec that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One product: what is published of it and what is promised."""
+
+    #: The file's name without its ending.
+    key: str
+    name: str
+    #: Globs on the drive's model string.
+    models: tuple[str, ...]
+    vendor: str
+    capacity_bytes: int | None
+    source: str
+    #: Of one drive, for planning only.
+    sequential_write_bytes_per_s: int | None
+    #: Rated bytes written over the drive's life.
+    endurance_bytes: int | None
+    figures: tuple[Figure, ...]
+    promises: tuple[Promise, ...]
+    #: By which a sample of drives decides about the lot that it was drawn from; None if nothing was agreed.
+    lot: Plan | None = None
+    #: How many of these drives a bay has; None if nothing was agreed.
+    drives: int | None = None
+
+    def fits(self, model: str) -> bool:
+        """Whether this is the data sheet of a drive that calls itself ``model``."""
+        return any(fnmatchcase(model.strip(), pattern) for pattern in self.models)
+
+    def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
+        """The figure that is published of exactly this array and workload; None if there is none.
+
+        Of drives side by side that of one. Nothing is published of arrays with members missing.
+        """
+        return figure.find(self.figures, Claim(claim), geometry, workload)
+
+    def expected_iops(self, geometry: Geometry, workload: Workload) -> float | None:
+        """The published figures of one drive carried over to an array by ``geometry.expected_iops``; of drives side by
+        side, of each.
+
+        None when one that is needed is not published at the workload's size and depth, and where there is no law: for
+        sequential, partly random, unaligned and mixed-size workloads, for independent streams, during a rebuild, and
+        for whatever is not usual (``Workload.is_usual``).
+        Parity writes need the read figure too, because the members are read first.
+        """
+        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        if not _has_law(array, workload):
+            return None
+        found = {rw: self._of_one_drive(rw, array, workload) for rw in _needed(array, workload)}
+        if None in found.values():
+            return None
+        # The rate of a direction without any I/O is multiplied by zero in the law.
+        reads, writes = (found.get(rw) for rw in ("randread", "randwrite"))
+        return expected_iops(array, workload.read_fraction, reads or 1.0, writes or 1.0)
+
+    def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
+        """Where the claim is broken for this array and workload; None when nothing is promised in numbers.
+
+        Then ``relation`` may have it in terms of another workload, ``of_baseline`` in terms of an earlier run, and
+        ``why_no_limit`` says why if neither has.
+        ValueError for a claim that does not exist.
+        """
+        claim = Claim(claim)
+        promise = self._promise(claim, geometry, workload)
+        if promise is None or promise.relative_to is not None or promise.of_baseline:
+            return None
+        if promise.percent_of_spec is None:
+            per_hour = self.times_per_hour(claim, geometry, workload)
+            return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.source, per_hour)
+        stated = self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
+        if stated is None:
+            return None
+        source = f"{promise.source}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
+        per_hour = self.times_per_hour(claim, geometry, workload)
+        return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source, per_hour)
+
+    def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
+        """How often an hour the limit of a claim about rare events may be exceeded; None of other claims."""
+        if claim not in OF_RARE_EVENTS:
+            return None
+        promise = self._promise(claim, geometry, workload)
+        return (promise and promise.times_per_hour) or TIMES_PER_HOUR
+
+    def is_promised(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
+        """Whether there is a promise to hold it against: in numbers, in terms of another workload or of a baseline."""
+        where = claim, geometry, workload
+        return any((self.limit(*where), self.relation(*where), self.of_baseline(*where)))
+
+    def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
+        """The limit in per cent of another workload's quantity on the same array, where it is given so."""
+        promise = self._promise(Claim(claim), geometry, workload)
+        return promise.relation if promise else None
+
+    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> OfBaseline | None:
+        """The limit in per cent of what an earlier run measured, where it is given so."""
+        promise = self._promise(Claim(claim), geometry, workload)
+        return promise.of_baseline if promise else None
+
+    def references(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
+        """The other workloads that must be measured to judge any claim about this one, each once."""
+        claims = (claim for claim in Claim if claim.scope is Scope.RUN)
+        related = (self.relation(claim, geometry, workload) for claim in claims)
+        return tuple(dict.fromkeys(each.reference for each in related if each))
+
+    def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
+        """The reason to skip a test when ``limit`` is None, as one sentence."""
+        claim = Claim(claim)
+        promise = self._promise(claim, geometry, workload)
+        if promise is None:
+            return f"{self.name} promises no {claim.label} for {geometry} {workload}"
+        if promise.relative_to is not None:
+            return f"{self.name} promises the {claim.label} of {workload} only relative to {promise.relative_to}"
+        if promise.of_baseline:
+            return f"{self.name} promises the {claim.label} of {workload} only in per cent of a baseline"
+        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        if claim is Claim.STEADY_IOPS and _has_law(array, workload):
+            depth = workload.depth_per_member(array.width)
+            needed = _needed(array, workload)
+            missing = [rw for rw in needed if self._of_one_drive(rw, array, workload) is None]
+            return (
+                f"{self.name} publishes no figure for {' and '.join(missing)} {workload.bs} at queue depth {depth:g}, "
+                f"which {workload} on {geometry} is held to"
+            )
+        return f"{self.name} publishes no {claim.label} of {workload} on {geometry}"
+
+    def _promise(self, claim: Claim, geometry: Geometry, workload: Workload) -> Promise | None:
+        own = [each for each in self.promises if each.claim is claim]
+        if not own and self.key != DEFAULT:
+            own = [each for each in default().promises if each.claim is claim]
+        return next((each for each in own if each.matches(claim, geometry, workload)), None)
+
+    def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> float | None:
+        """Published IOPS of one drive at the depth that each member sees: a figure at 32 says nothing about 8."""
+        depth = workload.depth_per_member(array.width)
+        if depth != int(depth):
+            return None
+        found = self.published(Claim.STEADY_IOPS, ONE_DRIVE, Workload(rw, workload.bs, int(depth)))
+        return found.value if found else None
+
+    def _by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
+        iops = self.expected_iops(geometry, workload) if claim is Claim.STEADY_IOPS else None
+        return None if iops is None else Published(iops, Unit.IOPS, f"one drive's figures, by the law of {geometry}")
+
+
+def _has_law(array: Geometry, workload: Workload) -> bool:
+    """Whether an array's IOPS follow from a drive's: every I/O random, of one size, and in pages of its own."""
+    plain = workload.is_random and workload.random_percent == 100 and len(workload.sizes) == 1 and workload.is_usual
+    return plain and workload.offset_bytes == 0 and not workload.has_streams and not array.rebuilding
+
+
+def _needed(array: Geometry, workload: Workload) -> tuple[str, ...]:
+    """The figures of one drive that the law of the level needs."""
+    reads = workload.read_fraction > 0 or costs(array).reads > 0
+    return tuple(rw for rw, needed in (("randread", reads), ("randwrite", workload.read_fraction < 1)) if needed)
+
+
+def load(path_or_name: str | Path) -> Spec:
+    """Read a spec: the path of a TOML file, or the name of a shipped one. ``SpecError`` with every error."""
+    name, content = toml.read(path_or_name, FOLDER, SpecError)
+    from pytest_ssdqual.qual.spec.spec_schema import SpecDocument
+
+    return _spec(name, toml.checked(SpecDocument, name, content, SpecError))
+
+
+def json_schema() -> dict[str, object]:
+    """JSON Schema of a spec file, for editors and other tools; what it cannot say is checked by ``load``."""
+    from pytest_ssdqual.qual.spec.spec_schema import SpecDocument
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **SpecDocument.model_json_schema(by_alias=True, mode="validation"),
+        "title": "pytest-ssdqual spec",
+    }
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the data sheets that come with the package."""
+    return toml.shipped(FOLDER)
+
+
+@cache
+def default() -> Spec:
+    """The promises for a product without a file of its own."""
+    return load(DEFAULT)
+
+
+def find_by_model(model: str) -> Spec | None:
+    """The shipped data sheet of a drive that calls itself ``model``; None if there is none."""
+    return next((spec for spec in map(load, shipped()) if spec.fits(model)), None)
+
+
+def _spec(name: str, content: SpecDocument) -> Spec:
+    product = content.product
+    figures = tuple(map(_figure, content.figure))
+    if errors := figure.repeated(figures):
+        raise SpecError(name, errors)
+    return Spec(
+        key=name.removesuffix(".toml"),
+        name=product.name,
+        models=tuple(product.models),
+        vendor=product.vendor,
+        capacity_bytes=product.capacity,
+        source=product.source,
+        sequential_write_bytes_per_s=product.sequential_write,
+        endurance_bytes=content.endurance.tbw if content.endurance else None,
+        figures=figures,
+        promises=tuple(_promises(name, content.promise)),
+        lot=content.lot.plan() if content.lot else None,
+        drives=product.drives,
+    )
+
+
+def _figure(table: FigureTable) -> Figure:
+    arrays = tuple(map(Geometry.parse, table.array)) if table.array else (ONE_DRIVE,)
+    return Figure(arrays, table.workloads(), table.quantities(), table.source, table.approximate)
+
+
+def _promises(name: str, tables: Iterable[PromiseTable]) -> Iterable[Promise]:
+    for index, each in enumerate(tables):
+        percent = each.max_percent_of_spec if each.min_percent_of_spec is None else each.min_percent_of_spec
+        least, most = each.min_percent_of_baseline, each.max_percent_of_baseline
+        yield Promise(
+            claim=each.claim,
+            level=each.level,
+            width=each.width,
+            state=each.state or "healthy",
+            workload=each.workload,
+            bound=each.at_least if each.at_most is None else each.at_most,
+            percent_of_spec=percent,
+            relative_to=Workload.parse(each.relative_to) if each.relative_to else None,
+            source=f"{name} promise[{index}]",
+            percent_of_baseline=most if least is None else least,
+            times_per_hour=each.times_per_hour,
+        )

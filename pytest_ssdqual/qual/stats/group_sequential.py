@@ -1,0 +1,107 @@
+"""Measuring until the verdict is certain: when the interim analyses are, and what of a run counts at each of them.
+
+Looks that are planned beforehand share the error rate among them (``boundary``): whichever decides, the stated
+confidence holds, however often one looks. ``stopping`` says whether a look may be the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.measured.run import FEWEST_SPELLS, SPELL_S, Run
+from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.stats import batch_means, boundary
+
+#: Of the series, what has to be left when warm-up is cut off; never less than the first look.
+KEPT = 0.3
+#: Of the warm-up, what means leave out altogether; the rest of it shows where the trend goes.
+LEFT_OUT = 0.7
+#: Figures that are so many times better or worse than their limit may be those of a plateau.
+PLATEAU = 1.12
+
+
+def look_times(rule: SequentialRule) -> tuple[float, ...]:
+    """Seconds of stimulus after the ramp, the last of them the limit."""
+    times = [rule.first_s]
+    while times[-1] < rule.limit_s:
+        times.append(min(rule.limit_s, times[-1] * rule.growth))
+    return tuple(times)
+
+
+def level(rule: SequentialRule, confidence: float) -> float:
+    """Two-sided confidence of the interval of each look, so that those of all looks hold together at ``confidence``."""
+    return boundary.level(look_times(rule), confidence)
+
+
+def spell_s(rule: SequentialRule) -> float:
+    """Length of the spells of which extremes are kept: the same at all looks."""
+    return min(SPELL_S, max(float(rule.report_s), rule.observe_s / FEWEST_SPELLS))
+
+
+def is_too_early(seconds: float, value: float, limit: float, rule: SequentialRule) -> bool:
+    """Whether a figure after ``seconds`` of stimulus is too far from its limit to be believed yet.
+
+    A plateau (of a cache, of spare blocks) is as steady as a settled drive, and its end cannot be foreseen. A cache
+    that had refilled while the drive idled gives two to four times the settled rate, so being far from the limit is no
+    reason to believe a figure early.
+    """
+    if seconds >= rule.plateau_s or value <= 0 or limit <= 0:
+        return False
+    return max(value / limit, limit / value) > PLATEAU
+
+
+def at_look(run: Run, number: int, rule: SequentialRule, confidence: float) -> Run:
+    """The run as it was known at look ``number``: in blocks, with its warm-up noted, without what came after the look.
+
+    Of drives side by side the latest warm-up counts for all. What has a look already is given back as it is.
+    """
+    times = look_times(rule)
+    if run.look is not None:
+        return run
+    until = replace(run, window_s=times[number - 1])
+    count = max(1, min(batch_means.COUNT, len(until.counted)))
+    block_s = until.window_s / count
+    warmup_s = max(_warmup_s(each, rule) for each in until.of_members())
+    left_out = int(LEFT_OUT * warmup_s / block_s)
+    found = Look(
+        number=number,
+        of=len(times),
+        level=level(rule, confidence),
+        warmup_s=warmup_s,
+        left_out=left_out,
+        head=math.ceil(warmup_s / block_s - 1e-9) - left_out,
+        slowest_s=rule.slowest_s,
+        pause_s=rule.pause_s,
+        spell_s=spell_s(rule),
+    )
+    return replace(until, rounds=count, look=found)
+
+
+def _warmup_s(run: Run, rule: SequentialRule) -> float:
+    counted = run.counted
+    if len(counted) < batch_means.FEWEST:
+        return 0.0
+    begin = warmup([each.ios / each.seconds for each in counted], _least(len(counted), run.window_s, rule))
+    return max(0.0, counted[begin].start_s - run.ramp_s) if begin else 0.0
+
+
+def _least(count: int, seconds: float, rule: SequentialRule) -> int:
+    """How many of ``count`` cells, which took ``seconds``, are to be kept."""
+    return min(count, max(batch_means.FEWEST, round(count * max(KEPT, rule.first_s / seconds))))
+
+
+def warmup(rates: Sequence[float], least: int) -> int:
+    """How many values at the head are warm-up: those without which the mean of the rest has the least variance.
+
+    MSER (White 1997; White, Cobb & Spratt 2000); at least ``least`` values are kept.
+    """
+    import numpy as np
+
+    backwards = np.asarray(rates, float)[::-1]
+    counts = np.arange(1, len(backwards) + 1)
+    sums, squares = np.cumsum(backwards), np.cumsum(backwards**2)
+    merit = ((squares - sums**2 / counts) / counts**2)[::-1]
+    return int(np.argmin(merit[: max(0, len(backwards) - least) + 1]))

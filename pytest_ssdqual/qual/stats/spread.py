@@ -1,0 +1,246 @@
+"""How even a measurement is: its slowest I/Os over time, between arrays and drives, its slowest second and drive.
+
+Maxima of latency grow with the length of a run and the number of drives, so only maxima of spells of equal length are
+compared, and as ratios; and what is said of the worst of them is how bad what happens so many times an hour is
+(``exceedance``), which does not depend on how long one watched. Neighbouring spells are not independent of each other:
+the logarithms of their maxima are pooled into ``POOLED`` means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import fmean, median, variance
+
+from pytest_ssdqual.qual.measured.histogram import bucket_of
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.stats import exceedance
+from pytest_ssdqual.qual.stats.basis import ROUNDS, Basis
+from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.exceedance import Level, return_level
+from pytest_ssdqual.qual.units import Unit, format_duration
+
+#: Few and long, so that neighbours are nearly independent (batch means; Schmeiser 1982: ten to thirty of them).
+POOLED = 10
+
+#: Lengths that differ by less are equal: no maximum shows it.
+ALIKE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The slowest I/O of each spell of one array or drive."""
+
+    maxima_ns: tuple[int, ...]
+    #: Length of a spell.
+    seconds: float
+    basis: Basis = ROUNDS
+
+    @classmethod
+    def of(cls, measured: Measured, sure: Sureness) -> Slowest:
+        """``TooFew`` if a spell has no I/O."""
+        spells = measured.spells
+        if empty := sum(not each.max_ns for each in spells):
+            raise TooFew(f"{empty} of {len(spells)} {_length(measured.spell_s)} have no I/O, so no slowest one")
+        return cls(tuple(each.max_ns for each in spells), measured.spell_s, Basis.whole(measured, sure))
+
+    @property
+    def logs(self) -> list[float]:
+        """Each the mean of the logarithms of the maxima of neighbouring spells, nearly independent."""
+        size = max(1, len(self.maxima_ns) // POOLED)
+        return [fmean(map(math.log, each)) for each in _groups(self.maxima_ns, size)]
+
+    @property
+    def typical_ns(self) -> float:
+        """Geometric mean."""
+        return math.exp(fmean(self.logs))
+
+    def longer(self, times: int) -> Slowest:
+        """The same in spells that are ``times`` as long."""
+        maxima = tuple(map(max, _groups(self.maxima_ns, times)))
+        return Slowest(maxima, self.seconds * times, self.basis)
+
+
+def max_latency(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
+    """The latency that is exceeded ``per_hour`` times an hour. ``TooFew`` without I/Os."""
+    spells = measured.spells
+    if not any(each.max_ns for each in spells):
+        raise TooFew("a maximum latency needs I/Os, there are none")
+    found = exceedance.slowest(measured, sure, per_hour)
+    return _rare(found, measured, sure, per_hour, Unit.NANOSECONDS)
+
+
+def over_time(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
+    """The latency that is exceeded ``per_hour`` times an hour over the median spell's slowest I/O: 1 is even.
+
+    Both ends are taken with half of the error rate each: of the level by counts of spells, of the median by order
+    statistics. ``TooFew`` below three spells, or if one has no I/O.
+    """
+    half = sure.among(2)
+    slowest = Slowest.of(measured, half)
+    if len(slowest.maxima_ns) < 3:
+        raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
+    worst, usual = exceedance.slowest(measured, half, per_hour), _median(slowest)
+    ratio = Level(
+        value=max(1.0, worst.value / usual.value),
+        low=max(1.0, worst.low / usual.high),
+        high=max(1.0, worst.high / usual.low),
+    )
+    found = _rare(ratio, measured, half, per_hour, Unit.RATIO)
+    return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
+
+
+def worst_second(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
+    """Bytes per second over their mean of what is undercut by the slowest seconds of spells ``per_hour`` times an hour.
+
+    1 is perfectly even (seed E-05: 600 of 1,228 MB/s, 0.49). An I/O at either edge of a second may have been counted in
+    its neighbour. Where fio reported less often than every second, a second may have been without any I/O.
+    ``TooFew`` if nothing was transferred.
+    """
+    seconds = sum(run.seconds for run in measured.runs)
+    mean = sum(run.bytes_per_s * run.seconds for run in measured.runs) / seconds if seconds else 0.0
+    if not mean:
+        raise TooFew("the worst second needs I/Os, there are none")
+    edge, spells = measured.workload.largest_bytes, measured.spells
+    # The slower, the worse: as the exceedance of a negative figure.
+    found = return_level(
+        [-(each.slowest_high + edge) / mean for each in spells],
+        [-max(0.0, each.slowest_low - edge) / mean for each in spells],
+        seconds, per_hour, Basis.whole(measured, sure).level,
+    )  # fmt: skip
+    low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
+    high = -found.low
+    return _rare(Level(max(low, min(value, high)), low, high), measured, sure, per_hour, Unit.RATIO)
+
+
+def _median(slowest: Slowest) -> Level:
+    """Of the spells' slowest I/Os, nanoseconds; its interval by order statistics, as fio's buckets leave it."""
+    from scipy.stats import binom
+
+    maxima = sorted(slowest.maxima_ns)
+    # So many of them, and no more, may surely lie below the median by chance.
+    beyond = max(0, int(binom.ppf((1 - slowest.basis.level) / 2, len(maxima), 0.5)) - 1)
+    low, high = bucket_of(maxima[beyond]), bucket_of(maxima[len(maxima) - 1 - beyond])
+    return Level(float(median(maxima)), float(low.low_ns), float(high.high_ns))
+
+
+def _rare(found: Level, measured: Measured, sure: Sureness, per_hour: float, unit: Unit) -> Estimate:
+    spells, shortest = measured.spells, exceedance.shortest_s(per_hour, Basis.whole(measured, sure).level)
+    seconds = sum(run.seconds for run in measured.runs)
+    observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
+    short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest else ""
+    return Estimate(
+        found.value, found.low, found.high, len(spells), unit, confidence=sure.confidence,
+        basis=f"exceeded {per_hour:g} times an hour", unbounded=short,
+    )  # fmt: skip
+
+
+def between(one: Slowest, other: Slowest) -> Estimate:
+    """Geometric mean of the rounds' slowest I/Os of two arrays, the larger over the smaller: 1 is equal.
+
+    Welch's t interval for the difference of mean logarithms, then folded, because which array is the
+    slower one is not asked. If one was measured for longer than the other, so were its rounds: the shorter ones are
+    then put together to the next whole multiples below and above, and the interval covers both. ``TooFew`` below two
+    rounds each.
+    """
+    short, long = sorted((one, other), key=lambda each: each.seconds)
+    times = long.seconds / short.seconds
+    below, above = math.floor(times * (1 + ALIKE)), math.ceil(times * (1 - ALIKE))
+    ends = {each: _welch(short.longer(each), long) for each in (below, above)}
+    distance = ends[below if times - below <= above - times else above][0]
+    low, high = min(each[1] for each in ends.values()), max(each[2] for each in ends.values())
+    n = len(short.longer(below).logs) + len(long.logs)
+    confidence = one.basis.sure.confidence
+    value, low, high = map(math.exp, (distance, low, high))
+    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence, basis=_length(long.seconds))
+
+
+def _welch(one: Slowest, other: Slowest) -> tuple[float, float, float]:
+    """Distance of the mean logarithms, and its interval."""
+    logs = [one.logs, other.logs]
+    if min(map(len, logs)) < 2:
+        raise TooFew(
+            f"spread between arrays needs at least 2 rounds of each, there are {min(map(len, logs))} as long as those "
+            "of the other"
+        )
+    distance = abs(fmean(logs[0]) - fmean(logs[1]))
+    shares = [variance(each) / len(each) for each in logs]
+    half = math.sqrt(sum(shares))
+    if half:
+        # Welch-Satterthwaite, rounded down: never more degrees of freedom than there are.
+        degrees = sum(shares) ** 2 / sum(share**2 / (len(each) - 1) for share, each in zip(shares, logs, strict=True))
+        half *= student_t(max(one.basis.level, other.basis.level), max(1, int(degrees)))
+    return distance, max(0.0, distance - half), distance + half
+
+
+def between_drives(drives: Sequence[Slowest]) -> Estimate:
+    """Geometric mean of the rounds' slowest I/Os of the drive where it is largest, over that where it is smallest.
+
+    Of drives measured side by side, so their rounds are the same, and what stalls all of them at once (the host)
+    cancels out: a randomised block design. All differences between drives are within q·s/√g of those measured, at once
+    (Tukey 1953: q of the studentised range; s² the variance that neither drives nor rounds explain, with (d - 1)(g - 1)
+    degrees of freedom; d drives, g rounds), and so is the largest. The figure itself is on the high side, because noise
+    spreads equal drives, too. ``NotApplicable`` below two drives; ``TooFew`` below two rounds.
+    """
+    if len(drives) < 2:
+        raise NotApplicable(f"the spread between several drives was asked for, there are {len(drives)}")
+    logs, basis = [each.logs for each in drives], drives[0].basis
+    rounds = min(map(len, logs))
+    if rounds < 2:
+        raise TooFew(f"spread between drives needs at least 2 rounds, there are {rounds}")
+    means, degrees = list(map(fmean, logs)), (len(drives) - 1) * (rounds - 1)
+    # What is common to a round is its mean over the drives.
+    common = [fmean(of_round) for of_round in zip(*logs, strict=True)]
+    squares = math.fsum(
+        (each - mean - shared + fmean(means)) ** 2
+        for of_drive, mean in zip(logs, means, strict=True)
+        for each, shared in zip(of_drive, common, strict=True)
+    )
+    distance, half = max(means) - min(means), math.sqrt(squares / degrees / rounds)
+    if half:
+        half *= studentized_range(basis.level, len(drives), degrees)
+    low, high = math.exp(max(0.0, distance - half)), math.exp(distance + half)
+    n, sure = sum(map(len, logs)), basis.sure.confidence
+    return Estimate(math.exp(distance), low, high, n, Unit.RATIO, confidence=sure, basis=_length(drives[0].seconds))
+
+
+@lru_cache(maxsize=256)
+def studentized_range(confidence: float, groups: int, degrees: int) -> float:
+    """Quantile of the studentised range. It takes a part of a second to compute."""
+    from scipy.stats import studentized_range as distribution
+
+    return float(distribution.ppf(confidence, groups, degrees))
+
+
+def between_members(iops: Sequence[Estimate], together: Sequence[Estimate] | None = None) -> Estimate:
+    """IOPS of the slowest drive over those of the median one (of two: their mean): 1 is equal, and the most.
+
+    The median, so that one bad drive does not move what it is held against. Intervals are propagated by their ends:
+    the lowest low end over the median high end, and the other way round. That all drives are fast enough takes no
+    correction for their number; that one is too slow does, because any of them may seem so by chance: its end is
+    taken from ``together``, intervals that hold at once for all. ``NotApplicable`` below two drives; ``TooFew`` if the
+    median drive did nothing.
+    """
+    if len(iops) < 2:
+        raise NotApplicable(f"the slowest of several drives was asked for, there are {len(iops)}")
+    if min(median(each.value for each in iops), median(each.high for each in iops)) <= 0:
+        raise TooFew("the median drive did no I/O")
+    value = min(each.value for each in iops) / median(each.value for each in iops)
+    low = max(0.0, min(each.low for each in iops)) / median(each.high for each in iops)
+    together = together or iops
+    typical = median(each.low for each in together)
+    high = min(1.0, min(each.high for each in together) / typical) if typical > 0 else 1.0
+    return Estimate(
+        value, low, high, min(each.n for each in iops), Unit.RATIO, confidence=min(each.confidence for each in iops)
+    )
+
+
+def _groups(values: Sequence[int], size: int) -> list[Sequence[int]]:
+    """Neighbours in groups of ``size``; what does not divide is left off at the beginning."""
+    return [values[at : at + size] for at in range(len(values) % size, len(values), size)]
+
+
+def _length(seconds: float) -> str:
+    return f"spells of {format_duration(seconds)}"

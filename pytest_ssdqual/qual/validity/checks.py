@@ -1,0 +1,202 @@
+"""Is a measurement believable? Checks of a run, each with its figure; a rig's fault, never the product's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+
+from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.qual.validity import environment, foreign_io
+from pytest_ssdqual.qual.validity.check import Check
+
+#: IOPS × latency over the queue depth asked for, of jobs that keep their queue full. Submission time is not
+#: in fio's latencies, so the low side is wider; a published table that was wrong showed 1.068.
+LITTLE = (0.90, 1.05)
+
+#: fio reports once a second; silence beyond this is a stall of fio or of a job, and averages would hide it.
+SILENCE_S = 3.0
+
+#: Below this, rounds are a handful of I/Os each.
+FEWEST_IOS_A_ROUND = 100
+
+#: Part of the window that may be missing at its end.
+SHORT = 0.05
+
+#: Points of read share the mix may be off.
+MIX_POINTS = 2.0
+
+#: Standard errors that a drawn share or size may be off: once in 16,000 fair draws it is more.
+CHANCE = 4.0
+
+
+def checks(run: Run, fewest: int | None = None) -> tuple[Check, ...]:
+    """Everything that is looked at, whether it speaks against the run or not.
+
+    Of drives side by side every drive is looked at by itself, and named by its serial number. ``fewest`` I/Os are
+    needed in the window, of each drive; left out, ``FEWEST_IOS_A_ROUND`` for each of its rounds.
+    """
+    least = FEWEST_IOS_A_ROUND * run.rounds if fewest is None else fewest
+    alone = run.of_members()
+    if len(alone) == 1:
+        found = list(_of_one(alone[0], least))
+    else:
+        found = [_named(each.members[0], check) for each in alone for check in _of_one(each, least)]
+    return (*found, *of_surroundings(run))
+
+
+def objections(run: Run, fewest: int | None = None) -> tuple[str, ...]:
+    """Every reason not to judge a product by this run; empty when there is none. See ``checks``."""
+    return said(checks(run, fewest))
+
+
+def of_surroundings(run: Run) -> tuple[Check, ...]:
+    """What was seen around the process that the run is made of, whatever part of it is counted."""
+    return (
+        *foreign_io.of_run(run), *environment.of_array(run), *environment.of_drives(run), *environment.of_host(run),
+    )  # fmt: skip
+
+
+def said(found: Iterable[Check]) -> tuple[str, ...]:
+    """The objections of checks."""
+    return tuple(objection for check in found for objection in check.objections)
+
+
+def worst(found: Iterable[Check]) -> dict[str, Check]:
+    """Of each name one check: one that does not hold, or else one that is not known, or else the worst figure."""
+    kept: dict[str, Check] = {}
+    for check in found:
+        if check.name not in kept or _badness(check) > _badness(kept[check.name]):
+            kept[check.name] = check
+    return kept
+
+
+def _badness(check: Check) -> tuple[int, float]:
+    figure = check.figure if check.figure is not None else -math.inf
+    return (False, None, True).index(check.holds) * -1, -figure if check.low_is_bad else abs(figure)
+
+
+def _named(drive: str, check: Check) -> Check:
+    return replace(check, drive=drive, objections=tuple(f"{drive}: {objection}" for objection in check.objections))
+
+
+def _of_one(run: Run, fewest: int) -> Iterator[Check]:
+    """Of one target: an array, or a single drive."""
+    if not run.ios:
+        yield Check("ios", 0, f"at least {fewest:,}", (f"no I/O in {format_duration(run.window_s)}",), low_is_bad=True)
+        return
+    yield from _amount(run, fewest)
+    yield _silence(run)
+    yield _directions(run)
+    yield from _arithmetic(run)
+
+
+def _amount(run: Run, fewest: int) -> Iterator[Check]:
+    few = f"only {run.ios:,} I/Os in the window, at least {fewest:,} are needed"
+    yield Check("ios", run.ios, f"at least {fewest:,}", (few,) if run.ios < fewest else (), low_is_bad=True)
+    short = f"only {run.seconds:.1f} s of the window of {run.window_s:g} s were recorded"
+    least_s = run.window_s * (1 - SHORT)
+    yield Check(
+        "counted_s", run.seconds, f"at least {least_s:g} s", (short,) if run.seconds < least_s else (), low_is_bad=True
+    )
+
+
+def _silence(run: Run) -> Check:
+    counted = run.counted
+    within = [(each.seconds, f"fio was silent for {each.seconds:.1f} s at {each.start_s:.1f} s") for each in counted]
+    between = [
+        (after.start_s - before.end_s, f"{after.start_s - before.end_s:.1f} s without a record at {before.end_s:.1f} s")
+        for before, after in pairwise(counted)
+    ]
+    silences = [*within, *between]
+    longest_s = max(seconds for seconds, _ in silences)
+    # Of a sequential measurement an interval is as many seconds as the protocol says, or several reports in one.
+    usual_s = median(each.seconds for each in counted) if run.look else 1.0
+    allowed_s = usual_s + SILENCE_S - 1.0
+    too_long = tuple(sentence for seconds, sentence in silences if seconds > allowed_s)
+    return Check("longest_silence_s", longest_s, f"up to {allowed_s:g} s", too_long)
+
+
+def _directions(run: Run) -> Check:
+    workload, wrong = run.workload, []
+    for name, wanted, iops in (("read", workload.reads, run.read_iops), ("write", workload.writes, run.write_iops)):
+        if wanted and not iops:
+            wrong.append(f"no {name}s in a workload that has them")
+        if iops and not wanted:
+            wrong.append(f"{iops:,.0f} {name}s per second in a workload without {name}s")
+    asked, share = workload.read_fraction, run.read_iops / run.iops
+    if workload.has_streams:  # whose mix is a result
+        return Check("reads_percent", 100 * share, "both directions", tuple(wrong))
+    # A short run may miss its mix by chance.
+    chance = 100 * CHANCE * math.sqrt(asked * (1 - asked) / run.ios)
+    points = max(MIX_POINTS, chance) if 0 < asked < 1 else 0.0
+    if 0 < asked < 1 and abs(share - asked) * 100 > points:
+        wrong.append(f"{share:.1%} of the I/Os were reads, {asked:.0%} were asked for")
+    return Check("reads_percent", 100 * share, f"{asked:.0%} ± {points:.1f} points", tuple(wrong))
+
+
+def _arithmetic(run: Run) -> Iterator[Check]:
+    """Identities that hold for every drive: Little's law, bytes = I/Os × size, a latency for every I/O."""
+    workload = run.workload
+    block, asked_bytes = run.bytes_per_s / run.iops, workload.block_bytes
+    # Sizes that are drawn have a mean that scatters; of a single size it is exact.
+    variance = sum(share / 100 * (size - asked_bytes) ** 2 for size, share in workload.sizes)
+    may = 1e-6 * asked_bytes + CHANCE * math.sqrt(variance / run.ios)
+    other = f"{block:,.0f} bytes per I/O, {asked_bytes:,.0f} were asked for"
+    yield Check(
+        "bytes_per_io", block, f"{asked_bytes:,.0f} ± {may:,.0f}", (other,) if abs(block - asked_bytes) > may else ()
+    )
+    latency = run.latency
+    # The counters and the bins of one status document are not read in one instant.
+    asked = _outstanding(run)
+    lost = abs(latency.total - run.ios)
+    unequal = f"{latency.total:,} latencies for {run.ios:,} I/Os"
+    may_lack = max(asked, 0.01 * run.ios)
+    yield Check("latencies_missing", lost, f"up to {may_lack:,.0f}", (unequal,) if lost > may_lack else ())
+    if workload.has_streams:
+        # Each direction has a queue of its own, and a sum could hide one that is not full.
+        yield from _little(run.read_iops, run.read_latency, asked // 2, run.seconds, " of the reads")
+        flushed = workload.fsync > 0
+        yield from _little(
+            run.write_iops, run.write_latency, asked // 2, run.seconds, " of the writes", flushed=flushed
+        )
+    else:
+        yield from _little(run.iops, latency, asked, run.seconds, flushed=workload.fsync > 0)
+    if latency:
+        too_long = latency.max_ns >= LAST_BUCKET_NS
+        beyond = "latencies of 17 s and more, which fio does not resolve"
+        yield Check("max_latency_s", latency.max_ns / 1e9, "below 17 s", (beyond,) if too_long else ())
+
+
+def _outstanding(run: Run) -> int:
+    """I/Os that were to be outstanding; drives side by side have each the whole load of one."""
+    width = run.geometry.width
+    return width * run.workload.outstanding(1) if run.geometry.is_side_by_side else run.workload.outstanding(width)
+
+
+def _little(
+    iops: float, latency: LatencyHistogram, asked: int, seconds: float, what: str = "", *, flushed: bool = False
+) -> Iterator[Check]:
+    """IOPS × mean latency is the number outstanding.
+
+    Of the I/Os under way at either end of the window, ``asked`` of them, half the time lies outside: the product may
+    be off by half of ``asked`` over all I/Os at each end. So few and slow I/Os are believed in a wider range. While it
+    flushes, a job of fio has nothing outstanding, and what the flush takes is in no latency: ``flushed`` says nothing
+    of the low side.
+    """
+    if not latency or not iops:
+        return
+    edge = asked / (iops * seconds)
+    low, high = 0.0 if flushed else max(0.0, LITTLE[0] - edge), LITTLE[1] + edge
+    outstanding = iops * latency.mean_ns / 1e9
+    share = outstanding / asked
+    wrong = (
+        f"{outstanding:.1f} I/Os{what} were outstanding (IOPS × mean latency), {asked} were asked for: "
+        f"{share:.0%}, believable are {low:.0%} to {high:.0%}"
+    )
+    believed = low <= share <= high
+    yield Check("littles_law_percent", 100 * share, f"{low:.0%} to {high:.0%}", () if believed else (wrong,))

@@ -1,0 +1,140 @@
+"""Whether a drive was left alone by heat, cables and other programs, and the machine by its own limits.
+
+Each rule has its reason beside its limit. What was not seen is not known; it is no objection, and no answer either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ssdqual.qual.measured.environment import Cpu, Heat, Seen, SeenDrive
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.qual.validity.check import Check, unknown
+
+#: Above this the host, not the drives, sets the pace.
+CPU_BUSY = 0.95
+#: One CPU that never rests, in the kernel: interrupts of a drive are served by one CPU, and RAID 5's thread runs on
+#: one. A CPU kept busy by programs alone is none of ours: they are moved to others, and fio's own are looked at by
+#: themselves.
+ONE_CPU_BUSY = 0.99
+#: A job of fio that has no CPU left submits no faster, however fast the drives are.
+JOBS_BUSY = 0.95
+#: Short spells are normal on some machines (turbo); the latency of an I/O grows with them by nanoseconds.
+CPU_THROTTLED = 0.01
+#: NTP slews by 0.05 % at most; a step, or a clock that runs wrong, makes rates and times wrong by as much.
+CLOCK_S, CLOCK_SHARE = 0.5, 0.001
+
+CPU_RANGE, ONE_CPU_RANGE = f"up to {CPU_BUSY:.0%}", f"below {ONE_CPU_BUSY:.0%} in the kernel"
+JOBS_RANGE, THROTTLED_RANGE = f"up to {JOBS_BUSY:.0%}", f"up to {CPU_THROTTLED:.0%} of the time"
+CLOCK_RANGE = f"up to {CLOCK_S:g} s and {CLOCK_SHARE:.1%}"
+HEAT_RANGE, LINK_RANGE = "below its own warning threshold", "100%"
+
+
+def of_host(run: Run) -> Iterator[Check]:
+    """About the machine, once however many drives it has."""
+    seen = run.seen
+    if seen is None:
+        names = ("cpu_busy_percent", CPU_RANGE), ("clock_jump_s", CLOCK_RANGE)
+        yield from (unknown(*each) for each in names)
+        return
+    yield from _cpu(seen.cpu)
+    yield _jobs(seen)
+    yield from _clock(seen)
+
+
+def of_drives(run: Run) -> Iterator[Check]:
+    """About each drive: how warm it was, and how it is connected."""
+    for drive in run.seen.drives if run.seen else ():
+        yield from _heat(drive.name, drive.heat)
+        yield _link(drive)
+
+
+def of_array(run: Run) -> Iterator[Check]:
+    """Whether md did anything else meanwhile; nothing of drives without an array, or where it was meant to."""
+    if run.geometry.is_side_by_side or run.geometry.rebuilding:
+        return
+    syncs = run.seen.array.syncs if run.seen and run.seen.array else None
+    if syncs is None:
+        yield unknown("resyncs", "none")
+        return
+    said = tuple(f"md began to work on the array meanwhile (kernel log: {each})" for each in syncs)
+    yield Check("resyncs", len(syncs), "none", said)
+
+
+def _cpu(cpu: Cpu | None) -> Iterator[Check]:
+    if cpu is None:
+        yield unknown("cpu_busy_percent", CPU_RANGE)
+        return
+    said = f"the host's CPU was {cpu.busy:.0%} busy, so it may have set the pace"
+    yield Check("cpu_busy_percent", 100 * cpu.busy, CPU_RANGE, (said,) if cpu.busy > CPU_BUSY else ())
+    # Of a single CPU the other figure says it all.
+    alone = cpu.count > 1 and cpu.busiest_in_kernel >= ONE_CPU_BUSY
+    said = (
+        f"one of the host's {cpu.count} CPUs was {cpu.busiest_in_kernel:.1%} busy, most of it in the kernel, so it may "
+        "have set the pace: spread interrupts, or raise array.group_threads"
+    )
+    yield Check("cpu_busiest_percent", 100 * cpu.busiest_in_kernel, ONE_CPU_RANGE, (said,) if alone else ())
+    if cpu.throttled is None:
+        yield unknown("cpu_throttled_percent", THROTTLED_RANGE)
+        return
+    said = f"a CPU was slowed down by its own heat for {cpu.throttled:.1%} of the time"
+    hot = cpu.throttled > CPU_THROTTLED
+    yield Check("cpu_throttled_percent", 100 * cpu.throttled, THROTTLED_RANGE, (said,) if hot else ())
+
+
+def _jobs(seen: Seen) -> Check:
+    if seen.jobs_busy is None:
+        return unknown("fio_cpu_percent", JOBS_RANGE)
+    said = f"fio's jobs kept a CPU each {seen.jobs_busy:.0%} busy, so they may have set the pace: use more of them"
+    return Check("fio_cpu_percent", 100 * seen.jobs_busy, JOBS_RANGE, (said,) if seen.jobs_busy > JOBS_BUSY else ())
+
+
+def _clock(seen: Seen) -> Iterator[Check]:
+    may = CLOCK_S + CLOCK_SHARE * seen.seconds
+    if seen.clock_jump_s is None:
+        yield unknown("clock_jump_s", CLOCK_RANGE)
+    else:
+        jump_s = seen.clock_jump_s
+        said = f"the machine's clock was set {'forward' if jump_s > 0 else 'back'} by {format_duration(abs(jump_s))}"
+        wrong = abs(jump_s) > may + seen.clock_resolution_s
+        yield Check("clock_jump_s", jump_s, CLOCK_RANGE, (said,) if wrong else ())
+    # The other way round there is fio's own start and end, whose length nobody knows.
+    ahead_s = seen.fio_s - seen.seconds
+    said = f"fio counted {seen.fio_s:.1f} s where by the machine's clock only {seen.seconds:.1f} s passed"
+    yield Check("fio_clock_ahead_s", ahead_s, CLOCK_RANGE, (said,) if ahead_s > may else ())
+
+
+def _heat(name: str, heat: Heat) -> Iterator[Check]:
+    """A drive that is too warm slows itself down (NVM Express: warning composite temperature, thermal management).
+
+    Its temperature at both ends does not say how it was in between; its own counts do.
+    """
+    said = []
+    warm = heat.temperature_c is not None and heat.limit_c is not None and heat.temperature_c >= heat.limit_c
+    limit = "" if heat.limit_c is None else f", its warning threshold is {heat.limit_c:g} °C"
+    degrees = "an unknown temperature" if heat.temperature_c is None else f"{heat.temperature_c:g} °C"
+    if warm or heat.too_warm:
+        said.append(f"drive {name} was too warm: {degrees}{limit}")
+    answered = heat.limit_c is not None or heat.too_warm is not None
+    yield Check("temperature_c", heat.temperature_c, HEAT_RANGE, tuple(said), name, answered=answered)
+    said = []
+    if heat.too_warm_s:
+        said.append(
+            f"drive {name} counted {format_duration(heat.too_warm_s)} of being too warm or throttled ({degrees})"
+        )
+    elif heat.events:
+        times = "once" if heat.events == 1 else f"{heat.events} times"
+        said.append(f"drive {name} throttled itself {times}, or passed its limit ({degrees})")
+    figure = heat.too_warm_s if heat.too_warm_s is not None else None if heat.events is None else 0.0
+    yield Check("too_warm_s", figure, "0 s", tuple(said), name)
+
+
+def _link(drive: SeenDrive) -> Check:
+    """A drive on half of its lanes is a slot, a cable or a riser that is wrong, not a slow drive."""
+    link = drive.link
+    if link is None:
+        return unknown("link_percent", LINK_RANGE, drive.name)
+    said = f"drive {drive.name} is connected by less than it can do: {link.describe()}"
+    full = link.speed >= link.max_speed and link.width >= link.max_width
+    return Check("link_percent", 100 * link.share, LINK_RANGE, () if full else (said,), drive.name, low_is_bad=True)

@@ -1,0 +1,248 @@
+"""Which figure of what was measured each claim is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.raid import scaling
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Scope
+from pytest_ssdqual.qual.stats import curves, latency, spread, throughput
+from pytest_ssdqual.qual.stats.basis import Basis
+from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, Estimate, NotApplicable, Sureness, ratio
+from pytest_ssdqual.qual.stats.throughput import iops
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: What a claim can be judged by: a run, several of different widths or workloads, a saturation, a rebuild.
+Evidence = Measured | Sequence[Measured] | Saturation | Rebuild
+
+
+def estimate(
+    claim: Claim | str,
+    subject: Evidence,
+    confidence: float = CONFIDENCE,
+    share: float = 1.0,
+    per_hour: float = TIMES_PER_HOUR,
+) -> Estimate:
+    """The figure that ``claim`` is about, with its interval, in the claim's unit.
+
+    ``confidence`` is what is stated of the interval, two-sided; at a look of a sequential measurement the interval is
+    as wide as it has to be there. ``share`` of the error rate may be spent on it. Of rare events the figure is what is
+    exceeded ``per_hour`` times an hour.
+
+    Raises ``TooFew`` when there is too little evidence, and ``NotApplicable`` when ``subject`` is not what the claim is
+    judged on or does not fit (no pure reads for the bathtub, two levels in a sweep): each a sentence. ValueError for a
+    claim that does not exist.
+    """
+    claim, sure = Claim(claim), Sureness(confidence, share)
+    if claim in OF_RARE and isinstance(subject, Measured):
+        return OF_RARE[claim](subject, sure, per_hour)
+    if claim.scope in (Scope.RUN, Scope.MEMBERS) and isinstance(subject, Measured):
+        return OF_MEMBERS[claim](subject, sure) if claim.scope is Scope.MEMBERS else OF_RUN[claim](subject, sure)
+    if claim.scope is Scope.SATURATION and isinstance(subject, Saturation):
+        return OF_SATURATION[claim](subject, sure)
+    if claim.scope is Scope.REBUILD and isinstance(subject, Rebuild):
+        return OF_REBUILD[claim](subject)
+    if claim.scope in (Scope.SWEEP, Scope.SERIES) and isinstance(subject, Sequence) and not isinstance(subject, str):
+        if subject and all(isinstance(each, Measured) for each in subject):
+            if claim.scope is Scope.SWEEP:
+                return OF_SWEEP[claim](subject, sure)
+            return found_in(claim, subject, sure).estimate
+        raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on {subject!r}")
+    raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(subject).__name__}")
+
+
+_NEEDED = {
+    Scope.RUN: "what was measured of one workload on one array or drive",
+    Scope.MEMBERS: "what was measured of one workload on several drives side by side",
+    Scope.LOT: "a sample of a lot",
+    Scope.SWEEP: "what was measured of one workload on several widths of a level",
+    Scope.SERIES: "what was measured of several workloads on one array or drive",
+    Scope.SATURATION: "a saturation: writes from the purged state until settled",
+    Scope.REBUILD: "a rebuild under load",
+}
+
+
+def _mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+    return latency.mean_latency(measured.round_latency(), Basis.of(measured, sure))
+
+
+def _read_mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+    throughput.require(measured, measured.workload.reads, "reads")
+    rounds = measured.round_latency(lambda each: (each.read_latency,))
+    return latency.mean_latency(rounds, Basis.of(measured, sure))
+
+
+def _write_mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+    throughput.require(measured, measured.workload.writes, "writes")
+    rounds = measured.round_latency(lambda each: (each.write_latency,))
+    return latency.mean_latency(rounds, Basis.of(measured, sure))
+
+
+def _quantile(q: float) -> Callable[[Measured, Sureness], Estimate]:
+    return lambda measured, sure: latency.quantile_of_rounds(measured.round_latency(), q, Basis.whole(measured, sure))
+
+
+#: Claims about one array under one workload.
+OF_RUN: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
+    Claim.STEADY_IOPS: iops,
+    Claim.READ_IOPS: throughput.read_iops,
+    Claim.WRITE_IOPS: throughput.write_iops,
+    Claim.THROUGHPUT: throughput.throughput,
+    Claim.MEAN_LATENCY: _mean_latency,
+    Claim.READ_MEAN_LATENCY: _read_mean_latency,
+    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
+    Claim.P50_LATENCY: _quantile(0.5),
+    Claim.P90_LATENCY: _quantile(0.9),
+    Claim.P95_LATENCY: _quantile(0.95),
+    Claim.P99_LATENCY: _quantile(0.99),
+    Claim.P99_9_LATENCY: _quantile(0.999),
+    Claim.P99_99_LATENCY: _quantile(0.9999),
+    Claim.P99_999_LATENCY: _quantile(0.99999),
+}
+
+#: Claims about rare events, of which a promise says how often they may happen.
+OF_RARE: Mapping[Claim, Callable[[Measured, Sureness, float], Estimate]] = {
+    Claim.MAX_LATENCY: spread.max_latency,
+    Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
+    Claim.WORST_SECOND: spread.worst_second,
+}
+
+
+def _member_spread(measured: Measured, sure: Sureness) -> Estimate:
+    members = _side_by_side(Claim.MEMBER_SPREAD, measured)
+    together = [iops(each, sure.among(len(members))) for each in members]
+    return spread.between_members([iops(each, sure) for each in members], together)
+
+
+def _spread_between_members(measured: Measured, sure: Sureness) -> Estimate:
+    members = _side_by_side(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, measured)
+    return spread.between_drives([spread.Slowest.of(each, sure) for each in members])
+
+
+def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
+    """Of several drives side by side, by serial number, what a claim about their likeness is made of: the IOPS of
+    each, or the geometric mean of its rounds' slowest I/Os, nanoseconds. ``NotApplicable`` of a single target.
+    """
+    claim = Claim(claim)
+    members = {each.runs[0].members[0]: each for each in _side_by_side(claim, measured)}
+    if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
+        return {serial: spread.Slowest.of(each, USUAL).typical_ns for serial, each in members.items()}
+    return {serial: iops(each).value for serial, each in members.items()}
+
+
+def slowest_member(measured: Measured, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
+    """Serial number of the drive with the fewest IOPS, or the slowest I/Os if the claim is about these, of several
+    side by side; ``NotApplicable`` if they are not.
+    """
+    of_each = alike(claim, measured)
+    extreme = max if claim == Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
+    return extreme(of_each, key=of_each.__getitem__)
+
+
+def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
+    members = measured.of_members()
+    if len(members) < 2:
+        raise NotApplicable(f"{claim.label} is judged on several drives side by side, not on {measured.geometry}")
+    return members
+
+
+#: Claims about drives side by side.
+OF_MEMBERS: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
+    Claim.MEMBER_SPREAD: _member_spread,
+    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
+}
+
+
+def of_scaling(sweep: Sequence[Measured], sure: Sureness = USUAL) -> scaling.Scaling:
+    """How IOPS grow over the widths of a sweep; see ``scaling.fit``.
+
+    ``NotApplicable`` also for sequential writes with parity: whole stripes cost less than the small writes that the law
+    of the level counts.
+    """
+    ordered = _ordered(sweep)
+    workload, geometry = ordered[0].workload, ordered[0].geometry
+    if geometry.has_parity and workload.writes and not workload.is_random:
+        raise NotApplicable(
+            f"no law says how {workload} grows with the drives of a {geometry.level}: it writes stripes"
+        )
+    repeats = {each.geometry: [run.iops for run in each.runs] for each in ordered}
+
+    def of_each(sure: Sureness) -> dict[Geometry, Estimate]:
+        alone = {each.geometry: iops(each, sure) for each in ordered}
+        return scaling.with_repeats(alone, repeats, max(Basis.of(each, sure).level for each in ordered))
+
+    return scaling.fit(of_each(sure), workload.read_fraction, of_each(sure.among(len(ordered) - 1)))
+
+
+def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
+    """Narrowest first; ``NotApplicable`` unless it is one workload on several widths of one level."""
+    ordered = sorted(sweep, key=lambda each: each.geometry)
+    shapes = {(each.geometry.level, each.geometry.missing, each.geometry.rebuilding) for each in ordered}
+    widths = {each.geometry for each in ordered}
+    if len({each.workload for each in ordered}) > 1 or len(shapes) > 1 or len(widths) < max(2, len(ordered)):
+        found = ", ".join(f"{each.geometry} {each.workload}" for each in ordered)
+        raise NotApplicable(f"a sweep is one workload on at least 2 widths of one level, each once, not {found}")
+    return ordered
+
+
+def _spread_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
+    ordered = _ordered(sweep)
+    return spread.between(spread.Slowest.of(ordered[0], sure), spread.Slowest.of(ordered[-1], sure))
+
+
+def _growth_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
+    ordered = _ordered(sweep)
+    return ratio(_mean_latency(ordered[-1], sure), _mean_latency(ordered[0], sure), Unit.RATIO)
+
+
+#: Claims about all widths of a level under one workload.
+OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured], Sureness], Estimate]] = {
+    Claim.SCALING_SLOPE: lambda sweep, sure: of_scaling(sweep, sure).slope,
+    Claim.SCALING_DEVIATION: lambda sweep, sure: of_scaling(sweep, sure).deviation,
+    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
+    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
+}
+
+#: Claims about several workloads on one array: of their IOPS and the number of members that one target has.
+OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Found]] = {
+    Claim.BATHTUB_DEPTH: lambda curve, width: curves.bathtub(curve),
+    Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
+    Claim.QD_KNEE: curves.knee,
+    Claim.QD_GAIN: curves.depth_gain,
+    Claim.QD_DEPENDENCE: curves.depth_dependence,
+}
+
+
+def found_in(claim: Claim | str, measured: Sequence[Measured], sure: Sureness = USUAL) -> curves.Found:
+    """The figure of a claim about a series, and the workloads it was found at (the worst mix, the knee, …).
+
+    ``NotApplicable`` unless these are different workloads on one array. The depth of a queue is that of one target: of
+    drives side by side it is a drive's, though the IOPS are those of all.
+    """
+    geometries = {each.geometry for each in measured}
+    curve = {each.workload: iops(each, sure) for each in measured}
+    if len(geometries) != 1 or len(curve) < len(measured):
+        found = ", ".join(f"{each.geometry} {each.workload}" for each in measured) or "none"
+        raise NotApplicable(f"a series is different workloads on one array, not {found}")
+    geometry = geometries.pop()
+    return OF_SERIES[Claim(claim)](curve, 1 if geometry.is_side_by_side else geometry.width)
+
+
+#: Claims about writes from the purged state.
+OF_SATURATION: Mapping[Claim, Callable[[Saturation, Sureness], Estimate]] = {
+    Claim.FRESH_IOPS: lambda found, sure: found.fresh_iops(sure),
+    Claim.SETTLED_IOPS: lambda found, sure: found.settle(sure).iops,
+    Claim.FRESH_TO_STEADY: lambda found, sure: ratio(found.fresh_iops(sure), found.settle(sure).iops, Unit.RATIO),
+    Claim.CLIFF_AFTER: lambda found, sure: found.cliff_after(),
+}
+
+#: Claims about a rebuild under load.
+OF_REBUILD: Mapping[Claim, Callable[[Rebuild], Estimate]] = {
+    Claim.REBUILD_RATE: lambda found: found.rate(),
+    Claim.REBUILD_TIME: lambda found: found.time(),
+}

@@ -1,0 +1,247 @@
+"""Rounds of many workloads, repeated until what is tracked is steady: how the SNIA test specification measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.stats import steady_state as steady
+from pytest_ssdqual.qual.stats.estimate import TooFew
+from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: What one round shows of a workload; quantiles would need more I/Os than a round has.
+FIGURES: Mapping[Claim, Callable[[Run], float]] = {
+    Claim.STEADY_IOPS: lambda run: run.iops,
+    Claim.READ_IOPS: lambda run: run.read_iops,
+    Claim.WRITE_IOPS: lambda run: run.write_iops,
+    Claim.THROUGHPUT: lambda run: run.bytes_per_s,
+    # Without any I/O there is no latency; the rule then calls the series unsteady, because its average is zero.
+    Claim.MEAN_LATENCY: lambda run: run.mean_latency_ns if run.latency else 0.0,
+}
+
+#: One round: a run of each workload, in the loop's order.
+Round = tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """What has to be steady: a claim's figure of one workload of the loop (``steady_iops``, ``throughput``, …)."""
+
+    #: One of the loop's.
+    workload: Workload
+    #: Its name in specs; it must be one that each round has a figure of.
+    claim: str
+
+    def __post_init__(self) -> None:
+        if self.claim not in FIGURES:
+            raise ValueError(f"{self.claim} cannot be tracked from round to round; choose one of {', '.join(FIGURES)}")
+
+    def figure(self, run: Run) -> float:
+        """Its value in one round, in the claim's unit."""
+        return FIGURES[Claim(self.claim)](run)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One round: these workloads in this order. Begins on a purged target that was filled with ``fill_bs``."""
+
+    #: What ids of tests and records call it.
+    name: str
+    #: Each of them once.
+    workloads: tuple[Workload, ...]
+    #: All of these must be steady before the rounds end; one at least.
+    tracked: tuple[Tracked, ...]
+    #: The size of a transfer of the sequential fill: ``128k``.
+    fill_bs: str
+    #: How often the target is filled before the first round.
+    fill_passes: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.workloads or len(set(self.workloads)) < len(self.workloads):
+            raise ValueError(f"{self.name} needs workloads, each of them once")
+        if not self.tracked or not {each.workload for each in self.tracked} <= set(self.workloads):
+            raise ValueError(f"{self.name} needs something to be tracked, of workloads of its own")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def to_record(self) -> dict[str, object]:
+        """Plain data; ``from_record`` reads it back."""
+        return {
+            "name": self.name,
+            "workloads": [each.to_record() for each in self.workloads],
+            "tracked": [{"workload": each.workload.to_record(), "claim": each.claim} for each in self.tracked],
+            "fill_bs": self.fill_bs,
+            "fill_passes": self.fill_passes,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Loop:
+        """The inverse of ``to_record``. ValueError if it is not one."""
+        try:
+            return cls(
+                name=record["name"],
+                workloads=tuple(Workload.from_record(each) for each in record["workloads"]),
+                tracked=tuple(
+                    Tracked(Workload.from_record(each["workload"]), each["claim"]) for each in record["tracked"]
+                ),
+                fill_bs=record["fill_bs"],
+                fill_passes=record["fill_passes"],
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is no loop: {record!r}") from error
+
+
+def settled(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...] | None:
+    """The states of all that is tracked if all are steady in the last window of ``rounds``; else None.
+
+    Of drives side by side each drive has to be: one state for each tracked figure and drive, in that order.
+    """
+    found = states(loop, rounds, rule)
+    return found if found and all(each.reached for each in found) else None
+
+
+def states(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...]:
+    """What the rule finds in the last window of ``rounds``, as ``settled``, steady or not; empty before one window."""
+    if len(rounds) < rule.window:
+        return ()
+    window = rounds[-rule.window :]
+    return tuple(steady.judge(values, rule) for each in loop.tracked for _, values in _followed(loop, each, window))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LoopResult:
+    """All rounds of a loop on one array, and the window of them that counts; true if a steady state was reached."""
+
+    geometry: Geometry
+    loop: Loop
+    #: Runs of one round each.
+    rounds: tuple[Round, ...]
+    rule: SteadyRule = field(default_factory=SteadyRule)
+
+    def __post_init__(self) -> None:
+        for runs in self.rounds:
+            if tuple(run.workload for run in runs) != self.loop.workloads:
+                raise ValueError(f"a round of {self.loop} has other workloads than the loop, or another order")
+
+    def __bool__(self) -> bool:
+        return self.reached
+
+    def __repr__(self) -> str:
+        """One sentence: what ``assert loop_result`` shows."""
+        about = f"{self.loop} on {self.geometry}"
+        if self.reached:
+            return f"<{about}: steady after {self.window[-1] + 1} rounds>"
+        found = states(self.loop, self.rounds, self.rule)
+        followed = [each for each in self.loop.tracked for _ in _followed(self.loop, each, self.rounds[:1])]
+        trouble = [
+            f"{Claim(tracked.claim).label} of {tracked.workload} is {state.describe(Claim(tracked.claim).unit)}"
+            for tracked, state in zip(followed, found, strict=False)
+            if not state.reached
+        ]
+        return f"<{about}: no steady state in {len(self.rounds)} rounds{''.join(f'; {each}' for each in trouble)}>"
+
+    @property
+    def reached(self) -> bool:
+        """Whether all that is tracked was steady in one window."""
+        return any(settled(self.loop, self.rounds[:end], self.rule) for end in range(len(self.rounds) + 1))
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """Indices of the rounds that count: the first window in which all was steady, or else the last one.
+
+        ``TooFew`` if there are not as many rounds as a window has.
+        """
+        size = self.rule.window
+        if len(self.rounds) < size:
+            raise TooFew(f"{self.loop} needs {size} rounds, there are {len(self.rounds)}")
+        ends = range(size, len(self.rounds) + 1)
+        end = next((end for end in ends if settled(self.loop, self.rounds[:end], self.rule)), len(self.rounds))
+        return tuple(range(end - size, end))
+
+    @property
+    def steady(self) -> tuple[SteadyState, ...]:
+        """What the rule found in the window, of each tracked figure (and drive side by side)."""
+        return states(self.loop, [self.rounds[index] for index in self.window], self.rule)
+
+    def measured(self, workload: Workload) -> Measured:
+        """The rounds of the window of one workload, judged together. ValueError if it is none of the loop's."""
+        if workload not in self.loop.workloads:
+            raise ValueError(f"{workload} is not among the workloads of {self.loop}")
+        cell = self.loop.workloads.index(workload)
+        return Measured(tuple(self.rounds[index][cell] for index in self.window))
+
+    def determination(self) -> tuple[dict[str, object], ...]:
+        """The steady-state determination data that the SNIA test specification wants reported, as plain data.
+
+        One entry for each tracked figure (and each drive side by side), in the claim's base unit. Rounds count from 1,
+        and the line is value = ``slope`` × round + ``intercept``.
+        """
+        window = self.window
+        numbers = [index + 1 for index in window]
+        rounds = [self.rounds[index] for index in window]
+        followed = [(each, member) for each in self.loop.tracked for member, _ in _followed(self.loop, each, rounds)]
+        return tuple(
+            {
+                "workload": str(tracked.workload),
+                "claim": str(tracked.claim),
+                "unit": Claim(tracked.claim).unit.value,
+                "member": member,
+                "reached": state.reached,
+                "rounds": numbers,
+                "values": list(state.values),
+                "average": state.average,
+                "range_allowed": state.range_allowed,
+                "range_measured": state.range_measured,
+                "slope_excursion_allowed": state.slope_allowed,
+                "slope_excursion_measured": state.slope_excursion,
+                "slope": state.slope_per_round,
+                "intercept": state.average - state.slope_per_round * (numbers[0] + numbers[-1]) / 2,
+                "correlation": state.correlation,
+            }
+            for (tracked, member), state in zip(followed, self.steady, strict=True)
+        )
+
+    def summary(self) -> dict[str, object]:
+        """Plain data in base units: the averages of the window for each workload, and all rounds for the curves."""
+        return {
+            "loop": self.loop.name,
+            "geometry": str(self.geometry),
+            "members": list(self.rounds[0][0].members) if self.rounds else [],
+            "reached": self.reached,
+            "rounds": len(self.rounds),
+            "window": [index + 1 for index in self.window],
+            "determination": list(self.determination()),
+            "cells": [self._cell(workload) for workload in self.loop.workloads],
+        }
+
+    def _cell(self, workload: Workload) -> dict[str, object]:
+        measured, cell = self.measured(workload), self.loop.workloads.index(workload)
+        latency = measured.latency
+        seconds = sum(run.seconds for run in measured.runs)
+        return {
+            "workload": str(workload),
+            "iops": measured.iops,
+            "bytes_per_s": sum(run.bytes_per_s * run.seconds for run in measured.runs) / seconds if seconds else 0.0,
+            "mean_latency_ns": latency.mean_ns if latency else None,
+            "max_latency_ns": latency.max_ns if latency else None,
+            "member_iops": [each.iops for each in measured.of_members()],
+            "round_iops": [runs[cell].iops for runs in self.rounds],
+            "round_bytes_per_s": [runs[cell].bytes_per_s for runs in self.rounds],
+        }
+
+
+def _followed(loop: Loop, tracked: Tracked, rounds: Sequence[Round]) -> list[tuple[str, list[float]]]:
+    """The tracked figure over rounds: of each drive side by side by its serial, or of the array as a whole."""
+    cell = loop.workloads.index(tracked.workload)
+    columns = zip(*(runs[cell].of_members() for runs in rounds), strict=True)
+    return [
+        (column[0].members[0] if len(column[0].members) == 1 else "", [tracked.figure(run) for run in column])
+        for column in columns
+    ]

@@ -1,0 +1,183 @@
+"""Transfer size against mix of reads and writes: as lines, and as a map with a figure in every cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ssdqual.qual.units import Unit, format_size, format_value
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import base
+from pytest_ssdqual.report.charts.chart import Chart, Table, slug
+from pytest_ssdqual.report.charts.data import Notes, tests_of
+from pytest_ssdqual.report.charts.decimate import over_places
+from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import INK, LIMIT, SERIES
+from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.run_folder.story import Judged
+
+#: Sizes and mixes that make a map; fewer are a curve.
+FEWEST = 3
+#: From the palest to the strongest tint of a map, at least: noise must not look like a landscape.
+LEAST_SPAN = 4.0
+CLAIM = "steady_iops"
+Cell = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """IOPS by size in bytes and per cent of reads, of random accesses that differ in nothing else."""
+
+    geometry: str
+    #: ``4 threads × QD 32``, or the name of the loop.
+    how: str
+    cells: Mapping[Cell, float]
+    judged: Mapping[Cell, Judged]
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({size for size, _ in self.cells})
+
+    @property
+    def mixes(self) -> list[int]:
+        """Pure reads first, as the sources have it."""
+        return sorted({mix for _, mix in self.cells}, reverse=True)
+
+    @property
+    def is_one(self) -> bool:
+        return len(self.sizes) >= FEWEST and len(self.mixes) >= FEWEST
+
+
+def matrices(notes: Notes) -> Iterator[Matrix]:
+    """Of loops, then of measurements one by one; the largest first."""
+    found: dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]] = {}
+    for each in notes.judged:
+        evidence = each.evidence
+        if evidence.about is About.LOOP and evidence.claim == CLAIM and (work := _workload(evidence.workloads[0])):
+            cells, judged = found.setdefault((evidence.geometries[0], evidence.group), ({}, {}))
+            cells[_cell(work)], judged[_cell(work)] = evidence.value, each
+    for noted in notes.measured:
+        if not noted.geometry.missing and _is_plain(noted.workload):
+            array, name = str(noted.geometry), str(noted.workload)
+            cells, judged = found.setdefault((array, _how(noted.workload)), ({}, {}))
+            cells[_cell(noted.workload)] = noted.rate
+            judged.update({_cell(noted.workload): each for each in notes.verdicts(CLAIM, array, name)})
+    made = [Matrix(array, how, cells, judged) for (array, how), (cells, judged) in found.items()]
+    yield from sorted((each for each in made if each.is_one), key=lambda each: -len(each.cells))
+
+
+def lines(matrix: Matrix) -> Chart:
+    """IOPS over the size, a line for each mix."""
+    key, title = _named("blocks", matrix, "IOPS by block size")
+    with drawing():
+        plate = Plate.of()
+        axes = plate.axes("block size, bytes", "IOPS")
+        for index, mix in enumerate(matrix.mixes):
+            found = [(place, size) for place, size in enumerate(matrix.sizes) if (size, mix) in matrix.cells]
+            ys = [matrix.cells[size, mix] for _, size in found]
+            told = [
+                f"{format_size(size)}, {_mix(mix)}: {format_value(y, Unit.IOPS)}"
+                for (_, size), y in zip(found, ys, strict=True)
+            ]
+            places = [place for place, _ in found]
+            plate.line(axes, *over_places(places, places, ys), index, _mix(mix), told=told)
+        base.suited(axes, Unit.IOPS, list(matrix.cells.values()))
+        base.places(axes, [format_size(size) for size in matrix.sizes])
+        svg = plate.svg(key, title, f"{len(matrix.mixes)} mixes of reads and writes over {len(matrix.sizes)} sizes.")
+    caption = (
+        "Each line is one mix of reads/writes in per cent. "
+        "Where a line falls in step with the size, bandwidth is the limit."
+    )
+    return Chart(key, title, caption, svg, _table(matrix), tests_of(matrix.judged.values()), _level(matrix))
+
+
+def heat_map(matrix: Matrix) -> Chart:
+    """A cell for each size and mix, the darker the more IOPS; the scale is logarithmic."""
+    key, title = _named("map", matrix, "block size against mix")
+    sizes, mixes = matrix.sizes[::-1], matrix.mixes
+    with drawing():
+        plate = Plate.of(0.62 + 0.3 * len(sizes))
+        axes = plate.axes("reads/writes, %", "block size, bytes")
+        for cell, value in matrix.cells.items():
+            at = mixes.index(cell[1]), sizes.index(cell[0])
+            _fill(plate, matrix, cell, at, _share(value, list(matrix.cells.values())))
+        base.places(axes, [_mix(mix) for mix in mixes])
+        axes.set_yticks(range(len(sizes)), [format_size(size) for size in sizes])
+        axes.set_ylim(len(sizes) - 0.5, -0.5)
+        axes.grid(visible=False)
+        svg = plate.svg(key, title, f"{len(matrix.cells)} cells with IOPS.")
+    broken = sum(each.evidence.outcome is Finding.FAIL for each in matrix.judged.values())
+    framed = " Framed cells broke their promise." if broken else ""
+    scale = f"logarithmic, over a factor of at least {LEAST_SPAN:g}"
+    caption = f"IOPS of every size and mix; the stronger the tint, the more ({scale}).{framed}"
+    return Chart(key, title, caption, svg, _table(matrix), tests_of(matrix.judged.values()), _level(matrix))
+
+
+def _fill(plate: Plate, matrix: Matrix, cell: Cell, at: tuple[int, int], share: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes, value = plate.figure.axes[0], matrix.cells[cell]
+    failed = (each := matrix.judged.get(cell)) is not None and each.evidence.outcome is Finding.FAIL
+    # At most so much tint that ink can be read on it, on light and on dark paper.
+    axes.add_patch(
+        Rectangle((at[0] - 0.49, at[1] - 0.47), 0.98, 0.94, color=SERIES[0], alpha=0.08 + 0.47 * share, linewidth=0)
+    )
+    if failed:
+        axes.add_patch(Rectangle((at[0] - 0.47, at[1] - 0.44), 0.94, 0.88, fill=False, edgecolor=LIMIT, linewidth=1.4))
+    axes.text(at[0], at[1], base.short(value), ha="center", va="center", color=INK, fontsize=8.5)
+
+
+def _share(value: float, values: Sequence[float]) -> float:
+    """Where it lies between the least and the most, 0…1, logarithmically; what is nearly the same looks so."""
+    found = [each for each in values if each > 0]
+    if value <= 0 or not found:
+        return 0.0
+    return max(0.0, 1 - math.log(max(found) / value) / math.log(max(max(found) / min(found), LEAST_SPAN)))
+
+
+def _table(matrix: Matrix) -> Table:
+    rows = []
+    for size in matrix.sizes:
+        shown = [matrix.cells.get((size, mix)) for mix in matrix.mixes]
+        rows.append((format_size(size), *("" if each is None else format_value(each, Unit.IOPS) for each in shown)))
+    return Table(("block size", *(_mix(mix) for mix in matrix.mixes)), tuple(rows))
+
+
+def _named(prefix: str, matrix: Matrix, what: str) -> tuple[str, str]:
+    level = f"{matrix.geometry}, per drive" if matrix.geometry.startswith("drive") else matrix.geometry
+    return slug(prefix, matrix.geometry, matrix.how), f"{level}: {what}, {matrix.how}"
+
+
+def _level(matrix: Matrix) -> str:
+    return matrix.geometry.partition("x")[0]
+
+
+def _mix(reads: int) -> str:
+    return f"{reads}/{100 - reads}"
+
+
+def _cell(workload: Workload) -> Cell:
+    return round(workload.block_bytes), round(100 * workload.read_fraction)
+
+
+def _how(workload: Workload) -> str:
+    threads = "" if workload.threads is None else f"{workload.threads} threads × "
+    streams = "" if workload.streams_per_drive == 1 else f"{workload.streams_per_drive} streams, "
+    return f"{streams}{threads}QD {workload.qd_per_drive}{'' if workload.threads else ' per drive'}"
+
+
+def _workload(name: str) -> Workload | None:
+    try:
+        found = Workload.parse(name)
+    except ValueError:
+        return None
+    return found if _is_plain(found) else None
+
+
+def _is_plain(workload: Workload) -> bool:
+    """Random, all addresses, one size, aligned: only size and mix tell these apart."""
+    same = replace(workload, name="") if "/" not in workload.bs else workload
+    plain = same.is_usual and same.is_random and same.random_percent == 100 and same.offset == "0"
+    return plain and not same.has_streams and not workload.name and "/" not in workload.bs

@@ -1,0 +1,211 @@
+"""Measurements as the records note them, and what was judged of them: found by array and workload; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.stats.basis import Basis
+from pytest_ssdqual.qual.stats.estimate import TooFew
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.run_folder.story import Judged, Story
+
+#: Kinds of records that sum up a measurement; a rebuild's is that of the load beside it.
+KINDS = ("measured", "rebuild")
+
+
+@dataclass(frozen=True, slots=True)
+class NotedRun:
+    """One fio process as its record sums it up."""
+
+    raw: str
+    window_s: float
+    ios: float
+    iops: float
+    bytes_per_s: float
+    mean_latency_ns: float | None
+    max_latency_ns: float | None
+    round_iops: tuple[float, ...]
+    #: None for a round without I/O.
+    round_max_latency_ns: tuple[float | None, ...]
+    look: Look | None
+    #: The whole entry, for those who read fio's output with it.
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What was measured of one workload on one array."""
+
+    geometry: Geometry
+    workload: Workload
+    time: str
+    iops: float
+    runs: tuple[NotedRun, ...]
+    asked: Mapping[str, Any]
+
+    @property
+    def drives(self) -> int:
+        """By which rates are divided to be those of one target: drives side by side are many."""
+        return self.geometry.width if self.geometry.is_side_by_side else 1
+
+    @property
+    def mean_latency_ns(self) -> float | None:
+        known = [(run.ios, run.mean_latency_ns) for run in self.runs if run.mean_latency_ns is not None]
+        ios = sum(each for each, _ in known)
+        return sum(each * mean for each, mean in known) / ios if ios else None
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Of one target, mean of the repeats."""
+        return sum(run.bytes_per_s for run in self.runs) / len(self.runs) / self.drives
+
+    @property
+    def rate(self) -> float:
+        """IOPS of one target: of the array, or of the average drive."""
+        return self.iops / self.drives
+
+    def interval(self) -> tuple[float, float] | None:
+        """Of ``rate``, from the rounds, as verdicts take it (95 %, repeats pooled); None where too few rounds tell."""
+        rounds = [each for run in self.runs for each in run.round_iops]
+        lengths = [run.window_s / len(run.round_iops) for run in self.runs for _ in run.round_iops]
+        look = self.runs[0].look
+        basis = Basis(look=look, seconds=sum(run.window_s for run in self.runs) if look else 0.0)
+        try:
+            found = basis.bounds([rate * length for rate, length in zip(rounds, lengths, strict=True)], lengths)
+        except (TooFew, ValueError, ArithmeticError):
+            return None
+        return max(0.0, found.low) / self.drives, found.high / self.drives
+
+
+@dataclass(frozen=True)
+class Notes:
+    """A story's measurements and verdicts. ``cached_property`` needs a ``__dict__``, hence no slots."""
+
+    story: Story
+    measured: tuple[Noted, ...]
+    judged: tuple[Judged, ...]
+    _by_place: Mapping[tuple[str, str], Noted] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, story: Story) -> Notes:
+        """Everything."""
+        return cls._made(story, _noted(story.of(*KINDS)), story.evidence())
+
+    @classmethod
+    def about(cls, story: Story, judged: Judged) -> Notes:
+        """Only what one verdict speaks of: a page of many failures asks for each."""
+        arrays, workloads = judged.evidence.geometries, judged.evidence.workloads
+        records = [
+            each
+            for each in story.of(*KINDS)
+            if each.facts.get("geometry") in arrays and each.facts.get("workload") in workloads
+        ]
+        return cls._made(story, _noted(records), (judged,))
+
+    @classmethod
+    def _made(cls, story: Story, noted: Iterable[Noted], judged: tuple[Judged, ...]) -> Notes:
+        # Of a measurement that was made again the last counts, as its verdict does.
+        last = {(str(each.geometry), str(each.workload)): each for each in noted}
+        return cls(story, tuple(last.values()), judged, last)
+
+    def at(self, geometry: str, workload: str) -> Noted | None:
+        return self._by_place.get((geometry, workload))
+
+    def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Judged, ...]:
+        """What was judged of one workload on one array under this claim."""
+        return self._single.get((claim, geometry, workload), ())
+
+    def verdict(self, claim: str, geometry: str, workload: str) -> Evidence | None:
+        """The one with a limit, if there are several."""
+        found = sorted(self.verdicts(claim, geometry, workload), key=lambda each: not each.evidence.is_promised)
+        return found[0].evidence if found else None
+
+    @cached_property
+    def _single(self) -> dict[tuple[str, str, str], tuple[Judged, ...]]:
+        found: dict[tuple[str, str, str], tuple[Judged, ...]] = {}
+        for each in self.judged:
+            if len(each.evidence.geometries) == len(each.evidence.workloads) == 1:
+                place = (each.evidence.claim, each.evidence.geometries[0], each.evidence.workloads[0])
+                found[place] = (*found.get(place, ()), each)
+        return found
+
+    def of_claims(self, *claims: str) -> Iterator[Judged]:
+        """All that were judged or observed under these claims, in order."""
+        return (each for each in self.judged if each.evidence.claim in claims)
+
+
+def tests_of(judged: Iterable[Judged]) -> tuple[str, ...]:
+    """Ids of their tests, each once."""
+    return tuple(dict.fromkeys(each.test for each in judged if each.test))
+
+
+def family(workload: Workload) -> Workload:
+    """The same at depth 1: what curves over depths, and arrays beside each other, have in common."""
+    return replace(workload, qd_per_drive=1)
+
+
+def family_name(workload: Workload) -> str:
+    """``random 70 % reads 4k``, ``webserver``, ``sequential writes 128k, 4 threads``."""
+    how = "" if workload.threads is None else f", {workload.threads} thread{'s' * (workload.threads > 1)}"
+    if workload.name:
+        return f"{workload.name}{how}"
+    more = "" if workload.offset == "0" else f" shifted by {workload.offset}"
+    return f"{'random' if workload.is_random else 'sequential'} {mix_name(workload)} {workload.bs}{more}{how}"
+
+
+def mix_name(workload: Workload) -> str:
+    if workload.has_streams:
+        return "reads beside writes"
+    share = round(100 * workload.read_fraction)
+    return "reads" if share == 100 else "writes" if share == 0 else f"{share} % reads"
+
+
+def _noted(records: Sequence[Record]) -> Iterator[Noted]:
+    for record in records:
+        try:
+            yield noted(record)
+        except (KeyError, TypeError, ValueError, IndexError):
+            continue  # of a newer version, or damaged
+
+
+def noted(record: Record) -> Noted:
+    """A ``measured`` or ``rebuild`` record. ``KeyError``, ``TypeError`` or ``ValueError`` if it is another."""
+    facts: Mapping[str, Any] = {**record.facts, **strict_json.table(record.facts.get("foreground", {}))}
+    asked = facts.get("asked")
+    workload = Workload.from_record(asked) if isinstance(asked, dict) else Workload.parse(str(facts["workload"]))
+    runs = tuple(noted_run(each) for each in strict_json.array(facts["runs"]))
+    if not runs:
+        raise ValueError("nothing was measured")
+    geometry = Geometry.parse(str(facts["geometry"]))
+    return Noted(geometry, workload, record.time, strict_json.number(facts["iops"]), runs, workload.to_record())
+
+
+def noted_run(entry: object) -> NotedRun:
+    """One entry of ``runs``; errors as ``noted``."""
+    facts: Mapping[str, Any] = strict_json.table(entry)
+    look = strict_json.conforming(Look(**facts["look"])) if isinstance(facts.get("look"), dict) else None
+    return NotedRun(
+        raw=str(facts["raw"]),
+        window_s=strict_json.number(facts["window_s"]),
+        ios=strict_json.number(facts["ios"]),
+        iops=strict_json.number(facts["iops"]),
+        bytes_per_s=strict_json.number(facts["bytes_per_s"]),
+        mean_latency_ns=_known(facts["mean_latency_ns"]),
+        max_latency_ns=_known(facts["max_latency_ns"]),
+        round_iops=tuple(map(strict_json.number, strict_json.array(facts["round_iops"]))),
+        round_max_latency_ns=tuple(map(_known, strict_json.array(facts["round_max_latency_ns"]))),
+        look=look,
+        facts=facts,
+    )
+
+
+def _known(value: object) -> float | None:
+    return None if value is None else strict_json.number(value)

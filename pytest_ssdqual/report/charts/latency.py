@@ -1,0 +1,145 @@
+"""Latency percentiles to p99.999 with their intervals, from the histograms of all rounds, merged as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from pytest_ssdqual.qual.stats.basis import Basis
+from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
+from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
+from pytest_ssdqual.qual.units import Unit, format_latency, format_range
+from pytest_ssdqual.report.charts import base, outputs
+from pytest_ssdqual.report.charts.chart import Chart, Table, slug
+from pytest_ssdqual.report.charts.data import Noted, Notes, tests_of
+from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import LIMIT, PUBLISHED, colour
+from pytest_ssdqual.report.run_folder.story import Judged
+
+#: By the names that claims have.
+QUANTILES = (
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+    ("p99.999", 0.99999),
+)
+PLACES = {name: index for index, (name, _) in enumerate(QUANTILES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """One measurement's quantiles, as far as there are I/Os enough for them."""
+
+    noted: Noted
+    found: tuple[tuple[str, Estimate], ...]
+    #: Why the next one is not known.
+    refused: str
+
+
+def tail(notes: Notes, noted: Noted) -> Tail | None:
+    """From fio's own output; None if that is not there, too large, or has too few I/Os for anything."""
+    runs = outputs.runs_of(notes.story.folder, noted)
+    if not runs:
+        return None
+    rounds = tuple(chain.from_iterable(run.round_latency() for run in runs))
+    look = runs[0].look
+    basis = Basis(look=look, seconds=sum(run.window_s for run in runs) if look else 0.0).uncut
+    found: list[tuple[str, Estimate]] = []
+    for name, q in QUANTILES:
+        try:
+            estimate = quantile_of_rounds(rounds, q, basis)
+        except TooFew as reason:
+            return Tail(noted, tuple(found), str(reason)) if found else None
+        if estimate.unbounded:
+            return Tail(noted, tuple(found), estimate.unbounded) if found else None
+        found.append((name, estimate))
+    return Tail(noted, tuple(found), "")
+
+
+def chart(notes: Notes, tails: Sequence[Tail], title: str, key: str) -> Chart:
+    """Each measurement a line over its quantiles; limits and published figures at theirs."""
+    verdicts = [each for one in tails for each in judged(notes, one.noted)]
+    last = max(PLACES[one.found[-1][0]] for one in tails)
+    values: list[float] = []
+    with drawing():
+        plate = Plate.of()
+        axes = plate.axes("share of I/Os that were at most so slow", "latency")
+        for index, one in enumerate(tails):
+            values += _draw(plate, index, len(tails), one)
+        for each in verdicts:
+            at = PLACES[each.evidence.claim.removesuffix("_latency")]
+            last = max(last, at)
+            values += _stated(plate, at, each, _limit_words(verdicts, each))
+        base.by_decades(axes, Unit.NANOSECONDS, values)
+        base.places(axes, [name for name, _ in QUANTILES[: last + 1]])
+        svg = plate.svg(slug(key), title, f"Latency quantiles of {len(tails)} measurements on a logarithmic scale.")
+    reasons = list(dict.fromkeys(one.refused for one in tails if one.refused))
+    others = f" (so, or alike, for {len(reasons)} of {len(tails)})" if len(reasons) > 1 else ""
+    refused = f"{reasons[0]}{others}" if reasons else ""
+    caption = (
+        "Read from all rounds' histograms together, never averaged; whiskers are 95 % intervals from how rounds differ."
+        f"{f' Not shown: {refused}.' if refused else ''}"
+    )
+    rows = tuple(
+        (str(one.noted.geometry), str(one.noted.workload), name, format_latency(each.value),
+         format_range(each.low, each.high, Unit.NANOSECONDS), f"{each.n:,}")
+        for one in tails for name, each in one.found
+    )  # fmt: skip
+    table = Table(("array", "workload", "quantile", "latency", "95 % interval", "I/Os"), rows)
+    levels = {one.noted.geometry.level.value for one in tails}
+    return Chart(slug(key), title, caption, svg, table, tests_of(verdicts), levels.pop() if len(levels) == 1 else "")
+
+
+def judged(notes: Notes, noted: Noted) -> list[Judged]:
+    """What was judged of its quantiles."""
+    return [
+        each
+        for name, _ in QUANTILES
+        for each in notes.verdicts(f"{name}_latency", str(noted.geometry), str(noted.workload))
+    ]
+
+
+def _draw(plate: Plate, index: int, count: int, one: Tail) -> list[float]:
+    axes = plate.figure.axes[0]
+    xs = [PLACES[name] + 0.06 * (index - (count - 1) / 2) for name, _ in one.found]
+    ends = [(each.low, each.high if math.isfinite(each.high) else each.value) for _, each in one.found]
+    ys = [each.value for _, each in one.found]
+    told = [
+        f"{one.noted.geometry} {one.noted.workload} {name}: {format_latency(each.value)}" for name, each in one.found
+    ]
+    plate.whiskers(axes, xs, ends, colour(index))
+    plate.line(axes, xs, ys, index, f"{one.noted.geometry} {one.noted.workload}", told=told)
+    return [*ys, *chain.from_iterable(ends)]
+
+
+def _limit_words(verdicts: Sequence[Judged], each: Judged) -> str:
+    """``promised of p99: ≤ 300 ms``, and for which workload where another one has another limit."""
+    claim, bound = each.evidence.claim, each.evidence.bound
+    rivals = [one.evidence for one in verdicts if one.evidence.claim == claim and one.evidence.limit is not None]
+    words = f"promised, {claim.removesuffix('_latency')}: {bound}"
+    if len({one.bound for one in rivals}) < 2:
+        return words
+    named = list(dict.fromkeys(one.workloads[0] for one in rivals if one.bound == bound))
+    return f"{words} for {named[0] if len(named) == 1 else f'{len(named)} of them'}"
+
+
+def _stated(plate: Plate, at: int, each: Judged, words: str) -> list[float]:
+    axes, found = plate.figure.axes[0], each.evidence
+    values = []
+    if found.limit is not None:
+        line = axes.hlines([found.limit], [at - 0.3], [at + 0.3], colors=LIMIT, linewidth=1.8)
+        plate.tell(line, [f"{found.workloads[0]}: {found.bound}"])
+        plate.entry(line, words)
+        values.append(found.limit)
+    if found.published and found.published.unit is Unit.NANOSECONDS:
+        (mark,) = axes.plot(
+            [at], [found.published.value], linestyle="", marker="D", markerfacecolor="none", color=PUBLISHED
+        )
+        plate.entry(mark, "published")
+        values.append(found.published.value)
+    return values

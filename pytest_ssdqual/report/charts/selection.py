@@ -1,0 +1,168 @@
+"""Which charts a page has: of each array level and family of workloads those that tell most, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice, zip_longest
+from typing import TypeVar
+
+from pytest_ssdqual.report.charts import (
+    block_size_and_mix,
+    drives,
+    explore,
+    health,
+    latency,
+    looks,
+    maxima,
+    mixes,
+    profiles,
+    queue_depth,
+    saturation,
+    scaling,
+    steady_state,
+    width,
+)
+from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.charts.data import Notes, mix_name
+from pytest_ssdqual.report.charts.queue_depth import Curve
+from pytest_ssdqual.report.charts.width import Sweep
+from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.run_folder.story import Judged, Story
+
+T = TypeVar("T")
+Draw = Callable[[], Chart | None]
+#: Of all charts of a page together; what would exceed it is left out, and later ones that fit are not.
+MOST_BYTES = 1_750_000
+#: Families of workloads for each level; the four mixes of the papers.
+MOST_FAMILIES = 4
+MOST_GROWTHS, MOST_MATRICES, MOST_RADARS, MOST_STRIPS = 2, 2, 2, 3
+MOST_BATHTUBS, MOST_DEPTHS, MOST_MEMBERS, MOST_LOOPS, MOST_CONDITIONED = 3, 4, 4, 4, 6
+MOST_SEARCHES = 4
+#: Claims about drives beside each other, in the order in which they tell most.
+OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", "p99_latency", "conforming_drives")
+
+
+def charts(story: Story) -> Iterator[Chart]:
+    """The page's charts, most telling first; each is drawn when it is asked for."""
+    notes = Notes.of(story)
+    left, keys = MOST_BYTES, set[str]()
+    for draw in _chosen(notes):
+        chart = draw()
+        if chart is None or chart.key in keys or len(chart.svg.encode()) > left:
+            continue
+        keys.add(chart.key)
+        left -= len(chart.svg.encode())
+        yield chart
+
+
+def _chosen(notes: Notes) -> Iterator[Draw]:
+    levels = list(_by_level(notes).values())
+    yield from _first_of(levels, notes)
+    yield from _curves(notes)
+    yield from _matrices(notes)
+    yield from (partial(drives.chart, each) for each in _members(notes))
+    yield from (partial(explore.chart, each) for each in islice(looks.searched(notes), MOST_SEARCHES))
+    for sweeps in zip_longest(*levels):
+        rest = [sweep for sweep in sweeps if sweep]
+        yield from (partial(width.chart, notes, sweep) for sweep in rest)
+    yield from (partial(scaling.chart, notes, sweep) for sweeps in levels for sweep in sweeps[:MOST_GROWTHS])
+    yield from _settling(notes)
+    yield from (partial(health.temperatures, notes.story), partial(health.wear, notes.story))
+
+
+def _by_level(notes: Notes) -> dict[str, list[Sweep]]:
+    """The largest sweeps of each level, those with broken promises first."""
+    found: dict[str, list[Sweep]] = {}
+    for sweep in width.sweeps(notes):
+        found.setdefault(sweep.level, []).append(sweep)
+    for level, sweeps in found.items():
+        largest = sweeps[:MOST_FAMILIES]
+        found[level] = sorted(largest, key=lambda each: -_broken(scaling.judged(notes, each)))
+    return dict(sorted(found.items()))
+
+
+def _first_of(levels: Sequence[Sequence[Sweep]], notes: Notes) -> Iterator[Draw]:
+    """For each level the sources' first figures: growth, its law, maxima, and the tail of the widest."""
+    for sweeps in levels:
+        first = sweeps[0]
+        yield partial(width.chart, notes, first)
+        yield partial(scaling.chart, notes, first)
+        yield partial(maxima.chart, notes, first, first.deepest)
+        yield partial(_tails, notes, sweeps)
+
+
+def _tails(notes: Notes, sweeps: Sequence[Sweep]) -> Chart | None:
+    """The widest array at the deepest queue, a line for each family."""
+    cells = [sweep.at(sweep.deepest)[-1] for sweep in sweeps]
+    found = [each for cell in cells if (each := latency.tail(notes, cell))]
+    if not found:
+        return None
+    widest, depth = cells[0].geometry, sweeps[0].deepest
+    mixed = ", ".join(dict.fromkeys(mix_name(each.noted.workload) for each in found))
+    return latency.chart(notes, found, f"{widest}: latency percentiles of {mixed} at QD {depth}", f"tail-{widest}")
+
+
+def _curves(notes: Notes) -> Iterator[Draw]:
+    strips = saturation.strips(notes.story.of("saturation"))
+    yield from (partial(saturation.chart, notes, each) for each in islice(strips, MOST_STRIPS))
+    found = list(queue_depth.curves(notes))
+    tubs = _worst_first([each for each in found if mixes.is_by_mix(each)])
+    yield from (partial(mixes.chart, notes, each) for each in tubs[:MOST_BATHTUBS])
+    deep = _worst_first([each for each in found if queue_depth.is_by_depth(each)])
+    # A curve that is to be read beside a published one tells more than its neighbours; sorting keeps their order.
+    deep.sort(key=lambda each: not any(point.published for point in each.points))
+    yield from (partial(queue_depth.chart, notes, each) for each in deep[:MOST_DEPTHS])
+
+
+def _matrices(notes: Notes) -> Iterator[Draw]:
+    for matrix in islice(_of_several(block_size_and_mix.matrices(notes), lambda each: each.geometry), MOST_MATRICES):
+        yield partial(block_size_and_mix.lines, matrix)
+        yield partial(block_size_and_mix.heat_map, matrix)
+    yield from (partial(profiles.chart, notes, each) for each in islice(profiles.radars(notes), MOST_RADARS))
+
+
+def _members(notes: Notes) -> list[Judged]:
+    """Broken promises first, then one of each claim."""
+    found = [each for each in notes.judged if each.evidence.members and _is_of_members(each)]
+    broken = [each for each in found if each.evidence.outcome is Finding.FAIL]
+    kinds = sorted(
+        _of_several(found, lambda each: each.evidence.claim), key=lambda e: OF_MEMBERS.index(e.evidence.claim)
+    )
+    chosen = {(each.test, each.evidence.claim): each for each in chain(broken[:2], kinds)}
+    return list(chosen.values())[:MOST_MEMBERS]
+
+
+def _is_of_members(judged: Judged) -> bool:
+    return judged.evidence.claim in OF_MEMBERS and judged.evidence.about in (About.RUN, About.LOT)
+
+
+def _settling(notes: Notes) -> Iterator[Draw]:
+    loops = list(steady_state.looped(notes.story.of("loop")))
+    loops.sort(key=lambda each: (each.state.reached, -len(each.values)))
+    yield from (partial(steady_state.chart, each) for each in loops[:MOST_LOOPS])
+    found = list(steady_state.conditioned(notes.story.of("conditioned")))
+    found.sort(key=lambda each: (each.state.reached, -len(each.values)))
+    one_each = _of_several(found, lambda each: each.geometry.partition("x")[0])
+    yield from (partial(steady_state.chart, each) for each in islice(one_each, MOST_CONDITIONED))
+
+
+def _of_several(found: Iterable[T], kind: Callable[[T], str]) -> Iterator[T]:
+    """The first of each kind."""
+    seen: set[str] = set()
+    for each in found:
+        if kind(each) not in seen:
+            seen.add(kind(each))
+            yield each
+
+
+def _worst_first(curves: Sequence[Curve]) -> list[Curve]:
+    def margin(curve: Curve) -> float:
+        return min((each.evidence.margin_percent or 0.0 for each in curve.judged), default=0.0)
+
+    return sorted(curves, key=margin)
+
+
+def _broken(judged: Iterable[Judged]) -> int:
+    return sum(each.evidence.outcome is Finding.FAIL for each in judged)

@@ -1,0 +1,167 @@
+"""How a measurement became steady: its rounds, the window that decided, the best fit, and what the rule allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.report.charts import base
+from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, sentence, slug
+from pytest_ssdqual.report.charts.decimate import extremes
+from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import INK, LIMIT
+from pytest_ssdqual.report.run_folder.reader import Record
+
+#: By claim: the figure of a run's summary, its unit, and whether that of drives side by side is their sum.
+FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
+    "steady_iops": ("iops", Unit.IOPS, True),
+    "read_iops": ("read_iops", Unit.IOPS, True),
+    "write_iops": ("write_iops", Unit.IOPS, True),
+    "throughput": ("bytes_per_s", Unit.BYTES_PER_SECOND, True),
+    "mean_latency": ("mean_latency_ns", Unit.NANOSECONDS, False),
+    "max_latency": ("max_latency_ns", Unit.NANOSECONDS, False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """One tracked figure over its rounds; ``states`` is the rule on the window from ``begin`` on."""
+
+    geometry: str
+    #: What it is of: ``conditioning randwrite_4k_qd8``, ``snia-iops: randwrite_4k_t4xqd32``.
+    name: str
+    values: tuple[float, ...]
+    begin: int
+    state: SteadyState
+    unit: Unit = Unit.IOPS
+
+
+def conditioned(records: Sequence[Record]) -> Iterator[Settling]:
+    """Of ``conditioned`` records: rounds of writes until they were steady; of drives side by side their mean."""
+    for record in records:
+        facts: Mapping[str, Any] = record.facts
+        try:
+            rounds = strict_json.array(facts["round_iops"])
+            alone = [
+                list(map(strict_json.number, strict_json.array(each))) for each in rounds if isinstance(each, list)
+            ]
+            values = (
+                [sum(each) / len(alone) for each in zip(*alone, strict=True)]
+                if alone
+                else list(map(strict_json.number, rounds))
+            )
+            noted = strict_json.table(facts["steady"])
+            window = len(strict_json.array(noted["values"]))
+            allowed, average = strict_json.number(noted["range_allowed"]), strict_json.number(noted["average"])
+            slope = strict_json.number(noted["slope_allowed"])
+            rule = SteadyRule(window, 100 * allowed / average, 100 * slope / average)
+            state = steady_state.judge(values, rule)
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            continue
+        name = f"conditioning with {facts.get('workload')}"
+        yield Settling(str(facts.get("geometry")), name, tuple(values), len(values) - window, state)
+
+
+def looped(records: Sequence[Record]) -> Iterator[Settling]:
+    """Of ``loop`` records: what is tracked from round to round; of drives side by side the average drive."""
+    for record in records:
+        facts: Mapping[str, Any] = record.facts
+        try:
+            yield from _tracked(facts)
+        except (KeyError, TypeError, ValueError, IndexError):
+            continue
+
+
+def _tracked(facts: Mapping[str, Any]) -> Iterator[Settling]:
+    from pytest_ssdqual.qual.workload.rounds import Loop
+
+    for tracked in Loop.from_record(facts["asked"]).tracked:
+        yield of_loop(facts, str(tracked.workload), tracked.claim)
+
+
+def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> Settling:
+    """One workload's figure in a ``loop`` record. ``KeyError``, ``TypeError`` or ``ValueError`` if there is none."""
+    from pytest_ssdqual.qual.workload.rounds import Loop
+
+    rule, geometry = strict_json.conforming(SteadyRule(**facts["rule"])), Geometry.parse(facts["geometry"])
+    figure, unit, adds = FIGURES[claim]
+    names = [str(each) for each in Loop.from_record(facts["asked"]).workloads]
+    cells = [
+        strict_json.table(strict_json.array(each)[names.index(workload)]) for each in strict_json.array(facts["rounds"])
+    ]
+    drives = geometry.width if geometry.is_side_by_side and adds else 1
+    values = [strict_json.number(cell[figure]) / drives for cell in cells]
+    end = steady_state.first_steady(values, rule) or len(values)
+    state = steady_state.judge(values[:end], rule)
+    return Settling(str(geometry), f"{facts['loop']}, {workload}", tuple(values), end - rule.window, state, unit)
+
+
+def chart(settling: Settling, prefix: str = "steady") -> Chart:
+    """Rounds, the window with its best fit and average, and the range that the rule allows around it."""
+    state, unit = settling.state, settling.unit
+    window = list(range(settling.begin + 1, settling.begin + 1 + len(state.values)))
+    key = slug(prefix, settling.geometry, settling.name)
+    title = (
+        f"{settling.geometry}: {settling.name}, {'steady' if state.reached else 'not steady'} after {window[-1]} rounds"
+    )
+    low, high = state.average - state.range_allowed / 2, state.average + state.range_allowed / 2
+    with drawing():
+        plate = Plate.of(2.8)
+        per = ", average drive" if settling.geometry.startswith("drive") else ""
+        axes = plate.axes("round", f"{_axis(unit)}{per}")
+        numbers = [index + 1.0 for index in range(len(settling.values))]
+        shown = extremes(numbers, settling.values)
+        told = [f"round {n:g}: {format_value(v, unit)}" for n, v in zip(*shown, strict=True)]
+        plate.band(axes, [window[0] - 0.3, window[-1] + 0.3], [low, low], [high, high], "window and range allowed")
+        for end in (low, high):
+            axes.hlines([end], [window[0] - 0.3], [window[-1] + 0.3], colors=LIMIT, linestyles="--", linewidth=1.1)
+        plate.line(axes, *shown, 0, "each round", told=told, marked=len(numbers) <= MOST_ROWS)
+        fit = [state.average + state.slope_per_round * (at - sum(window) / len(window)) for at in window]
+        (line,) = axes.plot(window, fit, color=INK, linewidth=1.3)
+        plate.entry(line, "best fit")
+        plate.entry(
+            axes.hlines([state.average], [window[0] - 0.3], [window[-1] + 0.3], colors=INK, linestyles=":"), "average"
+        )
+        _scale(plate, [*settling.values, low, high], unit, len(numbers))
+        svg = plate.svg(key, title, f"{len(numbers)} rounds and the window of {len(window)} that was judged.")
+    cut = "" if axes.get_ylim()[0] <= 0 else " The scale does not begin at zero."
+    words = f"The dashed lines are the range allowed around the window's average.{cut}"
+    caption = f"{sentence(state.describe(unit))} {words}{condensing(len(numbers))}"
+    return Chart(key, title, caption, svg, _table(settling, low, high), (), settling.geometry.partition("x")[0])
+
+
+def _table(settling: Settling, low: float, high: float) -> Table:
+    state, unit = settling.state, settling.unit
+    points = condensed([(index + 1.0, value) for index, value in enumerate(settling.values)])
+    marks = (
+        ("average of the window", format_value(state.average, unit, 1)),
+        ("slope per round", format_value(state.slope_per_round, unit, 1)),
+        ("range allowed", f"{format_value(low, unit, 1)} to {format_value(high, unit, 1)}"),
+    )
+    return Table(("round", _axis(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
+
+
+def _axis(unit: Unit) -> str:
+    return {Unit.IOPS: "IOPS", Unit.NANOSECONDS: "mean latency", Unit.BYTES_PER_SECOND: "throughput"}.get(
+        unit, unit.value
+    )
+
+
+def _scale(plate: Plate, values: Sequence[float], unit: Unit, rounds: int) -> None:
+    """Close around the values: here a tenth is what matters."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes = plate.figure.axes[0]
+    margin = (max(values) - min(values)) * 0.15 or 1.0
+    axes.set_ylim(max(0.0, min(values) - margin), max(values) + margin)
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=base.STEPS))
+    base.label(axes.yaxis, unit)
+    axes.set_xlim(0.5, max(rounds, MOST_ROWS // 12) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))

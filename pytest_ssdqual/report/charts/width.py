@@ -1,0 +1,205 @@
+"""IOPS against the number of drives by queue depth, mean latency beside it: the figures of Intel 329903-001."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import base
+from pytest_ssdqual.report.charts.chart import Chart, Table, slug
+from pytest_ssdqual.report.charts.data import Noted, Notes, family, family_name, tests_of
+from pytest_ssdqual.report.charts.decimate import over_places
+from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import INK, LIMIT
+from pytest_ssdqual.report.evidence.evidence import Evidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Together as wide as that of a group of bars; the rest parts the groups.
+GROUP = 0.8
+#: More depths side by side are no bars any more.
+MOST_DEPTHS = 6
+CLAIM = "steady_iops"
+#: Published figures beyond so many times all others are not drawn, or nothing else could be seen; bars begin at zero.
+BEYOND = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One family of workloads on all widths of a level, or on the only one."""
+
+    level: str
+    family: Workload
+    #: By number of drives and depth.
+    cells: Mapping[tuple[int, int], Noted]
+
+    @property
+    def widths(self) -> list[int]:
+        return sorted({width for width, _ in self.cells})
+
+    @property
+    def depths(self) -> list[int]:
+        return sorted({depth for _, depth in self.cells})
+
+    @property
+    def state(self) -> str:
+        """``raid5``, ``raid5, degraded``."""
+        state = next(iter(self.cells.values())).geometry.state
+        return self.level if state == "healthy" else f"{self.level}, {state}"
+
+    @property
+    def deepest(self) -> int:
+        """The deepest queue that most widths were measured at."""
+        return max(self.depths, key=lambda depth: (len(self.at(depth)), depth))
+
+    def at(self, depth: int) -> list[Noted]:
+        """Narrowest first."""
+        return [self.cells[width, depth] for width in self.widths if (width, depth) in self.cells]
+
+
+def sweeps(notes: Notes) -> Iterator[Sweep]:
+    """Of every level and family of which at least two widths were measured, healthy arrays only; most points first.
+
+    Of a level of which only one array was built, what was measured on that.
+    """
+    found: dict[tuple[str, Workload], dict[tuple[int, int], Noted]] = {}
+    for each in notes.measured:
+        if each.geometry.is_side_by_side or each.geometry.missing:
+            continue
+        cells = found.setdefault((each.geometry.level.value, family(each.workload)), {})
+        cells[each.geometry.width, each.workload.qd_per_drive] = each
+    made = [Sweep(level, kind, cells) for (level, kind), cells in found.items()]
+    grown = {each.level for each in made if len(each.widths) > 1}
+    yield from sorted((each for each in made if len(each.widths) > 1 or each.level not in grown), key=_rank)
+
+
+def _rank(sweep: Sweep) -> tuple[int, bool, bool, float]:
+    """The papers' own workloads first among those with equally many points: random, of 4 KiB."""
+    kind = sweep.family
+    return -len(sweep.cells), bool(kind.name) or kind.has_streams, not kind.is_random, abs(kind.block_bytes - 4096)
+
+
+def chart(notes: Notes, sweep: Sweep, prefix: str = "widths") -> Chart:
+    """One group of bars for each number of drives, one bar for each depth."""
+    depths = sorted(sorted(sweep.depths, key=lambda depth: (-len(sweep.at(depth)), depth))[:MOST_DEPTHS])
+    name = family_name(sweep.family)
+    key = slug(prefix, sweep.level, name)
+    cells = [sweep.cells[width, depth] for width in sweep.widths for depth in depths if (width, depth) in sweep.cells]
+    drives = f"{sweep.widths[0]} to {sweep.widths[-1]}" if len(sweep.widths) > 1 else f"{sweep.widths[0]}"
+    title = f"{sweep.state}: {name} on {drives} drives{_grown(sweep)}"
+    with drawing():
+        plate = Plate.of()
+        axes = plate.axes("drives", "IOPS", right=True)
+        _bars(plate, axes, notes, sweep, depths)
+        _latency(plate, axes, sweep, depths)
+        svg = plate.svg(key, title, f"Bars: IOPS by queue depth per drive. Lines: mean latency. {len(cells)} points.")
+    known = [each for each in (_verdict(notes, cell) for cell in cells) if each]
+    caption = (
+        "Bars are IOPS with 95 % intervals, one for each queue depth per drive; hollow marks are mean latency (right, "
+        f"logarithmic).{' Red marks are the least IOPS promised.' if any(v.is_promised for v in known) else ''}"
+        f"{_sources(known, cells)}"
+    )
+    tests = tests_of(j for cell in cells for j in notes.verdicts(CLAIM, str(cell.geometry), str(cell.workload)))
+    return Chart(key, title, caption, svg, _table(notes, cells), tests, sweep.level)
+
+
+def _grown(sweep: Sweep) -> str:
+    deepest = sweep.at(sweep.deepest)
+    if not 1 < len(deepest) == len(sweep.widths) or not deepest[0].rate:
+        return ""
+    growth = f"{deepest[-1].rate / deepest[0].rate:.2g}"
+    return f", {'the same' if growth == '1' else f'{growth} times the'} IOPS at depth {sweep.deepest}"
+
+
+def _verdict(notes: Notes, cell: Noted) -> Evidence | None:
+    return notes.verdict(CLAIM, str(cell.geometry), str(cell.workload))
+
+
+def _sources(known: Sequence[Evidence], cells: Sequence[Noted]) -> str:
+    """Where published figures come from, and those that are too far off to be drawn."""
+    stated = [(each, each.published) for each in known if each.published]
+    most = BEYOND * max(cell.rate for cell in cells)
+    sources = list(dict.fromkeys(each.source for _, each in stated if each.value <= most))
+    beyond = [
+        f"{each} of {evidence.geometries[0]} {evidence.workloads[0]} ({each.source})"
+        for evidence, each in stated
+        if each.value > most
+    ]
+    left = f" Published far above this scale: {'; '.join(beyond[:2])}{', and more' if len(beyond) > 2 else ''}."
+    return (f" Diamonds are published: {'; '.join(sources[:2])}." if sources else "") + (left if beyond else "")
+
+
+def _offset(index: int, count: int) -> float:
+    return GROUP * ((index + 0.5) / count - 0.5)
+
+
+def _bars(plate: Plate, axes: Axes, notes: Notes, sweep: Sweep, depths: Sequence[int]) -> None:
+    tops: list[float] = []
+    most = BEYOND * max(cell.rate for depth in depths for cell in sweep.at(depth))
+    for index, depth in enumerate(depths):
+        cells = sweep.at(depth)
+        places = [sweep.widths.index(cell.geometry.width) + _offset(index, len(depths)) for cell in cells]
+        width = 0.9 * GROUP / len(depths)
+        bars = plate.bars(axes, places, [cell.rate for cell in cells], width, index)
+        plate.entry(bars[0], f"QD {depth}")
+        for bar, cell in zip(bars, cells, strict=True):
+            plate.tell(bar, [f"{cell.geometry} {cell.workload}: {format_value(cell.rate, Unit.IOPS)}"])
+        ends = [cell.interval() for cell in cells]
+        plate.whiskers(axes, places, ends, INK)
+        tops += [cell.rate for cell in cells] + [end[1] for end in ends if end]
+        known = [(place, found) for place, cell in zip(places, cells, strict=True) if (found := _verdict(notes, cell))]
+        tops += _promised(plate, axes, known, width, most)
+    base.from_zero(axes, Unit.IOPS, tops)
+    base.places(axes, [str(width) for width in sweep.widths])
+
+
+def _promised(
+    plate: Plate, axes: Axes, known: Sequence[tuple[float, Evidence]], width: float, most: float
+) -> list[float]:
+    """A limit across its bar, a diamond for what is published up to ``most``; returns how high they are."""
+    bounds = [(place, each.limit) for place, each in known if each.limit is not None]
+    if bounds:
+        lines = axes.hlines(
+            [bound for _, bound in bounds], [place - width / 2 for place, _ in bounds],
+            [place + width / 2 for place, _ in bounds], colors=LIMIT, linewidth=1.6,
+        )  # fmt: skip
+        plate.entry(lines, "promised")
+    stated = [(place, each.published) for place, each in known if each.published and each.published.value <= most]
+    if stated:
+        told = [f"published: {format_value(each.value, each.unit)}" for _, each in stated]
+        plate.published(axes, [place for place, _ in stated], [each.value for _, each in stated], told)
+    return [bound for _, bound in bounds] + [each.value for _, each in stated]
+
+
+def _latency(plate: Plate, axes: Axes, sweep: Sweep, depths: Sequence[int]) -> None:
+    twin = plate.second(axes, "mean latency")
+    values: list[float] = []
+    for index, depth in enumerate(depths):
+        found = [(cell, mean) for cell in sweep.at(depth) if (mean := cell.mean_latency_ns) is not None]
+        places = [sweep.widths.index(cell.geometry.width) + _offset(index, len(depths)) for cell, _ in found]
+        told = [f"{cell.geometry} {cell.workload}: mean {format_latency(mean)}" for cell, mean in found]
+        steps = [sweep.widths.index(cell.geometry.width) for cell, _ in found]
+        line = over_places(steps, places, [mean for _, mean in found])
+        plate.line(twin, *line, index, told=told, hollow=True, thin=True)
+        values += [mean for _, mean in found]
+    base.by_decades(twin, Unit.NANOSECONDS, values)
+
+
+def _table(notes: Notes, cells: Sequence[Noted]) -> Table:
+    rows = []
+    for cell in cells:
+        ends, found, mean = cell.interval(), _verdict(notes, cell), cell.mean_latency_ns
+        rows.append((
+            str(cell.geometry),
+            str(cell.workload),
+            format_value(cell.rate, Unit.IOPS),
+            format_range(*ends, Unit.IOPS) if ends else "",
+            "" if mean is None else format_latency(mean),
+            found.bound if found else "",
+            str(found.published) if found and found.published else "",
+        ))  # fmt: skip
+    return Table(("array", "workload", "IOPS", "95 % interval", "mean latency", "promised", "published"), tuple(rows))

@@ -1,0 +1,203 @@
+"""Runs held against each other: the circumstances first, then each figure that both have, judged among all of them.
+
+The first run is the one that the others are compared with. A comparison says that figures differ, by how much, and how
+sure that is of these runs; why they differ is for whoever knows what was done in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pytest_ssdqual.qual.spec.claims import Direction
+from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.verdict import ratio as comparison
+from pytest_ssdqual.qual.verdict.family import BONFERRONI, benjamini_yekutieli
+from pytest_ssdqual.qual.verdict.ratio import Change
+from pytest_ssdqual.report.compare.circumstances import Fact, Weight, facts
+from pytest_ssdqual.report.compare.told import Figure, Key, Told
+
+__all__ = ["Comparison", "Fact", "Figure", "Key", "NotComparable", "Pair", "Told", "Weight", "compare", "facts"]
+
+#: Pairs of the same drives differ by their change alone: twice what one run varies by, as a variance.
+OF_BOTH = 2**0.5
+
+
+class NotComparable(ValueError):
+    """Runs are not of the same thing; each line of the message is a sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One figure of the first run and of another one."""
+
+    key: Key
+    direction: Direction
+    old: Figure
+    new: Figure
+    change: Change
+    #: Drives that were compared each with itself; 0: the two figures as they are.
+    paired: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """Another run held against the first."""
+
+    run: Told
+    pairs: tuple[Pair, ...]
+    #: Why a figure that both have was not compared, in words, with the number of such figures.
+    left_out: Mapping[str, int]
+    #: Figures that only one of the two has.
+    only_old: int
+    only_new: int
+    #: Of the differences that show alone, how many the procedure of Benjamini and Yekutieli upholds.
+    upheld: int
+
+    def count(self, *shown: comparison.Shown) -> int:
+        return sum(pair.change.shown in shown for pair in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What there is to tell."""
+
+    first: Told
+    others: tuple[Against, ...]
+    facts: tuple[Fact, ...]
+    #: Comparisons that were judged together, without readings.
+    judged: int
+    #: Standard deviation of a figure from run to run that was allowed for, in per cent; 0: nothing.
+    run_to_run_percent: float
+
+    @property
+    def differences(self) -> tuple[Fact, ...]:
+        return tuple(each for each in self.facts if each.differs)
+
+    @property
+    def alike(self) -> tuple[Fact, ...]:
+        return tuple(each for each in self.facts if not each.differs)
+
+
+def compare(
+    runs: Sequence[Told], *, anyway: bool = False, run_to_run_percent: float = 0.0, control: str = BONFERRONI
+) -> Comparison:
+    """The first run against each of the others.
+
+    ``anyway`` compares what ``NotComparable`` would forbid. ``control`` is that of ``qual.verdict.family``, over all
+    comparisons together. ValueError with fewer than two runs.
+    """
+    if len(runs) < 2:
+        raise ValueError("a comparison needs two runs at least")
+    found = facts(runs)
+    forbidden = [_forbids(each, runs) for each in found if each.differs and each.weight is Weight.FORBIDS]
+    if forbidden and not anyway:
+        raise NotComparable("\n".join(forbidden))
+    first, *others = runs
+    drafts = [_Draft.of(first, other, run_to_run_percent) for other in others]
+    changes = comparison.changes(
+        [ratio for draft in drafts for ratio in draft.ratios],
+        [first.figures[key].direction for draft in drafts for key in draft.keys],
+        control,
+    )
+    told, at = [], 0
+    for draft in drafts:
+        told.append(draft.judged(first, changes[at : at + len(draft.keys)]))
+        at += len(draft.keys)
+    judged = sum(not each.ratio.is_reading for each in changes)
+    return Comparison(first, tuple(told), found, judged, run_to_run_percent)
+
+
+def _forbids(fact: Fact, runs: Sequence[Told]) -> str:
+    values = ", ".join(f"{value} in {run.name}" for value, run in zip(fact.values, runs, strict=True))
+    return f"the {fact.name} differs: {values}; {fact.meaning}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Ratios of one run to the first, before they are judged among all."""
+
+    run: Told
+    keys: tuple[Key, ...]
+    ratios: tuple[Callable[[float], Estimate], ...]
+    paired: tuple[int, ...]
+    left_out: Mapping[str, int]
+
+    @classmethod
+    def of(cls, first: Told, run: Told, run_to_run_percent: float) -> _Draft:
+        keys, ratios, paired = [], [], []
+        left_out: dict[str, int] = {}
+        for key in sorted(first.figures.keys() & run.figures.keys()):
+            why = _why_not(key, first, run)
+            again = partial(_ratio, first.figures[key], run.figures[key], run_to_run_percent)
+            try:
+                again(1.0)
+            except ValueError as error:
+                # A figure of nothing has no ratio, whatever the figure.
+                why = why or ("one of the figures is not above zero" if isinstance(error, TooFew) else str(error))
+            if why:
+                left_out[why] = left_out.get(why, 0) + 1
+                continue
+            keys.append(key)
+            ratios.append(again)
+            paired.append(_pairs(first.figures[key], run.figures[key]))
+        return cls(run, tuple(keys), tuple(ratios), tuple(paired), left_out)
+
+    def judged(self, first: Told, changes: Sequence[Change]) -> Against:
+        pairs = tuple(
+            Pair(key, first.figures[key].direction, first.figures[key], self.run.figures[key], change, paired)
+            for key, change, paired in zip(self.keys, changes, self.paired, strict=True)
+        )
+        p_values = [each.p_value for each in changes if each.p_value is not None]
+        level = 1 - min((each.ratio.confidence for each in changes), default=1.0)
+        judged = sum(not each.ratio.is_reading for each in changes)
+        return Against(
+            run=self.run,
+            pairs=pairs,
+            left_out=self.left_out,
+            only_old=len(first.figures.keys() - self.run.figures.keys()),
+            only_new=len(self.run.figures.keys() - first.figures.keys()),
+            upheld=sum(benjamini_yekutieli(p_values, level, judged)) if p_values else 0,
+        )
+
+
+def _pairs(old: Figure, new: Figure) -> int:
+    """How many drives are compared each with itself: the same ones, or none."""
+    return len(old.drives) if old.drives.keys() == new.drives.keys() else 0
+
+
+def _ratio(old: Figure, new: Figure, run_to_run_percent: float, share: float) -> Estimate:
+    """New over old, for a share of the error rate.
+
+    The same drives again: what they differ by among each other says nothing about their change.
+    """
+    if _pairs(old, new):
+        sure = Sureness(min(old.estimate.confidence, new.estimate.confidence), share)
+        one = comparison.ratio(new.of_one(share), old.of_one(share))
+        found = comparison.paired(new.drives, old.drives, sure, one)
+        if not found.is_reading:
+            found = comparison.blurred(found, 2 * comparison.resolution(new.estimate.unit))
+        return comparison.widened(found, OF_BOTH * run_to_run_percent, share)
+    own, other = (comparison.widened(each.at(share), run_to_run_percent, share) for each in (new, old))
+    return comparison.ratio(own, other)
+
+
+def _why_not(key: Key, first: Told, run: Told) -> str:
+    """Why a figure that both have is not compared; nothing if it is."""
+    old, new = first.figures[key], run.figures[key]
+    if any(first.asked.get(each) != run.asked.get(each) for each in key.workloads if _both_asked(each, first, run)):
+        return "the workload of this name is defined differently"
+    if old.estimate.unit is not new.estimate.unit or old.direction is not new.direction:
+        return "the figures are not in the same unit: a limit relative to something in one run, and absolute in another"
+    if old.estimate.basis != new.estimate.basis:
+        one, other = (each.estimate.basis or "all that was measured" for each in (old, new))
+        return f"the figure is about something else in each run: {one}, and {other}"
+    if bool(old.drives) is not bool(new.drives):
+        return "it is of several drives in one run and of one in another"
+    return ""
+
+
+def _both_asked(workload: str, first: Told, run: Told) -> bool:
+    """Records of old versions are without definitions; then the id has to do."""
+    return workload in first.asked and workload in run.asked

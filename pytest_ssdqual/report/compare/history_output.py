@@ -1,0 +1,171 @@
+"""A history as lines of text, and for other programs; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from textwrap import wrap
+
+from pytest_ssdqual.qual.detect.trend import FEWEST, Step, Trend
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit, format_range, format_value
+from pytest_ssdqual.qual.verdict import ratio as comparison
+from pytest_ssdqual.report.compare.files import csv_text, estimate_record
+from pytest_ssdqual.report.compare.history import History, Point
+from pytest_ssdqual.report.view.columns import columns
+from pytest_ssdqual.report.view.tables import INDENT, Line
+
+HEAD = ("", "figure", "interval", "firmware", "")
+COLUMNS = (
+    "run", "started", "model", "firmware", "protocol", "machine", "claim", "geometry", "workload", "unit", "value",
+    "low", "high", "confidence", "n", "counts", "outcome",
+)  # fmt: skip
+
+
+def table(found: History, width: int = 80) -> list[Line]:
+    """The figure of each run, what changed between them, and what the figures show."""
+    rows = [row(point, found.unit) for point in found.points]
+    colours = [() if point.counts else ("yellow",) for point in found.points]
+    lines = list(columns(found.name, HEAD, rows, width, colours))
+    for sentence in sentences(found):
+        lines += [Line(each) for each in wrap(sentence, max(20, width), subsequent_indent=INDENT)]
+    return lines
+
+
+def row(point: Point, unit: Unit) -> tuple[str, ...]:
+    """``2026-03-01 12:00 <run>`` and its figure."""
+    estimate = point.figure.estimate
+    drives = f", {len(point.figure.drives)} drives" if point.figure.drives else ""
+    return (
+        f"{point.time:%Y-%m-%d %H:%M} {point.run}{drives}",
+        format_value(estimate.value, estimate.unit),
+        format_range(estimate.low, estimate.high, estimate.unit),
+        point.firmware,
+        "" if point.counts else "another product or protocol" if estimate.unit is unit else "another unit",
+    )
+
+
+def sentences(found: History) -> Iterator[str]:
+    """What the figures show, what else changed, and what was passed over."""
+    yield from _shown(found)
+    yield from _changes(found.series)
+    if others := len(found.points) - len(found.series):
+        yield f"{others} of the runs are of another product or protocol than the last one: shown, and not counted"
+    if found.without:
+        yield f"{found.without} more runs fit and have no such figure"
+    yield from found.passed_over
+
+
+def _shown(found: History) -> Iterator[str]:
+    drift = found.drift
+    if drift.runs < 2:
+        yield "one run is no history"
+        return
+    yield (
+        f"from run to run the figure scatters by {drift.scatter_percent:.2g} % (standard deviation of {drift.runs} runs"
+        "), whatever it is that differs between them"
+    )
+    if not drift.is_enough:
+        yield (
+            f"{drift.runs} runs show neither a trend nor a change: it takes {FEWEST} at least; ssdqual compare "
+            "holds one against another"
+        )
+        return
+    told = [_step(found, drift.step)] if drift.step else []
+    told += [_trend(drift.trend)] if drift.trend else []
+    if not told:
+        yield (
+            f"neither a trend nor a single change is shown by {drift.runs} runs at 95 %; that does not prove that "
+            "there is none"
+        )
+    yield from told if drift.is_rather_step else reversed(told)
+    if len(told) > 1:
+        kind = "a single change" if drift.is_rather_step else "a trend"
+        yield f"both are shown because one looks like the other; {kind} leaves less scatter"
+
+
+def _trend(trend: Trend) -> str:
+    return (
+        f"trend: {trend.percent:+.2g} % from run to run (95 % CI {trend.low_percent:+.2g}…{trend.high_percent:+.2g} %, "
+        f"Sen), p = {trend.p_value:.2g} (Mann-Kendall)"
+    )
+
+
+def _step(found: History, step: Step) -> str:
+    series = found.series
+    before, after = series[step.at - 1], series[step.at]
+    text = (
+        f"single change between {before.run} and {after.run}: to {format_value(step.ratio, Unit.RATIO, 1)} of what it "
+        f"was, p = {step.p_value:.2g} (Pettitt)"
+    )
+    levels = [[point.figure.estimate.value for point in part] for part in (series[: step.at], series[step.at :])]
+    if min(map(len, levels)) < 2:
+        return text
+    old, new = (comparison.typical(each, found.unit) for each in levels)
+    ratio = comparison.ratio(new, old)
+    return f"{text}, interval {format_range(ratio.low, ratio.high, Unit.RATIO)}"
+
+
+def _changes(series: Sequence[Point]) -> Iterator[str]:
+    """What is known to have changed between runs that follow each other."""
+    for before, after in pairwise(series):
+        for name in ("firmware", "machine"):
+            was, now = getattr(before, name), getattr(after, name)
+            if was != now:
+                yield f"the {name} changed between {before.run} and {after.run}: {was} -> {now}"
+
+
+def record(found: History) -> dict[str, object]:
+    """Plain JSON data."""
+    drift, key = found.drift, found.key
+    return {
+        "schema": 1,
+        "claim": key.claim,
+        "geometries": list(key.geometries),
+        "workloads": list(key.workloads),
+        "about": key.about,
+        "group": key.group,
+        "points": [
+            {
+                "run": point.run,
+                "started": point.time.isoformat(),
+                "model": point.model,
+                "firmware": point.firmware,
+                "protocol": point.protocol,
+                "machine": point.machine,
+                "counts": point.counts,
+                "outcome": point.figure.outcome,
+                "drives": len(point.figure.drives),
+                "estimate": estimate_record(point.figure.estimate),
+            }
+            for point in found.points
+        ],
+        "runs_counted": drift.runs,
+        "scatter_percent": drift.scatter_percent,
+        "trend": drift.trend and {
+            "p_value": drift.trend.p_value,
+            "percent_per_run": drift.trend.percent,
+            "low_percent": drift.trend.low_percent,
+            "high_percent": drift.trend.high_percent,
+        },
+        "step": drift.step and {
+            "p_value": drift.step.p_value,
+            "first_after": found.series[drift.step.at].run,
+            "ratio": drift.step.ratio,
+        },
+        "sentences": list(sentences(found)),
+    }  # fmt: skip
+
+
+def csv(found: History) -> str:
+    """A row for each run."""
+    return csv_text(COLUMNS, [_cells(found, point, point.figure.estimate) for point in found.points])
+
+
+def _cells(found: History, point: Point, estimate: Estimate) -> tuple[object, ...]:
+    key = found.key
+    return (
+        point.run, point.time.isoformat(), point.model, point.firmware, point.protocol, point.machine, key.claim,
+        key.geometry, key.workload, estimate.unit.value, estimate.value, estimate.low, estimate.high,
+        estimate.confidence, estimate.n, point.counts, point.figure.outcome,
+    )  # fmt: skip

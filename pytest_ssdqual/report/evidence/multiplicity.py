@@ -1,0 +1,189 @@
+"""All verdicts of a run together: how many of them are wrong by chance alone, and which failures stand up to that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.stats.estimate import format_confidence
+from pytest_ssdqual.qual.verdict import family
+from pytest_ssdqual.qual.verdict.family import Family
+from pytest_ssdqual.report.evidence.evidence import About, Evidence
+from pytest_ssdqual.report.evidence.part import Finding
+
+#: The figure of a failed verdict, or of a drive that failed, that says how sure that is.
+P_VALUE = "p_value"
+#: Failures named in the summary, at most.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A claim that failed, of one drive where they were judged one by one."""
+
+    test: str
+    claim: str
+    #: Serial number; empty where there is no single drive.
+    drive: str
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"{self.test} (drive {self.drive})" if self.drive else self.test
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What was judged in a run. Readings make no statistical error: they are facts about the run, and not counted."""
+
+    family: Family
+    #: Of the protocol, two-sided.
+    confidence: float
+    protocol: str
+    judged: int
+    readings: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def level(self) -> float:
+        return 1 - self.confidence
+
+    @property
+    def false_failures(self) -> float:
+        """To be expected if every product were exactly on its limit."""
+        return self.family.false_failures(self.judged, self.confidence)
+
+    @property
+    def false_passes(self) -> float:
+        return self.family.false_passes(self.judged, self.confidence)
+
+    @property
+    def upheld(self) -> tuple[bool, ...]:
+        """By Benjamini & Hochberg's procedure, in the order of the failures."""
+        return family.benjamini_hochberg([each.p_value for each in self.failures], self.level, self.judged)
+
+    @property
+    def upheld_however_dependent(self) -> tuple[bool, ...]:
+        """By that of Benjamini & Yekutieli: claims about one measurement are wrong together."""
+        return family.benjamini_yekutieli([each.p_value for each in self.failures], self.level, self.judged)
+
+    def to_record(self) -> dict[str, object]:
+        """Plain JSON data, for the manifest."""
+        tests = zip(self.failures, self.upheld, self.upheld_however_dependent, strict=True)
+        return {
+            "control": self.family.control,
+            "claims_planned": self.family.claims,
+            "confidence": self.confidence,
+            "claims_judged": self.judged,
+            "readings": self.readings,
+            "expected_false_failures": self.false_failures,
+            "expected_false_passes": self.false_passes,
+            "failures": [
+                {
+                    "test": each.test,
+                    "claim": each.claim,
+                    "drive": each.drive,
+                    "p_value": each.p_value,
+                    "upheld_benjamini_hochberg": hochberg,
+                    "upheld_benjamini_yekutieli": yekutieli,
+                }
+                for each, hochberg, yekutieli in tests
+            ],
+        }
+
+
+def tally(found: Sequence[tuple[str, Evidence]], planned: Family, confidence: float, protocol: str) -> Tally | None:
+    """Of all evidence of a run, each with the id of its test; None if nothing was judged.
+
+    Drives side by side were judged one by one, so each of them counts. A test that was run again counts once, as it
+    came out last.
+    """
+    last = {(test, each.claim, each.geometries, each.workloads): each for test, each in found if each.is_promised}
+    tests = [(key[0], each) for key, each in last.items()]
+    judged = sum(_claims(each) for _, each in tests if not each.is_reading)
+    readings = sum(_claims(each) for _, each in tests if each.is_reading)
+    if not judged + readings:
+        return None
+    failures = tuple(failure for test, each in tests for failure in _failures(test, each))
+    return Tally(planned, confidence, protocol, judged, readings, failures)
+
+
+def lines(found: Tally) -> list[str]:
+    """For the summary."""
+    told = []
+    if found.judged:
+        told.append(_expected(found))
+    if found.readings:
+        several = found.readings > 1
+        told.append(
+            f"{found.readings:,} more {'are' if several else 'is'} decided by what was read or by a sampling plan, "
+            "which has no such error"
+        )
+    if found.family.is_corrected and found.judged > found.family.claims:
+        told.append(
+            f"only {found.family.claims:,} claims were planned when the run began: for more than those the family-wise "
+            "confidence does not hold"
+        )
+    if found.failures:
+        told.append(_upheld(found))
+    return told
+
+
+def properties(found: Tally) -> list[tuple[str, str]]:
+    """For the ``<testsuite>`` of a JUnit file; numbers are plain."""
+    return [
+        ("family.control", found.family.control),
+        ("family.claims_planned", str(found.family.claims)),
+        ("family.claims_judged", str(found.judged)),
+        ("family.expected_false_failures", f"{found.false_failures:.6g}"),
+        ("family.expected_false_passes", f"{found.false_passes:.6g}"),
+        ("family.failures", str(len(found.failures))),
+        ("family.failures_upheld_benjamini_hochberg", str(sum(found.upheld))),
+        ("family.failures_upheld_benjamini_yekutieli", str(sum(found.upheld_however_dependent))),
+    ]
+
+
+def _expected(found: Tally) -> str:
+    control = found.family.control
+    if found.family.is_corrected:
+        control = f"{control}, of failures, over {found.family.claims:,} planned claims"
+    claims = f"{found.judged:,} claim{'s' if found.judged > 1 else ''}"
+    return (
+        f"{claims} judged at {format_confidence(found.confidence)}: if every product were exactly on its limit, "
+        f"{_number(found.false_failures)} false failures and {_number(found.false_passes)} false passes would be "
+        f"expected; family-wise control: {control} (protocol {found.protocol})"
+    )
+
+
+def _upheld(found: Tally) -> str:
+    count = len(found.failures)
+    said = (
+        f"Benjamini-Hochberg at {format_confidence(found.level)} upholds {sum(found.upheld)} of {count} "
+        f"failure{'s' if count > 1 else ''}"
+    )
+    dropped = [str(each) for each, upheld in zip(found.failures, found.upheld, strict=True) if not upheld]
+    more = f" and {len(dropped) - NAMED} more" if len(dropped) > NAMED else ""
+    return f"{said}; not upheld: {', '.join(dropped[:NAMED])}{more}" if dropped else said
+
+
+def _claims(each: Evidence) -> int:
+    """Drives that were judged one by one, or one claim about all of it, as about a lot."""
+    return 1 if each.about is About.LOT else sum(part.outcome is not None for part in each.members) or 1
+
+
+def _failures(test: str, each: Evidence) -> Iterable[Failure]:
+    if each.is_reading:
+        return
+    alone = [part for part in each.members if part.outcome is not None]
+    if not alone:
+        p_value = next((figure.value for figure in each.figures if figure.name == P_VALUE), None)
+        if each.outcome is Finding.FAIL and p_value is not None:
+            yield Failure(test, each.claim, "", p_value)
+    for part in alone:
+        p_value = part.figure(P_VALUE)
+        if part.outcome is Finding.FAIL and p_value is not None:
+            yield Failure(test, each.claim, part.name, p_value)
+
+
+def _number(count: float) -> str:
+    """``6.6``, ``0.025``, ``1,320``."""
+    return f"{count:.2g}" if count < 100 else f"{count:,.0f}"

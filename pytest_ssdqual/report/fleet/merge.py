@@ -1,0 +1,267 @@
+"""Runs that were made separately put together as the bays of one fleet: copied, and left as they are.
+
+The rule of the module: nothing is made before everything was looked at, and a bay is only what its run's seal says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.compare.compare import Told
+from pytest_ssdqual.report.fleet import folder as fleets
+from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
+from pytest_ssdqual.report.html.run_page_file import NAME
+from pytest_ssdqual.report.run_folder import checksums, safe_files
+from pytest_ssdqual.report.run_folder.checksums import SUMS
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.rig.machine.machine import utc_now
+
+#: Made of the others, and made again by ``ssdqual report``: they may be newer than the seal.
+DERIVED = frozenset({NAME, "summary.md"})
+#: The lab's emulated drives: those of any two labs have the same serial numbers.
+EMULATED = re.compile(r"SSDQ\d{4}")
+#: What the machine is called that pytest itself runs on.
+HERE = frozenset({"local", "localhost", "this machine"})
+#: A copy is made in pieces of so many bytes.
+PIECE_BYTES = 1 << 20
+
+
+class NotMergeable(ValueError):
+    """These runs make no fleet; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A run that is to be a bay, or a bay of a fleet that was never begun."""
+
+    asked: FleetBay
+    #: None of one that was never begun.
+    folder: Path | None = None
+    identity: str = ""
+    #: Name → digest, of the files that are copied, ``SHA256SUMS`` left out.
+    files: dict[str, str] = field(default_factory=dict)
+    #: Files that the seal does not name.
+    unnamed: tuple[str, ...] = ()
+    #: Of drives: what each is known by, and how it is told.
+    drives: dict[str, str] = field(default_factory=dict)
+    #: When it measured.
+    spans: tuple[tuple[datetime, datetime], ...] = ()
+
+
+def gather(folders: Sequence[Path]) -> tuple[Source, ...]:
+    """The runs in these run folders and fleets, every file of them looked at; ``NotMergeable`` or ``OSError``."""
+    sources = tuple(each for folder in folders for each in _sources(folder))
+    if not any(each.folder for each in sources):
+        raise NotMergeable("there is no run to merge")
+    _require_apart(sources)
+    return sources
+
+
+def require_new(into: Path) -> None:
+    """``NotMergeable`` if there is anything."""
+    if os.path.lexists(into):
+        raise NotMergeable(f"{into} exists: a merged fleet gets a folder of its own")
+
+
+def merge(sources: Sequence[Source], into: Path, names: Sequence[str] = ()) -> Fleet:
+    """The fleet in ``into``, made of copies of them; ``names`` are those of the bays, in order.
+
+    ``NotMergeable``, ``JournalError`` or ``OSError`` if that cannot be, and then nothing is left of it.
+    """
+    require_new(into)
+    sources = _named(sources, names)
+    fleet = fleets.create_at(into, [each.asked for each in sources], merged=True)
+    try:
+        statuses = [_copied(each, into / each.asked.folder) for each in sources if each.folder]
+        fleet = fleets.closed(fleet, utc_now(), max(statuses, default=0))
+        fleets.write(fleet)
+    except BaseException:
+        shutil.rmtree(into)
+        raise
+    return fleet
+
+
+def left_out(sources: Sequence[Source]) -> Iterator[str]:
+    """A sentence for each run with files that its seal does not name: they are not copied."""
+    for each in sources:
+        if each.unnamed:
+            first = safe_text.line(each.unnamed[0], 80)
+            more = f" and {len(each.unnamed) - 1:,} more" if len(each.unnamed) > 1 else ""
+            yield f"{_called(each)}: its seal does not name {first}{more}: left out"
+
+
+def _sources(folder: Path) -> list[Source]:
+    """Of a run folder one, of a fleet all of its bays."""
+    if not fleets.is_fleet(folder):
+        return [_source(folder, None)]
+    try:
+        asked = {bay.name: bay for bay in fleets.read(folder).bays}
+    except ValueError as error:
+        raise NotMergeable(str(error)) from error
+    there = {each.name: each for each in fleets.bay_folders(folder)}
+    never = [Source(bay) for name, bay in asked.items() if name not in there]
+    return [*(_source(path, asked.get(name)) for name, path in there.items()), *never]
+
+
+def _source(folder: Path, asked: FleetBay | None) -> Source:
+    if not (folder / RECORDS).is_file():
+        raise NotMergeable(f"{folder} is not a run folder: it has no {RECORDS}")
+    there = {path.relative_to(folder).as_posix(): path for path in safe_files.files_below(folder)}
+    files = _sealed(folder, there)
+    shown = [name for name in there if not name.rpartition("/")[2].startswith(".")]
+    return _told(folder, asked, files, tuple(name for name in shown if name not in files and name != SUMS))
+
+
+def _sealed(folder: Path, there: Mapping[str, Path]) -> dict[str, str]:
+    """The files that the seal names, as they are; ``NotMergeable`` if that is not how they were sealed."""
+    named = checksums.read(folder)
+    if not named:
+        raise NotMergeable(
+            f"{folder} is not whole: it has no {SUMS}, so its run has not ended; pytest --ssd-resume ends it"
+        )
+    files = {}
+    for name, digest in named.items():
+        found = checksums.digest(there[name]) if name in there else ""
+        if found != digest and name not in DERIVED:
+            how = "is not as it was sealed" if found else "is missing"
+            raise NotMergeable(f"{folder} is not whole: {safe_text.line(name, 120)} {how}")
+        if found:
+            files[name] = found
+    for name in (RECORDS, MANIFEST):
+        if name not in files:
+            raise NotMergeable(f"{folder} is not whole: its {SUMS} does not name {name}")
+    return files
+
+
+def _told(folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: tuple[str, ...]) -> Source:
+    story = Story.read(folder, "run_started")
+    bays = subject.tables(story.manifest.get("bays"))
+    machine = subject.text(bays[0], "machine") if bays else ""
+    told = Told(folder.name, folder, story.manifest, "", {}, {}, {}, 0)
+    drives = {}
+    for drive in (each for bay in bays for each in subject.tables(bay.get("drives"))):
+        name = subject.text(drive, "wwn") or subject.text(drive, "serial") or subject.text(drive, "identity")
+        if name and not EMULATED.fullmatch(subject.text(drive, "serial")):
+            drives[name] = safe_text.line(f"{subject.text(drive, 'model')} {subject.text(drive, 'serial')}".strip(), 80)
+    host = subject.text(subject.table(bays[0].get("facts")), "hostname") if bays else ""
+    # A run on its own machine calls it local, wherever that was.
+    name = asked.name if asked else _name(host if machine in HERE and host else machine or folder.resolve().name)
+    name = name or "bay"
+    own = FleetBay(name, fleets.folder_of(name), machine, asked.labels if asked else {}, asked.slots if asked else {})
+    return Source(own, folder, told.identity, files, unnamed, drives, tuple(_spans(story)))
+
+
+def _spans(story: Story) -> Iterator[tuple[datetime, datetime]]:
+    """When its sessions measured; one that does not say when it ended, or began, may have done so at any time."""
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    for session in subject.tables(story.manifest.get("sessions")) or [story.manifest]:
+        yield _time(session.get("started")) or first, _time(session.get("ended")) or last
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _require_apart(sources: Sequence[Source]) -> None:
+    """``NotMergeable`` if a run is there twice, or a drive was measured in two of them at once."""
+    runs: dict[str, Source] = {}
+    having: dict[str, list[Source]] = {}
+    for each in sources:
+        if each.folder is None:
+            continue
+        for same in (each.identity, each.files[RECORDS]):
+            if (twin := runs.setdefault(same, each)) is not each:
+                raise NotMergeable(f"{_called(each)} is the same run as {_called(twin)}")
+        for name, told in each.drives.items():
+            for other in having.setdefault(name, []):
+                if _overlap(each, other):
+                    raise NotMergeable(
+                        f"{told} was measured in {_called(other)} and in {_called(each)} at the same time: neither can "
+                        "be believed"
+                    )
+            having[name].append(each)
+
+
+def _overlap(one: Source, other: Source) -> bool:
+    return any(begin < its_end and its_begin < end for begin, end in one.spans for its_begin, its_end in other.spans)
+
+
+def _called(source: Source) -> str:
+    return safe_text.line(str(source.folder), 200) if source.folder else source.asked.name
+
+
+def _named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
+    """With the names that were given, or their own ones made unique."""
+    if names and len(names) != len(sources):
+        raise NotMergeable(f"--names has {len(names)} names for {len(sources)} bays")
+    given = list(names) or [each.asked.name for each in sources]
+    often = [name.lower() for name in given]
+    taken: set[str] = set()
+    found = []
+    for source, name in zip(sources, given, strict=True):
+        if names and (often.count(name.lower()) > 1):
+            raise NotMergeable(f"--names has {safe_text.line(name, 80)} twice")
+        unique = name if names or often.count(name.lower()) == 1 else _unique(source, name)
+        for number in range(2, len(sources) + 2):
+            if unique.lower() not in taken and (unique == name or unique.lower() not in often):
+                break
+            unique = f"{name[:50]}-{number}"
+        taken.add(unique.lower())
+        found.append(_renamed(source, unique))
+    return found
+
+
+def _unique(source: Source, name: str) -> str:
+    """With what tells it apart: its first drive's serial number, or the run's own name."""
+    serial = next(iter(source.drives.values()), "").rpartition(" ")[2]
+    own = _name(serial) or (_name(source.folder.resolve().name) if source.folder else "")
+    return f"{name[:30]}-{own[:32]}" if own else name
+
+
+def _renamed(source: Source, name: str) -> Source:
+    try:
+        folder = fleets.folder_of(name)
+    except ValueError as error:
+        raise NotMergeable(f"--names: {error}") from error
+    bay = FleetBay(name, folder, source.asked.machine, source.asked.labels, source.asked.slots, source.asked.refused)
+    return Source(bay, source.folder, source.identity, source.files, source.unnamed, source.drives, source.spans)
+
+
+def _name(text: str) -> str:
+    """Of a machine or a serial number one that a bay may have; ``root@dut1`` is ``dut1``."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text.rpartition("@")[2]).strip("-_.")[:40]
+
+
+def _copied(source: Source, to: Path) -> int:
+    """Copy what the seal names, and look whether that is what was copied; the exit status of the run."""
+    if source.folder is None:
+        return 0
+    safe_files.make_folder(to)
+    for name, digest in [*source.files.items(), (SUMS, "")]:
+        below = to / name
+        for folder in reversed([each for each in below.parents if to in each.parents]):
+            if not folder.exists():
+                safe_files.make_folder(folder)
+        _copy(source.folder / name, below)
+        if digest and checksums.digest(below) != digest:
+            raise NotMergeable(f"{source.folder / name} changed while it was copied")
+    status = Story.read(to, "run_started").manifest.get("exit_status")
+    return status if isinstance(status, int) else 0
+
+
+def _copy(source: Path, to: Path) -> None:
+    with os.fdopen(safe_files.open_regular(source), "rb") as read, os.fdopen(safe_files.create(to), "wb") as written:
+        shutil.copyfileobj(read, written, PIECE_BYTES)

@@ -1,0 +1,98 @@
+"""A fleet in short, for a terminal: the verdict, the bays, and what is broken or undecided in them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.fleet import rows as figures
+from pytest_ssdqual.report.fleet.rows import Row
+from pytest_ssdqual.report.fleet.together import named, together
+from pytest_ssdqual.report.fleet.view import Bay, Seen
+from pytest_ssdqual.report.html.fleet_page import MOST_COLUMNS, STATES
+from pytest_ssdqual.report.view.columns import columns
+from pytest_ssdqual.report.view.fitness import Fitness
+from pytest_ssdqual.report.view.members import SIGN
+from pytest_ssdqual.report.view.tables import INDENT, figure
+
+#: Bays and figures that are listed; the page has all.
+MOST_BAYS, MOST_FIGURES = 20, 20
+NAME_CHARACTERS = 40
+#: Values of what differs, and bays of each.
+MOST_NAMED = 4
+
+
+def told(seen: Seen, width: int) -> list[str]:
+    """Lines of ``width`` characters at most, as far as names allow."""
+    of_all = together(seen)
+    lines = wrap(f"{of_all.word}: {of_all.sentence}", max(20, width), subsequent_indent=INDENT)
+    for remark in of_all.remarks:
+        lines += wrap(remark, max(20, width), initial_indent=INDENT, subsequent_indent=INDENT * 2)
+    lines += ["", *_bays(seen, width)]
+    lines += _figures(figures.promised(figures.rows(seen)), [bay.name for bay in seen.begun], width)
+    return [safe_text.line(line, 10_000) for line in lines]
+
+
+def differing(seen: Seen) -> list[str]:
+    """``differs: fio: 3.33 in dut1, dut2; 3.36 in dut3``."""
+    found = []
+    for fact in seen.differences():
+        values = [f"{value} in {named(who, MOST_NAMED)}" for value, who in seen.who(fact).items()]
+        more = f" and {len(values) - MOST_NAMED:,} others" if len(values) > MOST_NAMED else ""
+        found.append(safe_text.line(f"differs: {fact.name}: {'; '.join(values[:MOST_NAMED])}{more}", 1_000))
+    return found
+
+
+def _bays(seen: Seen, width: int) -> Iterator[str]:
+    """All of few; of many those that do not keep all."""
+    shown = list(seen.bays)
+    if len(shown) > MOST_BAYS:
+        shown = [bay for bay in shown if bay.fitness is not Fitness.FIT][:MOST_BAYS]
+    if shown:
+        head = ("", "kept", "broken", "undecided", "errors", "")
+        title = f"bays: {len(seen.bays):,}"
+        yield from (line.text for line in columns(title, head, [_bay(bay) for bay in shown], width))
+    if left := len(seen.bays) - len(shown):
+        yield f"{INDENT}and {left:,} more, which the page has"
+
+
+def _bay(bay: Bay) -> tuple[str, ...]:
+    name = safe_text.line(f"{bay.name} {bay.machine}" if bay.machine != bay.name else bay.name, NAME_CHARACTERS)
+    if bay.standing is None:
+        return (name, "", "", "", "", STATES[None])
+    counts = bay.standing.counts
+    numbers = (counts.kept, counts.broken, counts.undecided, counts.troubled)
+    return (name, *(f"{each:,}" for each in numbers), STATES[bay.fitness])
+
+
+def _figures(found: Sequence[Row], names: Sequence[str], width: int) -> Iterator[str]:
+    """Broken ones first."""
+    shown = found[:MOST_FIGURES]
+    if not shown or len(names) < 2:
+        return
+    wide = len(names) <= MOST_COLUMNS
+    head = ("", "limit", *names) if wide else ("", "limit", "least", "median", "most", "worst bay", "broken by")
+    cells = [
+        (safe_text.line(row.name, 80), row.limit, *(_beside(row, names) if wide else _condensed(row))) for row in shown
+    ]
+    yield ""
+    yield from (line.text for line in columns("promises", [safe_text.line(each, 24) for each in head], cells, width))
+    if left := len(found) - len(shown):
+        yield f"{INDENT}and {left:,} more, which the page has"
+    if wide and any(row.outcome in SIGN for row in shown):
+        yield f"{INDENT}! broken, ? undecided"
+
+
+def _beside(row: Row, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        found = row.cells.get(name)
+        yield f"{figure(found.value, found.unit)}{SIGN.get(found.outcome, '')}" if found else ""
+
+
+def _condensed(row: Row) -> Iterator[str]:
+    spread, unit = row.spread(), row.first.unit
+    yield from (figure(each, unit) for each in (spread.least, spread.median, spread.most)) if spread else ("", "", "")
+    yield safe_text.line(row.worst, 24)
+    yield f"{len(row.bays(Finding.FAIL)):,} of {len(row.cells):,}"

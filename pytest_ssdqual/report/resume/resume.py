@@ -1,0 +1,252 @@
+"""A run that ended too early, to be continued in its own folder: which one, whether it may be, and what it knows.
+
+The rule of the module: measurements of one run are judged together, so whatever could make them differ must be the same
+in all of its sessions. What only helps to explain a figure is told and recorded, no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
+from pytest_ssdqual.report.run_folder import checksums as sums
+from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
+from pytest_ssdqual.report.run_folder.reader import Record, read_records
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.resume.checkpoint import Key
+
+#: Facts of a machine that measurements depend on, as a reader knows them. The kernel is not among them, although they
+#: do: a crash is often the reason for a new one, and the record says which measurement was made under which.
+#: Another fio counts, paces and times in another way; other processors have other limits.
+FIXED = {"cpu": "processor", "cpus": "number of processors", "fio": "version of fio"}
+#: Facts whose change is told. The others (memory, boot, what sites add) say nothing about a measurement.
+TOLD = {
+    "hostname": "host name",
+    "kernel": "kernel",
+    "os": "operating system",
+    "mdadm": "version of mdadm",
+    "smartctl": "version of smartctl",
+    "nvme": "version of nvme-cli",
+    "util-linux": "version of util-linux",
+    "governor": "governor of the processors' clocks",
+    "turbo": "turbo of the processors",
+    "pcie_aspm": "power saving of PCIe links",
+}
+OURS = "pytest-ssdqual"
+#: The run that was begun last.
+LAST = "last"
+#: Of pytest: its ``ExitCode.USAGE_ERROR``.
+USAGE_ERROR = 4
+
+
+class NotResumable(ValueError):
+    """A run cannot be continued; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a session has that wants to continue a run; ``facts`` are empty where nobody asked the machine."""
+
+    machine: str
+    facts: Mapping[str, str]
+    drives: tuple[Drive, ...]
+    spec: Document
+    protocol: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A run folder as it was when it was opened to be continued."""
+
+    folder: Path
+    manifest: Manifest
+    records: tuple[Record, ...]
+    #: Digests of its files, if it was sealed.
+    sums: Mapping[str, str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Past:
+        """``NotResumable`` if there is no run in it that has begun to measure anything, or several bays' runs."""
+        if fleet.is_fleet(folder):
+            raise NotResumable(fleet.name_one(folder))
+        try:
+            safe_files.require_ours(folder)
+        except OSError as error:
+            raise NotResumable(f"{folder} cannot be resumed: {error.strerror or error}") from error
+        try:
+            records = tuple(read_records(folder))
+        except OSError as error:
+            raise NotResumable(f"{folder} is not a run folder: {RECORDS} cannot be read") from error
+        if not any(record.kind == "run_started" for record in records):
+            refused = any(record.kind == "run_refused" for record in records)
+            why = "its request was refused" if refused else "it ended before anything was begun"
+            raise NotResumable(f"{folder} has nothing to resume: {why}")
+        try:
+            manifest = Manifest.from_record(strict_json.table(strict_json.read_json((folder / MANIFEST).read_bytes())))
+        except (OSError, ValueError) as error:
+            raise NotResumable(f"{folder} cannot be resumed: {MANIFEST} cannot be read: {error}") from error
+        if not manifest.bays:
+            raise NotResumable(f"{folder} cannot be resumed: {MANIFEST} names no machine")
+        return cls(folder, manifest, records, sums.read(folder))
+
+    def drives_in_order(self, drives: Sequence[Drive]) -> tuple[Drive, ...]:
+        """The same drives in the order in which this run had them: after a boot /dev/sdb may be another one's name.
+
+        Drives that it did not have come last.
+        """
+        order = {drive.identity: number for number, drive in enumerate(self._drives)}
+        return tuple(sorted(drives, key=lambda drive: order.get(drive.identity, len(order))))
+
+    def refusals(self, now: Present) -> list[str]:
+        """Why a session with these means must not continue it; a sentence for each thing that differs."""
+        found = [
+            *_other_document("spec", self.manifest.spec, now.spec),
+            *_other_document("protocol", self.manifest.protocol, now.protocol),
+            *_other_drives(self._drives, now.drives),
+        ]
+        if now.facts:
+            was, is_now = _identity(self._facts, self._machine), _identity(now.facts, now.machine)
+            found += _differ("machine", was, is_now)
+            found += _changes(FIXED, self._facts, now.facts)
+        return [f"{self.folder.name} cannot be resumed: {each}" for each in found]
+
+    def remarks(self, now: Present) -> tuple[str, ...]:
+        """What is different and must be known, but is no reason against it."""
+        ours = self.manifest.sessions[-1].versions.get(OURS), installed_versions().get(OURS)
+        told = _changes(TOLD, self._facts, now.facts) if now.facts else []
+        return (*told, *_differ(f"version of {OURS}", *ours))
+
+    def memory(self, forgotten: Callable[[Key, str], None] = lambda key, why: None) -> Recollection:
+        """What has been measured and left; ``forgotten`` is told of each measurement that has to be made again."""
+        return Recollection.of(self.folder, self.records, sums=self.sums, forgotten=forgotten)
+
+    @property
+    def _machine(self) -> str:
+        return self.manifest.bays[0].machine
+
+    @property
+    def _facts(self) -> Mapping[str, str]:
+        return self.manifest.bays[0].facts
+
+    @property
+    def _drives(self) -> tuple[Drive, ...]:
+        return tuple(entry.drive for entry in self.manifest.bays[0].drives)
+
+
+def find(root: Path, name: str) -> Path:
+    """The run folder that ``name`` means, or that of a fleet: a path, the name of one below ``root``, or ``last``.
+
+    The last one is the newest that began, of a fleet in any of its bays: a request that was refused since is none, nor
+    are runs that were merged. ``NotResumable`` if there is none.
+    """
+    if name == LAST:
+        for folder in sorted(filter(safe_files.is_ours, root.iterdir()), reverse=True) if root.is_dir() else ():
+            if began(folder) and not (fleet.is_fleet(folder) and fleet.is_merged(folder)):
+                return folder
+        raise NotResumable(f"there is no run in {root} that could be resumed")
+    for folder in (root / name, Path(name)):
+        if (folder / RECORDS).is_file() or fleet.is_fleet(folder):
+            return folder
+    raise NotResumable(f"{name} is neither a run folder nor the name of one in {root}")
+
+
+def began(folder: Path) -> bool:
+    """True if the run began, or any bay of a fleet; False if its drives or its tests were refused."""
+    return any(map(_began, fleet.bay_folders(folder) if fleet.is_fleet(folder) else [folder]))
+
+
+def _began(folder: Path) -> bool:
+    if not (folder / RECORDS).is_file():
+        return False
+    is_begun = False
+    for record in read_records(folder, "run_started", "run_ended", "purging", "measuring"):
+        if record.kind in ("purging", "measuring"):
+            return True
+        # pytest finds a mistake in a suite at collection, after run_started; nothing was written to a drive then.
+        is_begun = record.facts.get("exit_status") != USAGE_ERROR
+    return is_begun
+
+
+class Verdicts:
+    """What a run has judged so far; a resumed session judges everything again, mostly with the same result."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._times: dict[str, str] = {}
+        self._judged: dict[str, str] = {}
+        for record in records:
+            if record.kind in ("verdict", "observation"):
+                self._keep(record.facts, record.time)
+
+    def news(self, facts: Mapping[str, object]) -> dict[str, object] | None:
+        """What is to be noted of a verdict: nothing (None) if it was noted already; that it supersedes another one,
+        with the time of that, if they differ.
+        """
+        about, judged = _about(facts), _judged(facts)
+        if self._judged.get(about) == judged:
+            return None
+        earlier = self._times.get(about)
+        self._keep(facts, "")
+        return {**facts, "supersedes": earlier} if earlier else dict(facts)
+
+    def _keep(self, facts: Mapping[str, object], time: str) -> None:
+        about = _about(facts)
+        self._judged[about], self._times[about] = _judged(facts), time
+
+
+def _about(facts: Mapping[str, object]) -> str:
+    return json.dumps([facts.get(name) for name in ("test", "claim", "geometries", "workloads")])
+
+
+def _judged(facts: Mapping[str, object]) -> str:
+    return json.dumps([facts.get(name) for name in ("estimate", "limit", "outcome")], sort_keys=True)
+
+
+def _identity(facts: Mapping[str, str], machine: str) -> str:
+    """A machine without an id is known by its name."""
+    return facts.get("machine_id") or facts.get("hostname") or machine
+
+
+def _changes(names: Mapping[str, str], before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [each for name, called in names.items() for each in _differ(called, before.get(name), now.get(name))]
+
+
+def _differ(called: str, before: object, now: object) -> list[str]:
+    return [f"the {called} is {now or 'unknown'} now and was {before or 'unknown'}"] if before != now else []
+
+
+def _other_document(called: str, before: Document | None, now: Document) -> list[str]:
+    if before is None or before.name != now.name:
+        return _differ(called, before and before.name, now.name)
+    lines = enumerate(zip_longest(before.text.splitlines(), now.text.splitlines()), 1)
+    for number, (old, new) in lines:
+        if old != new:
+            old, new = ("missing" if line is None else f'"{line.strip()}"' for line in (old, new))
+            return [f"line {number} of the {called} {now.name} is {new} now and was {old}"]
+    return []
+
+
+def _other_drives(before: Sequence[Drive], now: Sequence[Drive]) -> list[str]:
+    old, new = ({drive.identity: drive for drive in drives} for drives in (before, now))
+    missing = [drive.describe() for name, drive in old.items() if name not in new]
+    added = [drive.describe() for name, drive in new.items() if name not in old]
+    if missing or added:
+        return [f"the drives differ: {', '.join(added) or 'none'} only now, {', '.join(missing) or 'none'} only then"]
+    found = []
+    for name, drive in new.items():
+        was = old[name]
+        found += _differ(f"model of {drive.describe()}", was.model, drive.model)
+        found += _differ(f"size of {drive.describe()} in bytes", was.size_bytes, drive.size_bytes)
+        found += _differ(
+            f"logical block of {drive.describe()} in bytes", was.logical_block_bytes, drive.logical_block_bytes
+        )
+        if drive.firmware is not None:
+            found += _differ(f"firmware of {drive.describe()}", was.firmware, drive.firmware)
+    return found

@@ -1,0 +1,51 @@
+"""``SHA256SUMS``: the digests of a run folder's files, as coreutils' ``sha256sum`` writes and checks them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from pytest_ssdqual.report.run_folder import safe_files
+
+SUMS = "SHA256SUMS"
+#: coreutils manual, "md5sum invocation": with a backslash in front, the name has escapes.
+LINE = re.compile(rb"(\\?)([0-9a-f]{64}) [ *](.+)")
+ESCAPES = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
+
+
+def text(folder: Path) -> bytes:
+    """Of every file below ``folder`` but the hidden ones and itself; links are not followed. ``OSError``."""
+    every = [path for path in safe_files.files_below(folder) if not path.name.startswith(".")]
+    return b"".join(line(digest(path), path.relative_to(folder)) for path in every if path != folder / SUMS)
+
+
+def line(sha256: str, path: Path) -> bytes:
+    """One file; a name that would break the line is escaped."""
+    name = os.fsencode(path)
+    plain = re.sub(rb"[\\\n\r]", lambda found: ESCAPES[found[0]], name)
+    return (b"" if plain == name else b"\\") + sha256.encode() + b"  " + plain + b"\n"
+
+
+def read(folder: Path) -> dict[str, str]:
+    """Name → digest; empty if the folder was never sealed. Lines that are none are passed over."""
+    found = {}
+    try:
+        for each in filter(None, map(LINE.fullmatch, safe_files.read_lines(folder / SUMS))):
+            name = _unescaped(each[3]) if each[1] else each[3]
+            found[os.fsdecode(name)] = each[2].decode()
+    except OSError:
+        return {}
+    return found
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a regular file; ``OSError`` for anything else."""
+    with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123 (a descriptor)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _unescaped(name: bytes) -> bytes:
+    back = {escape: plain for plain, escape in ESCAPES.items()}
+    return re.sub(rb"\\[\\nr]", lambda found: back[found[0]], name)

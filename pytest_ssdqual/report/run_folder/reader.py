@@ -1,0 +1,138 @@
+"""Run folders read back: events line by line, and what earlier runs built and did not take down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_folder.journal import RECORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of ``records.jsonl``."""
+
+    schema: int
+    kind: str
+    #: UTC, ISO 8601.
+    time: str
+    #: Everything else in the line. Readers take what they know and ignore the rest.
+    facts: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArray:
+    """An array that some run was about to create, and of which no run says that it was stopped."""
+
+    #: md's, in mdadm's spelling, as it was given to ``mdadm --create``.
+    uuid: str
+    device: str
+    #: Identities (WWN or serial) of the members.
+    members: tuple[str, ...]
+    machine_id: str
+    run_folder: Path
+
+
+def read_records(path: Path, *kinds: str) -> Iterator[Record]:
+    """All events of a run folder (or of its ``records.jsonl``), or those of some kinds, in the order they were written.
+
+    A line that is not whole, as a crash or a full disk leaves it, is passed over: it was never acknowledged to its
+    writer; so is one that is longer than any of ours. ``OSError`` if there is no such file.
+    """
+    named = [f'"{kind}"'.encode() for kind in kinds]
+    for line in safe_files.read_lines(path / RECORDS if path.is_dir() else path):
+        # Most of a long run's lines are of other kinds: without this, reading its verdicts takes three times as long.
+        if named and not any(name in line for name in named):
+            continue
+        record = _parse(line)
+        if record and (not kinds or record.kind in kinds):
+            yield record
+
+
+def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
+    """Arrays planned and never stopped, over all run folders below ``root`` and the bays of fleets, oldest run first.
+
+    ``root`` is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. They are
+    recognised by md UUID, which is ours alone: it was drawn at random before the array was created. A later
+    run that clears a leftover away notes ``array_stopped`` in its own folder, so all folders are read together.
+    Folders that others have made, or can write to, are not believed: what is called ours may be erased.
+    """
+    planned: dict[str, PlannedArray] = {}
+    stopped: set[str] = set()
+    for file in _records_of_ours(root):
+        for record in read_records(file):
+            uuid = record.facts.get("uuid")
+            if not isinstance(uuid, str):
+                continue
+            if record.kind == "array_stopped":
+                stopped.add(uuid)
+            elif record.kind == "array_planned":
+                planned[uuid] = _planned(uuid, record.facts, file.parent)
+    return tuple(array for uuid, array in planned.items() if uuid not in stopped)
+
+
+def _records_of_ours(root: Path) -> list[Path]:
+    """Of all run folders below ``root``, in order, and of the bays of fleets among them.
+
+    Of a bay ``root`` is the ``bays`` of its fleet: what other runs have left is beside that fleet.
+    """
+    own = fleet.fleet_of(root)
+    files = [each / RECORDS for folder in _ours_below(own.parent if own else root) for each in (folder, *_bays(folder))]
+    return [file for file in files if file.is_file() and not file.is_symlink()]
+
+
+def _bays(folder: Path) -> list[Path]:
+    """Of a fleet. Copies in a merged one may be of others' runs; it was we who copied, not we who planned."""
+    bays = folder / fleet.BAYS
+    return _ours_below(bays) if safe_files.is_ours(bays) and not fleet.is_merged(folder) else []
+
+
+def _ours_below(folder: Path) -> list[Path]:
+    return [each for each in sorted(folder.iterdir()) if safe_files.is_ours(each)] if folder.is_dir() else []
+
+
+def worsened_drives(path: Path) -> tuple[str, ...]:
+    """What a run did to its drives beyond expected wear, a sentence each, from its run folder."""
+    return tuple(
+        safe_text.line(f"{record.facts.get('name')}: {finding}")
+        for record in read_records(path)
+        if record.kind == "drive_worsened" and isinstance(findings := record.facts.get("findings"), list)
+        for finding in findings
+    )
+
+
+def still_running(path: Path) -> tuple[str, ...]:
+    """Work that must finish and went on when the last session of a run ended, a sentence each."""
+    found: list[str] = []
+    for record in read_records(path):
+        if record.kind == "run_resumed":
+            found.clear()
+        elif record.kind == "still_running":
+            found.append(safe_text.line(str(record.facts.get("sentence"))))
+    return tuple(found)
+
+
+def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> PlannedArray:
+    members = facts.get("members")
+    return PlannedArray(
+        uuid=uuid,
+        device=str(facts.get("device", "")),
+        members=tuple(map(str, members)) if isinstance(members, list) else (),
+        machine_id=str(facts.get("machine_id", "")),
+        run_folder=folder,
+    )
+
+
+def _parse(line: bytes) -> Record | None:
+    try:
+        facts = dict(strict_json.table(strict_json.read_json(line)))
+    except ValueError:
+        return None
+    schema, kind, time = (facts.pop(name, None) for name in ("schema", "kind", "time"))
+    if not isinstance(schema, int) or not isinstance(kind, str) or not isinstance(time, str):
+        return None
+    return Record(schema, kind, time, facts)

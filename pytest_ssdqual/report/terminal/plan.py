@@ -1,0 +1,143 @@
+"""The plan of a run in words, for --collect-only; pure. What is planned is decided elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.progress_events import Planned, array_of
+from pytest_ssdqual.qual.units import format_capacity, format_duration
+from pytest_ssdqual.report.run_folder.expectation import NONE
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArray:
+    """One array, and what will be done on it; a row for each way of building it."""
+
+    #: With what is done on it, if that is not just measuring: ``raid5x4 saturation``.
+    geometry: str
+    #: Number of workloads that will be measured on it.
+    workloads: int
+    condition_s: float
+    measure_s: float
+    #: To all members together, by us; parity and copies included.
+    bytes_written: int
+    #: What a loop may take beyond that until it is steady, or a sequential measurement until it is decided.
+    more_s: float = 0.0
+    more_bytes: int = 0
+    is_loop: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return self.condition_s + self.measure_s
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of it, in the order in which it will be done."""
+
+    arrays: tuple[PlannedArray, ...]
+    drives: int
+    protocol: str
+    acceptance: bool
+    #: Bytes that one drive may be written over its life, where its data sheet says so.
+    endurance_bytes: int | None = None
+    #: Of the loops; 0: there are none.
+    most_rounds: int = 0
+    #: Of a sequential protocol: after how long a measurement may end, and after how long it does.
+    first_s: float = 0.0
+    limit_s: float = 0.0
+    #: False if only a pattern determined the number of drives.
+    is_expected: bool = True
+
+    @property
+    def seconds(self) -> float:
+        return sum(array.seconds for array in self.arrays)
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(array.bytes_written for array in self.arrays)
+
+    @property
+    def told(self) -> Planned:
+        """For those who watch."""
+        starts: dict[str, float] = {}
+        passed_s = 0.0
+        for array in self.arrays:
+            starts.setdefault(array_of(array.geometry), passed_s)
+            passed_s += array.seconds
+        return Planned(self.seconds, tuple(starts), tuple(starts.values()))
+
+
+HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """The plan as a table with its totals; one sentence if there is nothing to do."""
+    if not plan.arrays:
+        return ["ssdqual: no array is needed by the tests selected, nothing will be written"]
+    rows = [_row(array.geometry, array) for array in plan.arrays]
+    total = PlannedArray(
+        "",
+        sum(array.workloads for array in plan.arrays),
+        sum(array.condition_s for array in plan.arrays),
+        sum(array.measure_s for array in plan.arrays),
+        plan.bytes_written,
+    )
+    if len(rows) > 1:
+        rows.append(_row("total", total))
+    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
+    return [
+        f"ssdqual: the plan for {plan.drives} drive{'s' if plan.drives > 1 else ''}, protocol {plan.protocol}"
+        + ("" if plan.acceptance else " (not for acceptance)"),
+        *(
+            "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in (HEAD, *rows)
+        ),
+        *(f"  {line}" for line in _remarks(plan)),
+    ]
+
+
+def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
+    return (
+        name,
+        str(array.workloads),
+        _duration(array.condition_s),
+        _duration(array.measure_s),
+        _duration(array.seconds),
+        format_capacity(array.bytes_written) if array.bytes_written else "-",
+    )
+
+
+def _remarks(plan: Plan) -> Iterator[str]:
+    if not plan.is_expected:
+        yield f"{NONE}: --ssd-expect={plan.drives} would detect a missing one"
+    yield "times are estimates: conditioning goes on until the array is steady"
+    if more := _more(array for array in plan.arrays if array.is_loop):
+        yield f"loops go on until they are steady, {plan.most_rounds} rounds at most: that is up to {more} more"
+    if more := _more(array for array in plan.arrays if not array.is_loop):
+        yield (
+            f"each workload is measured until its verdicts are certain, {format_duration(plan.first_s)} as planned "
+            f"here and {format_duration(plan.limit_s)} at most: that is up to {more} more"
+        )
+    if plan.endurance_bytes and plan.drives:
+        per_drive = plan.bytes_written / plan.drives
+        share = 100 * per_drive / plan.endurance_bytes
+        yield (
+            f"about {format_capacity(round(per_drive))} per drive, {share:.2g} % of its rated endurance of "
+            f"{format_capacity(plan.endurance_bytes)}"
+        )
+    yield "all data on the drives will be destroyed"
+
+
+def _more(arrays: Iterable[PlannedArray]) -> str:
+    """Time and bytes beyond the plan; empty if there are none."""
+    found = list(arrays)
+    seconds, written = sum(array.more_s for array in found), sum(array.more_bytes for array in found)
+    if not seconds:
+        return ""
+    return f"{_duration(seconds)} and {format_capacity(written)}" if written else _duration(seconds)
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(round(seconds)) if seconds >= 1 else "-"

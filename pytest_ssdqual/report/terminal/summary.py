@@ -1,0 +1,135 @@
+"""The table at the end of a run, as lines of text; pure.
+
+A RAID 5 run makes hundreds of claims, and nearly all of them are kept. So what failed or stayed undecided has a row
+of its own, first and in full; the rest is in grids, with the smallest margin at the end of each row. Figures of which
+nothing is promised are in the grids too, and whatever is published stands beside ours in tables of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+
+from pytest_ssdqual.qual.stats.estimate import format_confidence
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.evidence.evidence import About, Evidence
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.view.beside import beside
+from pytest_ssdqual.report.view.labels import label, sorting, span
+from pytest_ssdqual.report.view.loops import loops
+from pytest_ssdqual.report.view.lots import lots
+from pytest_ssdqual.report.view.members import members
+from pytest_ssdqual.report.view.searches import searches
+from pytest_ssdqual.report.view.sections import saturations, series
+from pytest_ssdqual.report.view.tables import COLOUR, INDENT, MARK, Line, draw, grids, margin, percent
+
+HEAD = ("", "", "measured", "interval", "limit", "margin")
+INTERVAL = HEAD.index("interval")
+#: What has a section of its own, remarks included.
+APART = (About.LOOP, About.LOT, About.SEARCH)
+
+
+def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[Line]:
+    """All claims of a run within ``width`` columns; nothing if there are none.
+
+    With a verbosity above 0 what passed or was observed is written in full too, below 0 not at all.
+    """
+    if not evidence:
+        return []
+    ordered = sorted(evidence, key=sorting)
+    lines: list[Line] = []
+    for outcome in (*MARK, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else MARK:
+        lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
+    if verbosity == 0:
+        alike = distinct(each for each in ordered if each.about not in APART)
+        for grid in (*members(alike), *grids(each for each in alike if not each.members)):
+            lines += [*draw(grid, width), Line("")]
+    if verbosity >= 0:
+        lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
+        lines += [*lots(ordered, width), *searches(ordered, width)]
+        lines += [*beside(ordered, width), *_remarks(ordered, width)]
+    if verbosity == 0:
+        lines.append(Line("every limit and interval: -v, or the run folder"))
+    return [*lines, *_summary(ordered)]
+
+
+def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Without what two suites have found alike, as they share measurements."""
+    found = {
+        (each.claim, each.geometries, each.workloads, each.value, each.low, each.high, each.limit, each.n): each
+        for each in evidence
+    }
+    return list(found.values())
+
+
+def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int) -> Iterator[Line]:
+    """A row for each, in columns; the interval goes below its row where the line would be too long."""
+    if not evidence:
+        return
+    head, rows = _head(evidence), [_columns(each) for each in evidence]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    spare = width - len(INDENT) - sum(widths)
+    gap = INDENT if spare >= len(INDENT) * (len(head) - 1) else " "
+    show = [i for i in range(len(head)) if i != INTERVAL or spare >= len(gap) * (len(head) - 1)]
+
+    def join(row: Sequence[str]) -> str:
+        return INDENT + gap.join(row[i].ljust(widths[i]) if i < 2 else row[i].rjust(widths[i]) for i in show)
+
+    title, heading = f"{outcome.upper()}: {len(evidence)} of {of}", join(head)
+    yield Line(title + heading[len(title) :], (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
+    colour = (COLOUR[outcome],) if outcome in MARK else ()
+    claim = ""
+    for each, row in zip(evidence, rows, strict=True):
+        if each.claim != claim:
+            claim = each.claim
+            yield Line(label(claim), ("bold",))
+        yield Line(join(row).rstrip(), colour)
+        if INTERVAL not in show:
+            yield Line(f"{INDENT}{'':<{widths[0]}}{gap}{head[INTERVAL]} {row[INTERVAL]}", colour)
+    yield Line("")
+
+
+def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """``95 % interval``, if they are all of that confidence."""
+    stated = {format_confidence(each.confidence) for each in evidence if not each.is_reading}
+    name = f"{stated.pop()} interval" if len(stated) == 1 else HEAD[INTERVAL]
+    return (*HEAD[:INTERVAL], name, *HEAD[INTERVAL + 1 :])
+
+
+def _columns(each: Evidence) -> tuple[str, ...]:
+    numbers = (each.measured, each.interval, each.bound)
+    if each.unit is Unit.IOPS:  # said by the claim, and these are the longest numbers
+        numbers = (each.measured[:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
+    if each.is_reading:
+        numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
+    return (each.worst or span(each.geometries), span(each.workloads), *numbers, percent(each))
+
+
+def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+    """What speaks against some evidence; those of loops, lots and searches stand below them."""
+    told = [each for each in evidence if each.about not in APART]
+    for remark in dict.fromkeys(one for each in told for one in each.remarks):
+        for line in wrap(remark, width, subsequent_indent=INDENT):
+            yield Line(line, ("yellow",))
+
+
+def _summary(evidence: Sequence[Evidence]) -> Iterator[Line]:
+    promised = [each for each in evidence if each.is_promised]
+    counts = Counter(each.outcome for each in promised)
+    found = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (Finding.PASS, *MARK) if counts[outcome])
+    worst = next((outcome for outcome in MARK if counts[outcome]), Finding.PASS)
+    if promised:
+        yield Line(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
+    if observed := len(evidence) - len(promised):
+        yield Line(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
+    # Of a lot that has to be without a bad drive there is no margin, nor to a limit of nothing; a search tells its own.
+    alone = (each for each in promised if each.about not in (About.LOT, About.SEARCH))
+    passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]
+    if passed:
+        least = min(passed, key=margin)
+        yield Line(f"least margin of what passed: {percent(least)}, {label(least.claim)}")
+        yield Line(f"{INDENT}of {span(least.geometries)} {span(least.workloads)}")
+    rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
+    if rehearsed:
+        yield Line(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))

@@ -1,0 +1,176 @@
+"""Commands of a run as its transcript has them: the fio that made a raw file, and what was done last before an error.
+
+The rule of the module: what the transcript does not show is not made up. Commands and records are matched by time and
+writer, which are both the controller's.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pytest_ssdqual.report.run_folder import safe_files, transcript
+from pytest_ssdqual.report.run_folder.story import Story
+
+#: From fio's end to the first record that names its output: fetching the output of hours takes minutes.
+SOON = timedelta(minutes=10)
+#: A command ends, and then somebody says so.
+CLOCK = timedelta(seconds=2)
+#: Of an argument, and of what a command said.
+ARGUMENT_CHARACTERS, SAID_CHARACTERS = 240, 400
+#: Of a script of ours.
+SCRIPT_CHARACTERS = 60
+#: What a command that is bound to its drives calls itself.
+BOUND = "bound"
+#: An option of fio.
+OUTPUT = "--output="
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One line of the transcript, as much of it as is shown."""
+
+    writer: str
+    #: None if the transcript does not say.
+    ended: datetime | None
+    status: int | None
+    elapsed_s: float
+    #: For a shell; long arguments are cut.
+    text: str
+    #: fio and its options, if it measured or filled something.
+    fio: str
+    #: mdadm and its options, if it created an array.
+    created: str
+    said: str
+
+
+def read(folder: Path) -> tuple[Command, ...]:
+    """Every command, in the order in which they ended; none without a transcript."""
+    try:
+        return tuple(_command(line) for line in transcript.read(folder) if isinstance(line.get("argv"), list))
+    except OSError:
+        return ()
+
+
+def before(commands: Iterable[Command], time: str, writer: str, most: int) -> tuple[Command, ...]:
+    """The last ones of this process that ended within ten minutes before ``time``."""
+    moment = _moment(time)
+    if moment is None:
+        return ()
+    found = [
+        each
+        for each in commands
+        if each.writer == writer and each.ended and moment - SOON <= each.ended <= moment + CLOCK
+    ]
+    return tuple(found[-most:])
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """The first record that names a raw file."""
+
+    time: str
+    writer: str
+
+
+def mentions(story: Story) -> Mapping[str, Mention]:
+    """Of every raw file."""
+    found: dict[str, Mention] = {}
+    for record in story.records:
+        raw = record.facts.get("raw")
+        for name in [raw] if isinstance(raw, str) else raw if isinstance(raw, list) else ():
+            if isinstance(name, str) and name:
+                found.setdefault(name, Mention(record.time, str(record.facts.get("writer", ""))))
+    return found
+
+
+def fio_of(commands: Iterable[Command], mention: Mention | None) -> str:
+    """The fio that made a raw file; empty if the transcript does not show it."""
+    if mention is None:
+        return ""
+    moment, last = _moment(mention.time), ""
+    for each in commands:
+        if each.fio and each.writer == mention.writer and each.ended and moment:
+            last = each.fio if moment - SOON <= each.ended <= moment + CLOCK else last
+    return last
+
+
+def _command(line: Mapping[str, object]) -> Command:
+    argv = [str(each) for each in line["argv"]]  # type: ignore[attr-defined]
+    status, seconds = line.get("status"), _seconds(line.get("elapsed_s"))
+    started = _moment(str(line.get("started")))
+    return Command(
+        writer=str(line.get("writer", "")),
+        ended=started + timedelta(seconds=seconds) if started else None,
+        status=status if isinstance(status, int) else None,
+        elapsed_s=seconds,
+        text=shlex.join(_shown(argv)),
+        fio=_fio(argv),
+        created=_created(argv) if status == 0 else "",
+        said=str(line.get("stderr") or line.get("stdout") or "")[-SAID_CHARACTERS:].strip(),
+    )
+
+
+def _seconds(value: object) -> float:
+    """A year at most: what is longer was no command of ours."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < 366 * 86400 else 0.0
+
+
+def _shown(argv: list[str]) -> list[str]:
+    """Without the scripts that are the same each time, which hide what was done; the transcript has them."""
+    if argv[:2] != ["sh", "-c"] or len(argv) < 4:
+        return [_shortened(each, ARGUMENT_CHARACTERS) for each in argv]
+    if argv[3] == BOUND and (program := _bound(argv)):
+        return [_shortened(each, ARGUMENT_CHARACTERS) for each in program]
+    script = _shortened(" ".join(argv[2].split()), SCRIPT_CHARACTERS)
+    return [*argv[:2], script, *(_shortened(each, ARGUMENT_CHARACTERS) for each in argv[3:])]
+
+
+def _bound(argv: list[str]) -> list[str]:
+    """The command behind the check of its drives (``rig.drives.fencing``): three scripts, how, four words a drive."""
+    try:
+        return argv[9 + 4 * int(argv[8]) :]
+    except (IndexError, ValueError):
+        return []
+
+
+def _shortened(argument: str, most: int) -> str:
+    return argument if len(argument) <= most else f"{argument[:most]}…"
+
+
+def _fio(argv: list[str]) -> str:
+    """Of fio itself or of what starts it: from its name on; not where it was only asked something.
+
+    Its output goes to where it is repeated: the run's folder on the machine under test is gone, and fio would refuse.
+    """
+    for at, each in enumerate(argv[:-1]):
+        if each == "fio" and argv[at + 1].startswith(OUTPUT):
+            name = argv[at + 1].removeprefix(OUTPUT).rpartition("/")[2]
+            return shlex.join([each, f"{OUTPUT}{name}", *argv[at + 2 :]])
+    return ""
+
+
+def _created(argv: list[str]) -> str:
+    """The words of mdadm from its name on, without the UUID, by which a run knows what is its own."""
+    for at, each in enumerate(argv[:-2]):
+        if each == "mdadm" and argv[at + 1] == "--create":
+            return shlex.join(word for word in argv[at:] if not word.startswith("--uuid="))
+    return ""
+
+
+def file_text(folder: Path, name: str) -> str:
+    """Of the run folder itself, whatever a record from elsewhere may name. ``OSError`` or ``ValueError``."""
+    path = folder / name
+    path.resolve().relative_to(folder.resolve())
+    return b"\n".join(safe_files.read_lines(path)).decode(errors="replace")
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None

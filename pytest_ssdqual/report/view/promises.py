@@ -1,0 +1,114 @@
+"""All promises in a table, and what was observed without one in another; condensed where there are thousands; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.view.grid import Grid, Row, bounded
+from pytest_ssdqual.report.view.labels import label, parse_geometry, sorting, span
+
+#: With more of them, a row stands for all verdicts of one claim on one level: nobody reads thousands of rows.
+MOST_ROWS = 300
+RECORDS = "all of them are in records.jsonl"
+#: The worse the sooner.
+SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
+SINGLE = ("Promise", "Array", "Workload", "Measured", "Interval", "Limit", "Margin", "Outcome")
+GROUPED = ("Promise", "Array", "Workloads", "Judged", "Kept", "Broken", "Undecided", "Closest to its limit", "Outcome")
+
+
+def promised(judged: Sequence[Judged]) -> Grid:
+    """Every promise, or every claim of every level."""
+    found = sorted((each.evidence for each in judged if each.evidence.is_promised), key=sorting)
+    if len(found) <= MOST_ROWS:
+        rows: list[Row] = [_single(each) for each in sorted(found, key=_severity)]
+        return Grid(f"Promises: {len(found):,}", SINGLE, tuple(rows))
+    groups = sorted(_groups(found), key=lambda group: min(map(_severity, group)))
+    note = f"A row stands for all verdicts of one claim on one level ({len(found):,} in all): {RECORDS}."
+    return Grid(f"Promises: {len(found):,}, by claim and level", GROUPED, tuple(map(_grouped, groups)), note)
+
+
+def observed(judged: Sequence[Judged]) -> Grid:
+    """Figures of which nothing is promised."""
+    found = sorted((each.evidence for each in judged if not each.evidence.is_promised), key=sorting)
+    title = f"Figures without a promise: {len(found):,}"
+    rows: list[Row]
+    if len(found) <= MOST_ROWS:
+        rows = [(label(each.claim), span(each.geometries), span(each.workloads), *_measured(each)) for each in found]
+        return Grid(title, ("Figure", "Array", "Workload", "Measured", "Interval", "Published"), tuple(rows))
+    rows = [_range(group) for group in _groups(found)]
+    columns = ("Figure", "Array", "Workloads", "Observed", "Least", "Most")
+    grid = bounded(f"{title}, by figure and level", columns, rows, MOST_ROWS, RECORDS)
+    return Grid(grid.caption, grid.columns, grid.rows, grid.note or f"A row stands for several figures: {RECORDS}.")
+
+
+def level(evidence: Evidence) -> str:
+    """``raid5``, with its state."""
+    return "".join(parse_geometry(evidence.geometries[0])[:2]) if evidence.geometries else ""
+
+
+def _severity(evidence: Evidence) -> int:
+    return SEVERITY.index(evidence.outcome)
+
+
+def _groups(found: Sequence[Evidence]) -> list[list[Evidence]]:
+    groups: dict[tuple[str, str], list[Evidence]] = {}
+    for each in found:
+        groups.setdefault((each.claim, level(each)), []).append(each)
+    return list(groups.values())
+
+
+def _single(each: Evidence) -> Row:
+    margin = "" if each.margin_percent is None else f"{each.margin_percent:+,.1f} %"
+    return (
+        label(each.claim),
+        span(each.geometries) if each.geometries else "",
+        span(each.workloads) if each.workloads else "",
+        each.measured,
+        each.interval,
+        each.bound,
+        margin,
+        each.outcome,
+    )
+
+
+def _measured(each: Evidence) -> tuple[str, str, str]:
+    return each.measured, each.interval, _published(each)
+
+
+def _published(each: Evidence) -> str:
+    times = each.times_published
+    return "" if times is None else f"{times:.3g} times"
+
+
+def _grouped(group: Sequence[Evidence]) -> Row:
+    first, worst = group[0], min(group, key=_severity)
+    closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
+    margin = f", {closest.margin_percent:+,.1f} %" if closest.margin_percent is not None else ""
+    counts = [sum(each.outcome is outcome for each in group) for outcome in SEVERITY]
+    return (
+        label(first.claim),
+        level(first),
+        f"{len({each.workloads for each in group}):,}",
+        f"{len(group):,}",
+        f"{counts[2]:,}",
+        f"{counts[0]:,}",
+        f"{counts[1]:,}",
+        f"{span(closest.geometries)} {span(closest.workloads)}: {closest.measured}, limit {closest.bound}{margin}",
+        worst.outcome,
+    )
+
+
+def _range(group: Sequence[Evidence]) -> Row:
+    first, ordered = group[0], sorted(group, key=lambda each: each.value)
+    workloads = len({each.workloads for each in group})
+    return (
+        label(first.claim),
+        level(first),
+        f"{workloads:,}",
+        f"{len(group):,}",
+        ordered[0].measured,
+        ordered[-1].measured,
+    )

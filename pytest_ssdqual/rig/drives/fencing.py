@@ -1,0 +1,202 @@
+"""A command, bound to the drives that were checked: it runs on those, or not at all.
+
+Between a look at a drive and the command that destroys it, another may have taken its place: pulled and plugged, or
+named anew. So the command is preceded, in one process that becomes it, by three steps. The node is opened and stays
+open: while it is, the kernel gives neither its number nor its name to another device (measured, see docs/decisions.md).
+Then what is behind that number is compared with what was checked, by serial, WWN and size. Then the command is
+executed, and inherits what is open.
+
+``alone`` opens with O_EXCL. For commands that do not do so themselves (fio, nvme-cli, hdparm): as long as they run,
+nobody can mount the drive, build on it or swap to it, and if somebody does already, they do not start. Others (mdadm,
+wipefs) ask for the drive exclusively themselves, and that can be had only once: they are bound ``beside``. blkdiscard
+does so since util-linux 2.36; an older one is bound ``alone``, which is decided where it runs (``itself``).
+
+The scripts are constants; names of drives reach them as positional parameters only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine.channel import last_words
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused, Machine, MustFinish
+
+#: What the scripts answer when a drive is not what was checked, or taken; commands that are bound do not (EX_PROTOCOL).
+REFUSED = 76
+BUSY = "Device or resource busy"
+
+#: $1 to $3 are the programs below; then ``alone``, ``beside`` or ``itself``, the number of drives, of each its path,
+#: bytes, serial and WWN (or nothing), and the command. blkdiscard has --force since it uses O_EXCL (util-linux 2.36).
+BOUND = r"""# a command on the drives that were checked
+perl_hold=$1 python_hold=$2 check=$3 how=; shift 3
+if [ "$1" = itself ]; then
+    case $(blkdiscard --help 2>&1) in *--force*) how=beside ;; *) how=alone ;; esac
+    shift; set -- $how "$@"
+fi
+command -v perl >/dev/null && exec perl -e "$perl_hold" sh -c "$check" bound "$@"
+python=$(command -v python3 || command -v /usr/libexec/platform-python)
+[ -z "$python" ] || exec "$python" -I -S -c "$python_hold" sh -c "$check" bound "$@"
+[ "$how" != alone ] || {
+    echo 'blkdiscard of util-linux before 2.36 needs perl or python3 to open a drive exclusively; neither is there' >&2
+    exit 76
+}
+exec sh -c "$check" bound "$@"
+"""
+
+#: Open every drive for what comes next; its path then has the descriptor's number in front. udev's claims are short.
+PERL_HOLD = r"""
+use Fcntl;
+$^F = 1 << 20;
+my ($how, $count, @held) = @ARGV[4, 5];
+for my $at (map { 6 + 4 * $_ } 0 .. $count - 1) {
+    my ($path, $tries, $device) = ($ARGV[$at], 0);
+    until (sysopen($device, $path, O_RDONLY | O_NONBLOCK | ($how eq 'alone' ? O_EXCL : 0))) {
+        if ($! != 16 || ++$tries > 10) { print STDERR "$path: $!\n"; exit 76 }
+        select(undef, undef, undef, 0.2);
+    }
+    push @held, $device;
+    $ARGV[$at] = fileno($device) . ":$path";
+}
+exec { $ARGV[0] } @ARGV;
+exit 127;
+"""
+
+PYTHON_HOLD = r"""
+import os, sys, time
+argv = sys.argv[1:]
+flags = os.O_RDONLY | os.O_NONBLOCK | (os.O_EXCL if argv[4] == "alone" else 0)
+for at in range(6, 6 + 4 * int(argv[5]), 4):
+    for pause in [0.2] * 10 + [0]:
+        try:
+            device = os.open(argv[at], flags)
+            break
+        except OSError as problem:
+            if problem.errno != 16 or not pause:
+                sys.stderr.write("%s: %s\n" % (argv[at], problem.strerror))
+                sys.exit(76)
+            time.sleep(pause)
+    os.set_inheritable(device, True)
+    argv[at] = "%d:%s" % (device, argv[at])
+os.execvp(argv[0], argv)
+"""
+
+#: sysfs has what no udev is needed for; lsblk has what udev found out, as it had when the drive was checked. Numbers of
+#: descriptors have two digits at times, which dash cannot redirect, so they are looked at through /proc.
+CHECK = r"""
+refuse() { printf '%s is not the drive that was checked: %s\n' "$path" "$1" >&2; exit 76; }
+squeezed() { set -f; set -- $1; said=$*; set +f; }
+is() { squeezed "$2"; [ "$said" = "$1" ] || [ "$said" = "naa.${1#0x}" ]; }
+bears() {
+    squeezed "$1"; wanted=$said
+    for file in "$sys/serial" "$sys/device/serial" "$sys/wwid" "$sys/device/wwid"; do
+        line=
+        [ -r "$file" ] && { read -r line <"$file"; is "$wanted" "$line"; } 2>/dev/null && return
+    done
+    is "$wanted" "$(lsblk --nodeps --noheadings --output "$2" "$path" 2>/dev/null)"
+}
+how=$1 left=$2; shift 2
+while [ "$left" -gt 0 ]; do
+    case $1 in /*) fd= path=$1 ;; *) fd=${1%%:*} path=${1#*:} ;; esac
+    bytes=$2 serial=$3 wwn=$4 left=$((left - 1)) sectors=; shift 4
+    number=$(stat -L -c '%t:%T' "$path" ${fd:+"/proc/self/fd/$fd"} 2>/dev/null) || refuse 'it is gone'
+    first=${number%%[!0-9a-f:]*}
+    [ -z "$fd" ] || [ "$number" = "$first
+$first" ] || refuse 'another device has its name'
+    sys=/sys/dev/block/$((0x${first%:*})):$((0x${first#*:}))
+    { read -r sectors <"$sys/size"; } 2>/dev/null
+    has=$((${sectors:-0} * 512))
+    [ "$has" = "$bytes" ] || refuse "it has $has bytes where $bytes were checked"
+    [ -z "$serial" ] || bears "$serial" SERIAL || refuse "its serial is not $serial"
+    [ -z "$wwn" ] || bears "$wwn" WWN || refuse "its WWN is not $wwn"
+done
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a device must be for a command to run on it; an array has neither serial nor WWN."""
+
+    path: str
+    size_bytes: int
+    serial: str = ""
+    wwn: str = ""
+
+    @classmethod
+    def of(cls, drive: Drive) -> Checked:
+        """A drive as the guard saw it."""
+        return cls(drive.path, drive.size_bytes, _raw(drive.serial or ""), _raw(drive.wwn or ""))
+
+
+def bound(argv: Sequence[str], devices: Sequence[Checked], *, alone: bool) -> tuple[str, ...]:
+    """The command that is ``argv`` if all ``devices`` are what was checked, and else ends with ``REFUSED``.
+
+    ``alone``: and if nobody else has any of them exclusively; nobody can while it runs.
+    """
+    how = "alone" if alone else "itself" if argv[0] == "blkdiscard" else "beside"
+    parameters = [how, str(len(devices))]
+    for device in devices:
+        parameters += [device.path, str(device.size_bytes), device.serial, device.wwn]
+    return ("sh", "-c", BOUND, "bound", PERL_HOLD, PYTHON_HOLD, CHECK, *parameters, *argv)
+
+
+def unbound(argv: Sequence[str]) -> tuple[str, ...]:
+    """The command within a bound one; any other as it is."""
+    argv = tuple(argv)
+    return argv[9 + 4 * int(argv[8]) :] if argv[2:3] == (BOUND,) else argv
+
+
+def bound_to(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """How a bound command is bound (``alone``, ``beside`` or ``itself``) and its devices' paths; of others nothing."""
+    return (argv[7], tuple(argv[9 : 9 + 4 * int(argv[8]) : 4])) if tuple(argv[2:3]) == (BOUND,) else ("", ())
+
+
+def refusal(done: Completed) -> str:
+    """Why a bound command was not run; empty if it was."""
+    return done.errors.strip().rpartition("\n")[2] if done.status == REFUSED else ""
+
+
+def run(
+    machine: Machine,
+    argv: Sequence[str],
+    drives: Sequence[Drive],
+    *,
+    alone: bool,
+    deadline_s: float,
+    check: bool = True,
+    must_finish: MustFinish | None = None,
+) -> Completed:
+    """Run ``argv`` bound to ``drives``.
+
+    Raises ``DriveRefused`` if they are not what was checked, or taken; else as ``Machine.run``.
+    """
+    command = bound(argv, [Checked.of(drive) for drive in drives], alone=alone)
+    done = machine.run(command, deadline_s=deadline_s, check=False, must_finish=must_finish)
+    if why := refusal(done):
+        raise DriveRefused(told(why, drives))
+    if check and done.status:
+        raise CommandFailed(f"{argv[0]} on {machine.name} failed: {last_words(done)}", done)
+    return done
+
+
+def _raw(name: str) -> str:
+    """A name as the drive has it: the inverse of ``printable.name``, if it was not shortened."""
+
+    def character(found: re.Match[str]) -> str:
+        code = int(found[1] or found[2] or found[3], 16)
+        return chr(code + 0xDC00 if found[1] and code >= 0x80 else code)
+
+    return re.sub(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})", character, name)
+
+
+def told(why: str, drives: Sequence[Drive]) -> str:
+    """A ``refusal`` with the drive's whole name."""
+    for drive in drives:
+        if why == f"{drive.path}: {BUSY}":
+            return f"{drive.describe()} is in use: it could not be opened exclusively"
+        if why.startswith((f"{drive.path} ", f"{drive.path}:")):
+            return drive.describe() + why.removeprefix(drive.path)
+    return why

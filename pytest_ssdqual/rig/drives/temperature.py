@@ -1,0 +1,145 @@
+"""How warm a drive is, by its own account: what nvme-cli or smartctl answers → ``Warmth``; pure.
+
+nvme-cli is preferred for NVMe drives, because smartctl (7.3 to 7.5) does not tell the counts of thermal management in
+JSON. What a drive does not report is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_ssdqual.qual.measured.environment import Heat, Link
+from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+
+#: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
+TOO_WARM_BIT = 0b10
+KELVIN = 273
+#: No drive has a threshold beyond this; 0 and 0xFFFF mean that there is none.
+HIGHEST_LIMIT_C = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Warmth:
+    """One drive at one moment; counts are of its whole life."""
+
+    temperature_c: float | None = None
+    limit_c: float | None = None
+    too_warm: bool | None = None
+    too_warm_s: int | None = None
+    events: int | None = None
+    #: The highest since it was switched on (SATA).
+    peak_c: float | None = None
+
+
+def parse(answer: str) -> tuple[Warmth, Link | None]:
+    """From the JSON of ``nvme smart-log`` or of ``smartctl``; nothing is known of anything else.
+
+    Of SATA drives smartctl also tells the link, which sysfs does not for drives behind a SAS controller.
+    """
+    try:
+        plain = read_json(answer)
+    except ValueError:
+        return Warmth(), None
+    if not isinstance(plain, dict):
+        return Warmth(), None
+    if "json_format_version" not in plain:
+        return _nvme_cli(plain), None
+    log = plain.get("nvme_smart_health_information_log")
+    return (_nvme(log, plain) if isinstance(log, dict) else _ata(plain)), _sata_link(plain)
+
+
+def between(before: Warmth, after: Warmth, alarm_c: float | None) -> Heat:
+    """What two looks say of the time between them; ``alarm_c`` is a threshold that is known from elsewhere."""
+    temperatures = [each for each in (before.temperature_c, after.temperature_c) if each is not None]
+    if before.peak_c is not None and after.peak_c is not None and after.peak_c > before.peak_c:
+        temperatures.append(after.peak_c)
+    flags = [each for each in (before.too_warm, after.too_warm) if each is not None]
+    return Heat(
+        temperature_c=max(temperatures, default=None),
+        limit_c=next((each for each in (after.limit_c, before.limit_c, alarm_c) if each is not None), None),
+        too_warm=any(flags) if flags else None,
+        too_warm_s=_growth(before.too_warm_s, after.too_warm_s),
+        events=_growth(before.events, after.events),
+    )
+
+
+def limit(celsius: float | None) -> float | None:
+    """A threshold, unless it says that there is none."""
+    return celsius if celsius is not None and 0 < celsius < HIGHEST_LIMIT_C else None
+
+
+def _growth(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None or after < before else after - before
+
+
+def _nvme_cli(plain: dict[str, Any]) -> Warmth:
+    """Temperatures are in kelvin; some versions write numbers as text, and some a structure of flags."""
+    warning = plain.get("critical_warning")
+    if isinstance(warning, dict):
+        warning = warning.get("value")
+    flags, kelvin = _number(warning), _number(plain.get("temperature"))
+    minutes = [_number(plain.get(name)) for name in ("warning_temp_time", "critical_comp_time")]
+    seconds = [_number(plain.get(f"thm_temp{level}_total_time")) for level in (1, 2)]
+    counts = [_number(plain.get(f"thm_temp{level}_trans_count")) for level in (1, 2)]
+    return Warmth(
+        temperature_c=None if kelvin is None else kelvin - KELVIN,
+        too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
+        too_warm_s=_sum([each and each * 60 for each in minutes] + seconds),
+        events=_sum(counts),
+    )
+
+
+def _nvme(log: dict[str, Any], plain: dict[str, Any]) -> Warmth:
+    flags = _number(log.get("critical_warning"))
+    minutes = [_number(log.get(name)) for name in ("warning_temp_time", "critical_comp_time")]
+    threshold = plain.get("nvme_composite_temperature_threshold")  # since smartctl 7.4
+    return Warmth(
+        temperature_c=_number(log.get("temperature")),
+        limit_c=limit(_number(threshold.get("warning")) if isinstance(threshold, dict) else None),
+        too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
+        too_warm_s=_sum([each and each * 60 for each in minutes]),
+    )
+
+
+def _ata(plain: dict[str, Any]) -> Warmth:
+    """SATA drives by SCT status, SAS drives by what they call their trip temperature."""
+    temperature = plain.get("temperature")
+    temperature = temperature if isinstance(temperature, dict) else {}
+    status = plain.get("ata_sct_status")
+    counted = status.get("temperature") if isinstance(status, dict) else None
+    highest = [limit(_number(temperature.get(name))) for name in ("op_limit_max", "drive_trip")]
+    return Warmth(
+        temperature_c=_number(temperature.get("current")),
+        limit_c=next((each for each in highest if each is not None), None),
+        events=_number(counted.get("over_limit_count")) if isinstance(counted, dict) else None,
+        peak_c=_number(temperature.get("power_cycle_max")),
+    )
+
+
+def _sata_link(plain: dict[str, Any]) -> Link | None:
+    speeds = plain.get("interface_speed")
+    if not isinstance(speeds, dict):
+        return None
+    current, most = _gigabits(speeds.get("current")), _gigabits(speeds.get("max"))
+    return Link("SATA", current, 1, most, 1) if current and most else None
+
+
+def _gigabits(plain: object) -> float | None:
+    if not isinstance(plain, dict):
+        return None
+    units, bits = _number(plain.get("units_per_second")), _number(plain.get("bits_per_unit"))
+    return None if units is None or bits is None else units * bits / 1e9
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, str) and value.isdecimal() and len(value) < 21:
+        return int(value)
+    known = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
+    return value if known and isinstance(value, int) else None
+
+
+def _sum(values: list[int | None]) -> int | None:
+    """Of those that are known."""
+    known = [each for each in values if each is not None]
+    return sum(known) if known else None

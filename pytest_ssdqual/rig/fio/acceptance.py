@@ -1,0 +1,179 @@
+"""Whether what a fio process left behind may be believed: every way of failing, by its cause.
+
+Pure. fio's exit status is looked at, and never enough: the sentences below are what a person needs to know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pytest_ssdqual.rig.drives.fencing import BUSY
+from pytest_ssdqual.rig.fio.intervals import Direction
+from pytest_ssdqual.rig.fio.jobs import Expectation
+from pytest_ssdqual.rig.fio.output import FioResult, Output, Reader, read
+from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
+
+#: Jobs of one target are not equally fast, and the first that is done ends all: 95 to 100 % of the volume were seen.
+FAIR_SHARE = 0.9
+#: What fio says and answers when it was interrupted.
+OURS, INTERRUPTED = re.compile(r"fio: terminating on signal 2"), 128
+#: What fio says, what it means; the first that is found in this order is the cause, later ones its consequences.
+COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
+    (re.compile(r"fio: (\S+) appears mounted"), DriveRefused, "fio refused to write {0}: it is mounted"),
+    (re.compile(rf"^(/\S+): {BUSY}$"), DriveRefused, "fio was not started: {0} is in use by something else"),
+    (
+        re.compile(r"^(/\S+) is not the drive that was checked: (.*)"),
+        DriveRefused,
+        "fio was not started: {0} is not the drive that was checked: {1}",
+    ),
+    (
+        re.compile(r"you need to specify size=|file creation disallowed"),
+        RigError,
+        "fio did not find the device it was to use; has it gone away?",
+    ),
+    (re.compile(r"unrecognized option '([^']+)'|Bad option <([^>]+)>"), RigError, "this fio does not know {0}"),
+    (re.compile(r"engine (\S+) not loadable"), RigError, "this fio lacks the I/O engine {0}"),
+    (
+        re.compile(r"io_u error on file (\S+): Invalid argument: (\w+) offset=(\d+), buflen=(\d+)"),
+        InvalidMeasurement,
+        "{0} refused a {1} of {3} bytes at byte {2}: are its logical sectors larger than such a size or offset?",
+    ),
+    (
+        re.compile(r"io_u error on file (\S+): (.+?): (\w+) offset=(\d+)"),
+        InvalidMeasurement,
+        "I/O error on {0}: {1} ({2} at byte {3})",
+    ),
+    (re.compile(r"got signal=(\d+)"), InvalidMeasurement, "a worker of fio was killed by signal {0}"),
+    (re.compile(r"pid=(\d+) disappeared"), InvalidMeasurement, "a worker of fio (process {0}) disappeared"),
+    (
+        re.compile(r"hasn't exited in (\d+) seconds|stuck grabbing stat_sem"),
+        InvalidMeasurement,
+        "a worker of fio got stuck and was given up",
+    ),
+    (re.compile(r"terminating on signal (\d+)"), InvalidMeasurement, "fio was ended early by signal {0}"),
+)
+
+
+def accept(output: Output, status: int, stderr: str, expectation: Expectation, *, most: int | None = None) -> FioResult:
+    """``Reader.whole`` and ``check`` in the order that finds the cause before its consequences; ``most`` as there.
+
+    Raises ``RigError`` (nothing could be measured) or ``InvalidMeasurement`` (the numbers must not be used).
+    """
+    return accept_read(read(output, most), status, stderr, expectation)
+
+
+def accept_read(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
+    """``accept`` of an output that was read while it grew."""
+    _look_for_complaints([*stderr.splitlines(), *reader.said()])
+    _check_status(status, stderr)
+    result = reader.whole()
+    check(result, status, stderr, expectation)
+    return result
+
+
+def accept_ended(output: Output, status: int, stderr: str, expectation: Expectation) -> FioResult:
+    """``accept`` of a process that we ended, gently, at a time of our own choice: however long it ran is right."""
+    return accept_read_ended(read(output), status, stderr, expectation)
+
+
+def accept_read_ended(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
+    """``accept_ended`` of an output that was read while it grew."""
+    _look_for_complaints(line for line in [*stderr.splitlines(), *reader.said()] if not OURS.fullmatch(line))
+    if status != INTERRUPTED:
+        _check_status(status, stderr)
+    result = reader.whole()
+    messages = tuple(line for line in result.messages if not OURS.fullmatch(line))
+    check(replace(result, messages=messages), 0, "", replace(expectation, seconds=None))
+    return result
+
+
+def said(output: Output, stderr: str) -> tuple[str, ...]:
+    """Everything that fio said in words, wherever it did."""
+    return (*stderr.splitlines(), *read(output).said())
+
+
+def check(result: FioResult, status: int, stderr: str, expectation: Expectation) -> None:
+    """Raise ``RigError`` or ``InvalidMeasurement`` unless ``result`` is whole and is what was asked for."""
+    _look_for_complaints([*stderr.splitlines(), *result.messages])
+    _check_status(status, stderr)
+    if result.error:
+        raise InvalidMeasurement(f"a job of fio failed with errno {result.error}{_last_line(stderr)}")
+    if not result.intervals:
+        raise InvalidMeasurement(f"fio ran for no time at all{_last_line(stderr)}")
+    _check_end(result, expectation)
+    _check_direction("read", result.read, expectation.reads, expectation)
+    _check_direction("write", result.write, expectation.writes, expectation)
+    if expectation.written_bytes not in (None, result.write.bytes):
+        raise InvalidMeasurement(f"fio wrote {result.write.bytes} bytes instead of {expectation.written_bytes}")
+    if expectation.read_bytes not in (None, result.read.bytes):
+        raise InvalidMeasurement(f"fio read {result.read.bytes} bytes instead of {expectation.read_bytes}")
+    _check_parts(result, expectation)
+
+
+def _check_end(result: FioResult, expectation: Expectation) -> None:
+    seconds, volume = expectation.seconds, expectation.volume_bytes
+    if seconds is None or result.seconds >= _at_least_s(seconds):
+        return
+    if volume is None:
+        raise InvalidMeasurement(f"fio ran for {result.seconds:.1f} s instead of {seconds:.1f} s")
+    # The first job that has written its share ends all, and the fastest drive all drives.
+    written = [sum(interval.write_bytes for interval in part) for part in result.parts or (result.intervals,)]
+    if max(written) * len(written) < FAIR_SHARE * volume:
+        raise InvalidMeasurement(
+            f"fio ended after {result.seconds:.1f} s and {result.write.bytes} bytes written, "
+            f"neither {seconds:.1f} s nor {volume} bytes"
+        )
+
+
+def _at_least_s(seconds: float) -> float:
+    """Run time counts from the start of a job, the timer from a moment earlier; within one status interval of 1 s."""
+    return seconds - 0.1 - min(0.5, 0.001 * seconds)
+
+
+def _check_direction(name: str, done: Direction, wanted: bool, expectation: Expectation) -> None:
+    counted = done.latency.total
+    if bool(counted) != wanted:
+        raise InvalidMeasurement(f"fio did {counted} {name}s, but {'some' if wanted else 'none'} were asked for")
+    # Issued against completed: differs in every document but the last one of a run that ended by itself.
+    if done.ios != counted:
+        raise InvalidMeasurement(
+            f"fio started {done.ios} {name}s and timed {counted}: a worker was lost, or its last document was"
+        )
+    smallest = expectation.block_bytes or expectation.smallest_bytes
+    largest = expectation.block_bytes or expectation.largest_bytes
+    if smallest and largest and not done.ios * smallest <= done.bytes <= done.ios * largest:
+        sizes = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
+        raise InvalidMeasurement(f"fio counted {done.bytes} bytes in {done.ios} {name}s of {sizes} bytes")
+
+
+def _check_parts(result: FioResult, expectation: Expectation) -> None:
+    """Of drives side by side each must have been reported, and have done what was asked of all."""
+    if len(result.parts) != len(expectation.paths):
+        raise InvalidMeasurement(f"fio reported {len(result.parts)} drives apart, not {len(expectation.paths)}")
+    for path, part in zip(expectation.paths, result.parts, strict=True):
+        reads, writes = sum(each.read_ios for each in part), sum(each.write_ios for each in part)
+        for name, count, wanted in (("read", reads, expectation.reads), ("write", writes, expectation.writes)):
+            if bool(count) != wanted:
+                raise InvalidMeasurement(f"fio did {count} {name}s on {path}")
+
+
+def _check_status(status: int, stderr: str) -> None:
+    if status < 0:
+        raise InvalidMeasurement(f"fio itself was killed by signal {-status}{_last_line(stderr)}")
+    if status:
+        raise InvalidMeasurement(f"fio exited with status {status}{_last_line(stderr)}")
+
+
+def _look_for_complaints(lines: Iterable[str]) -> None:
+    lines = list(lines)
+    for pattern, error, sentence in COMPLAINTS:
+        for line in lines:
+            if found := pattern.search(line):
+                raise error(sentence.format(*(group for group in found.groups() if group)))
+
+
+def _last_line(stderr: str) -> str:
+    lines = stderr.split("\n")
+    return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")

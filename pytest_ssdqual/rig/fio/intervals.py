@@ -1,0 +1,236 @@
+"""Cumulative counters, read now and then by a clock that cannot quite be trusted → what happened in between. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval, Spell
+from pytest_ssdqual.rig.machine.machine import ClockSet
+
+#: Scheduling noise between the moment a status is asked for and the moment it is stamped.
+CLOCK_SLACK_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """All reads, or all writes, of a whole process."""
+
+    ios: int
+    bytes: int
+    latency: LatencyHistogram
+    #: Exact, not from the bins.
+    mean_ns: float
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What jobs have done since their start."""
+
+    read: Direction
+    write: Direction
+
+
+class Gain(NamedTuple):
+    """What happened between two documents: reads and writes that ended, their bytes by fio's count, the slowest I/O."""
+
+    read_ios: int
+    write_ios: int
+    read_bytes: int
+    write_bytes: int
+    #: The middle of fio's bucket; 0 if no I/O ended.
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Cumulative counters of one document, and the two clocks it carries (``_moments`` says of which kind)."""
+
+    printed_ms: int
+    asked_ms: int
+    #: Of each drive side by side; otherwise of all jobs. Empty if they were left out: the clocks are still needed.
+    parts: tuple[Counters, ...]
+    #: What each of them has done since the document before, whether or not its counters are still there.
+    gains: tuple[Gain, ...] = ()
+
+    def without_counters(self) -> Snapshot:
+        return replace(self, parts=())
+
+
+def parts(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> tuple[list[tuple[Interval, ...]], int]:
+    """The intervals of each part, at the same times; and when it all began, in ms by the machine's clock.
+
+    ``block_bytes`` is the one transfer size, if that is known; the last snapshot of a process that has ended tells it.
+    ``ClockSet`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
+    """
+    moments_ms, started_ms = _moments(snapshots)
+    kept = _kept(snapshots, moments_ms)
+    of_parts = zip(*(snapshot.parts for _, snapshot in kept), strict=True)
+    moments = [moment_ms for moment_ms, _ in kept]
+    return [tuple(_intervals(moments, part, block_bytes)) for part in of_parts], started_ms
+
+
+def gained(before: Snapshot | None, after: Snapshot) -> Snapshot:
+    """The later document, with what was done since the one before; ``ValueError`` if counters ran backwards."""
+    nothing = Counters(_NOTHING, _NOTHING)
+    earlier = before.parts if before and before.parts else (nothing,) * len(after.parts)
+    return replace(after, gains=tuple(_gain(old, new) for old, new in zip(earlier, after.parts, strict=True)))
+
+
+def reports(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> list[tuple[Spell, ...]]:
+    """The extremes of each part between one document and the next, also where the counters of documents are left out.
+
+    As ``parts``; gains of a document at which time had not gone on fall to the next one.
+    """
+    moments_ms, _ = _moments(snapshots)
+    last = snapshots[-1].parts
+    sizes = [(block_bytes or _size(each.read), block_bytes or _size(each.write)) for each in last]
+    found: list[list[Spell]] = [[] for _ in last]
+    open_: list[list[Gain]] = [[] for _ in last]
+    before_ms = 0
+    for moment_ms, snapshot in zip(moments_ms, snapshots, strict=True):
+        for waiting, gain in zip(open_, snapshot.gains, strict=True):
+            waiting.append(gain)
+        is_last = snapshot is snapshots[-1]
+        if moment_ms <= before_ms or (moment_ms >= moments_ms[-1] and not is_last):
+            continue
+        start_s, seconds = before_ms / 1000, (moment_ms - before_ms) / 1000
+        for index, waiting in enumerate(open_):
+            transferred = sum(_transferred(gain, *sizes[index]) for gain in waiting)
+            found[index].append(Spell.of(start_s, seconds, transferred, max(gain.max_ns for gain in waiting)))
+            waiting.clear()
+        before_ms = moment_ms
+    return [tuple(each) for each in found]
+
+
+def _gain(before: Counters, after: Counters) -> Gain:
+    reads, writes = after.read.latency - before.read.latency, after.write.latency - before.write.latency
+    return Gain(
+        read_ios=reads.total,
+        write_ios=writes.total,
+        read_bytes=after.read.bytes - before.read.bytes,
+        write_bytes=after.write.bytes - before.write.bytes,
+        max_ns=max((each.max_ns for each in (reads, writes) if each), default=0),
+    )
+
+
+def _transferred(gain: Gain, read_size: int | None, write_size: int | None) -> int:
+    """As ``_bytes``."""
+    reads = gain.read_bytes if read_size is None else gain.read_ios * read_size
+    return reads + (gain.write_bytes if write_size is None else gain.write_ios * write_size)
+
+
+def together(parts: Sequence[Interval]) -> Interval:
+    """What several drives did in the same time."""
+    return Interval(
+        start_s=parts[0].start_s,
+        seconds=parts[0].seconds,
+        read_ios=sum(part.read_ios for part in parts),
+        write_ios=sum(part.write_ios for part in parts),
+        read_bytes=sum(part.read_bytes for part in parts),
+        write_bytes=sum(part.write_bytes for part in parts),
+        read_latency=LatencyHistogram.merged(part.read_latency for part in parts),
+        write_latency=LatencyHistogram.merged(part.write_latency for part in parts),
+    )
+
+
+def summed(parts: Sequence[Direction]) -> Direction:
+    """One direction of several drives or jobs."""
+    samples = sum(part.latency.total for part in parts)
+    return Direction(
+        ios=sum(part.ios for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        latency=LatencyHistogram.merged(part.latency for part in parts),
+        mean_ns=sum(part.mean_ns * part.latency.total for part in parts) / samples if samples else 0.0,
+        max_ns=max(part.max_ns for part in parts),
+    )
+
+
+def _moments(snapshots: Sequence[Snapshot]) -> tuple[list[int], int]:
+    """When each document's counters were read, in ms since the start; and the start, by the machine's clock.
+
+    ``runtime`` is the time a status was *asked for*: fio then waits for every worker, so that after a stall it is
+    seconds too early for the counters beside it (1.9 s against 3.4 s in tests/data/fio/*/stalled). ``timestamp_ms``
+    is stamped after the wait, but only relative, and in the final document up to 250 ms after the last I/O. So:
+    the stamp for all but the last, which has its run time. ``elapsed`` is whole seconds, ``job_runtime`` a sum
+    over jobs, ``job_start`` newer than 3.33.
+
+    A status is printed before the next is asked for. A stamp that breaks this rule means that the clock was set.
+    Before the first I/O ``runtime`` is 0, which says nothing of when the status was asked for.
+    """
+    *running, last = snapshots
+    offsets = [each.printed_ms - each.asked_ms for each in running if each.asked_ms]
+    started_ms = min(offsets, default=last.printed_ms - last.asked_ms)
+    moments_ms = []
+    for each, following in pairwise(snapshots):
+        moment_ms = each.printed_ms - started_ms
+        late_ms = moment_ms - following.asked_ms if following.asked_ms else 0
+        if late_ms > CLOCK_SLACK_MS and following is not last:
+            raise ClockSet(f"the machine's clock was set by {late_ms} ms or more during the measurement")
+        moments_ms.append(max(each.asked_ms, moment_ms - max(0, late_ms)))
+    return [*moments_ms, last.asked_ms], started_ms
+
+
+def _kept(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list[tuple[int, Snapshot]]:
+    """The documents at which time had gone on; counts of the others fall to the next interval.
+
+    Being cumulative, a document can be left out without loss, except the last: it takes the place of those that
+    claim to be as late as itself (repeated time stamps, fio#971).
+    """
+    last_ms = moments_ms[-1]
+    kept: list[tuple[int, Snapshot]] = []
+    for moment_ms, snapshot in zip(moments_ms[:-1], snapshots[:-1], strict=True):
+        if snapshot.parts and (kept[-1][0] if kept else 0) < moment_ms < last_ms:
+            kept.append((moment_ms, snapshot))
+    if last_ms:
+        kept.append((last_ms, snapshots[-1]))
+    return kept
+
+
+def _intervals(moments_ms: Sequence[int], counters: Sequence[Counters], block_bytes: int | None) -> Iterator[Interval]:
+    """Differences between the counters of one part."""
+    before_ms, before, last = 0, Counters(_NOTHING, _NOTHING), counters[-1]
+    sizes = (block_bytes or _size(last.read), block_bytes or _size(last.write))
+    for moment_ms, after in zip(moments_ms, counters, strict=True):
+        yield _between(before_ms, before, moment_ms, after, sizes)
+        before_ms, before = moment_ms, after
+
+
+def _between(
+    start_ms: int, before: Counters, end_ms: int, after: Counters, sizes: tuple[int | None, int | None]
+) -> Interval:
+    read_latency = after.read.latency - before.read.latency
+    write_latency = after.write.latency - before.write.latency
+    read_ios, write_ios = read_latency.total, write_latency.total
+    return Interval(
+        start_s=start_ms / 1000,
+        seconds=(end_ms - start_ms) / 1000,
+        read_ios=read_ios,
+        write_ios=write_ios,
+        read_bytes=_bytes(before.read, after.read, sizes[0], read_ios),
+        write_bytes=_bytes(before.write, after.write, sizes[1], write_ios),
+        read_latency=read_latency,
+        write_latency=write_latency,
+    )
+
+
+def _bytes(before: Direction, after: Direction, size: int | None, ios: int) -> int:
+    """Bytes of ``ios`` completions.
+
+    fio reads ``io_bytes`` before it waits for the workers (3.33: 90k I/Os' worth beside 151k counted in the bins of
+    one stalled document), so where all transfers have one size the count is taken from the bins.
+    """
+    return after.bytes - before.bytes if size is None else ios * size
+
+
+def _size(last: Direction) -> int | None:
+    """The one size of all transfers, if what has ended had one; of what still runs, bytes and I/Os differ in time."""
+    one = last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total
+    return last.bytes // last.ios if one else None
+
+
+_NOTHING = Direction(0, 0, LatencyHistogram(), 0.0, 0)

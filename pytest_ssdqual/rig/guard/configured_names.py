@@ -1,0 +1,176 @@
+"""Names of devices in the configuration files of a machine: drives that somebody means to use, in use or not.
+
+Files are read by one command and parsed here; what they name is resolved on the machine by a second one. Comments do
+not count. Which files these are: scripts/named.sh; what is not read: docs/security.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.drives.topology import Node, Topology, plain_uuid
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
+
+_FOLDER = resources.files("pytest_ssdqual").joinpath("rig", "scripts")
+FILES, RESOLVE = (_FOLDER.joinpath(name).read_text("utf-8") for name in ("named.sh", "resolve.sh"))
+
+#: Folder of the links that udev makes for each kind of name.
+LINKS = {
+    "UUID": "/dev/disk/by-uuid/", "LABEL": "/dev/disk/by-label/", "ID": "/dev/disk/by-id/",
+    "PARTUUID": "/dev/disk/by-partuuid/", "PARTLABEL": "/dev/disk/by-partlabel/",
+}  # fmt: skip
+#: ``UUID=…`` or a path below /dev, wherever it stands in a line: mount options and key files name devices, too.
+#: A path goes on behind a colon (``by-path/pci-0000:00:1f.2``) unless another path follows (``/dev/sda:/dev/sdb``).
+NAME = re.compile(
+    r"""(?<![\w/])(?:(UUID|LABEL|ID|PARTUUID|PARTLABEL)=("[^"\n]*"|[^\s,:"']+)"""
+    r"""|(/dev/(?:[^\s,:"'<>*?\[]|:(?!/))+))"""
+)
+#: A glob such as ``/dev/sd*`` names no one drive.
+GLOB = re.compile(r"/dev/[^\s,:\"'<>]*[*?\[]")
+WWID = re.compile(r"""^\s*wwid\s+"?([^"\s]+)"?\s*$""")
+#: udev keeps these and everything that is not ASCII; the rest is escaped in the names of its links.
+PLAIN = re.compile(r"[A-Za-z0-9#+.:=@_/\-\x80-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """A name in a file: a path, an md array's UUID, or a WWID."""
+
+    file: str
+    #: As it stands there.
+    said: str
+    path: str = ""
+    #: A UUID in any spelling, in lower case.
+    uuid: str = ""
+    wwid: str = ""
+
+
+def names(machine: Machine, topology: Topology) -> dict[str, tuple[Naming, ...]]:
+    """Where the devices of a machine are named, by kernel name of the whole drive.
+
+    ``RigError`` if the answer cannot be understood.
+    """
+    done = machine.run(["sh", "-c", FILES, "named"], check=False, repeatable=True)
+    try:
+        found = [naming for file, text in _texts(done.stdout) for naming in parse(file, text)]
+    except ValueError as problem:
+        raise RigError(f"What the configuration of {machine.name} names is not known: {problem}") from problem
+    paths = list(dict.fromkeys(naming.path for naming in found if naming.path))
+    devices = dict(zip(paths, _resolved(machine, paths), strict=True)) if paths else {}
+    return _by_drive(topology, found, devices)
+
+
+def parse(file: str, text: str) -> Iterator[Naming]:
+    """The names in one configuration file."""
+    if file.endswith(".xml"):
+        yield from _words(file, re.sub(r"<!--.*?(?:-->|\Z)", " ", text, flags=re.DOTALL))
+    elif "multipath" in file:
+        yield from _of_multipath(file, text)
+    else:
+        for line in text.splitlines():
+            line = line.strip()
+            if "mdadm" in file:
+                line = line.partition("#")[0]
+                # An indented line continues the one before, so it may belong to an ARRAY as well.
+                if not re.match(r"(?i)(device|mailaddr|program|create|homehost|auto|policy)\b", line):
+                    yield from _words(file, line)
+            elif not line.startswith("#"):
+                yield from _words(file, line)
+
+
+def _words(file: str, text: str) -> Iterator[Naming]:
+    for found in NAME.finditer(text):
+        if GLOB.match(text, found.start()):
+            continue
+        kind, value, path = found.groups()
+        said = safe_text.line(found[0], 120)
+        if path:
+            yield Naming(file, said, path=_unescaped(path))
+            continue
+        value = _unescaped(value.strip('"'))
+        uuid = value.lower() if kind == "UUID" else ""
+        yield Naming(file, said, path=LINKS[kind] + _encoded(value) if value else "", uuid=uuid)
+    # mdadm's spelling has colons, which end a name above.
+    for found in re.finditer(r"(?i)\bUUID=([0-9a-f]{8}(?::[0-9a-f]{8}){3})", text):
+        yield Naming(file, safe_text.line(found[0], 120), uuid=found[1].lower())
+
+
+def _of_multipath(file: str, text: str) -> Iterator[Naming]:
+    """The WWIDs of multipath.conf that are not in a blacklist (but for the exceptions of one)."""
+    sections: list[str] = []
+    previous = ""
+    for line in text.splitlines():
+        line = re.sub(r"[#!].*", "", line)
+        if (found := WWID.match(line)) and "blacklist" not in sections:
+            yield Naming(file, f"wwid {safe_text.line(found[1], 100)}", wwid=found[1].lower())
+        for word in re.findall(r"[{}]|[\w]+", line):
+            if word == "{":
+                sections.append(previous)
+            elif word == "}":
+                del sections[-1:]
+            previous = word
+
+
+def _by_drive(topology: Topology, found: Iterable[Naming], devices: Mapping[str, str]) -> dict[str, tuple[Naming, ...]]:
+    numbers = {node.device_number: node.kname for node in topology.nodes.values() if node.device_number}
+    by_drive: dict[str, dict[Naming, None]] = {}
+    for naming in found:
+        meant = {numbers[number]} if (number := devices.get(naming.path, "")) in numbers else set[str]()
+        meant |= {node.kname for node in topology.nodes.values() if _bears(node, naming)}
+        for kname in meant:
+            for disk in topology.whole_disks(kname):
+                by_drive.setdefault(disk, {})[naming] = None
+    return {kname: tuple(namings) for kname, namings in by_drive.items()}
+
+
+def _bears(node: Node, naming: Naming) -> bool:
+    """Whether a device has the UUID or the WWID of a name."""
+    if naming.uuid:
+        known = {(uuid or "").lower() for uuid in (node.uuid, *(each.uuid for each in node.signatures))}
+        digits = plain_uuid(naming.uuid)
+        return naming.uuid in known or (digits is not None and digits in map(plain_uuid, known))
+    return bool(naming.wwid) and _wwid(naming.wwid) in map(_wwid, (*node.names, node.wwn or ""))
+
+
+def _wwid(name: str) -> str:
+    """A WWID without what says of which kind it is: ``0x5000…``, ``naa.5000…`` and multipath's ``35000…`` are one."""
+    name = re.sub(r"^(0x|naa\.|eui\.|t10\.|uuid\.)", "", name.strip().lower())
+    name = re.sub(r"[\s_]+", "_", name)
+    return name[1:] if re.fullmatch(r"[23]([0-9a-f]{16}|[0-9a-f]{32})", name) else name or "-"
+
+
+def _texts(answer: bytes) -> Iterator[tuple[str, str]]:
+    records = answer.decode("utf-8", "replace").split("\0")
+    if records[-2:] != ["end", ""] or len(records) % 2:
+        raise ValueError("the answer was cut short")
+    for file, text in zip(records[:-2:2], records[1:-2:2], strict=True):
+        if not (file.startswith("file /") and text.startswith("text ")):
+            raise ValueError(f"a record is {safe_text.line(file, 80)!r}")
+        yield safe_text.line(file.removeprefix("file ")), text.removeprefix("text ")
+
+
+def _resolved(machine: Machine, paths: list[str]) -> list[str]:
+    """Device numbers as ``MAJOR:MINOR`` in decimal digits, or nothing where a path leads to no block device."""
+    done = machine.run(["sh", "-c", RESOLVE, "resolve", *paths], check=False, repeatable=True)
+    answers = done.text.split("\0")
+    if answers[-2:] != ["end", ""] or len(answers) != len(paths) + 2:
+        raise RigError(f"{machine.name} did not say what the names in its configuration files are")
+    return [_number(each) for each in answers[:-2]]
+
+
+def _number(answer: str) -> str:
+    found = re.fullmatch(r"([0-9a-f]{1,8}) ([0-9a-f]{1,8})", answer)
+    return f"{int(found[1], 16)}:{int(found[2], 16)}" if found else ""
+
+
+def _unescaped(text: str) -> str:
+    r"""Fstab writes a blank as ``\040``."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text).replace("\0", "")
+
+
+def _encoded(value: str) -> str:
+    return "".join(each if PLAIN.match(each) else "".join(f"\\x{byte:02x}" for byte in each.encode()) for each in value)

@@ -1,0 +1,79 @@
+"""What is on drives beyond the signatures that a survey finds: samples of their content, and names in configuration.
+
+The answer is a ``Topology`` with more signatures (``consent.FOUND``), so that the guard, a look before a destructive
+step and the check of a leftover array treat all content alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+from pytest_ssdqual.rig.drives.topology import Node, Signature, Topology, plain_uuid
+from pytest_ssdqual.rig.guard import configured_names, label, leftover_members, sampling
+from pytest_ssdqual.rig.guard.consent import DATA, NAMED, UNREADABLE
+from pytest_ssdqual.rig.guard.sampling import Sample
+from pytest_ssdqual.rig.machine.machine import Machine
+
+
+def examined(
+    machine: Machine, topology: Topology, knames: Iterable[str], ours: Collection[str] = (), *, names: bool = False
+) -> Topology:
+    """The topology with what is on these devices (whole drives, arrays) and on every other path to them.
+
+    ``ours`` are UUIDs of arrays of ours, in any spelling: on one of them the label has to name it. ``names``: and with
+    what configuration files name. Costs one command, with names three. ``RigError`` if an answer is not whole.
+    """
+    nodes = _with_twins(topology, knames)
+    sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0}
+    samples = sampling.take(machine, sizes)
+    arrays = {array.kname: array.uuid for array in topology.arrays if array.uuid}
+    known = frozenset(filter(None, map(plain_uuid, ours)))
+    found, members = dict(topology.nodes), list[str]()
+    for node in nodes:
+        signs: list[Signature] = []
+        if sample := samples.get(f"/dev/{node.kname}"):
+            uuid = arrays.get(node.kname, "")
+            owners = [label.of_array(uuid)] if uuid in known else _owners(node)
+            is_ours = label.is_ours(sample, owners)
+            signs = list(_signs(sample, is_ours=is_ours))
+            if is_ours and leftover_members.is_member(sample):
+                members.append(node.kname)
+        elif node.kname in arrays:
+            signs = [Signature(UNREADABLE, detail="(the array has no capacity)")]
+        found[node.kname] = replace(node, signatures=(*node.signatures, *signs))
+    for path, at in leftover_members.used(machine, [f"/dev/{kname}" for kname in members], known).items():
+        node = found[path.removeprefix("/dev/")]
+        sign = Signature(DATA, detail=f"(of the array that it is a member of, at byte {at})")
+        found[node.kname] = replace(node, signatures=(*node.signatures, sign))
+    topology = replace(topology, nodes=found)
+    return _with_names(machine, topology, [node.kname for node in nodes]) if names else topology
+
+
+def _with_twins(topology: Topology, knames: Iterable[str]) -> list[Node]:
+    wanted = [kname for kname in knames if kname in topology.nodes]
+    twins = [twin.kname for kname in wanted for twin in topology.twins(kname) if twin.type == "disk"]
+    return [topology.nodes[kname] for kname in sorted({*wanted, *twins})]
+
+
+def _owners(node: Node) -> list[str]:
+    identity = node.wwn or node.serial
+    return [label.of_drive(identity)] if identity else []
+
+
+def _signs(sample: Sample, *, is_ours: bool) -> Iterator[Signature]:
+    if sample.errors:
+        at, why = sample.errors[0]
+        yield Signature(UNREADABLE, detail=f"({why} at byte {at})")
+    if sample.first_data is not None and not is_ours:
+        yield Signature(DATA, detail=f"(first at byte {sample.first_data})")
+
+
+def _with_names(machine: Machine, topology: Topology, knames: list[str]) -> Topology:
+    found = dict(topology.nodes)
+    for kname, namings in configured_names.names(machine, topology).items():
+        if kname in knames:
+            files = {naming.file: naming for naming in reversed(namings)}
+            signs = [Signature(NAMED, file, f"in {file} ({naming.said})") for file, naming in reversed(files.items())]
+            found[kname] = replace(found[kname], signatures=(*found[kname].signatures, *signs))
+    return replace(topology, nodes=found)

@@ -1,0 +1,322 @@
+"""Reasons not to destroy a drive: all of them, for all drives, before anything is touched.
+
+The rule of the module: decisions are pure and a doubt is a reason. ``recheck`` at the end, which looks once more
+before each destructive step, is the only thing here that touches a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.rig.drives.survey import survey
+from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
+from pytest_ssdqual.rig.guard import consent, content
+from pytest_ssdqual.rig.guard.consent import Content
+from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
+
+LEFT_OVER = "left over from an earlier run"
+#: Only on these does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers say it of SSDs.
+BUSES_THAT_TELL = ("sata", "ata", "sas")
+
+#: What lsblk's types are to a reader.
+TYPES = {
+    "part": "a partition",
+    "loop": "a loop device",
+    "crypt": "an encrypted device",
+    "lvm": "an LVM volume",
+    "mpath": "a multipath map",
+    "dm": "a device-mapper device",
+    "rom": "an optical drive",
+    "md": "an md array",
+}
+
+
+#: Uses as they are reported; of those in ``CLAIMS`` an exclusive open fails.
+CLAIMS = {
+    UseKind.SWAP: "is swap space",
+    UseKind.BTRFS: "is part of the mounted btrfs {}",
+    UseKind.ZFS: "is part of an imported ZFS pool",
+    UseKind.BCACHE: "is registered with bcache",
+    UseKind.BCACHEFS: "is part of the mounted bcachefs {}",
+    UseKind.EXPORT: "is exported ({})",
+}
+OPEN = {
+    UseKind.WRITER: "is open for writing by {}",
+    UseKind.READER: "is open for reading by {}",
+    UseKind.GENERIC: "is open through a character device (sg, bsg or ng) by {}",
+    UseKind.RESERVED: "is reserved by, or registered with, a host ({})",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why one drive must not be tested; ``str`` of it is a line for the user."""
+
+    drive: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.drive}: {'; '.join(self.reasons)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """An array of an earlier run of ours that is still there; to be stopped by the caller unless it is in use."""
+
+    kname: str
+    #: 32 hexadecimal digits.
+    uuid: str
+    #: Kernel names.
+    members: tuple[str, ...]
+    #: Why it must not be stopped; empty if nothing uses it.
+    in_use: tuple[str, ...]
+
+
+def refusals(
+    topology: Topology,
+    matches: Sequence[Match],
+    wipe: Collection[str] = frozenset(),
+    ours: Collection[str] = frozenset(),
+    *,
+    of_several: bool = False,
+) -> tuple[Refusal, ...]:
+    """Every reason against every drive; empty if all may be destroyed.
+
+    ``wipe`` holds the serials (or WWNs) whose content the user gave up; it never helps a drive in use.
+    ``ours`` holds the UUIDs of arrays our journals say we created, in any spelling: their remains on a drive need
+    no consent, a running one is still a reason (see ``leftovers``). ``of_several``: a consent may be for a drive of
+    another bay, and whoever knows all of them asks for ``useless_consents``.
+    """
+    ours = frozenset(filter(None, map(plain_uuid, ours)))
+    by_kname: dict[str, list[Match]] = {}
+    for match in matches:
+        by_kname.setdefault(match.kname, []).append(match)
+    found = []
+    for kname, named in by_kname.items():
+        node = topology.nodes.get(kname)
+        if node is None:
+            found.append(Refusal(named[0].written_path, (f"is {kname}, which is not among the block devices",)))
+            continue
+        reasons = tuple(dict.fromkeys(_reasons(topology, node, by_kname, wipe, ours)))
+        if reasons:
+            found.append(Refusal(_called(named[0], node), reasons))
+    given = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
+    twins = [twin for node in given for twin in topology.twins(node.kname)]
+    return (*found, *(() if of_several else useless_consents(given, wipe, twins)))
+
+
+def explain(refused: Sequence[Refusal]) -> str:
+    """One message of all refusals, a line each."""
+    return "\n".join(map(str, refused))
+
+
+def leftovers(topology: Topology, ours: Collection[str]) -> tuple[Leftover, ...]:
+    """The arrays the kernel knows whose UUID is one of ours, in any spelling."""
+    wanted = set(filter(None, map(plain_uuid, ours)))
+    return tuple(
+        Leftover(array.kname, array.uuid, array.members, tuple(in_use(topology, array.kname)))
+        for array in topology.arrays
+        if array.uuid is not None and array.uuid in wanted
+    )
+
+
+def unequal(drives: Sequence[Drive], max_size_difference_percent: float = 1.0) -> tuple[str, ...]:
+    """Why drives do not make one array: sizes too different, or logical blocks of different size."""
+    if not drives:
+        return ()
+    found = []
+    small, large = min(drives, key=lambda each: each.size_bytes), max(drives, key=lambda each: each.size_bytes)
+    if large.size_bytes - small.size_bytes > large.size_bytes * max_size_difference_percent / 100:
+        found.append(
+            f"{large.describe()} has {large.size_bytes} bytes and {small.describe()} has {small.size_bytes}; "
+            f"within one array drives may differ by {max_size_difference_percent:g} %."
+        )
+    if len({each.logical_block_bytes for each in drives}) > 1:
+        sizes = ", ".join(f"{each.path} {each.logical_block_bytes}" for each in drives)
+        found.append(f"The drives have logical blocks of different size ({sizes} bytes); format them alike.")
+    return tuple(found)
+
+
+def in_use(topology: Topology, kname: str, ours: Collection[str] = frozenset()) -> Iterator[str]:
+    """What uses a device or anything built on it: ``is mounted at /``, ``carries /dev/sda2, which is …``.
+
+    ``ours`` (32 hexadecimal digits each) only changes the words about our own arrays.
+    """
+    node = topology.nodes.get(kname)
+    claims = list(_claims(topology, node, ours))
+    yield from claims
+    yield from _open_files(node)
+    for name in topology.below(kname):
+        below = list(_claims(topology, topology.nodes.get(name), ours))
+        claims += below
+        for use in (*below, *_open_files(topology.nodes.get(name))):
+            yield f"carries {topology.path(name)}, which {use}"
+    if node is not None and not claims and Use(UseKind.EXCLUSIVE) in node.uses:
+        yield "is open exclusively by something else"  # a claim that is known is the cause; an open file is not
+
+
+def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
+    """Why what is at the path of a drive now is not, or no longer safely, the drive that was checked."""
+    node = next((node for node in topology.nodes.values() if node.path == drive.path), None)
+    if node is None:
+        return ("is gone",)
+    now = topology.drive(node.kname)
+    found = [
+        f"has {what} {new} where {old} was checked"
+        for what, old, new in (
+            ("kernel name", drive.kname, now.kname),
+            ("WWN", drive.wwn, now.wwn),
+            ("serial", drive.serial, now.serial),
+            ("a size in bytes of", drive.size_bytes, now.size_bytes),
+            ("logical blocks of", drive.logical_block_bytes, now.logical_block_bytes),
+        )
+        if old != new
+    ]
+    if not (drive.wwn or drive.serial):
+        found.append("has neither a WWN nor a serial, so it cannot be told from another drive")
+    found.extend(_shape(topology, node))
+    for other in (node, *topology.twins(node.kname)):
+        prefix = "" if other is node else f"is the same drive as {other.path}, which "
+        found.extend(prefix + use for use in in_use(topology, other.kname))
+    return tuple(found)
+
+
+def recheck(
+    machine: Machine,
+    *drives: Drive,
+    known: Mapping[str, Content] | None = None,
+    ours: Collection[str] = frozenset(),
+) -> dict[str, Content]:
+    """Look again, immediately before destroying: same drives, still not in use, and nothing new on them.
+
+    ``known`` is what an earlier call returned, the content of each drive by its kernel name: what has appeared since
+    is a reason, unless it is a superblock of ``ours`` (UUIDs in any spelling). Costs three commands for any number of
+    drives. Raises ``DriveRefused`` with every reason.
+    """
+    knames = [drive.kname for drive in drives]
+    topology = content.examined(machine, survey(machine, knames), knames, ours)
+    found = {drive.kname: consent.content(topology, drive.kname) for drive in drives}
+    refused = []
+    for drive in drives:
+        reasons = list(changed(topology, drive))
+        before = None if known is None else known.get(drive.kname)
+        if before is not None and (new := consent.foreign(found[drive.kname] - before, ours)):
+            reasons.append(f"carries {', '.join(new)}, which came after it was checked")
+        if reasons:
+            refused.append(Refusal(drive.describe(), tuple(reasons)))
+    if refused:
+        raise DriveRefused(explain(refused))
+    return found
+
+
+def _reasons(
+    topology: Topology,
+    node: Node,
+    given: dict[str, list[Match]],
+    wipe: Collection[str],
+    ours: Collection[str],
+) -> Iterator[str]:
+    used = list(in_use(topology, node.kname, ours))
+    yield from _shape(topology, node)
+    yield from used
+    yield from _whole_in_use(topology, node, ours)
+    if len(given[node.kname]) > 1:
+        yield f"is named twice, by {' and by '.join(match.written_path for match in given[node.kname])}; name it once"
+    twins = topology.twins(node.kname)
+    for other in twins:
+        same = f"is the same drive as {other.path} ({_shared_name(node, other)})"
+        if other.kname in given:
+            yield f"{same}, which is named too; name it once"
+        for use in in_use(topology, other.kname, ours):
+            used.append(use)
+            yield f"{same}, which {use}"
+    if node.type == "disk" and not node.wwn and not node.serial:
+        yield "has neither a serial number nor a WWN, so it cannot be told from another drive"
+    if node.rotational and node.transport in BUSES_THAT_TELL:
+        yield "is a hard disk, not an SSD"
+    if node.kname not in topology.candidates:
+        yield "was not probed for exclusive use and signatures"
+    if node.type == "disk":
+        # A leftover array is stopped as soon as all its members are given up (``hold.stoppable``).
+        free = all(LEFT_OVER in use for use in used)
+        yield from consent.missing(topology, (node, *twins), wipe, ours, free=free)
+        yield from _other_hosts((node, *twins), wipe, free=free)
+
+
+def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:
+    """What this host cannot see: whether a drive of several ports is in use through another one."""
+    for node in nodes:
+        name = node.serial or node.wwn
+        if Use(UseKind.MULTIPORT) in node.uses and not {node.serial, node.wwn} & set(wipe):
+            consented = f"; if no other host uses it, add {consent.option(name)}" if free and name else ""
+            yield f"has a further port, through which another host may use it unseen{consented}"
+
+
+def _shape(topology: Topology, node: Node) -> Iterator[str]:
+    if node.type != "disk" or node.partition_of:
+        whole = [topology.nodes[name].describe() for name in topology.whole_disks(node.kname) if name != node.kname]
+        what = TYPES.get(node.type, "a RAID array" if node.type.startswith("raid") else f"of type {node.type!r}")
+        yield f"is {what}{' on ' + ', '.join(whole) if whole else ''}, not a whole drive"
+    elif node.slaves:
+        yield f"is built on {', '.join(map(topology.path, node.slaves))}, so it is not a drive"
+    if node.read_only:
+        yield "is read-only"
+    if node.size_bytes <= 0:
+        yield "has no capacity (0 bytes)"
+    for use in node.uses:
+        if use.kind is UseKind.UNOPENABLE:
+            yield f"cannot be opened ({use.detail})"
+        if use.kind is UseKind.ZONED:
+            yield f"is a zoned drive ({use.detail}), and those are not tested"
+
+
+def _whole_in_use(topology: Topology, node: Node, ours: Collection[str]) -> Iterator[str]:
+    """For a partition or array that was named: what the drives under it are used for."""
+    for name in topology.whole_disks(node.kname):
+        if name != node.kname:
+            for use in in_use(topology, name, ours):
+                yield f"belongs to {topology.path(name)}, which {use}"
+
+
+def _claims(topology: Topology, node: Node | None, ours: Collection[str]) -> Iterator[str]:
+    if node is None:
+        yield "is not among the block devices"
+        return
+    if node.mountpoints:
+        root = " (the root file system)" if "/" in node.mountpoints else ""
+        yield f"is mounted at {', '.join(node.mountpoints)}{root}"
+    yield from (CLAIMS[use.kind].format(use.detail) for use in node.uses if use.kind in CLAIMS)
+    arrays = {array.kname: array for array in topology.arrays}
+    for holder in node.holders:
+        kind = topology.nodes[holder].type if holder in topology.nodes else "unknown"
+        if holder in arrays and arrays[holder].uuid in ours:
+            yield f"is a member of {topology.path(holder)} ({kind}), {LEFT_OVER}; stop that first"
+        else:
+            yield f"is held by {topology.path(holder)} ({kind})"
+
+
+def _open_files(node: Node | None) -> Iterator[str]:
+    """Uses that keep nobody else from claiming the device."""
+    yield from (OPEN[use.kind].format(use.detail) for use in (node.uses if node else ()) if use.kind in OPEN)
+
+
+def _shared_name(one: Node, other: Node) -> str:
+    if one.wwn and one.wwn == other.wwn:
+        return f"same WWN {one.wwn}"
+    return f"same serial {one.serial}" if one.serial and one.serial == other.serial else "by their names"
+
+
+def _called(match: Match, node: Node) -> str:
+    """By what was written, too, if that is another name of the drive."""
+    return node.describe() if match.written_path == node.path else f"{match.written_path} → {node.describe()}"
+
+
+def useless_consents(
+    given: Sequence[Node | Drive], wipe: Collection[str], twins: Sequence[Node] = ()
+) -> Iterator[Refusal]:
+    """Of what was given up, whatever is none of these drives nor another way to one of them."""
+    known = {name for node in (*given, *twins) for name in (node.serial, node.wwn) if name}
+    have = ", ".join(consent.typed(node.serial or node.wwn or "none") for node in given) or "none"
+    for serial in sorted(set(wipe) - known):
+        yield Refusal(consent.option(serial), (f"is the serial of no drive that was named; theirs are {have}",))

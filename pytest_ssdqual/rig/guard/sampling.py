@@ -1,0 +1,129 @@
+"""Samples of what is on a device, whoever wrote it and in whatever format: one command for any number of devices.
+
+The first and the last MiB are read page by page (4 KiB), and ``SPOTS`` pages in between, at positions that are spread
+evenly, jittered and always the same. A page is blank if all its bytes are equal: zeroes, or whatever else the drive
+returns for a range that was discarded. The script (scripts/sample.sh) reads with O_DIRECT and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
+
+PAGE_BYTES = 4096
+#: Between the first and the last MiB. With the two MiB that is 194 reads: 0.65 s of a drive that does 300 a second.
+SPOTS = 192
+#: A drive that answers each read with an error after half a minute is given up after three.
+DEADLINE_S = 110.0
+
+_FOLDER = resources.files("pytest_ssdqual").joinpath("rig", "scripts")
+SCRIPT, PERL, PYTHON = (
+    _FOLDER.joinpath(name).read_text("utf-8") for name in ("sample.sh", "sample.pl", "sample.python")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the first MiB that is not blank; of its bytes the first and the last 16, in hexadecimal digits."""
+
+    offset_bytes: int
+    head: str
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was found on one device."""
+
+    path: str
+    #: How many spots were read; each of both MiB is one.
+    read: int = 0
+    pages: tuple[Page, ...] = ()
+    #: The whole first page, if it begins as a label does.
+    label: bytes = b""
+    #: The first page behind the first MiB that is not blank, and how many there are.
+    data_at: int | None = None
+    data_count: int = 0
+    #: Reads that failed: position, and what the kernel said.
+    errors: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def first_data(self) -> int | None:
+        """Position of the first page that is not blank."""
+        return self.pages[0].offset_bytes if self.pages else self.data_at
+
+
+def take(machine: Machine, sizes: Mapping[str, int], spots: int = SPOTS) -> dict[str, Sample]:
+    """Samples of devices, by path; ``sizes`` gives the bytes of each. ``RigError`` if the answer is not whole."""
+    if not sizes:
+        return {}
+    given = [str(word) for path, size in sizes.items() for word in (path, size)]
+    argv = ["sh", "-c", SCRIPT, "sample", PERL, PYTHON, str(spots), *given]
+    done = machine.run(argv, check=False, repeatable=True, deadline_s=DEADLINE_S)
+    try:
+        return parse(done.stdout, list(sizes))
+    except ValueError as problem:
+        told = f"{problem}; {done.errors.strip()}".rstrip("; ")
+        raise RigError(f"The content of {', '.join(sizes)} on {machine.name} was not sampled: {told}") from problem
+
+
+def parse(answer: bytes, paths: Sequence[str]) -> dict[str, Sample]:
+    """The script's records about these devices → samples by path; ``ValueError`` for anything else."""
+    records = answer.decode("utf-8", "surrogateescape").split("\0")
+    if records[-2:] != ["end", ""]:
+        raise ValueError("the answer was cut short")
+    found: dict[str, Sample] = {}
+    for path, lines in _drives(records[:-2]):
+        if path in found:
+            raise ValueError(f"{path} comes twice")
+        found[path] = _sample(path, lines)
+    if list(found) != list(paths):
+        raise ValueError(f"the answer is about {safe_text.line(', '.join(found), 200) or 'nothing'}")
+    return found
+
+
+def _drives(records: list[str]) -> Iterator[tuple[str, list[str]]]:
+    starts = [number for number, record in enumerate(records) if record.startswith("drive ")]
+    if not records:
+        return
+    if starts[:1] != [0]:
+        raise ValueError(f"the answer begins with {safe_text.line(records[0], 80)!r}")
+    for start, end in zip(starts, [*starts[1:], len(records)], strict=True):
+        yield records[start].removeprefix("drive "), records[start + 1 : end]
+
+
+def _sample(path: str, records: list[str]) -> Sample:
+    if not records or not records[-1].startswith("read "):
+        raise ValueError(f"the sample of {path} was cut short")
+    sample = Sample(path)
+    for record in records:
+        kind, _, rest = record.partition(" ")
+        words = rest.split(" ")
+        match kind, words:
+            case "page", [at, head, tail]:
+                bytes.fromhex(head + tail)
+                sample = replace(sample, pages=(*sample.pages, Page(_count(at), head, tail)))
+            case "label", [text]:
+                sample = replace(sample, label=bytes.fromhex(text))
+            case "data", [at, count]:
+                sample = replace(sample, data_at=_count(at), data_count=_count(count))
+            case "error", [at, _, *_]:
+                why = safe_text.line(rest.partition(" ")[2], 200)
+                sample = replace(sample, errors=(*sample.errors, (_count(at), why)))
+            case "read", [count] if record is records[-1]:
+                sample = replace(sample, read=_count(count))
+            case _:
+                raise ValueError(f"a record of {path} is {safe_text.line(record, 80)!r}")
+    if not sample.read and not sample.errors:
+        raise ValueError(f"nothing of {path} was read")
+    return sample
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 21):
+        raise ValueError(f"{safe_text.line(text, 40)!r} is no number")
+    return int(text)

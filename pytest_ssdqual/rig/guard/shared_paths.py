@@ -1,0 +1,249 @@
+"""What drives hang on, and which of it the drives of several bays have in common: what one bay does slows the other.
+
+One command a bay. The rule of the module: two things are the same only by a name that no other thing can have: a PCI
+address of one running machine (its boot's random id: machine ids are copied with images), the SAS address of an
+expander, the address of a target on the network. What all drives of a machine share anyway (its CPU, its root complex)
+is not told of. ``docs/bays.md`` says what cannot be seen from a host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.drives.topology import Drive, plain_name
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
+
+#: $1… kernel names of drives, as sysfs spells them. Of each the directories from the device up to the bus, and what
+#: there is to know of those by which things are told apart. A namespace of an NVMe subsystem with several controllers
+#: is below none of them (``kernel_log.SCRIPT``).
+SCRIPT = r"""
+export LC_ALL=C
+tell() {
+    for f in "$2"/$3; do
+        [ ! -r "$f" ] || { read -r value <"$f" && printf '%s %s %s\n' "$1" "$4" "$value"; }
+    done 2>/dev/null
+}
+above() {
+    p=$(readlink -f "$1" 2>/dev/null)
+    printf 'path %s\n' "$p"
+    while [ "${p#/sys/devices/}" != "$p" ]; do
+        n=${p##*/}
+        case $n in
+        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]) tell "$n" "$p" class class ;;
+        expander-*) tell "$n" "$p" "sas_device/$n/sas_address" sas ;;
+        session[0-9]*) tell "$n" "$p" 'connection*/iscsi_connection/connection*/persistent_address' iscsi ;;
+        nvme[0-9]*) tell "$n" "$p" transport transport; tell "$n" "$p" address address ;;
+        esac
+        p=${p%/*}
+    done
+}
+tell - /proc/sys/kernel/random boot_id boot
+for kname; do
+    printf '==drive %s\n' "$kname"
+    above "/sys/block/$kname/device"
+    for each in "/sys/block/$kname/device"/nvme[0-9]*; do
+        n=${each##*/}
+        case ${n#nvme} in *[!0-9]*) ;; *) above "$each" ;; esac
+    done
+done
+echo ==end
+"""
+LOOK_S = 60.0
+
+ROOT_BUS = re.compile(r"pci[0-9a-f]{4,}:[0-9a-f]{2}", re.ASCII)
+FUNCTION = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+EXPANDER = re.compile(r"expander-\d+:\d+", re.ASCII)
+SAS_ADDRESS = re.compile(r"0x(?!0{16})[0-9a-f]{16}", re.ASCII)
+ATA_PORT = re.compile(r"ata\d+", re.ASCII)
+#: A device of USB by the hubs and ports that it is behind: 1-4.2 is behind port 2 of the hub 1-4.
+USB = re.compile(r"\d+-\d+(\.\d+)*", re.ASCII)
+#: First digits of a function's class (PCI Code and ID Assignment Specification) → what it is to a reader.
+CLASSES = {
+    "0x0106": "SATA controller",
+    "0x0107": "SAS controller",
+    "0x0104": "RAID controller",
+    "0x0101": "IDE controller",
+    "0x0100": "SCSI controller",
+    "0x0c03": "USB controller",
+    "0x0c04": "Fibre Channel controller",
+}
+#: Of NVMe: the drive itself, which ``same_drives`` is about.
+NVME_CLASS = "0x0108"
+#: Of a bay's drives that hang on the same thing, so many are named.
+NAMED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Something that drives may have in common; equal exactly if it is the same thing."""
+
+    #: To a reader: "PCIe switch".
+    kind: str
+    name: str
+    #: The boot of the machine that ``name`` is of; empty where no two things in the world have it.
+    machine: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hanging:
+    """A drive and what it hangs on, nearest first."""
+
+    drive: Drive
+    on: tuple[Shared, ...]
+
+
+def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[Hanging, ...]:
+    """What each drive hangs on; of drives that sysfs has no device of (loop devices) nothing.
+
+    ``RigError`` if the machine does not answer.
+    """
+    argv = ["sh", "-c", SCRIPT, "shared-path", *(drive.kname.replace("/", "!") for drive in drives)]
+    done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
+    try:
+        return parse(done.text, drives)
+    except ValueError as error:
+        raise RigError(f"{machine.name} does not tell what its drives hang on: {error}") from error
+
+
+def parse(text: str, drives: Sequence[Drive]) -> tuple[Hanging, ...]:
+    """The answer to ``SCRIPT``; ``ValueError`` for what is none."""
+    head, *sections = re.split(r"^==drive ", text, flags=re.MULTILINE)
+    if len(sections) != len(drives) or not text.endswith("==end\n"):
+        raise ValueError(f"it answers for {len(sections)} of {len(drives)} drives")
+    boot = re.fullmatch(r"- boot ([0-9a-f-]{36})\n", head, re.ASCII)
+    if not boot:
+        raise ValueError("it has no boot_id")
+    found = []
+    for drive, section in zip(drives, sections, strict=True):
+        name, *lines = section.split("\n")
+        if name != drive.kname.replace("/", "!"):
+            raise ValueError(f"it answers for {safe_text.line(name, 40)!r} instead of {drive.kname}")
+        found.append(Hanging(drive, tuple(_things(lines, boot[1]))))
+    return tuple(found)
+
+
+def _things(lines: Iterable[str], boot: str) -> Iterator[Shared]:
+    """Of all ways to a drive, each from the drive upwards."""
+    place: list[str] = []
+    told: dict[str, dict[str, list[str]]] = {}
+    for line in (*lines, "path "):
+        name, _, rest = line.partition(" ")
+        if name == "path":
+            yield from _upwards(place, told, boot)
+            place, told = rest.split("/"), {}
+        else:
+            what, _, value = rest.partition(" ")
+            told.setdefault(name, {}).setdefault(what, []).append(value)
+
+
+def _upwards(place: Sequence[str], told: Mapping[str, Mapping[str, list[str]]], boot: str) -> Iterator[Shared]:
+    yield from _of_the_network(told)
+    *_, root = [-1, *(at for at, name in enumerate(place) if ROOT_BUS.fullmatch(name))]
+    # Behind a root bus of its own (Intel's VMD) there are root ports again.
+    functions = [name for name in place[root + 1 :] if FUNCTION.fullmatch(name)]
+    for at in range(len(place) - 1, -1, -1):
+        name = place[at]
+        if EXPANDER.fullmatch(name):
+            yield from (Shared("SAS expander", each) for each in told.get(name, {}).get("sas", ()) if _is_sas(each))
+        elif ATA_PORT.fullmatch(name):
+            yield Shared("SATA port multiplier on", name, boot)
+        elif USB.fullmatch(name) and any(USB.fullmatch(each) for each in place[at + 1 :]):
+            yield Shared("USB hub", name, boot)
+    for number in range(len(functions) - 1, -1, -1):
+        kind = _kind(number, len(functions), told.get(functions[number], {}).get("class", ()))
+        if kind:
+            yield Shared(kind, functions[number], boot)
+
+
+def _kind(number: int, count: int, classes: Sequence[str]) -> str:
+    """What a PCI function is by its place in the chain from the root bus; empty if it is nothing to be shared.
+
+    A root port; then of each switch on the way the upstream port and a downstream port, which belongs to the one
+    drive; at last the controller.
+    """
+    if number == count - 1:
+        what = classes[0][:6] if classes else ""
+        return "" if what == NVME_CLASS else CLASSES.get(what, "PCI device")
+    if number == 0:
+        return "PCIe root port"
+    return "PCIe switch" if number % 2 else ""
+
+
+def _is_sas(address: str) -> bool:
+    return bool(SAS_ADDRESS.fullmatch(address))
+
+
+def _of_the_network(told: Mapping[str, Mapping[str, list[str]]]) -> Iterator[Shared]:
+    for about in told.values():
+        for each in about.get("iscsi", ()):
+            yield Shared("iSCSI target at", safe_text.line(each, 100))
+        if about.get("transport", ["pcie"]) != ["pcie"]:
+            for address in re.findall(r"(?:^|,)traddr=([^,]+)", "\n".join(about.get("address", ()))):
+                yield Shared("NVMe-oF target at", safe_text.line(address, 100))
+
+
+def between(bays: Mapping[str, Sequence[Hanging]]) -> tuple[str, ...]:
+    """A sentence for each thing on which drives of several bays hang, the nearest to the drives only."""
+    on: dict[Shared, dict[str, list[Drive]]] = {}
+    for bay, hanging in bays.items():
+        for each in hanging:
+            for thing in dict.fromkeys(each.on):
+                on.setdefault(thing, {}).setdefault(bay, []).append(each.drive)
+    nearest: dict[Shared, None] = {}
+    for bay, hanging in bays.items():
+        for each in hanging:
+            met = {bay}
+            for thing in each.on:
+                if on[thing].keys() - met:
+                    nearest[thing] = None
+                    met |= on[thing].keys()
+    return tuple(
+        f"{_list([_drives(bay, drives) for bay, drives in on[thing].items()])} hang on the same {thing}: what one does "
+        "slows the other"
+        for thing in nearest
+    )
+
+
+def same_drives(bays: Mapping[str, Sequence[Drive]]) -> tuple[str, ...]:
+    """A sentence for each drive that is in two bays: by its WWN, or by its serial number and model.
+
+    A drive with two ports is seen by two hosts, and namespaces of one NVMe drive have WWNs of their own. Serial numbers
+    alone are unique only of one vendor's drives.
+    """
+    known: dict[tuple[str, str], tuple[str, Drive]] = {}
+    found: dict[tuple[str, str, str, str], str] = {}
+    for bay, drives in bays.items():
+        for drive in drives:
+            for key, why in _names(drive):
+                first, other = known.setdefault(key, (bay, drive))
+                if first != bay:
+                    found.setdefault(
+                        (first, other.kname, bay, drive.kname),
+                        f"{other.describe()} of bay {first} and {drive.describe()} of bay {bay} are the same drive "
+                        f"({why}), and a run of one would destroy what the other measures: leave it to one of them",
+                    )
+    return tuple(found.values())
+
+
+def _names(drive: Drive) -> Iterator[tuple[tuple[str, str], str]]:
+    if drive.wwn:
+        yield ("wwn", plain_name(drive.wwn)), f"same WWN {drive.wwn}"
+    if drive.serial:
+        yield (plain_name(drive.model or ""), plain_name(drive.serial)), f"same serial {drive.serial}"
+
+
+def _drives(bay: str, drives: Sequence[Drive]) -> str:
+    named = [f"{each.kname} (S/N {each.serial or 'none'})" for each in drives[:NAMED]]
+    rest = [f"{len(drives) - NAMED} more"] if len(drives) > NAMED else []
+    return f"{_list([*named, *rest])} of bay {bay}"
+
+
+def _list(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

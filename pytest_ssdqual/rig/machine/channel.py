@@ -1,0 +1,297 @@
+"""Running argv lists as root, with a deadline, wherever the machine is.
+
+``local`` and ``ssh`` differ only in how an argv is wrapped and in how a lost machine shows itself; the rest
+is here. The deadline is kept twice: by coreutils' ``timeout`` on the machine under test, so that nothing goes
+on over there when we give up, and by us, for the case that the machine or the way to it hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.machine import capture
+from pytest_ssdqual.rig.machine.keeper import DIRECTORY, Keeper
+from pytest_ssdqual.rig.machine.line_process import Conversation
+from pytest_ssdqual.rig.machine.machine import (
+    CommandFailed,
+    Completed,
+    DeadlineExceeded,
+    MachineLost,
+    MustFinish,
+    Observer,
+    RigError,
+    utc_now,
+)
+from pytest_ssdqual.rig.machine.supervisor import SILENCE_S, TetheredProcess
+
+#: What is answered when ``timeout`` had to end the command (coreutils manual, "timeout invocation"): 124 after its
+#: TERM; its KILL takes ``timeout`` itself along, which is -9 here, 137 through sudo and 255 through ssh. A command may
+#: answer these too, so they count only when the time is over.
+TIMED_OUT = (124, 137, -9, 255)
+#: What a command seems to answer whose connection was cut.
+CUT = 255
+#: Commands that may take longer than this are kept over there: a connection that is lost meanwhile does not matter.
+TOO_LONG_S = 120.0
+#: The words of tools are read by us, so they must be English.
+ENGLISH = ("env", "LC_ALL=C")
+#: A process outlives the connection for as long as it is tried to be made anew, and for so long: until its loss is
+#: noticed (20 s), the next heartbeat has come (15 s), and some time more.
+NOTICED_S = 60
+#: Changes at every boot; random(4).
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+#: Seconds between its TERM and its KILL, and how much longer we wait for the channel than for the command.
+KILL_AFTER_S = 5
+CHANNEL_GRACE_S = 20
+
+
+@dataclass(slots=True)
+class Channel:
+    """A ``Machine``: commands go through ``wrap``; ``lost`` tells a dead machine from a failed command."""
+
+    name: str
+    #: Logical argv → the argv that this computer starts.
+    wrap: Callable[[Sequence[str]], list[str]]
+    #: Finished command → the sentence that says why the machine is lost, or None.
+    lost: Callable[[Completed], str | None]
+    #: Put in front of every command to be root there: empty, or ``sudo -n --``.
+    become: tuple[str, ...] = ()
+    observer: Observer | None = None
+    on_close: Callable[[], None] | None = None
+    #: Makes a lost connection anew within so many seconds, or raises ``RigError``; None: there is none to be lost.
+    renew: Callable[[float], None] | None = None
+    #: Seconds for which that is tried before the machine is given up; 0: not at all.
+    patience_s: float = 0.0
+    #: Where keepers live over there.
+    directory: str = DIRECTORY
+    #: How often the connection was made anew.
+    generation: int = 0
+    token: str = field(default_factory=lambda: secrets.token_hex(6))
+    _boot_id: str = ""
+    _gone: str | None = None
+    _closed: bool = False
+    _tethers: list[TetheredProcess] = field(default_factory=list)
+    _reviving: threading.RLock = field(default_factory=threading.RLock)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
+        must_finish: MustFinish | None = None,
+    ) -> Completed:
+        """See ``Machine.run``."""
+        if must_finish:
+            done = self._run_to_the_end(argv, deadline_s, must_finish)
+        elif deadline_s > TOO_LONG_S and not repeatable and stdin is None and self.is_patient:
+            done = self._run_kept(argv, deadline_s)
+        else:
+            done = self._run_directly(argv, deadline_s, stdin, repeatable)
+        if check and done.status:
+            raise CommandFailed(f"{_short(argv)} on {self.name} failed: {last_words(done)}", done)
+        return done
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether a lost connection is made anew."""
+        return self.renew is not None and self.patience_s > 0
+
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> TetheredProcess:
+        """See ``Machine.tether``."""
+        self._require_alive()
+        keeper = Keeper.of(
+            argv,
+            first_signal,
+            silence_s=self.patience_s + NOTICED_S if self.is_patient else SILENCE_S,
+            survives=self.is_patient,
+            announces=announces,
+            directory=self.directory,
+        )
+        return self._kept(keeper)
+
+    def unfinished(self) -> tuple[str, ...]:
+        """See ``Machine.unfinished``."""
+        left = [each for each in self._tethers if each.is_unfinished]
+        return tuple(each.work.goes_on(self.name, each.elapsed_s) for each in left if each.work)
+
+    def talk(self, argv: Sequence[str]) -> Conversation:
+        """Start what answers lines, as whoever we are there: it needs no root. ``RigError`` if the machine is lost."""
+        self._require_alive()
+        return Conversation(argv, self.wrap([*ENGLISH, *argv]), self.ended)
+
+    def close(self) -> None:
+        """Cut every tether that is still held, then the connection."""
+        for process in reversed(self._tethers):
+            with contextlib.suppress(RigError):  # a lost machine lets go by itself
+                process.cut()
+        self._closed = True
+        with self._reviving:
+            if self.on_close:
+                self.on_close()
+                self.on_close = None
+
+    def ended(self, done: Completed) -> None:
+        """See ``Line.ended``."""
+        if self.observer:
+            self.observer(done)
+
+    def revive(self, generation: int, done: Completed) -> None:
+        """See ``Line.revive``."""
+        with self._reviving:
+            self._require_alive()
+            if generation != self.generation:
+                return
+            why = self.lost(done)
+            if why is None:
+                return
+            if self.renew is None or not self.is_patient or self._closed:
+                self._give_up(why)
+            self._renew(self.renew, why)
+
+    def restarted(self, deadline_s: float) -> None:
+        """After the machine was restarted on purpose: connect to what has booted there.
+
+        What was tethered has ended with the old boot. ``MachineLost`` if it does not come back.
+        """
+        with self._reviving:
+            if self.renew is None:
+                raise MachineLost(f"{self.name} cannot be reached anew: it is not at the end of a connection")
+            self._gone, self._boot_id, self._tethers = None, "", []
+            self.generation += 1
+            try:
+                self.renew(deadline_s)
+            except RigError as error:
+                self._give_up(f"it did not come back after a restart: {error}")
+            self.learn_boot()
+
+    def learn_boot(self) -> None:
+        """Remember which boot this is, so that a machine that has booted anew is not taken for the same."""
+        self._boot_id = self._run_directly(["cat", BOOT_ID], 60.0, None, repeatable=False).text.strip()
+
+    def _renew(self, renew: Callable[[float], None], why: str) -> None:
+        started, clock = utc_now(), time.monotonic()
+        try:
+            renew(self.patience_s)
+            boot = self._execute(["cat", BOOT_ID], self.wrap([*self.become, "cat", BOOT_ID]), 60.0, None)
+        except RigError as error:
+            self._give_up(f"{why}; tried again for {self.patience_s:g} s: {error}")
+        if boot.text.strip() != self._boot_id:
+            self._give_up(f"{why}; it has booted anew since, or is another machine")
+        self.generation += 1
+        # Not a command, but what explains a gap between commands.
+        if self.observer:
+            told = f"{why}\n".encode()
+            self.observer(Completed(("reconnected",), 0, b"", told, started, time.monotonic() - clock))
+
+    def _run_directly(self, argv: Sequence[str], deadline_s: float, stdin: bytes | None, repeatable: bool) -> Completed:
+        """Over the connection, and again if that was lost meanwhile and a second time does no harm."""
+        there = [*self.become, *ENGLISH, "timeout", "-k", str(KILL_AFTER_S), f"{deadline_s:g}", *argv]
+        while True:
+            with self._reviving:  # if the connection is being made anew: after that
+                self._require_alive()
+                generation = self.generation
+            done = self._execute(argv, self.wrap(there), deadline_s + KILL_AFTER_S + CHANNEL_GRACE_S, stdin)
+            if self.observer:
+                self.observer(done)
+            why = self.lost(done)
+            if why is None and not (done.status == CUT and generation != self.generation):
+                break
+            if not repeatable or not self.is_patient:
+                self._give_up(why or f"the connection was lost while {_short(argv)} ran, so nobody knows what it did")
+            self.revive(generation, done)
+        if done.status in TIMED_OUT and done.elapsed_s >= deadline_s:
+            raise DeadlineExceeded(f"{_short(argv)} on {self.name} did not end within {deadline_s:g} s and was ended")
+        return done
+
+    def _run_kept(self, argv: Sequence[str], deadline_s: float) -> Completed:
+        """By a keeper, so that a lost connection does not matter."""
+        try:
+            return self.tether(argv, first_signal="TERM").wait(deadline_s)
+        except DeadlineExceeded:
+            raise DeadlineExceeded(
+                f"{_short(argv)} on {self.name} did not end within {deadline_s:g} s and was ended"
+            ) from None
+
+    def _run_to_the_end(self, argv: Sequence[str], deadline_s: float, work: MustFinish) -> Completed:
+        """By a keeper that ends nothing, also on this computer: a run that is killed there leaves it to itself."""
+        self._require_alive()
+        silence_s = self.patience_s + NOTICED_S if self.is_patient else SILENCE_S
+        return self._kept(Keeper.until_finished(argv, work, silence_s=silence_s, directory=self.directory)).wait(
+            deadline_s
+        )
+
+    def _kept(self, keeper: Keeper) -> TetheredProcess:
+        process = TetheredProcess(keeper, self, (*self.become, *ENGLISH))
+        self._tethers = [each for each in self._tethers if each.alive() or each.is_unfinished]
+        self._tethers.append(process)
+        return process
+
+    def _require_alive(self) -> None:
+        if self._gone:
+            raise MachineLost(self._gone)
+
+    def _give_up(self, why: str) -> NoReturn:
+        self._gone = f"{self.name} is lost: {why}"
+        raise MachineLost(self._gone)
+
+    def _execute(self, argv: Sequence[str], here: list[str], limit_s: float, stdin: bytes | None) -> Completed:
+        started, clock = utc_now(), time.monotonic()
+        # A session of its own: Ctrl-C at the terminal is for pytest, which then ends things in order.
+        try:
+            process = subprocess.Popen(
+                here,
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:  # not found here, or longer than any command may be
+            raise RigError(f"{_short(argv)} cannot be started: {error.strerror}") from error
+        try:
+            out, err = capture.communicate(process, stdin, limit_s)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            self._give_up(f"it did not answer to {_short(argv)} within {limit_s:g} s")
+        except capture.TooMuch:
+            _end(process)
+            raise RigError(
+                f"{_short(argv)} on {self.name} answered with more than {capture.MOST_BYTES >> 20} MiB and was ended"
+            ) from None
+        except BaseException:
+            _end(process)
+            raise
+        return Completed(tuple(argv), process.returncode, out, err, started, time.monotonic() - clock)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """``timeout`` passes TERM on to its command, and KILL later; an ssh lets go of the other side."""
+    with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):  # sudo's processes are not ours to signal
+        process.terminate()
+        process.wait(KILL_AFTER_S + 1)
+        return
+    with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(1)
+
+
+def last_words(done: Completed) -> str:
+    """The last line a failed command said, on either stream, or its exit status if it said nothing."""
+    said = done.errors.strip() or done.text.strip()
+    return safe_text.line(said.splitlines()[-1].strip()) if said else f"exit status {done.status}"
+
+
+def _short(argv: Sequence[str]) -> str:
+    text = " ".join(argv[:6]).split("\n", 1)[0]
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,47 @@
+"""Files of a run on the machine under test, and how the next start removes what a killed run left there.
+
+/run is a tmpfs: hours of fio's documents are gigabytes of memory, and what nobody fetched would stay until the next
+boot. A file's name has the token of its run's connection; the run's lease holds a lock of that name as long as the run
+lives. The keepers of processes (``keeper``) hold a lock in their own directory as long as they live.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from pytest_ssdqual.rig.machine.keeper import DIRECTORY, KEPT
+from pytest_ssdqual.rig.machine.machine import Machine
+
+#: $1 the directory. Prints what it has removed. Locks of drives stay: a run that waits for one has it open. What is as
+#: young as a minute may be in the making, before its lock is held.
+SWEEP = f"""
+cd "$1" 2>/dev/null || exit 0
+remove='for file; do rm "$file" 2>/dev/null && echo "$file"; done'
+is_old() {{ [ -n "$(find "$1" -maxdepth 0 -mmin +1 2>/dev/null)" ]; }}
+for lock in run-*.lock; do
+    [ -f "$lock" ] && [ ! -L "$lock" ] && is_old "$lock" || continue
+    token=${{lock#run-}} token=${{token%.lock}}
+    flock --nonblock "$lock" sh -c "$remove" remove *-"$token"-* "$lock"
+done
+for keeper in tether-*; do
+    [ -d "$keeper" ] && [ ! -L "$keeper" ] && is_old "$keeper" || continue
+    [ ! -e "$keeper/{KEPT}" ] || flock --nonblock "$keeper/{KEPT}" true || continue
+    rm -rf "$keeper" && echo "$keeper"
+done
+exit 0
+"""
+
+
+def path(machine: Machine, kind: str) -> str:
+    """A new name for a file of this run; it may be used as long as the run holds its lease."""
+    return f"{DIRECTORY}/{kind}-{machine.token}-{secrets.token_hex(6)}"
+
+
+def lock(machine: Machine) -> str:
+    """The file that the lease locks, shared, for the life of the run."""
+    return f"{DIRECTORY}/run-{machine.token}.lock"
+
+
+def sweep(machine: Machine) -> tuple[str, ...]:
+    """Remove what killed runs left on the machine; the names of what was removed."""
+    return tuple(machine.run(["sh", "-c", SWEEP, "sweep", DIRECTORY], repeatable=True).text.splitlines())

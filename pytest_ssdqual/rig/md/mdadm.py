@@ -1,0 +1,321 @@
+"""md arrays: a geometry and its members → mdadm's argv; create, settle, look, stop.
+
+What mdadm would ask on a terminal is answered on its command line (``--run``, ``--bitmap=``): with a hidden
+prompt an unattended run hangs for ever (TKperf#18).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.integrity.regions import stripe_bytes
+from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.rig.drives import fencing
+from pytest_ssdqual.rig.drives.fencing import Checked
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError, count
+
+#: Levels whose members must agree with each other from the start.
+REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
+#: Slowest resync we wait for: below this a drive is not an SSD in working order.
+SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
+#: $1 the array's kernel name: where the data of each member begin, in sectors.
+OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
+#: $1 UUID, then devices: erase the md superblock of those that bear it, name the others; and those that bear it still:
+#: mdadm writes through the page cache and does not notice that a drive took nothing (seen with mdadm 4.2, and a drive
+#: that had turned read-only).
+ERASE = (
+    'uuid=$1; shift; ours() { mdadm --examine --export "$1" 2>/dev/null | grep -qxF "MD_UUID=$uuid"; }; '
+    'for d; do if ours "$d" && mdadm --zero-superblock "$d" 2>/dev/null && sync "$d" && ! ours "$d"; '
+    'then :; else echo "$d"; fi; done'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A built array, or bare drives side by side; ``uuid`` is md's, chosen by us before creation."""
+
+    geometry: Geometry
+    #: Of the array, or of the first drive.
+    path: str
+    members: tuple[Drive, ...]
+    uuid: str
+    #: User capacity; of drives side by side that of all together.
+    size_bytes: int
+    #: How its members came to agree: ``zeroed``, ``resync``, or ``none needed``.
+    consistency: str
+    #: At the end of the array, spared by every workload: a pattern is kept there that must survive a rebuild.
+    reserved_bytes: int = 0
+    #: At the beginning of every target, spared as well: there is the label (``rig.guard.label``).
+    begin_bytes: int = label.HEAD_BYTES
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What fio is pointed at, and how much of it it may use."""
+        if self.geometry.is_side_by_side:
+            return tuple(
+                Target(each.path, each.size_bytes - self.begin_bytes, self.begin_bytes, checked=Checked.of(each))
+                for each in self.members
+            )
+        size_bytes, is_part = self.size_bytes - self.begin_bytes - self.reserved_bytes, self.reserved_bytes > 0
+        return (Target(self.path, size_bytes, self.begin_bytes, is_part, self.checked),)
+
+    @property
+    def checked(self) -> Checked:
+        """What must be behind ``path`` for it to be written to."""
+        return Checked(self.path, self.size_bytes)
+
+    @property
+    def kname(self) -> str:
+        return self.path.removeprefix("/dev/")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayState:
+    """What the kernel says of an array; of a bare drive everything is empty."""
+
+    array_state: str = ""
+    sync_action: str = ""
+    degraded: int = 0
+    mismatches: int = 0
+
+    def objections(self, missing: int = 0) -> tuple[str, ...]:
+        """Why nothing may be measured now; ``missing`` members are meant to be missing."""
+        found = []
+        if self.degraded != missing:
+            meant = f" instead of {missing}" if missing else ""
+            found.append(f"degraded by {self.degraded} member{'' if self.degraded == 1 else 's'}{meant}")
+        if self.sync_action not in ("", "idle"):
+            found.append(f"{self.sync_action} is running")
+        # "broken": a RAID 0 that lost a member (kernel 5.4 on); "inactive" and "clear": it was stopped.
+        if self.array_state in ("broken", "inactive", "clear", "readonly", "suspended"):
+            found.append(f"its state is {self.array_state}")
+        return tuple(found)
+
+
+def create_argv(
+    geometry: Geometry,
+    path: str,
+    members: Sequence[str],
+    settings: ArraySettings,
+    uuid: str,
+    *,
+    assume_clean: bool,
+    data_offset_bytes: int | None = None,
+    used_bytes: int | None = None,
+) -> list[str]:
+    """The argv of mdadm that builds ``geometry`` of ``members`` (device paths) at ``path``.
+
+    Members' data begin where mdadm likes and are as many as fit, unless it is said (RAID 0 always uses all).
+    """
+    if len(members) != geometry.width or len(set(members)) != len(members):
+        raise ValueError(f"{geometry} needs {geometry.width} different drives, got {', '.join(members)}")
+    argv = ["mdadm", "--create", path, "--run", "--metadata=1.2", "--homehost=any", f"--uuid={uuid}"]
+    argv += [f"--level={geometry.level.removeprefix('raid')}", f"--raid-devices={geometry.width}"]
+    if geometry.level is not Level.RAID1:
+        argv.append(f"--chunk={parse_size(settings.chunk) // 1024}")
+    if geometry.level is Level.RAID10:
+        argv.append(f"--layout={settings.raid10_layout}")
+    if geometry.has_parity:
+        argv.append(f"--layout={settings.raid5_layout}")
+    if geometry.level in REDUNDANT:
+        argv.append(f"--bitmap={settings.bitmap}")
+        if assume_clean:
+            argv.append("--assume-clean")
+    if data_offset_bytes is not None:
+        argv.append(f"--data-offset={data_offset_bytes // 1024}K")
+    if used_bytes is not None and geometry.level in REDUNDANT:
+        argv.append(f"--size={used_bytes // 1024}K")
+    return [*argv, *members]
+
+
+def create(
+    machine: Machine,
+    geometry: Geometry,
+    members: Sequence[Drive],
+    settings: ArraySettings,
+    *,
+    path: str,
+    uuid: str,
+    zeroed: bool,
+    data_offset_bytes: int | None = None,
+    used_bytes: int | None = None,
+) -> Array:
+    """Build the array and wait until its members agree.
+
+    ``zeroed`` says that every member reads as zeroes, or that they were members of just this array already: then all
+    parity is right already and no resync is needed (md(4), --assume-clean). Otherwise md's own resync runs to its
+    end, since before that RAID 5 and 6 write by another algorithm (reference: drivers/md/raid5.c, forced
+    reconstruct-write) and nothing may be measured.
+    """
+    paths = [drive.path for drive in members]
+    room = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
+    argv = create_argv(geometry, path, paths, settings, uuid, assume_clean=zeroed, **room)
+    fencing.run(machine, argv, members, alone=False, deadline_s=120)
+    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+    kname = path.removeprefix("/dev/")
+    tune(machine, geometry, kname, settings)
+    consistency = "none needed" if geometry.level not in REDUNDANT else "zeroed" if zeroed else "resync"
+    require_ours(machine, path, uuid)
+    size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
+    array = Array(geometry, path, tuple(members), uuid, size, consistency, begin_bytes=spared(geometry, settings))
+    _require_room(machine, array)
+    # Before the members agree: a run that is killed during the resync leaves an array that is known to be ours.
+    label.write_array(machine, array.checked, uuid)
+    if consistency == "resync":
+        settle(machine, kname, deadline_s=600 + members[0].size_bytes / SLOWEST_RESYNC_BYTES_PER_S)
+    require_healthy(machine, array)
+    return array
+
+
+def spared(geometry: Geometry, settings: ArraySettings) -> int:
+    """Bytes at the beginning of an array that no workload touches: the label's MiB, in whole stripes.
+
+    A sequential write of a stripe's size begins on a stripe then, as it would at byte 0.
+    """
+    stripe = stripe_bytes(geometry, settings)
+    return -(-label.HEAD_BYTES // stripe) * stripe
+
+
+def _require_room(machine: Machine, array: Array) -> None:
+    """The data of members begin behind the label's MiB, where mdadm 4.2 puts them by itself (super1.c, ROUND_UP)."""
+    offset = data_offset(machine, array)
+    if offset is not None and offset < label.HEAD_BYTES:
+        raise RigError(f"the data of {array.path} begin at byte {offset} of its members, within the label's MiB")
+
+
+def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettings) -> None:
+    """Set what md has no command-line option for; RAID 5 and 6 only.
+
+    The defaults (256 stripes, one thread) are made for disks and throttle random writes of SSDs
+    (method notes: md's stripe cache and group threads).
+    """
+    if geometry.level not in (Level.RAID5, Level.RAID6):
+        return
+    threads = settings.group_threads or count(machine.run(["nproc"], repeatable=True))
+    for name, value in (("stripe_cache_size", settings.stripe_cache_pages), ("group_thread_cnt", threads)):
+        machine.run(["tee", f"/sys/block/{kname}/md/{name}"], stdin=str(value).encode(), repeatable=True)
+
+
+def settle(machine: Machine, kname: str, deadline_s: float) -> None:
+    """Wait until no resync, recovery or check runs; ``RigError`` if that takes too long."""
+    end = time.monotonic() + deadline_s
+    pause = 0.5
+    while (now := state(machine, kname)).sync_action not in ("", "idle"):
+        if time.monotonic() > end:
+            raise RigError(f"{kname} is still in {now.sync_action} after {deadline_s:.0f} s")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 10.0)
+
+
+def state(machine: Machine, kname: str) -> ArrayState:
+    """What sysfs says now; levels without redundancy lack some of the files."""
+    names = ("array_state", "sync_action", "degraded", "mismatch_cnt")
+    done = machine.run(
+        ["grep", "-s", "", *(f"/sys/block/{kname}/md/{name}" for name in names)], check=False, repeatable=True
+    )
+    return parse_state(done.text)
+
+
+def parse_state(text: str) -> ArrayState:
+    """``grep``'s lines ``…/md/<name>:<value>`` → state."""
+    said = dict(re.findall(r"/md/(\w+):(.*)$", text, flags=re.MULTILINE))
+    return ArrayState(
+        said.get("array_state", ""),
+        said.get("sync_action", ""),
+        _number(said.get("degraded")),
+        _number(said.get("mismatch_cnt")),
+    )
+
+
+def _number(said: str | None) -> int:
+    """0 where the level has no such file; ``RigError`` for what is no number."""
+    said = (said or "0").strip()
+    if not (said.isascii() and said.isdecimal() and len(said) < 21):
+        raise RigError(f"the kernel counts {said[:40]!r} where a number is due")
+    return int(said)
+
+
+def last_look(machine: Machine, path: str) -> tuple[str, ...]:
+    """Why an array that is about to be stopped is not as it should be; never raises: it must be stopped anyway."""
+    try:
+        now = state(machine, path.removeprefix("/dev/"))
+    except RigError as error:
+        return (f"it could not be looked at: {error}",)
+    return now.objections() if now.array_state else ("it is gone",)
+
+
+def require_healthy(machine: Machine, array: Array) -> None:
+    """Raise ``InvalidMeasurement`` if anything about the array forbids measuring it now.
+
+    Of a degraded geometry just as many members as it says must be missing, and none of them being rebuilt.
+    """
+    if array.geometry.level is Level.DRIVE:
+        return
+    now = state(machine, array.kname)
+    objections = now.objections(array.geometry.missing) if now.array_state else ("it is gone",)
+    if objections:
+        raise InvalidMeasurement(f"{array.geometry} cannot be measured: {'; '.join(objections)}")
+
+
+def data_offset(machine: Machine, array: Array) -> int | None:
+    """Bytes from the start of each member to the array's data; None if they differ, or if the kernel does not say."""
+    if array.geometry.level is Level.DRIVE:
+        return 0
+    said = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False, repeatable=True).text.split())
+    if len(said) != 1 or not (sectors := said.pop()).isdecimal() or int(sectors) % 2:  # mdadm is told KiB
+        return None
+    return int(sectors) * 512
+
+
+def free_path(machine: Machine) -> str:
+    """A /dev/mdN that no array uses. High numbers: low ones are given to arrays found at boot."""
+    used = set(machine.run(["ls", "/sys/block"], repeatable=True).text.split())
+    return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
+
+
+def is_anothers(machine: Machine, path: str, uuid: str) -> bool:
+    """Whether there is an array at ``path`` that does not bear ``uuid``."""
+    detail = machine.run(["mdadm", "--detail", "--export", path], check=False, repeatable=True)
+    return detail.status == 0 and f"MD_UUID={uuid}" not in detail.text.split()
+
+
+def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
+    """Stop the array and erase its superblock from its members (device paths).
+
+    Only what bears ``uuid`` is touched: a kernel name may have passed to another array, or to another drive if a
+    member was pulled. Returns the members that could not be erased, because they are gone or not ours any more.
+    ``RigError`` if the array is still there afterwards (then somebody else has it open) or is not ours.
+    """
+    kname = path.removeprefix("/dev/")
+    if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False, repeatable=True).status == 0:
+        if is_anothers(machine, path, uuid):
+            raise RigError(f"{path} is not our array any more, so it was not stopped")
+        halt(machine, path)
+    left = machine.run(["sh", "-c", ERASE, "erase", uuid, *members], deadline_s=120).text
+    return tuple(left.split())
+
+
+def halt(machine: Machine, path: str) -> None:
+    """Stop an array, its members untouched; ``RigError`` if somebody has it open."""
+    # udev and its helpers may still look at the device (blivet PR#684: it lingers); a few tries suffice.
+    for attempt in range(5):
+        done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
+        if done.status == 0:
+            machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+            return
+        time.sleep(0.5 * (attempt + 1))
+    raise RigError(f"cannot stop {path}: {done.errors.strip()}")
+
+
+def require_ours(machine: Machine, path: str, uuid: str) -> None:
+    """``RigError`` unless the array at ``path`` bears this UUID."""
+    if uuid not in machine.run(["mdadm", "--detail", path], repeatable=True).text:
+        raise RigError(f"the array that was created is not ours: mdadm --detail does not say {uuid}")

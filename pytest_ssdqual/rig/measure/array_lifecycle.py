@@ -1,0 +1,197 @@
+"""From bare drives to something that can be measured: purge, build, fill; and back, stop and erase what is ours."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol
+from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.fio import acceptance, process
+from pytest_ssdqual.rig.fio import jobs as jobfile
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
+from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import live_stats
+from pytest_ssdqual.rig.purge import purge, zero
+from pytest_ssdqual.rig.resume.checkpoint import Inheritance
+
+#: Sequential writes of a fill, bytes per second and drive, below which we stop waiting for it.
+SLOWEST_FILL_BYTES_PER_S = 5_000_000
+#: Names that are tried for one array; bays of one machine all take the lowest that is free.
+MOST_NAMES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Sequential passes over the whole user area after a purge; none at all for writes from the fresh state."""
+
+    passes: int
+    bs: str
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> Fill:
+        return cls(protocol.fill_passes, protocol.fill_bs)
+
+
+FRESH = Fill(0, "128k")
+
+
+def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
+    """Purge the first drives of the set, build ``geometry`` of them and fill it.
+
+    Destroys what is on them; ``held`` is asked first. ``RigError`` or a child of it if anything fails; then no array
+    of ours is left standing.
+    """
+    members = setup.held.drives[: geometry.width]
+    if len(members) < geometry.width:
+        raise RigError(f"{geometry} needs {geometry.width} drives, this run has {len(members)}")
+    setup.progress(f"{geometry}: purge", 5)
+    setup.held.require(members)
+    setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
+    purged = purge.purge(setup.machine, members, best=setup.protocol.purge == "format")
+    array = _assemble(setup, geometry, members)
+    try:
+        _note_created(setup, array, fill, purge=purged)
+        fill_up(setup, array, fill)
+    except BaseException:
+        with contextlib.suppress(RigError):
+            stop(setup, array)
+        raise
+    return array
+
+
+def readopt(setup: Setup, left: Inheritance, members: Sequence[Drive]) -> Array:
+    """Put an array together again over what its members hold, their data and parity untouched.
+
+    mdadm writes new superblocks in front of the data, which begin where they did, and is told that the members agree.
+    ``RigError`` or a child of it if that fails or another array comes of it; then none of ours is left standing.
+    """
+    array = _assemble(setup, left.geometry, members, left)
+    try:
+        _require_size(array, left.size_bytes)
+        _note_created(setup, array, Fill(left.passes, left.fill_bs), purge={}, kept_of=left.uuid)
+    except BaseException:
+        with contextlib.suppress(RigError):
+            stop(setup, array)
+        raise
+    return array
+
+
+def stop(setup: Setup, array: Array) -> None:
+    """Stop the array and erase our superblocks; of bare drives there is nothing to stop."""
+    if array.geometry.level is not Level.DRIVE:
+        take_down(setup, array.path, array.members, array.uuid)
+
+
+def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str) -> None:
+    """The same for an array that is known only by its parts."""
+    objections = mdadm.last_look(setup.machine, path)
+    left = mdadm.stop(setup.machine, path, [drive.path for drive in members], uuid)
+    # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
+    setup.logbook.note("array_left" if left else "array_stopped", uuid=uuid, not_erased=left, objections=objections)
+
+
+def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
+    """Write the user area, all but the label's place at its beginning, ``fill.passes`` times, sequentially."""
+    if not fill.passes:
+        return
+    fixed_time.require(setup, array, writes=True)
+    targets = array.targets
+    jobs = 1 if array.geometry.is_side_by_side else array.geometry.width
+    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs)
+    seconds = fill.passes * sum(each.size_bytes for each in targets) / SLOWEST_FILL_BYTES_PER_S
+    setup.progress(f"{array.geometry}: fill", 0)
+    with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
+        finished = process.run(setup.machine, job, seconds)
+    raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
+    done = finished.completed
+    acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
+    setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
+
+
+def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Inheritance | None = None) -> Array:
+    """Build it, ``left``: over the data of what it was before."""
+    zeroed = left is None and geometry.level in mdadm.REDUNDANT and zero.zero(setup.machine, members)
+    if left is None:
+        label.write_drives(setup.machine, members)
+    if geometry.level is Level.DRIVE:
+        size = sum(drive.size_bytes for drive in members)
+        return Array(geometry, members[0].path, tuple(members), "", size, "none needed")
+    settings = setup.protocol.array
+    if left is None:
+        return create(setup, geometry, members, settings, zeroed=zeroed)
+    offset = left.data_offset_bytes
+    array = create(setup, geometry, members, settings, zeroed=True, data_offset_bytes=offset)
+    return replace(array, consistency=left.consistency)
+
+
+def create(
+    setup: Setup,
+    geometry: Geometry,
+    members: Sequence[Drive],
+    settings: ArraySettings,
+    *,
+    zeroed: bool,
+    later: Sequence[Drive] = (),
+    data_offset_bytes: int | None = None,
+    used_bytes: int | None = None,
+) -> Array:
+    """``md.create`` under a name that no array has; written down first, so that the next start knows it for ours.
+
+    Another bay of the same machine may take that name at the same moment: then under another one. ``later`` are drives
+    that may become members. ``RigError`` or a child of it if it cannot be built; then nothing of it is left standing.
+    """
+    uuid = ":".join(secrets.token_hex(4) for _ in range(4))
+    room = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
+    setup.held.expect(uuid)
+    setup.progress(f"{geometry}: create", 5)
+    for vain in range(MOST_NAMES):
+        path = mdadm.free_path(setup.machine)
+        setup.logbook.note("array_planned", **_facts(setup, geometry, [*members, *later], path, uuid))
+        try:
+            return mdadm.create(setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **room)
+        except BaseException as error:
+            is_taken = isinstance(error, CommandFailed) and mdadm.is_anothers(setup.machine, path, uuid)
+            if is_taken and vain + 1 < MOST_NAMES:
+                continue
+            with contextlib.suppress(RigError):
+                take_down(setup, path, members, uuid)
+            raise
+    raise AssertionError(MOST_NAMES)
+
+
+def _require_size(array: Array, size_bytes: int) -> None:
+    if array.size_bytes != size_bytes:
+        raise RigError(f"{array.geometry} came out with {array.size_bytes} bytes where it had {size_bytes}")
+
+
+def _note_created(setup: Setup, array: Array, fill: Fill, **facts: object) -> None:
+    setup.logbook.note(
+        "array_created",
+        **_facts(setup, array.geometry, array.members, array.path, array.uuid),
+        **facts,
+        consistency=array.consistency,
+        size_bytes=array.size_bytes,
+        data_offset_bytes=mdadm.data_offset(setup.machine, array),
+        fill=asdict(fill),
+        settings=asdict(setup.protocol.array),
+    )
+
+
+def _facts(setup: Setup, geometry: Geometry, members: Sequence[Drive], path: str, uuid: str) -> dict[str, object]:
+    return {
+        "uuid": uuid,
+        "device": path,
+        "geometry": str(geometry),
+        "machine_id": setup.machine_id,
+        "members": [drive.identity for drive in members],
+    }

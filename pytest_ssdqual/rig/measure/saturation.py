@@ -1,0 +1,59 @@
+"""Write saturation: one process that writes from the purged state until the protocol's volume or time is used up."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.validity import checks
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure.session import Setup
+
+#: User capacities before which nothing counts as settled: a purged drive has flash left that was never used.
+GATE_CAPACITIES = 1.0
+
+
+def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
+    """One fio process without a pause: idle time would let the drive collect its garbage (SNIA PTS, write saturation).
+
+    ``InvalidMeasurement`` if the workload does not write, or its output is not whole.
+    """
+    if not workload.writes:
+        raise InvalidMeasurement(f"{workload} writes nothing, so it saturates nothing")
+    protocol, rule = setup.protocol, setup.protocol.saturation
+    setup.progress(f"{array.geometry}: saturate with {workload}", rule.limit_s)
+    volume = int(rule.capacities * array.size_bytes)
+    every_s = max(1, int(rule.sample_s))
+    window = fixed_time.Window(0.0, rule.limit_s, max(1, int(rule.limit_s / rule.sample_s)), every_s, volume)
+    run = in_samples(fixed_time.run(setup, array, workload, "saturation", window), rule.sample_s)
+    if not run.ios:
+        raise InvalidMeasurement(f"{workload} wrote nothing to {array.geometry}")
+    # Its own arithmetic is that of a curve that falls; what goes on around it spoils it like any other.
+    if objections := checks.said(checks.of_surroundings(run)):
+        raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {'; '.join(objections)}")
+    # A rehearsal proves nothing about flash, and would have to write for hours before anything settled.
+    gate = GATE_CAPACITIES if protocol.acceptance else 0.0
+    found = Saturation(run, array.size_bytes, protocol.steady, gate)
+    setup.logbook.note(
+        "saturation",
+        geometry=str(array.geometry),
+        workload=str(workload),
+        asked=workload.to_record(),
+        protocol=protocol.name,
+        acceptance=protocol.acceptance,
+        capacity_bytes=array.size_bytes,
+        rule=asdict(protocol.steady),
+        gate_capacities=gate,
+        run=run.summary(),
+    )
+    return found
+
+
+def in_samples(run: Run, sample_s: float) -> Run:
+    """The run with one round per whole sample; a process that ended at its volume leaves part of one, which is cut."""
+    samples = max(1, int(run.window_s / sample_s))
+    return replace(run, window_s=min(run.window_s, samples * sample_s), rounds=samples)

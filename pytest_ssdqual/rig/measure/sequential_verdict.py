@@ -1,0 +1,265 @@
+"""One fio process that is looked at while it runs, and ended as soon as what is asked of it is known.
+
+fio is started once, for the longest time the protocol allows, and never interrupted: a gap would be a change of load.
+What a look finds only says whether to go on. The result is made of fio's output as it is in the end, cut where the
+last look was, so that it can be made again of that file and a few figures of the record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.stats import batch_means, group_sequential, settling
+from pytest_ssdqual.qual.stats.stopping_rule import Decision
+from pytest_ssdqual.qual.units import Unit, format_duration, format_value
+from pytest_ssdqual.qual.validity import checks
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
+from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.fio.output import FioResult, Reader
+from pytest_ssdqual.rig.fio.process import Finished, Running
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import environment, live_stats
+from pytest_ssdqual.rig.observe.environment import When
+from pytest_ssdqual.rig.observe.live_stats import Course
+
+#: fio's output is read at least every so many reports, so that it does not pile up in the memory of the machine under
+#: test.
+READ_EVERY_REPORTS = 60
+#: A document is written a moment after the time that it tells of.
+WRITTEN_S = 0.5
+#: Looks in a row with the same kind of objections, which do not go away by waiting, after which it is ended.
+OBJECTED = 2
+#: Objections in a sentence.
+MOST_TOLD = 5
+
+
+#: Asked at each look.
+Enough = Callable[[Measured], Decision]
+
+
+def at_once(measured: Measured) -> Decision:
+    """Nothing in particular is asked: the first look is as good as any."""
+    return Decision(done=True)
+
+
+def measure(
+    setup: Setup,
+    array: Array,
+    workload: Workload,
+    rule: SequentialRule,
+    enough: Enough = at_once,
+    kind: str = "measured",
+) -> Measured:
+    """The workload, looked at by ``rule`` until ``enough`` says so or its time is over; on record as ``kind``.
+
+    Tried once more if the run turns out not to be believable; ``InvalidMeasurement`` after that.
+    """
+    attempts, trouble = setup.protocol.attempts, ""
+    for _ in range(attempts):
+        run, given_up = _attempt(setup, array, workload, rule, enough)
+        objections = checks.objections(run) or given_up
+        _note_steady(setup, run, objections)
+        if not objections:
+            return fixed_time.noted_measured(setup, Measured((run.condensed(),)), kind)
+        trouble = _told(objections)
+    raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {trouble} (after {attempts} attempts)")
+
+
+def start(setup: Setup, array: Array, workload: Workload, job: Job) -> Running:
+    """The process, of ``workload`` on ``array``."""
+    return process.start(setup.machine, job)
+
+
+def _attempt(
+    setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough
+) -> tuple[Run, Sequence[str]]:
+    """One process; the run as it is known at its last look, and the objections for which it was given up."""
+    fixed_time.require(setup, array, writes=workload.writes)
+    mdadm.require_healthy(setup.machine, array)
+    seconds = setup.protocol.ramp_s + rule.limit_s
+    try:
+        job = jobs.measurement(workload, array.targets, array.geometry.width, seconds, rule.report_s)
+    except ValueError as error:
+        raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
+    watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes)
+
+    def work() -> Finished:
+        with start(setup, array, workload, job) as running:
+            ended_early = watch.follow(running)
+            finished = running.end() if ended_early else running.wait(0)
+        for piece in finished.rest():
+            watch.reader.feed(piece)
+        return finished
+
+    before = environment.look(setup.machine, array, When.BEFORE)
+    raw, finished = fixed_time.noted(setup, array, workload, "run", work)
+    after = environment.look(setup.machine, array, When.AFTER, before)
+    mdadm.require_healthy(setup.machine, array)
+    done = finished.completed
+    accept = acceptance.accept_read_ended if watch.ended_early else acceptance.accept_read
+    result = accept(watch.reader, done.status, done.errors, job.expectation)
+    run = replace(watch.last(result, raw), seen=environment.seen(array, before, after, result))
+    environment.note(setup, run, "run")
+    return run, watch.given_up
+
+
+@dataclass(slots=True)
+class _Watch:
+    """A process under way, from its first look to its last."""
+
+    setup: Setup
+    array: Array
+    workload: Workload
+    rule: SequentialRule
+    enough: Enough
+    #: The one size of all transfers; None of a mix.
+    block_bytes: int | None
+    reader: Reader = field(default_factory=lambda: Reader(output.MOST_DOCUMENTS))
+    #: Of the last look, counted from 1.
+    number: int = 0
+    ended_early: bool = False
+    given_up: Sequence[str] = ()
+    _objected: int = 0
+
+    @property
+    def times_s(self) -> Sequence[float]:
+        return group_sequential.look_times(self.rule)
+
+    def follow(self, running: Running) -> bool:
+        """Look until it is decided, or until fio has ended; whether it was decided while fio was still running."""
+        began, ramp_s = time.monotonic(), self.setup.protocol.ramp_s
+        live_stats.turned(self.setup.live, Course(0, len(self.times_s)))
+        self.setup.progress(f"{self.array.geometry}: {self.workload}", ramp_s + self.times_s[0])
+        for number, at_s in enumerate(self.times_s[:-1], 1):
+            if not self._await(running, ramp_s + at_s, began):
+                return False
+            self.setup.held.require_lease()
+            mdadm.require_healthy(self.setup.machine, self.array)
+            if self._look(number):
+                self.ended_early = True
+                return True
+            live_stats.turned(self.setup.live, Course(number, len(self.times_s)))
+        # The last look is when fio ends by itself.
+        self._await(running, ramp_s + self.times_s[-1] + self.rule.report_s, began)
+        return False
+
+    def last(self, result: FioResult, raw: str) -> Run:
+        """The run as it was known at its last look, of fio's whole output."""
+        if not self.ended_early:
+            self.number = len(self.times_s)
+        run = self._run(result, raw)
+        if not self.ended_early:
+            self._decide(run)
+        return run
+
+    def _look(self, number: int) -> bool:
+        """Whether to end: what is asked is known, or the run cannot be believed any more."""
+        self.number = number
+        return self._decide(self._run(self.reader.so_far(self.block_bytes), ""))
+
+    def _decide(self, run: Run) -> bool:
+        objections = checks.objections(run)
+        lasting = bool(objections) and bool(checks.objections(run, fewest=0))
+        self._objected = self._objected + 1 if lasting else 0
+        if objections:
+            decision = Decision(done=False, told=_told(objections))
+        else:
+            decision = self.enough(Measured((run.condensed(),)))
+        if not decision and self.number == len(self.times_s):
+            # Nothing that comes will help; what keeps it from settling may.
+            decision = replace(decision, told=f"{decision.told}{settling.repeats(*settling.series(run))}")
+        if self._objected >= OBJECTED:
+            self.given_up = objections
+        self._note(run, objections, decision)
+        live_stats.judged(
+            self.setup.live, decision.done, decision.told, "decided" if decision.done else "not decided yet"
+        )
+        return decision.done or bool(self.given_up)
+
+    def _run(self, result: FioResult, raw: str) -> Run:
+        protocol, array = self.setup.protocol, self.array
+        whole = Run(
+            workload=self.workload,
+            geometry=array.geometry,
+            members=tuple(drive.serial or drive.identity for drive in array.members),
+            intervals=result.intervals,
+            ramp_s=protocol.ramp_s,
+            window_s=self.rule.limit_s,
+            rounds=batch_means.COUNT,
+            raw=raw,
+            parts=result.parts if array.geometry.is_side_by_side else (),
+            reports=result.of_target,
+            part_reports=result.reports if array.geometry.is_side_by_side and result.parts else (),
+        )
+        return group_sequential.at_look(whole, self.number, self.rule, protocol.verdict.confidence)
+
+    def _await(self, running: Running, until_s: float, began: float) -> bool:
+        """Until fio has reported on that much of its time; False if it ended before."""
+        while True:
+            alive = running.is_alive()
+            for piece in running.read_new():
+                self.reader.feed(piece)
+            left_s = until_s - self.reader.seconds
+            if left_s <= 0:
+                return True
+            if not alive:
+                return False
+            elapsed_s = time.monotonic() - began
+            if elapsed_s > until_s * 1.25 + process.OVERHEAD_S:
+                raise InvalidMeasurement(f"fio told of {self.reader.seconds:.0f} s after {elapsed_s:.0f} s")
+            running.rest(min(left_s + WRITTEN_S, READ_EVERY_REPORTS * self.rule.report_s))
+
+    def _note(self, run: Run, objections: Sequence[str], decision: Decision) -> None:
+        at_s, is_last = self.times_s[self.number - 1], self.number == len(self.times_s)
+        self.setup.logbook.note(
+            "looked",
+            geometry=str(self.array.geometry),
+            workload=str(self.workload),
+            look=self.number,
+            of=len(self.times_s),
+            at_s=at_s,
+            iops=run.iops,
+            warmup_s=run.look.warmup_s if run.look else None,
+            objections=list(objections),
+            decided=decision.done,
+            told=decision.told,
+        )
+        if self.setup.looked:
+            ends = decision.done or bool(self.given_up) or is_last
+            ending = "decided" if decision else "given up" if self.given_up else "its time is over"
+            where = f"look {self.number} of {len(self.times_s)} at {format_duration(at_s)}"
+            found = f"{where}: {decision.told or format_value(run.iops, Unit.IOPS)}: {ending if ends else 'goes on'}"
+            more_s = 0.0 if ends else self.times_s[self.number] - at_s
+            self.setup.looked(f"{self.array.geometry} {self.workload}: {found}", more_s)
+
+
+def _note_steady(setup: Setup, run: Run, objections: Sequence[str]) -> None:
+    """The rule of the SNIA test specification on what was counted, beside what our own look found."""
+    rule = setup.protocol.steady
+    alone = run.of_members()
+    now = fixed_time.least_steady([replace(each, rounds=rule.window).round_iops() for each in alone], rule)
+    setup.logbook.note(
+        "steady",
+        geometry=str(run.geometry),
+        workload=str(run.workload),
+        raw=run.raw,
+        objections=objections,
+        **asdict(now),
+        look=asdict(run.look) if run.look else None,
+        settling=[asdict(settling.of(each)) for each in alone],
+    )
+
+
+def _told(objections: Sequence[str]) -> str:
+    """Some of them: a fio that is silent again and again has thousands."""
+    more = len(objections) - MOST_TOLD
+    return "; ".join(objections[:MOST_TOLD]) + (f"; and {more:,} more" if more > 0 else "")

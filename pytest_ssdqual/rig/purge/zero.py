@@ -1,0 +1,122 @@
+"""Bringing drives into a known state: zeroes, and what the ways of purging (``purge``, ``nvme``, ``ata``) share.
+
+Everything here destroys data. Its callers hold ``hold.HeldDrives``, which exist only after the guard has passed the
+drives and while the lease is held; every command is bound to the drive that was checked, and has it exclusively.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from pytest_ssdqual.rig.drives import fencing
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.guard.lease import must_finish
+from pytest_ssdqual.rig.machine.machine import (
+    CommandFailed,
+    Completed,
+    DeadlineExceeded,
+    DriveRefused,
+    InvalidMeasurement,
+    Machine,
+    RigError,
+    counts,
+)
+
+T = TypeVar("T")
+
+#: sshd's default MaxSessions is 10; the lease and a running fio have one each.
+SIDE_BY_SIDE = 6
+#: For one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
+PURGE_DEADLINE_S = 3600.0
+#: Between looks at something that goes on inside a drive: of the controller, and of a script on the machine.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
+PAUSE_S = 2.0
+
+#: How much is read back at each spot of a zeroed drive.
+SPOT_BYTES = 65536
+#: $1 device, $2 bytes of a spot, then numbers of spots: how many bytes there are zero. Zeroes are counted, not what
+#: differs from them: a spot that cannot be read must not look like one that is zero.
+ZEROES = (
+    "dev=$1 size=$2; shift 2; for at; do "
+    'dd if="$dev" bs="$size" skip="$at" count=1 iflag=direct 2>/dev/null | tr -cd "\\0" | wc -c; done'
+)
+
+
+class PassedOver(Exception):
+    """A drive does not have this way of being purged, or refused it; the text is the reason, in half a sentence."""
+
+
+def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
+    """Make all drives read as zeroes, if they can do so without a full write; whether they now do.
+
+    BLKZEROOUT's promise is that the range reads as zeroes afterwards; drives with WRITE ZEROES keep it in seconds.
+    Others would need a whole sequential write, and then md's own resync costs no more: False. Spots are read back.
+    """
+    limits = [f"/sys/block/{drive.kname}/queue/write_zeroes_max_bytes" for drive in drives]
+    if 0 in counts(machine.run(["cat", *limits], repeatable=True)):
+        return False
+    each(drives, lambda drive: exclusively(machine, ["blkdiscard", "--zeroout", drive.path], drive))
+    return all(each(drives, lambda drive: _reads_zero(machine, drive)))
+
+
+def _reads_zero(machine: Machine, drive: Drive) -> bool:
+    last = drive.size_bytes // SPOT_BYTES - 1
+    spots = sorted({0, last // 3, last // 2, last})
+    found = counts(
+        machine.run(["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)], repeatable=True)
+    )
+    if len(found) != len(spots):
+        raise InvalidMeasurement(f"{drive.describe()} could not be read back after it was zeroed")
+    return all(count == SPOT_BYTES for count in found)
+
+
+def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: bool = True) -> Completed:
+    """Run a command that opens the drive with O_EXCL, bound to the drive that was checked.
+
+    ``DriveRefused`` if something else has it, or another drive is in its place. Without ``check``, every other failure
+    is the caller's to read.
+    """
+    try:
+        done = fencing.run(machine, argv, [drive], alone=False, deadline_s=PURGE_DEADLINE_S, check=check)
+    except CommandFailed as error:
+        done = error.completed
+        if "busy" not in done.errors:
+            raise
+    if done.status and "busy" in done.errors:
+        raise DriveRefused(f"{drive.describe()} is in use: {argv[0]} could not open it exclusively")
+    return done
+
+
+def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
+    """``work`` on every drive, several at a time; the first error is raised when all have ended."""
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:  # not map: at an error that cancels what has not begun
+        working = [pool.submit(work, drive) for drive in drives]
+    return [done.result() for done in working]
+
+
+def await_in_drive(machine: Machine, drive: Drive, script: str, what: str, deadline_s: float) -> None:
+    """Until what goes on inside the drive by itself is over, by a script: $1 the drive, $2 seconds between its looks.
+
+    No power loss and no signal ends such a thing, so the script, which only looks, is kept and holds the drive for as
+    long. ``RigError`` past the deadline.
+    """
+    argv = ["sh", "-c", script, "await", drive.path, f"{PAUSE_S:g}"]
+    work = must_finish(drive, what)
+    try:
+        machine.run(argv, deadline_s=deadline_s, check=False, must_finish=work)
+    except DeadlineExceeded as error:
+        raise RigError(f"{drive.describe()} is still being sanitized after {deadline_s / 3600:g} h") from error
+
+
+def until(done: Callable[[], bool], deadline_s: float) -> bool:
+    """Ask ``done`` again and again, with growing pauses, until it says so: True; False when the time is over."""
+    end, pause_s = time.monotonic() + deadline_s, FIRST_PAUSE_S
+    while not done():
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+    return True

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.lab.host import ARCHITECTURES, LabUnavailable
+from pytest_ssdqual.lab.image import apt, image
+from pytest_ssdqual.lab.image.apt import Package
+from pytest_ssdqual.lab.image.image import ensure, image_name, kernel_package
+
+FIO = Package("fio", "3.33-3", 5)
+
+
+class Archive:
+    """What apt offers, and how often an image was put together."""
+
+    def __init__(self) -> None:
+        self.packages: tuple[Package, ...] | None = (FIO, Package("debconf", "1", 9))
+        self.fetched: list[Package] = []
+        self.lists = "monday"
+        self.built = 0
+
+    def resolve(self, names: object, state: Path) -> tuple[Package, ...]:
+        if self.packages is None:
+            raise LabUnavailable("no lists")
+        return self.packages
+
+    def download(self, packages: list[Package], into: Path, state: Path) -> list[Path]:
+        self.fetched = packages
+        return []
+
+    def assemble(self, packages: object, result: Path) -> None:
+        self.built += 1
+        (result / "kernel").write_bytes(b"k")
+        (result / "initrd").write_bytes(b"i")
+
+
+@pytest.fixture
+def archive(monkeypatch: pytest.MonkeyPatch) -> Archive:
+    fake = Archive()
+    monkeypatch.setattr(apt, "resolve", fake.resolve)
+    monkeypatch.setattr(apt, "download", fake.download)
+    monkeypatch.setattr(apt, "lists_fingerprint", lambda: fake.lists)
+    monkeypatch.setattr(image, "_assemble", fake.assemble)
+    monkeypatch.setattr(image, "require", lambda _: None)
+    monkeypatch.setattr(image, "os_id", lambda: "debian")
+    monkeypatch.setattr(image, "architecture", lambda: ARCHITECTURES[0])
+    return fake
+
+
+def quiet(_: str) -> None: ...
+
+
+def test_an_image_is_built_once(archive: Archive, tmp_path: Path) -> None:
+    said: list[str] = []
+    first, second = ensure(tmp_path, said.append), ensure(tmp_path, said.append)
+    assert first == second
+    assert first.kernel.read_bytes() == b"k"
+    assert archive.built == 1
+    assert said == ["the lab's guest: downloading 1 packages, 0 MB", "the lab's guest: building the image"]
+    assert archive.fetched == [FIO]
+
+
+def test_newer_packages_make_a_new_image(archive: Archive, tmp_path: Path) -> None:
+    first = ensure(tmp_path, quiet)
+    archive.lists, archive.packages = "tuesday", (Package("fio", "3.34-1", 5),)
+    assert ensure(tmp_path, quiet) != first
+
+
+def test_newer_lists_with_the_same_packages_do_not(archive: Archive, tmp_path: Path) -> None:
+    first = ensure(tmp_path, quiet)
+    archive.lists = "tuesday"
+    assert ensure(tmp_path, quiet) == first
+    assert archive.built == 1
+
+
+def test_offline_the_image_built_before_is_used(archive: Archive, tmp_path: Path) -> None:
+    first = ensure(tmp_path, quiet)
+    archive.lists, archive.packages = "tuesday", None
+    assert ensure(tmp_path, quiet) == first
+
+
+def test_offline_without_an_image(archive: Archive, tmp_path: Path) -> None:
+    archive.packages = None
+    with pytest.raises(LabUnavailable, match="no lists"):
+        ensure(tmp_path, quiet)
+
+
+def test_a_build_that_fails_leaves_no_image(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(image, "_assemble", fail)
+    with pytest.raises(LabUnavailable, match="cannot be built: disk full"):
+        ensure(tmp_path, quiet)
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+def test_images_nobody_boots_are_removed_after_a_month(archive: Archive, tmp_path: Path) -> None:
+    def aged(name: str, days: float) -> Path:
+        path = tmp_path / name
+        path.mkdir()
+        then = time.time() - days * 86400
+        os.utime(path, (then, then))
+        return path
+
+    old, recent, killed = aged("image-a-b", 31), aged("image-c-d", 29), aged("building-x", 0)
+    kept = ensure(tmp_path, quiet).kernel.parent
+    assert (old.exists(), recent.exists(), killed.exists(), kept.exists()) == (False, True, False, True)
+
+
+def test_the_name_depends_on_versions_not_on_their_order() -> None:
+    one, other = Package("a", "1", 1), Package("b", "2", 1)
+    assert image_name("r", [one, other]) == image_name("r", [other, one])
+    assert image_name("r", [one]) != image_name("r", [Package("a", "2", 1)])
+
+
+def test_every_supported_distribution_has_a_kernel() -> None:
+    assert kernel_package(ARCHITECTURES[0], "ubuntu") == "linux-image-virtual"
+    with pytest.raises(LabUnavailable, match="packages of debian or ubuntu; this host's ID is 'fedora'"):
+        kernel_package(ARCHITECTURES[0], "fedora")
+
+
+def test_the_hosts_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: Callable[..., str] = lambda *_, **__: 'NAME="x"\nID="debian"\nVERSION_ID=12\n'  # noqa: E731
+    monkeypatch.setattr(Path, "read_text", read)
+    assert image.os_id() == "debian"

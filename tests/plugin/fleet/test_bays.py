@@ -1,0 +1,293 @@
+"""Several bays in one run: ids, folders, JUnit, and what becomes of the others when one of them is lost."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_folder import checksums
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+QUICK = "--ssd-protocol=quick"
+TWO = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*")
+
+
+def folder_of(inner: Inner) -> Path:
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    return folder
+
+
+def records(inner: Inner, bay: str, *kinds: str) -> list[dict[str, object]]:
+    lines = (folder_of(inner) / "bays" / bay / "records.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] in kinds]
+
+
+def of_bay(inner: Inner, bay: str) -> dict[str, str]:
+    """Outcomes of its tests, by their ids without it."""
+    return {name.replace(f"{bay}-", ""): case for name, case in inner.outcomes().items() if f"[{bay}" in name}
+
+
+@pytest.fixture
+def alone(inner: Inner, promises: str) -> dict[str, str]:
+    """What comes of a single bay."""
+    inner.run("--ssd-devices=root@dut1:/dev/nvme*", promises, QUICK)
+    outcomes = inner.outcomes()
+    (inner.pytester.path / "ssdqual-runs").rename(inner.pytester.path / "alone")
+    return outcomes
+
+
+def test_every_bay_goes_through_the_whole_suite(inner: Inner, promises: str, alone: dict[str, str]) -> None:
+    inner.pytester.makepyfile(test_other="def test_of_another_kind(): pass")
+    result = inner.run(*TWO, promises, QUICK, "-n", "auto")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([
+        "ssdqual: 2 bays, 8 drives, protocol *", "ssdqual: dut1: 4 × * on root@dut1, *", "ssdqual: dut2: 4 × *",
+        "created: 2/2 workers", "*= storage qualification of dut1 =*", "*= storage qualification of dut2 =*",
+    ])  # fmt: skip
+    for bay in ("dut1", "dut2"):
+        assert of_bay(inner, bay) == {**alone, "test_of_another_kind[dut2]".replace("dut2", bay): "passed"}
+        (ran,) = {record["writer"] for record in records(inner, bay, "measured")}
+        assert str(ran).startswith("gw")
+        assert [record["geometry"] for record in records(inner, bay, "array_created")] == ["raid5x3", "raid5x4"]
+        assert {record["writer"] for record in records(inner, bay, "verdict", "run_started", "run_ended")} == {"main"}
+        assert (folder_of(inner) / "bays" / bay / "SHA256SUMS").is_file()
+    case = inner.cases()["test_iops[dut2-raid5x3-randread_4k_qd8]"]
+    assert case.properties["ssd.bay"] == "dut2"
+    found = fleet.read(folder_of(inner))
+    assert [bay.name for bay in found.bays] == ["dut1", "dut2"]
+    assert (found.exit_status, bool(found.ended)) == (1, True)
+    suite = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
+    names = {each.get("name") for each in suite.iter("property")}
+    assert {"ssd.dut1.machine", "ssd.dut2.machine"} <= names
+
+
+def test_more_bays_than_workers(inner: Inner, promises: str) -> None:
+    three = (*TWO, "--ssd-devices=root@dut3:/dev/nvme*")
+    result = inner.run(*three, promises, QUICK, "-n", "1", "-k", "iops and randread")
+    result.assert_outcomes(failed=3, passed=3)
+    result.stdout.fnmatch_lines(["created: 1/1 worker"])
+    writers = [records(inner, bay, "measured")[0]["writer"] for bay in ("dut1", "dut2", "dut3")]
+    assert len(set(writers)) == 3
+
+
+@pytest.mark.parametrize(("last", "where"), [("dut3", "root@dut3:/dev/nvme*"), ("localhost", "/dev/nvme*")])
+def test_the_folder_of_a_bay_is_whole_when_others_still_go_on(
+    inner: Inner, promises: str, last: str, where: str
+) -> None:
+    """A controller that dies at hour 40 has lost nothing of hour 30, and nobody waits for 100 pages at the end.
+
+    Where this computer is measured itself, drawing would slow it down.
+    """
+    inner.pytester.makeconftest(
+        """
+    import json, pathlib, pytest
+
+    def pytest_runtest_setup(item):
+        if "LAST" in item.nodeid:
+            (folder,) = pathlib.Path("ssdqual-runs").iterdir()
+            found = {path.name: sorted(each.name for each in path.glob("*.*")) for path in (folder / "bays").iterdir()}
+            pathlib.Path("found.json").write_text(json.dumps(found))
+    """.replace("LAST", last)
+    )
+    three = (*TWO, f"--ssd-devices={where}")
+    result = inner.run(*three, promises, QUICK, "-n", "1", "-o", "ssd_page=true", "-k", "iops and randread")
+    result.assert_outcomes(failed=3, passed=3)
+    found = json.loads((inner.pytester.path / "found.json").read_text())
+    assert ("report.html" in found["dut1"]) == (last == "dut3")
+    assert "SHA256SUMS" not in found[last]
+    for bay in ("dut1", "dut2", last):
+        assert [record["exit_status"] for record in records(inner, bay, "run_ended")] == [1]
+        folder = folder_of(inner) / "bays" / bay
+        assert (folder / "report.html").is_file()
+        assert (folder / "SHA256SUMS").read_bytes() == checksums.text(folder)
+
+
+def test_no_more_workers_than_bays(inner: Inner, promises: str) -> None:
+    result = inner.run(*TWO, promises, QUICK, "-n", "5", "-k", "iops and randread")
+    result.stdout.fnmatch_lines(["created: 2/2 workers"])
+
+
+def test_a_machine_that_is_lost_errors_its_own_tests(
+    inner: Inner, promises: str, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut2")
+    monkeypatch.setenv("SIMULATED_LOST_AT", "2")
+    result = inner.run(*TWO, promises, QUICK, "-n", "2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert of_bay(inner, "dut1") == alone
+    lost = {name: case for name, case in inner.cases().items() if "[dut2" in name}
+    assert len(lost) == len(alone)
+    errors = [case.message for case in lost.values() if case.outcome == "error"]
+    assert 'failed on setup with "root@dut2 is lost: no answer"' in errors
+    assert errors.count('failed on setup with "not run: root@dut2 is lost: no answer"') == len(errors) - 1
+    assert len(errors) >= len(alone) - 2
+    assert all(records(inner, bay, "run_ended") for bay in ("dut1", "dut2"))
+
+
+def test_a_worker_that_is_killed_takes_no_other_bay_with_it_and_nothing_is_run_twice(
+    inner: Inner, promises: str, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
+    monkeypatch.setenv("SIMULATED_KILLED_AT", "2")
+    three = (*TWO, "--ssd-devices=root@dut3:/dev/nvme*")
+    inner.run(*three, promises, QUICK, "-n", "1")
+    assert of_bay(inner, "dut2") == of_bay(inner, "dut3") == alone
+    lost = {name: case for name, case in inner.cases().items() if "[dut1" in name}
+    assert len(lost) == len(alone)
+    told = [case.message for case in lost.values() if case.outcome == "error"]
+    assert sum("crashed while running" in each for each in told) == 1
+    assert sum("the bay dut1 was given up, as the process of its worker died" in each for each in told) == len(told) - 1
+    noted = [record["test"] for record in records(inner, "dut1", "error")]
+    assert len(noted) == len(set(noted)) == len(told)
+
+
+def test_what_is_wrong_with_one_refuses_all_before_anything_is_touched(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut2")
+    monkeypatch.setenv("SIMULATED_HELD", "1")
+    told = inner.refused(*TWO, promises, QUICK, "-n", "2")
+    assert told.startswith("dut2: another run holds drives on root@dut2: ")
+    assert "dut1" not in told
+    assert [record["reasons"] for record in records(inner, "dut1", "run_refused")] == [
+        "another bay of the run was refused"
+    ]
+    assert "holds drives" in str(records(inner, "dut2", "run_refused")[0]["reasons"])
+    assert fleet.read(folder_of(inner)).exit_status == pytest.ExitCode.USAGE_ERROR
+
+
+def test_one_drive_is_not_in_two_bays(inner: Inner, promises: str) -> None:
+    """``a1`` and ``b1`` have the same drives in the simulation, as two hosts of one shelf would."""
+    told = inner.refused(
+        "--ssd-devices=root@a1:/dev/nvme*", "--ssd-devices=root@b1:/dev/nvme*", promises, QUICK, "-n", "2"
+    )
+    assert "SSDQ10001" in told
+    assert records(inner, "a1", "run_started") == []
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ((), "2 bays need workers of pytest-xdist (pip install pytest-xdist): add -n auto"),
+        (("-n", "2", "--collect-only"), "--collect-only looks at one bay, and there are 2"),
+        (("-n", "2", "--ssd-resume=last"), "--ssd-resume: there is no run in "),
+    ],
+)
+def test_what_cannot_be_done_with_several(inner: Inner, promises: str, more: tuple[str, ...], sentence: str) -> None:
+    assert sentence in inner.refused(*TWO, promises, QUICK, *more)
+    assert not (inner.pytester.path / "ssdqual-runs").exists()
+
+
+def test_one_of_them_is_an_ordinary_run(inner: Inner, promises: str, alone: dict[str, str]) -> None:
+    inner.run(*TWO, promises, QUICK, "--ssd-bay=dut2")
+    assert inner.outcomes() == alone
+    assert not fleet.is_fleet(folder_of(inner))
+
+
+def test_a_fleet_is_resumed(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut2")
+    monkeypatch.setenv("SIMULATED_LOST_AT", "2")
+    inner.run(*TWO, promises, QUICK, "-n", "2")
+    before = inner.outcomes()
+    measured = {bay: len(records(inner, bay, "measured")) for bay in ("dut1", "dut2")}
+    monkeypatch.setenv("SIMULATED_LOST_AT", "0")
+    result = inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
+    result.stdout.fnmatch_lines(["ssdqual: dut1: resuming dut1: * recalled"])
+    assert of_bay(inner, "dut1") == of_bay(inner, "dut2")
+    assert "error" in before.values()
+    assert len(records(inner, "dut1", "measured")) == measured["dut1"]
+    assert len(records(inner, "dut2", "measured")) == measured["dut1"]
+    assert fleet.read(folder_of(inner)).ended
+
+
+def test_what_the_first_failure_stopped_goes_on(inner: Inner, promises: str, alone: dict[str, str]) -> None:
+    inner.run(*TWO, promises, QUICK, "-n", "2", "-x")
+    assert len(inner.outcomes()) < 2 * len(alone)
+    assert records(inner, "dut1", "measured")
+    inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
+    assert of_bay(inner, "dut1") == of_bay(inner, "dut2") == alone
+    for bay in ("dut1", "dut2"):
+        found = [(record["geometry"], record["workload"]) for record in records(inner, bay, "measured")]
+        assert len(found) == len(set(found)) > 1
+
+
+def test_a_run_of_one_bay_is_not_resumed_with_several(inner: Inner, promises: str) -> None:
+    inner.run("--ssd-devices=root@dut1:/dev/nvme*", promises, QUICK, "-k", "iops and randread")
+    (inner.pytester.path / "junit.xml").unlink()
+    assert "is the run of a single bay" in inner.refused(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
+
+
+def test_a_bay_that_the_run_never_had_is_not_resumed(inner: Inner, promises: str) -> None:
+    inner.run(*TWO, promises, QUICK, "-k", "iops and randread", "-n", "2")
+    (inner.pytester.path / "junit.xml").unlink()
+    third = "--ssd-devices=root@dut3:/dev/nvme*"
+    told = inner.refused(TWO[0], third, promises, QUICK, "-n", "2", "--ssd-resume=last")
+    assert told.endswith("has no bay dut3; it has dut1, dut2")
+
+
+def test_consents_may_be_for_drives_of_any_bay_but_not_of_none(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = inner.refused(*TWO, promises, QUICK, "-n", "2", "--ssd-wipe=SSDQ20001,SSDQ99")
+    assert told.startswith("--ssd-wipe=SSDQ99: is the serial of no drive that was named; theirs are SSDQ10001, ")
+    result = inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-wipe=SSDQ20001", "-k", "iops and randread and x4")
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(("what", "status"), [("error", 4), ("warn", 0), ("ignore", 0)])
+def test_bays_that_share_a_switch(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch, what: str, status: int
+) -> None:
+    monkeypatch.setenv("SIMULATED_DRIVES", "6")
+    monkeypatch.setenv("SIMULATED_SWITCHED", "nvme0n1 nvme5n1")
+    (inner.pytester.path / "bays.toml").write_text(
+        "".join(
+            f'[[bay]]\nname = "{name}"\nhost = "dut1"\ndevices = {[f"/dev/nvme{number}n1" for number in numbers]}\n'
+            for name, numbers in (("left", (0, 1, 2)), ("right", (3, 4, 5)))
+        )
+    )
+    result = inner.run(
+        "--ssd-bays=bays.toml",
+        promises,
+        QUICK,
+        "-n",
+        "2",
+        f"--ssd-shared-path={what}",
+        "-k",
+        "x3 and randread and iops",
+        "-o",
+        "ssd_junit_properties=false",
+    )
+    told = "\n".join([*result.outlines, *result.errlines])
+    assert ("hang on the same PCIe switch" in told) is (what != "ignore")
+    assert (result.ret == 4) is (status == 4)
+    assert ("left: 3 ×" in told) is (status != 4)
+
+
+def test_a_baseline_is_a_fleet_bay_by_bay_or_the_run_of_one_for_all(inner: Inner, promises: str) -> None:
+    few = (promises, QUICK, "-k", "iops and randread and x4")
+    inner.run(*TWO, *few, "-n", "2")
+    before = folder_of(inner).rename(inner.pytester.path / "before")
+    inner.run(*TWO, *few, "-n", "2", f"--ssd-baseline={before}")
+    for bay in ("dut1", "dut2"):
+        manifest = json.loads((folder_of(inner) / "bays" / bay / "manifest.json").read_text())
+        assert manifest["baseline"]["run"] == f"before/{bay}"
+    (inner.pytester.path / "junit.xml").unlink()
+    third = ("--ssd-devices=root@dut3:/dev/nvme*", *TWO)
+    told = inner.refused(*third, *few, "-n", "2", f"--ssd-baseline={before}")
+    assert told == f"--ssd-baseline: {before} has no run of the bay dut3"
+    alone = before / "bays" / "dut1"
+    assert inner.run(*third, *few, "-n", "3", f"--ssd-baseline={alone}").ret == 0
+
+
+def test_each_bay_has_metrics_of_its_own(inner: Inner, promises: str) -> None:
+    inner.run(*TWO, promises, QUICK, "-n", "2", "-k", "iops and randread and x4", "--ssd-openmetrics=ssd.prom")
+    assert sorted(path.name for path in inner.pytester.path.glob("*.prom")) == ["ssd-dut1.prom", "ssd-dut2.prom"]
+    assert '{machine="root@dut2",bay="dut2",' in (inner.pytester.path / "ssd-dut2.prom").read_text()

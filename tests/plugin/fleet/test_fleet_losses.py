@@ -1,0 +1,387 @@
+"""Of several bays none ends early without a word, and none takes others with it: whatever a worker comes to."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.lab.rehearsed import STEP_DEADLINE_S, await_that, foreign_environment
+
+from pytest_ssdqual.plugin.session.recorder import Recorder
+from pytest_ssdqual.report.fleet import folder as fleet
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+FEW = ("--ssd-protocol=quick", "-k", "iops and randread and x4")
+TWO = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*")
+THREE = (*TWO, "--ssd-devices=root@dut3:/dev/nvme*")
+TEST = "test_iops[{}-raid5x4-randread_4k_qd8]"
+#: Of a conftest: whether this is the worker of a bay.
+SERVES = """
+    import os, pytest, shutil
+    from pytest_ssdqual.plugin.stash import QUALIFICATION
+
+    def serves(config, name):
+        return QUALIFICATION in config.stash and config.stash[QUALIFICATION].name == name
+"""
+
+
+def folder_of(inner: Inner) -> Path:
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    return folder
+
+
+def statuses(inner: Inner) -> dict[str, int]:
+    """Of each bay, as its manifest has it."""
+    found = fleet.bay_folders(folder_of(inner))
+    return {path.name: json.loads((path / "manifest.json").read_text())["exit_status"] for path in found}
+
+
+def records(inner: Inner, bay: str, *kinds: str) -> list[dict[str, object]]:
+    lines = (folder_of(inner) / "bays" / bay / "records.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] in kinds]
+
+
+def error(inner: Inner, test: str) -> str:
+    root = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
+    (case,) = (each for each in root.iter("testcase") if each.get("name") == test)
+    return "\n".join(each.text or "" for each in case.iter("error"))
+
+
+def test_a_worker_that_is_asked_wrongly_is_an_error_of_its_bay(inner: Inner, promises: str) -> None:
+    """After that, xdist takes the tests of a worker that ended in order for run."""
+    inner.pytester.makeconftest(
+        SERVES
+        + """
+    def pytest_collection_modifyitems(config, items):
+        if serves(config, "dut1"):
+            raise pytest.UsageError("its journal is full")
+    """
+    )
+    assert inner.run(*TWO, promises, *FEW, "-n", "1").ret == pytest.ExitCode.TESTS_FAILED
+    found = {name: case.outcome for name, case in inner.cases().items() if "dut1" in name}
+    assert set(found.values()) == {"error"}
+    assert any("the bay dut1 was given up, as its worker ended: its journal is full" in each.text
+               for each in inner.cases().values())  # fmt: skip
+    assert inner.outcomes()[TEST.format("dut2")] == "passed"
+    assert statuses(inner) == {"dut1": 1, "dut2": 0}
+    assert records(inner, "dut1", "error")
+
+
+def test_a_bay_for_which_xdist_starts_no_worker_is_an_error(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
+    monkeypatch.setenv("SIMULATED_KILLED_AT", "1")
+    inner.run(*THREE, promises, *FEW, "-n", "1", "--max-worker-restart=0")
+    for bay in ("dut2", "dut3"):
+        assert f"the bay {bay} was not begun: xdist starts no more workers" in error(inner, bay)
+    assert statuses(inner) == {"dut1": 1, "dut2": 1, "dut3": 1}
+
+
+def test_a_worker_that_dies_before_it_is_ready_takes_no_other_bay_with_it(inner: Inner, promises: str) -> None:
+    inner.pytester.makeconftest(
+        SERVES
+        + """
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(config):
+        if serves(config, "dut1"):
+            raise RuntimeError("not today")
+    """
+    )
+    assert inner.run(*TWO, promises, *FEW, "-n", "1").ret == pytest.ExitCode.TESTS_FAILED
+    assert "the bay dut1 was given up, as its worker ended: RuntimeError: not today" in error(inner, "dut1")
+    assert statuses(inner) == {"dut1": 1, "dut2": 0}
+
+
+def test_an_internal_error_of_a_worker_ends_its_bay_and_no_other(inner: Inner, promises: str) -> None:
+    inner.pytester.makeconftest(
+        SERVES
+        + """
+    def pytest_configure(config):
+        global IS_WORKER
+        IS_WORKER = hasattr(config, "workerinput")
+
+    def pytest_runtest_logstart(nodeid):
+        if "[dut1" in nodeid and IS_WORKER:
+            raise RuntimeError("a plugin that is broken")
+    """
+    )
+    result = inner.run(*THREE, promises, *FEW, "-n", "1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["INTERNALERROR> *"])
+    assert "as its worker ended: RuntimeError: a plugin that is broken" in error(inner, TEST.format("dut1"))
+    assert statuses(inner) == {"dut1": 1, "dut2": 0, "dut3": 0}
+
+
+def test_what_cannot_be_collected_is_an_error_of_every_bay(inner: Inner, promises: str) -> None:
+    """Of what two workers report alike, xdist tells once."""
+    inner.pytester.makepyfile(test_broken="raise RuntimeError('not importable')")
+    inner.run(*TWO, promises, *FEW, "-n", "2")
+    for bay in ("dut1", "dut2"):
+        assert "RuntimeError: not importable" in error(inner, f"collection[{bay}]")
+        assert [record["test"] for record in records(inner, bay, "error")] == [f"test_broken.py::collection[{bay}]"]
+    assert statuses(inner) == {"dut1": 1, "dut2": 1}
+
+
+def test_what_is_stopped_by_the_first_failure_is_not_called_lost(inner: Inner, promises: str) -> None:
+    inner.pytester.makepyfile(test_a="def test_that_fails(): assert False")
+    inner.run(*TWO, promises, "--ssd-protocol=quick", "-n", "1", "-x")
+    assert inner.outcomes() == {"test_that_fails[dut1]": "failure"}
+    assert statuses(inner) == {"dut1": 2, "dut2": 2}
+
+
+MANY = """
+import pathlib, time
+import pytest
+
+def await_file(name):
+    deadline = time.monotonic() + 120
+    while not pathlib.Path(name).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+@pytest.mark.parametrize("number", range(40))
+def test_one_of_many(number, request):
+    if "dut1" in request.node.nodeid:
+        await_file("begun")
+        assert number < 1
+    else:
+        pathlib.Path("begun").touch()
+        await_file("failed")
+        time.sleep(0.25)
+"""
+
+
+def test_the_first_failure_stops_all_bays(inner: Inner, promises: str) -> None:
+    """Whoever asks for that does not want to wait for days of other bays."""
+    inner.pytester.makepyfile(test_a=MANY)
+    inner.pytester.makeconftest(
+        """
+    import pathlib
+
+    def pytest_runtest_logreport(report):
+        if report.failed and hasattr(report, "node"):
+            pathlib.Path("failed").touch()
+    """
+    )
+    inner.run(*TWO, "test_a.py", "--ssd-protocol=quick", "-n", "2", "-x")
+    outcomes = inner.outcomes()
+    assert "test_one_of_many[dut1-1]" in outcomes
+    assert [name for name, outcome in outcomes.items() if outcome != "passed"] == ["test_one_of_many[dut1-1]"]
+    assert 1 <= len([name for name in outcomes if "dut2" in name]) < 40
+    assert statuses(inner) == {"dut1": 2, "dut2": 2}
+
+
+def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Recorder.count
+
+    def count(recorder: Recorder) -> None:
+        if recorder.run.name == "dut1":
+            raise RuntimeError("nobody thought of that")
+        whole(recorder)
+
+    monkeypatch.setattr(Recorder, "count", count)
+    result = inner.run(*THREE, promises, *FEW, "-n", "1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert inner.outcomes() == {TEST.format(bay): "passed" for bay in ("dut1", "dut2", "dut3")}
+    assert "the run folder is not complete: RuntimeError: nobody thought of that" in result.outlines
+    for bay in ("dut1", "dut2", "dut3"):
+        assert len(records(inner, bay, "run_ended")) == 1
+        assert (folder_of(inner) / "bays" / bay / "SHA256SUMS").is_file()
+
+
+def test_a_folder_that_is_gone_keeps_no_other_bay_from_being_finished(inner: Inner, promises: str) -> None:
+    inner.pytester.makeconftest(
+        SERVES
+        + """
+    def pytest_sessionfinish(session):
+        if serves(session.config, "dut1"):
+            shutil.rmtree(session.config.stash[QUALIFICATION].journal.path)
+    """
+    )
+    result = inner.run(*TWO, promises, *FEW, "-n", "2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert inner.outcomes()[TEST.format("dut2")] == "passed"
+    assert statuses(inner) == {"dut2": 0}
+    assert (folder_of(inner) / "bays" / "dut2" / "SHA256SUMS").is_file()
+    result.stdout.fnmatch_lines(["the run folder is not complete: *"])
+
+
+def test_a_verdict_that_could_not_be_kept_is_not_green(inner: Inner, promises: str) -> None:
+    """Even if there is room again when the run ends."""
+    inner.pytester.makeconftest(
+        """
+    from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
+    whole = Journal.note
+
+    def note(self, kind, **facts):
+        if kind == "verdict" and self.path.name == "dut1":
+            raise JournalError("no room")
+        whole(self, kind, **facts)
+
+    Journal.note = note
+
+    def pytest_unconfigure():
+        Journal.note = whole
+    """
+    )
+    result = inner.run(*TWO, promises, *FEW, "-n", "2")
+    assert inner.outcomes() == {TEST.format("dut1"): "error", TEST.format("dut2"): "passed"}
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_run_of_several_bays_needs_no_terminal(inner: Inner, promises: str) -> None:
+    assert inner.run(*TWO, promises, *FEW, "-n", "2", "-p", "no:terminal").ret == 0
+    assert statuses(inner) == {"dut1": 0, "dut2": 0}
+
+
+def test_the_job_is_told_of_a_run_without_a_page(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = inner.pytester.path / "step.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
+    inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-page=no")
+    assert "dut2" in step.read_text()
+    assert not (folder_of(inner) / "report.html").exists()
+
+
+def test_labs_are_booted_by_the_thread_that_lives_as_long_as_the_run(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel ends QEMU with the thread that started it."""
+    inner.pytester.makeconftest(
+        """
+    import threading
+    from pytest_ssdqual.plugin.session import bay
+    threads = bay.threads = []
+    real = bay._boot_lab
+
+    def boot(*given):
+        threads.append(threading.current_thread())
+        return real(*given)
+
+    bay._boot_lab = boot
+
+    def pytest_unconfigure():
+        bay._boot_lab = real
+    """
+    )
+    from pytest_ssdqual.plugin.session import bay
+
+    (inner.pytester.path / "bays.toml").write_text(
+        '[[bay]]\nname = "far"\nhost = "dut7"\ndevices = "/dev/nvme*"\n[[bay]]\nname = "one"\ndevices = "lab:4"\n'
+    )
+    monkeypatch.setattr(bay, "threads", [], raising=False)
+    inner.run("--ssd-bays=bays.toml", promises, *FEW, "-n", "2")
+    assert bay.threads == [threading.main_thread()]
+    assert statuses(inner) == {"far": 0, "one": 0}
+
+
+def test_one_bay_of_a_run_goes_on_by_its_name(inner: Inner, promises: str) -> None:
+    """Alone its tests would bear other names, and what was judged would stand beside what is."""
+    inner.run(*TWO, promises, *FEW, "-n", "2")
+    (inner.pytester.path / "junit.xml").unlink()
+    one = (*TWO, promises, *FEW, "--ssd-bay=dut2")
+    name = folder_of(inner).name
+    assert "add -n 1" in inner.refused(*one, "--ssd-resume=last")
+    told = inner.refused(*one, f"--ssd-resume={name}/bays/dut2")
+    assert told.endswith(f"a bay of a run of several: go on with it by --ssd-resume={name} --ssd-bay=dut2 -n 1")
+    assert inner.run(*one, "-n", "1", "--ssd-resume=last").ret == 0
+    assert inner.outcomes() == {TEST.format("dut2"): "passed"}
+    assert len(records(inner, "dut2", "verdict")) == 1
+    assert len(records(inner, "dut2", "run_ended")) == 2
+    assert len(records(inner, "dut1", "run_ended")) == 1
+
+
+def test_a_bay_that_was_not_begun_begins_when_the_others_go_on(inner: Inner, promises: str) -> None:
+    """As after a crash while the first words of a hundred bays were written."""
+    inner.run(*TWO, promises, *FEW, "-n", "2")
+    of_dut2 = folder_of(inner) / "bays" / "dut2"
+    (of_dut2 / "records.jsonl").write_text("")
+    (of_dut2 / "manifest.json").unlink()
+    result = inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last")
+    assert result.ret == 0
+    assert len(records(inner, "dut1", "run_resumed")) == len(records(inner, "dut2", "run_started")) == 1
+    assert len(records(inner, "dut1", "measured")) == len(records(inner, "dut2", "measured")) == 1
+
+
+def test_a_run_of_which_nothing_was_begun_is_not_resumed(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_HELD", "1")
+    inner.refused(*TWO, promises, *FEW, "-n", "2")
+    told = inner.refused(*TWO, promises, *FEW, "-n", "2", f"--ssd-resume={folder_of(inner).name}")
+    assert told.endswith("has nothing to resume: none of its bays was begun")
+
+
+def test_a_consent_is_for_one_drive(inner: Inner, promises: str) -> None:
+    """Serial numbers are unique of one vendor's drives only."""
+    inner.pytester.makeconftest(
+        """
+    from pytest_ssdqual.plugin.session import bay
+    from dataclasses import replace
+    real = bay.ssh.connect
+
+    def pytest_configure(config):
+        from support.simulator import simulated_rig
+        whole = simulated_rig.Scene.of_environment.__func__
+        simulated_rig.Scene.of_environment = classmethod(
+            lambda cls, machine="": replace(whole(cls, machine), model=f"model of {machine}")
+        )
+        config.add_cleanup(lambda: setattr(simulated_rig.Scene, "of_environment", classmethod(whole)))
+    """
+    )
+    same = ("--ssd-devices=root@a1:/dev/nvme*", "--ssd-devices=root@b1:/dev/nvme*")
+    told = inner.refused(*same, promises, *FEW, "-n", "2", "--ssd-wipe=SSDQ10001")
+    assert told.startswith("--ssd-wipe=SSDQ10001: drives of the bays a1, b1 have that serial: give the WWN of the one")
+
+
+#: As if all that a worker has to take down took much longer: xdist kills what has not ended after ten seconds, and
+#: execnet ends a process ten seconds after it was interrupted.
+HASTY = """
+from execnet.gateway_base import WorkerPool
+from xdist.workermanage import NodeManager
+
+NodeManager.EXIT_TIMEOUT = 0.01
+wait = WorkerPool.waitall
+WorkerPool.waitall = lambda pool, timeout=None: wait(pool, 0.01 if timeout and timeout <= 10 else timeout)
+"""
+
+
+def test_a_cancelled_job_ends_all_bays_in_order(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To pytest's process alone, as CI systems do: what is under way is taken down by its workers."""
+    monkeypatch.setenv("SIMULATED_TAKES", "60")
+    inner.pytester.makepyfile(hasty=HASTY)
+    plugins = ["-p", "support.simulator.simulated_rig", "-p", "hasty"]
+    argv = [sys.executable, "-m", "pytest", *plugins, "--junitxml=junit.xml", *THREE, promises, *FEW]
+    place = inner.pytester.path
+    with (place / "output").open("w") as output:
+        run = subprocess.Popen([*argv, "-n", "2"], cwd=place, env=foreign_environment(), stdout=output, stderr=output)
+    try:
+        await_that(lambda: all(measures(inner, bay) for bay in ("dut1", "dut2")), "both to measure")
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(STEP_DEADLINE_S) == pytest.ExitCode.INTERRUPTED
+    finally:
+        run.kill()
+        run.wait()
+    assert [len(records(inner, bay, "array_stopped")) for bay in ("dut1", "dut2", "dut3")] == [1, 1, 0]
+    assert statuses(inner) == {"dut1": 2, "dut2": 2, "dut3": 2}
+    assert fleet.read(folder_of(inner)).exit_status == 2
+    assert inner.outcomes() == {}
+    for bay in ("dut1", "dut2", "dut3"):
+        assert (folder_of(inner) / "bays" / bay / "SHA256SUMS").is_file()
+
+
+def measures(inner: Inner, bay: str) -> bool:
+    try:
+        return bool(records(inner, bay, "measuring"))
+    except (OSError, ValueError):  # there is no folder yet, or a line is being written
+        return False

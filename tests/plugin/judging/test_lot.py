@@ -1,0 +1,191 @@
+"""Lots on a rig that was never there: accepted, rejected, skipped, and what cannot be judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
+
+    @pytest.mark.promise("steady_iops")
+    def test_lot(run, lot):
+        verdict = lot.judge(run)
+        assert verdict
+"""
+SPEC = PRODUCT + promise(claim="steady_iops", at_least="250 IOPS")
+ARGS = ("--ssd-devices=lab:8", "--ssd-spec=acme.toml")
+CASE = "test_lot[drivex8-randread_4k_qd8]"
+#: By a tenth and less of one another, as drives of one lot are.
+SPEEDS = (1.02, 0.98, 1.05, 1.0, 0.97, 1.03, 1.01, 0.99)
+
+
+@pytest.fixture
+def rig(inner: Inner) -> Inner:
+    inner.pytester.makepyfile(test_one=SUITE)
+    plan(inner, 'size = 40\naql = "1.5 %"')
+    return inner
+
+
+def plan(rig: Inner, table: str, promises: str = "") -> None:
+    (rig.pytester.path / "acme.toml").write_text(f"{SPEC}\n[lot]\n{table}\n{promises}")
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, *shares: float) -> None:
+    drives = (f"SSDQ{number:04}={share}" for number, share in enumerate(shares, start=1))
+    monkeypatch.setenv("SIMULATED_SLOW", ",".join(drives))
+
+
+def verdict(rig: Inner) -> dict[str, Any]:
+    (found,) = rig.records("verdict")
+    return found
+
+
+def test_a_lot_without_a_bad_drive_is_accepted(rig: Inner) -> None:
+    result = rig.run(*ARGS)
+    assert rig.cases()[CASE].outcome == "passed"
+    record = verdict(rig)
+    assert (record["claim"], record["about"], record["group"]) == ("conforming_drives", "lot", "steady_iops")
+    assert record["limit"]["source"] == "ISO 2859-1 level II, AQL 1.5 %, code letter D; n = 8, Ac 0"
+    assert [each["outcome"] for each in record["members"]] == ["pass"] * 8
+    assert record["figures"]["accepts_at_10_percent"] == pytest.approx(100 * 0.9**8)
+    assert record["estimate"]["is_reading"] is True
+    summary = " ".join(line.strip() for line in result.outlines)
+    assert "0 of 8 drives do not conform: ACCEPT; the plan accepts a lot with 25 % bad drives every tenth" in summary
+    assert "of samples from a process with 1 / 5 / 10 / 20 % bad drives the plan" in summary
+
+
+def test_a_bad_drive_rejects_it_and_is_named(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, 1, 1, 0.6)
+    rig.run(*ARGS)
+    case = rig.cases()[CASE]
+    assert case.outcome == "failure"
+    assert case.message.startswith(
+        "steady IOPS of randread_4k_qd8, lot of 40 (ISO 2859-1 level II, AQL 1.5 %, code letter D; n = 8, Ac 0): "
+        "1 of 8 drives does not conform (SSDQ0003): REJECT; the plan accepts a lot with 25 % bad drives every tenth"
+    )
+    assert "drive SSDQ0003 stands out from the others" in case.text
+    assert case.properties["ssd.limiting_quality_percent"] == "25"
+    assert case.properties["ssd.lot"] == "steady_iops"
+    assert "ssd.drive" not in case.properties  # not one of them is what the verdict is about
+
+
+def test_with_an_acceptance_number_it_is_accepted_all_the_same(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, 1, 1, 0.6)
+    plan(rig, "sample = 8\naccept = 1")
+    rig.run(*ARGS)
+    assert rig.cases()[CASE].outcome == "passed"
+    assert "1 of 8 drives does not conform (SSDQ0003): ACCEPT" in verdict(rig)["sentence"]
+
+
+def test_where_an_undecided_drive_decides_it_is_an_error(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, 1, 250 / 300)
+    rig.run(*ARGS)
+    case = rig.cases()[CASE]
+    assert case.outcome == "error"
+    assert (
+        "0 of 8 drives do not conform, 1 is undecided (SSDQ0002): INCONCLUSIVE, the undecided ones decide"
+        in case.message
+    )
+    assert verdict(rig)["outcome"] == "inconclusive"
+
+
+def test_drives_beyond_the_plans_are_not_counted(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, 1, 1, 1, 1, 1, 1, 1, 0.6)
+    plan(rig, "size = 40\nsample = 5\naccept = 0")
+    rig.run(*ARGS)
+    assert rig.cases()[CASE].outcome == "passed"
+    assert "0 of 5 drives do not conform, of those beyond the sample 1 does not (SSDQ0008)" in verdict(rig)["sentence"]
+    assert len(verdict(rig)["members"]) == 5
+    assert "of 8 drives the first 5 are the sample, the others do not count" in verdict(rig)["remarks"]
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (
+            'size = 500\naql = "1 %"',
+            "the plan needs 50 drives (ISO 2859-1 level II, AQL 1 %, code letter H; n = 50, Ac 1), 8 given",
+        ),
+        (None, "ACME 9 says nothing of lots: agree on a plan and write it into the table [lot] of the spec"),
+    ],
+)
+def test_what_cannot_be_decided_is_not_even_measured(rig: Inner, table: str | None, why: str) -> None:
+    if table is None:
+        (rig.pytester.path / "acme.toml").write_text(SPEC)
+    else:
+        plan(rig, table)
+    result = rig.run(*ARGS)
+    case = rig.cases()[CASE]
+    assert (case.outcome, case.message) == ("skipped", why)
+    assert rig.records("array_created", "measured", "conditioned") == []
+    assert "the plan for 8 drives" not in result.stdout.str()
+
+
+def test_by_variables(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, *SPEEDS)
+    plan(rig, 'size = 40\naql = "1.5 %"\nby = "variables"')
+    rig.run(*ARGS)
+    assert rig.cases()[CASE].outcome == "passed"
+    record = verdict(rig)
+    assert record["claim"] == "quality_index"
+    assert record["limit"]["source"].startswith("by the s-method of ISO 3951, as n = 8, Ac 0 of ISO 2859-1 level II")
+    assert record["estimate"]["value"] > record["limit"]["bound"]
+    assert 0.05 < record["figures"]["normality_p_value"] <= 1
+
+
+def test_by_variables_a_lot_whose_drives_are_too_near_the_limit_is_rejected(
+    rig: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow(monkeypatch, *(0.86 * each for each in SPEEDS))
+    plan(rig, 'size = 40\naql = "1.5 %"\nby = "variables"')
+    rig.run(*ARGS)
+    case = rig.cases()[CASE]
+    assert case.outcome == "failure"
+    assert "standard deviations within the limit: REJECT" in case.message  # though each drive keeps its promise
+
+
+def test_by_variables_an_outlier_is_no_bad_lot_but_another_plans_business(
+    rig: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow(monkeypatch, *SPEEDS[:7], 0.6)
+    plan(rig, 'size = 40\naql = "1.5 %"\nby = "variables"')
+    rig.run(*ARGS)
+    case = rig.cases()[CASE]
+    assert case.outcome == "error"
+    assert "cannot be judged: the drives' figures are not normally distributed" in case.message
+    assert case.message.endswith('farthest out is drive SSDQ0008): judge this lot by attributes"')
+
+
+def test_what_nothing_is_promised_of_is_observed(rig: Inner) -> None:
+    rig.pytester.makepyfile(test_one=SUITE.replace("steady_iops", "p90_latency"))
+    plan(rig, 'size = 40\naql = "1.5 %"', '[[promise]]\nclaim = "p90_latency"\nworkload = "write_*"\nat_most = "1 s"')
+    rig.run(*ARGS)
+    case = rig.cases()[CASE]
+    assert case.outcome == "skipped"
+    assert case.message.startswith("measured ")
+    assert rig.records("verdict") == []
+
+
+def test_claims_about_several_drives_make_none_of_a_lot_bad(rig: Inner) -> None:
+    rig.pytester.makepyfile(test_one=SUITE.replace("steady_iops", "member_spread"))
+    rig.run(*ARGS)
+    assert "member_spread is not about a single drive" in rig.cases()[CASE].message
+    assert rig.records("verdict") == []
+
+
+def test_the_shipped_suite_judges_in_the_lab(rig: Inner) -> None:
+    suite = rig.suite("lot")
+    rig.run("--ssd-devices=lab:8", suite)
+    outcomes = rig.outcomes()
+    assert len(outcomes) == 6
+    assert set(outcomes.values()) == {"passed"}
+    assert {record["claim"] for record in rig.records("verdict")} == {"conforming_drives", "member_spread"}

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+MODULE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4096", 1)
+
+    @pytest.mark.array({mark})
+    @pytest.mark.workload({workloads})
+    def test_it({fixtures}):
+        pass
+"""
+
+
+def module(mark: str, workloads: str = "READS", fixtures: str = "geometry, workload, station") -> str:
+    return MODULE.format(mark=mark, workloads=workloads, fixtures=fixtures)
+
+
+@pytest.mark.parametrize(
+    ("mark", "drives", "ids"),
+    [
+        ('"raid5"', 5, ["raid5x3", "raid5x4", "raid5x5"]),
+        ('"raid10"', 7, ["raid10x4", "raid10x6"]),
+        ('"raid6"', 4, ["raid6x4"]),
+        ('"raid1"', 3, ["raid1x2", "raid1x3"]),
+        ('"raid0"', 2, ["raid0x2"]),
+        ('"drive"', 9, ["drivex9"]),
+        ('"drive", widths=[1]', 9, ["drivex1"]),
+        ('"raid5", failed=1', 4, ["raid5x3-1failed", "raid5x4-1failed"]),
+        ('"raid1", failed=2', 4, ["raid1x3-2failed", "raid1x4-2failed"]),
+        ('default="drive,raid5x4,raid0"', 6, ["drivex6", "raid0x6", "raid5x4"]),
+        ('"raid5", widths=range(3, 9, 2)', 9, ["raid5x3", "raid5x5", "raid5x7"]),
+    ],
+)
+def test_every_width_that_can_be_built(inner: Inner, mark: str, drives: int, ids: list[str]) -> None:
+    inner.pytester.makepyfile(module(mark))
+    inner.run(f"--ssd-devices=lab:{drives}", "--collect-only", "-q").stdout.fnmatch_lines(
+        [f"*::test_it[[]{each}-randread_4k_qd8]" for each in ids], consecutive=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("mark", "fixtures", "drives", "name", "reason"),
+    [
+        ('"raid5"', "geometry", 2, "raid5", "raid5 needs at least 3 drives, 2 given"),
+        ('"raid10"', "geometry", 3, "raid10", "raid10 needs at least 4 drives, 3 given"),
+        ('"raid5", widths=[8]', "geometry", 5, "raid5x8", "needs 8 drives, 5 given"),
+        ('"raid5"', "family", 3, "raid5", "needs two widths of raid5 (4 drives), 3 given"),
+        ('"raid10"', "family", 5, "raid10", "needs two widths of raid10 (6 drives), 5 given"),
+    ],
+)
+def test_what_cannot_be_built_is_skipped_with_its_numbers(
+    inner: Inner, mark: str, fixtures: str, drives: int, name: str, reason: str
+) -> None:
+    inner.pytester.makepyfile(module(mark, fixtures=fixtures))
+    inner.run(f"--ssd-devices=lab:{drives}").assert_outcomes(skipped=1)
+    case = inner.cases()[f"test_it[{name}]"]
+    assert (case.outcome, case.message) == ("skipped", reason)
+
+
+def test_a_workload_has_one_name_however_it_is_written(inner: Inner) -> None:
+    inner.pytester.makepyfile(module('"raid5"', 'READS, WRITES, Workload("randwrite", "4k", 1)'))
+    inner.run("--ssd-devices=lab:3", "--collect-only", "-q").stdout.fnmatch_lines(
+        ["*::test_it[[]raid5x3-randwrite_4k_qd1]", "*::test_it[[]raid5x3-randread_4k_qd8]", ""], consecutive=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("mark", "workloads", "sentence"),
+    [
+        ('"raid4"', "READS", "::test_it: the mark array(level, widths=None, failed=0) makes no sense: 'raid4' is not*"),
+        ("", "READS", "::test_it: the mark array(level, widths=None, failed=0) makes no sense: *"),
+        ('"raid0", failed=1', "READS", "::test_it: * makes no sense: raid0 may lose 0 of its members, not 1"),
+        ('"raid1", widths=[2], failed=2', "READS", "::test_it: * makes no sense: raid1 of 2 may lose 1 of*"),
+        ('default="raid7"', "READS", "::test_it: * makes no sense: 'raid7' is not an array; write one of drive*"),
+        ('default=""', "READS", "::test_it: * makes no sense: names no array; write e.g. drive,raid5x4,raid0"),
+        ('"raid5", default="raid5"', "READS", "::test_it: * makes no sense: default is a whole list*"),
+        ('"raid5", width=4', "READS", "::test_it: * has no width"),
+        ('"raid5", widths=["many"]', "READS", "::test_it: * makes no sense: *many*"),
+        ('"raid10", widths=[5]', "READS", "::test_it: * makes no sense: raid10 needs an even number of drives*not 5"),
+        ('"raid5"', '"randread"', "::test_it: the mark workload takes pytest_ssdqual.Workload, not 'randread'"),
+        ('"raid5"', "", "::test_it: a test of a run needs the mark workload(*workloads)"),
+    ],
+)
+def test_a_mark_that_makes_no_sense_is_one_sentence(inner: Inner, mark: str, workloads: str, sentence: str) -> None:
+    inner.pytester.makepyfile(module(mark, workloads))
+    result = inner.run("--ssd-devices=lab:4")
+    assert result.ret == pytest.ExitCode.INTERRUPTED  # a collection error: it is the suite that is wrong
+    text = result.stdout.str()
+    result.stdout.fnmatch_lines([f"*{sentence}"])
+    assert "Traceback" not in text
+
+
+def test_our_fixtures_without_our_marks_say_which(inner: Inner) -> None:
+    inner.pytester.makepyfile("def test_it(run): pass")
+    inner.run("--ssd-devices=lab:3").assert_outcomes(errors=1)
+    (case,) = inner.cases().values()
+    assert "needs the mark" in case.message

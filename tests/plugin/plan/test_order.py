@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.plugin.plan import order
+from pytest_ssdqual.plugin.plan.order import Wanted
+from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.resume.checkpoint import Forgetful, Key
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line.split("::")[1] for line in result.outlines if "::" in line]
+
+
+def test_each_array_once_writes_first_sweeps_last(inner: Inner, promises: str) -> None:
+    inner.pytester.makepyfile(test_foreign="def test_foreign(): pass")
+    result = inner.run("--ssd-devices=lab:4", promises, "--collect-only", "-q")
+    assert ids(result) == [
+        "test_foreign",
+        "test_iops[raid5x3-randwrite_4k_qd8]",
+        "test_iops[raid5x3-randread_4k_qd8]",
+        "test_iops[raid5x4-randwrite_4k_qd8]",
+        "test_iops[raid5x4-randread_4k_qd8]",
+        "test_scaling[raid5-randwrite_4k_qd8]",
+        "test_scaling[raid5-randread_4k_qd8]",
+    ]
+
+
+@pytest.mark.parametrize("selected", ["test", "scaling", "p99 or line"], ids=["all", "sweeps", "some"])
+def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner, selected: str) -> None:
+    inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", selected)
+    assert [record["geometry"] for record in inner.records("array_created")] == ["raid5x3", "raid5x4", "raid5x5"]
+    assert [record["geometry"] for record in inner.records("conditioned")] == ["raid5x3", "raid5x4", "raid5x5"]
+    measured = [(record["geometry"], record["workload"]) for record in inner.records("measured")]
+    assert len(measured) == len(set(measured)) == 3 * 16
+    first = next(workload for geometry, workload in measured if geometry == "raid5x3")
+    assert first == ("randwrite_4k_qd8" if "p99" in selected else "randwrite_4k_qd1")
+
+
+@pytest.mark.parametrize("args", [("-q",), (), ("-v",), ("-q", "-n", "2"), ("-p", "no:cacheprovider")])
+def test_the_plan_comes_last_and_nothing_is_written(inner: Inner, promises: str, args: tuple[str, ...]) -> None:
+    before = sorted(path.name for path in inner.pytester.path.iterdir())
+    result = inner.run("--ssd-devices=lab:4", promises, "--collect-only", "-p", "no:cacheprovider", *args)
+    result.stdout.fnmatch_lines(
+        [
+            "*test_scaling*randread_4k_qd8*",
+            "ssdqual: the plan for 4 drives, protocol quick (not for acceptance)",  # nothing of ours before
+            "  array    workloads  conditioning  measuring * in all  written",
+            "  raid5x3          2 * 19 s *  805 MB",
+            "  raid5x4          2 * 19 s *  1.07 GB",
+            "  total            4 * 38 s *  1.88 GB",
+            "  times are estimates: conditioning goes on until the array is steady",
+            "  all data on the drives will be destroyed",
+            "*6 tests collected in *",
+        ]
+    )
+    assert result.stdout.str().count("the plan for") == 1
+    left = {path.name for path in inner.pytester.path.iterdir()} - {"junit.xml", "__pycache__"}
+    assert sorted(left) == before
+
+
+def test_a_plan_without_arrays_is_no_plan(inner: Inner) -> None:
+    inner.pytester.makepyfile("def test_foreign(): pass")
+    assert "ssdqual: the plan" not in inner.run("--ssd-devices=lab:4", "--collect-only").stdout.str()
+
+
+MIXED = """
+    import pytest
+    from pytest_ssdqual import Series, Workload
+
+    READS, STREAM = Workload("randread", "4k", 8), Workload("read", "128k", 8)
+    WRITES = Workload("randwrite", "4k", 8)
+    pytestmark = pytest.mark.array("raid0", widths=[2])
+
+    @pytest.mark.workload(STREAM, READS)
+    def test_alone(run): pass
+
+    @pytest.mark.series(Series("both", (STREAM.at(1), WRITES.at(1))))
+    def test_both_classes(runs): pass
+
+    @pytest.mark.workload(WRITES)
+    def test_fresh_and_settled(run, saturation): pass
+"""
+
+
+def test_no_class_of_workloads_is_interrupted_by_the_other(inner: Inner) -> None:
+    inner.pytester.makepyfile(MIXED)
+    inner.run("--ssd-devices=lab:2", "-k", "alone or both").assert_outcomes(passed=3)
+    assert [record["workload"] for record in inner.records("measured")] == [
+        "randread_4k_qd8", "randwrite_4k_qd1", "read_128k_qd1", "read_128k_qd8",
+    ]  # fmt: skip
+
+
+LOSING = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS, STREAM = Workload("randread", "4k", 8), Workload("read", "128k", 8)
+
+    @pytest.mark.array("raid5", widths=[3, 4])
+    @pytest.mark.workload(READS, STREAM)
+    def test_whole(run): pass
+
+    @pytest.mark.array("raid5", widths=[3], failed=1)
+    @pytest.mark.workload(READS)
+    def test_degraded(run): pass
+"""
+
+
+def test_an_array_loses_its_members_in_the_state_that_is_measured_next(inner: Inner) -> None:
+    inner.pytester.makepyfile(LOSING)
+    result = inner.run("--ssd-devices=lab:4", "--collect-only", "-q")
+    assert [name.split("[")[1] for name in ids(result)] == [
+        "raid5x3-read_128k_qd8]",
+        "raid5x3-randread_4k_qd8]",
+        "raid5x3-1failed-randread_4k_qd8]",
+        "raid5x4-randread_4k_qd8]",
+        "raid5x4-read_128k_qd8]",
+    ]
+    inner.run("--ssd-devices=lab:4")
+    assert [(record["geometry"], record["random"]) for record in inner.records("conditioned")] == [
+        ("raid5x3", False), ("raid5x3", True), ("raid5x4", True), ("raid5x4", False),
+    ]  # fmt: skip
+
+
+def test_what_needs_a_purge_and_a_settled_array_does_not_take_that_from_the_others(inner: Inner) -> None:
+    inner.pytester.makepyfile(MIXED)
+    result = inner.run("--ssd-devices=lab:2", "-k", "alone or fresh")
+    assert len(inner.records("array_created")) == 2
+    result.stdout.fnmatch_lines(["  raid0x2 saturation * 1 *", "  raid0x2 * 3 *"])
+
+
+def test_what_is_known_already_is_not_planned_again() -> None:
+    reads, writes = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    loop = Loop("rounds", (writes,), (Tracked(writes, "steady_iops"),), fill_bs="1m")
+    small, wide = Geometry(Level.RAID5, 3), Geometry(Level.RAID5, 4)
+    wanted = Wanted({small: [writes, reads], wide: []}, {small: [writes]}, {small: [loop]}, {small: [reads]})
+
+    class Known(Forgetful):
+        def has(self, key: Key) -> bool:
+            return key in (Key("measured", small, str(reads)), Key("loop", small, "rounds"))
+
+    assert order.missing(wanted, Known()) == Wanted(
+        {small: [writes], wide: []}, {small: [writes]}, {}, {small: [reads]}
+    )
+    assert order.missing(wanted, Forgetful()) == wanted
+    assert order.missing(Wanted({small: [reads]}), Known()).geometries == []

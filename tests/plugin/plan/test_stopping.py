@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from support.builders import strategies
+from support.builders.sheet import PRODUCT, promise
+
+from pytest_ssdqual.plugin.plan import needs, stopping
+from pytest_ssdqual.plugin.plan.needs import Need
+from pytest_ssdqual.plugin.plan.stopping import Asked, Promises
+from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim
+from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.stats import stopping_rule
+from pytest_ssdqual.qual.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+READS = Workload("randread", "4k", 8)
+RAID5X3, SHELF = Geometry.parse("raid5x3"), Geometry.parse("drivex3")
+SPEC = (
+    PRODUCT
+    + promise(claim="steady_iops", at_least="{iops} IOPS")
+    + promise(claim="p99_latency", at_most="{p99}")
+    + promise(claim="member_spread", at_least=0.9)
+    + promise(claim="mean_latency", relative_to="randread_4k_qd4", at_most="110 %")
+)
+PROTOCOL = Protocol(
+    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=0,
+    window_s=480, repeats=1, attempts=2, verdict=VerdictRule(0.95, 1.0),
+    sequential=SequentialRule(first_s=480, growth=1.15, slowest_s=1800, plateau_s=1800),
+)  # fmt: skip
+
+
+def sheet(tmp_path: Path, iops: int = 500, p99: str = "1 s") -> Spec:
+    path = tmp_path / "acme.toml"
+    path.write_text(SPEC.format(iops=iops, p99=p99))
+    return spec.load(path)
+
+
+def settled(run: Run) -> Run:
+    """As at the last look of an hour."""
+    return replace(run, rounds=40, look=Look(number=1, of=1, level=0.95, warmup_s=0.0))
+
+
+def measured(iops: int = 1000, noise: int = 10) -> Measured:
+    return Measured((settled(strategies.run(series(iops, noise), geometry="raid5x3")),))
+
+
+def side_by_side(*iops: int) -> Measured:
+    return Measured((settled(strategies.side_by_side([series(each, each // 100) for each in iops])),))
+
+
+def series(iops: int, noise: int) -> list[int]:
+    """An hour that scatters independently from half a minute to half a minute."""
+    draw = random.Random(7)  # noqa: S311
+    return [rate for _ in range(120) for rate in [iops + round(draw.uniform(-noise, noise))] * 30]
+
+
+def asked_for(*claims: str, geometry: Geometry = RAID5X3) -> Asked:
+    return {(geometry, READS): frozenset(map(Claim, claims))}
+
+
+# -- what is asked for
+
+
+def item(*marks: pytest.Mark) -> pytest.Item:
+    found = SimpleNamespace(
+        nodeid="test_it.py::test_it",
+        iter_markers=lambda name: [each for each in marks if each.name == name],
+        get_closest_marker=lambda name: None,
+    )
+    return cast("pytest.Item", found)
+
+
+def claims_of(monkeypatch: pytest.MonkeyPatch, items: Iterable[pytest.Item]) -> Asked:
+    monkeypatch.setattr(needs, "of", lambda item: Need((RAID5X3,), measured=(READS,)))
+    return stopping.asked(items)
+
+
+def test_claims_are_those_that_marks_declare(monkeypatch: pytest.MonkeyPatch) -> None:
+    iops, tail = pytest.mark.promise("steady_iops").mark, pytest.mark.promise("p99_latency", "throughput").mark
+    assert claims_of(monkeypatch, [item(iops)]) == asked_for("steady_iops")
+    assert claims_of(monkeypatch, [item(tail, iops)]) == asked_for("steady_iops", "p99_latency", "throughput")
+    assert claims_of(monkeypatch, [item(iops), item(tail)]) == asked_for("steady_iops", "p99_latency", "throughput")
+    assert claims_of(monkeypatch, [item()]) == asked_for()
+
+
+def test_a_mark_that_names_no_claim_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(pytest.UsageError, match="'p99_latencies', which is no claim; did you mean 'p99_latency'"):
+        claims_of(monkeypatch, [item(pytest.mark.promise("p99_latencies").mark)])
+    with pytest.raises(pytest.UsageError, match="there are steady_iops, "):
+        claims_of(monkeypatch, [item(pytest.mark.promise(99).mark)])
+
+
+def test_a_test_that_is_skipped_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    skipped = SimpleNamespace(function=len, get_closest_marker=lambda name: name == "skip")
+    assert claims_of(monkeypatch, [cast("pytest.Item", skipped)]) == {}
+
+
+def test_tails_are_those_of_promised_percentiles_that_are_asked_for(tmp_path: Path) -> None:
+    """On one array is enough: others of the workload are compared with it."""
+    others = {(Geometry.parse("raid5x4"), Workload("randread", "4k", 4)): frozenset({Claim.STEADY_IOPS})}
+    ours = sheet(tmp_path)
+    assert stopping.tails(asked_for("steady_iops", "p99_latency") | others, ours) == {READS}
+    assert stopping.tails(asked_for("steady_iops") | others, ours) == set()
+    assert stopping.tails(asked_for("p99.9_latency"), ours) == set()
+
+
+# -- when it is known
+
+
+def test_a_claim_that_is_clear_is_enough(tmp_path: Path) -> None:
+    for limit in (900, 1100):
+        decision = Promises(sheet(tmp_path, limit), PROTOCOL, asked_for("steady_iops"))(measured())
+        assert decision.done
+        assert decision.told.startswith("steady IOPS 1,000 IOPS (95 % CI ")
+        assert decision.told.endswith(f", limit {limit:,} IOPS")
+
+
+def test_a_claim_near_its_limit_is_not(tmp_path: Path) -> None:
+    decision = Promises(sheet(tmp_path, 1000), PROTOCOL, asked_for("steady_iops"))(measured(noise=500))
+    assert not decision.done
+    assert "limit 1,000 IOPS" in decision.told
+
+
+def test_a_claim_that_is_surely_within_the_margin_is_enough(tmp_path: Path) -> None:
+    assert Promises(sheet(tmp_path, 1000), PROTOCOL, asked_for("steady_iops"))(measured(noise=10)).done
+
+
+def test_all_that_is_asked_for_has_to_be_clear(tmp_path: Path) -> None:
+    here, rough = sheet(tmp_path, 500, "40 ms"), measured(noise=500)
+    assert Promises(here, PROTOCOL, asked_for("steady_iops"))(rough).done
+    decision = Promises(here, PROTOCOL, asked_for("steady_iops", "p99_latency"))(rough)
+    assert not decision.done
+    assert decision.told.startswith("p99 latency 44.8 ms (95 % CI ")
+
+
+def test_a_named_figure_that_nothing_is_promised_of_has_to_be_precise_too(tmp_path: Path) -> None:
+    here, rough = sheet(tmp_path), measured(noise=500)
+    assert Promises(here, PROTOCOL, asked_for("steady_iops"))(rough).done
+    assert not Promises(here, PROTOCOL, asked_for("steady_iops", "throughput"))(rough).done
+
+
+def test_of_drives_side_by_side_all_have_to_be_clear(tmp_path: Path) -> None:
+    ask = Promises(sheet(tmp_path, 1000), PROTOCOL, asked_for("steady_iops", geometry=SHELF))
+    clear, rough = series(2000, 10), series(1000, 500)
+
+    def together(*rates: list[int]) -> Measured:
+        return Measured((settled(strategies.side_by_side(rates)),))
+
+    assert ask(together(clear, clear, clear)).done
+    decision = ask(together(clear, clear, rough))
+    assert not decision.done
+    assert decision.told.startswith("steady IOPS of drive S2 ")
+    assert ask(together(rough, clear, rough)).told.endswith(", and 1 more open")
+
+
+@pytest.mark.parametrize("claims", [(), ("scaling_slope",), ("mean_latency",), ("qd_knee",)])
+def test_what_no_limit_decides_has_to_be_precise(tmp_path: Path, claims: tuple[str, ...]) -> None:
+    ask = Promises(sheet(tmp_path), PROTOCOL, asked_for(*claims))
+    assert ask(measured(noise=10)).done
+    decision = ask(measured(noise=500))
+    assert not decision.done
+    assert decision.told.endswith(" (1 % is wanted)")
+
+
+def test_too_little_is_never_enough_and_what_does_not_fit_does_not_hold_up(tmp_path: Path) -> None:
+    short = Measured((settled(strategies.run([1000] * 12, geometry="raid5x3", rounds=5)),))
+    short = Measured((replace(short.runs[0], rounds=5),))
+    decision = Promises(sheet(tmp_path), PROTOCOL, asked_for("steady_iops"))(short)
+    assert not decision.done
+    assert "there are 5" in decision.told
+    assert Promises(sheet(tmp_path), PROTOCOL, asked_for("steady_iops", "member_spread"))(measured()).done
+
+
+def test_a_mistake_of_arithmetic_is_no_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("math domain error")
+
+    monkeypatch.setattr(stopping_rule, "judge_members", broken)
+    ask = Promises(sheet(tmp_path), PROTOCOL, asked_for("steady_iops"))
+    with pytest.raises(ValueError, match="math domain error"):
+        ask(measured())
+
+
+def at_look(number: int, of: int = 27) -> Measured:
+    return Measured((replace(measured().runs[0], look=Look(number, of, 0.95, 0.0)),))
+
+
+def test_what_may_be_a_plateau_is_too_early(tmp_path: Path) -> None:
+    """After 480 s, figures that are 12 % and more off their limit are not believed yet; after half an hour they are."""
+
+    def told(limit: int, number: int) -> bool:
+        return Promises(sheet(tmp_path, limit), PROTOCOL, asked_for("steady_iops"))(at_look(number)).done
+
+    assert [told(limit, 1) for limit in (300, 600, 950, 1050, 1300, 2500)] == [False, False, True, True, False, False]
+    assert all(told(limit, 27) for limit in (300, 600, 950, 1050, 1300, 2500))
+
+
+@pytest.mark.parametrize("claim", sorted(OF_EXTREMES))
+def test_extremes_are_observed_for_the_same_time_at_least(tmp_path: Path, claim: str) -> None:
+    """However far the IOPS are from their limit, and also where only other measurements decide."""
+    ask = Promises(sheet(tmp_path, 950), PROTOCOL, asked_for("steady_iops", claim))
+    early = ask(at_look(1))
+    assert not early.done
+    plain = Promises(sheet(tmp_path, 950), PROTOCOL, asked_for("steady_iops"))
+    assert plain(at_look(1)).done
+
+
+# -- whole sessions
+
+
+IN_A_VARIABLE = """
+    WHAT = "steady_" + "iops"
+
+    @pytest.mark.promise(WHAT)
+    @pytest.mark.workload(Workload("randread", "4k", 4))
+    def test_variable(run, sla):
+        judge = sla.judge
+        assert judge(WHAT, run)
+"""
+
+
+def test_a_claim_in_a_variable_costs_the_time_of_that_claim_alone(inner: Inner) -> None:
+    inner.pytester.makepyfile(test_it=SUITE + IN_A_VARIABLE)
+    (inner.pytester.path / "acme.toml").write_text(SHEET.format(reads=850, writes=100))
+    (inner.pytester.path / "looks.toml").write_text(SEQUENTIAL)
+    inner.run("--ssd-devices=/dev/nvme*", "--ssd-spec=acme.toml", "--ssd-protocol=looks.toml", "-k", "variable")
+    assert set(inner.outcomes().values()) == {"passed"}
+    assert [each["decided"] for each in inner.records("looked")] == [True]
+
+
+def test_a_test_that_judges_has_to_declare_what(inner: Inner) -> None:
+    inner.pytester.makepyfile(test_it=SUITE.replace('@pytest.mark.promise("steady_iops")', "@pytest.mark.xfail"))
+    for devices in ([], ["--ssd-devices=/dev/nvme*", "--ssd-protocol=quick"]):
+        result = inner.run(*devices)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert any('add for example @pytest.mark.promise("p99_latency")' in line for line in result.errlines)
+    assert not inner.records("measured") if (inner.pytester.path / "ssdqual-runs").is_dir() else True
+
+
+def test_a_mistake_of_a_test_is_an_error_with_its_traceback_and_no_failure(inner: Inner) -> None:
+    inner.pytester.makepyfile(test_it=SUITE.replace("assert sla.judge(run)", "assert run.no_such_figure"))
+    inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick")
+    cases = inner.cases().values()
+    assert {case.outcome for case in cases} == {"error"}
+    assert all("AttributeError" in case.text and "test_it.py" in case.text for case in cases)
+
+
+def test_what_is_judged_without_being_declared_is_an_error_and_no_failure(inner: Inner) -> None:
+    inner.pytester.makepyfile(test_it=SUITE.replace("sla.judge(run)", 'sla.judge("throughput", run)'))
+    inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick")
+    cases = inner.cases().values()
+    assert {case.outcome for case in cases} == {"error"}
+    assert all('add @pytest.mark.promise("throughput")' in case.message for case in cases)
+
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = pytest.mark.array("raid5", widths=(3,))
+
+    @pytest.mark.promise("steady_iops")
+    @pytest.mark.workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8))
+    def test_iops(run, sla):
+        assert sla.judge(run)
+"""
+#: As the shipped one, without hours of conditioning.
+SEQUENTIAL = """
+    acceptance = false
+    fill = { passes = 1, bs = "1m" }
+    precondition = { step = "10 min", limit = "1 h" }
+    measure = { ramp = "30 s" }
+    [sequential]
+    first = "8 min"
+    growth = 1.15
+    limit = "5 h"
+    slowest = "30 min"
+    plateau = "30 min"
+    pause = "5 s"
+"""
+SHEET = (
+    PRODUCT
+    + promise(claim="steady_iops", workload="randread_*", at_least="{reads} IOPS")
+    + promise(claim="steady_iops", at_least="{writes} IOPS")
+)
+
+
+@pytest.fixture
+def suite(inner: Inner) -> Callable[..., pytest.RunResult]:
+    """900 reads and 300 writes a second, held against these limits."""
+
+    def run(reads: int, writes: int, *args: str) -> pytest.RunResult:
+        (inner.pytester.path / "acme.toml").write_text(SHEET.format(reads=reads, writes=writes))
+        (inner.pytester.path / "looks.toml").write_text(SEQUENTIAL)
+        inner.pytester.makepyfile(test_it=SUITE)
+        return inner.run("--ssd-devices=/dev/nvme*", "--ssd-spec=acme.toml", "--ssd-protocol=looks.toml", *args)
+
+    return run
+
+
+def test_a_session_ends_each_measurement_as_soon_as_it_is_decided(
+    inner: Inner, suite: Callable[..., pytest.RunResult]
+) -> None:
+    suite(850, 320)
+    assert inner.outcomes() == {
+        "test_iops[raid5x3-randread_4k_qd8]": "passed",
+        "test_iops[raid5x3-randwrite_4k_qd8]": "failure",
+    }
+    looked = inner.records("looked")
+    assert [(each["look"], each["of"], each["decided"]) for each in looked] == [(1, 27, True)] * 2
+    assert str(looked[0]["told"]).endswith("limit 320 IOPS")
+
+
+def test_what_is_near_goes_on_and_what_is_on_the_limit_ends_there_undecided(
+    inner: Inner, suite: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_SCATTER", "0.2")
+    suite(900, 285)
+    cases = inner.cases()
+    undecided = cases["test_iops[raid5x3-randread_4k_qd8]"]
+    assert undecided.outcome == "error"
+    assert "INCONCLUSIVE" in undecided.message
+    assert cases["test_iops[raid5x3-randwrite_4k_qd8]"].outcome == "passed"
+    looked = inner.records("looked")
+    reads = [each for each in looked if each["workload"] == "randread_4k_qd8"]
+    writes = [each for each in looked if each["workload"] == "randwrite_4k_qd8"]
+    assert len(reads) >= len(writes) > 1
+    assert writes[-1]["decided"]
+
+
+def test_what_is_only_collected_is_planned_from_the_first_look_to_the_last(
+    suite: Callable[..., pytest.RunResult],
+) -> None:
+    lines = suite(500, 600, "--collect-only").outlines
+    assert any("protocol looks" in line for line in lines)
+    assert any("8 min as planned here and 5 h at most: that is up to 9.73 h" in line for line in lines)
+
+
+def test_a_fio_that_dies_is_an_error_of_the_rig(
+    inner: Inner, suite: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_DIES", "700")
+    monkeypatch.setenv("SIMULATED_SCATTER", "0.2")
+    suite(900, 300)
+    assert {case.outcome for case in inner.cases().values()} == {"error"}
+    assert all("killed by signal 9" in case.message for case in inner.cases().values())
+
+
+def test_what_was_decided_before_an_interruption_is_not_measured_again(
+    inner: Inner, suite: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_MEDIA", "media.json")
+    monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", "3")  # conditioning, writes, reads
+    suite(400, 700, "--collect-only")  # writes the files
+    args = ("--ssd-devices=/dev/nvme*", "--ssd-spec=acme.toml", "--ssd-protocol=looks.toml")
+    result = inner.pytester.runpytest_subprocess("-p", "support.simulator.simulated_rig", *args)
+    assert result.ret == pytest.ExitCode.INTERRUPTED, result.outlines
+    assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8"]
+    monkeypatch.delenv("SIMULATED_INTERRUPTED_AT")
+    suite(400, 700, "--ssd-resume=last")
+    assert sorted(inner.outcomes().values()) == ["failure", "passed"]
+    assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8", "randread_4k_qd8"]
+    told = {each["workloads"][0]: str(each["sentence"]) for each in inner.records("verdict")}  # type: ignore[index]
+    assert told["randwrite_4k_qd8"].endswith("limit 700 IOPS: FAIL by 57.1 %")
+
+
+def test_workers_measure_as_one_process_does(inner: Inner, suite: Callable[..., pytest.RunResult]) -> None:
+    suite(400, 700)
+    alone = {each["workload"]: each["look"] for each in inner.records("looked")}
+    shutil.rmtree(inner.pytester.path / "ssdqual-runs")
+    suite(400, 700, "-n1")
+    assert {each["workload"]: each["look"] for each in inner.records("looked")} == alone

@@ -1,0 +1,287 @@
+"""``--ssd-baseline``: promises in per cent of what an earlier run measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+from pytest_ssdqual.plugin.judging.sla import _counterpart
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.verdict import Subject
+from pytest_ssdqual.qual.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+#: One test of every kind of measurement that a promise can be about.
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Loop, Tracked, Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    LOOP = Loop("pair", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="128k")
+
+    @pytest.mark.array("raid5", widths=(3,))
+    @pytest.mark.workload(READS)
+    @pytest.mark.promise("steady_iops", "mean_latency")
+    @pytest.mark.parametrize("claim", ["steady_iops", "mean_latency"])
+    def test_one(run, sla, claim):
+        assert sla.judge(claim, run)
+
+    @pytest.mark.promise("scaling_slope")
+    @pytest.mark.array("raid5", widths=(3, 4))
+    @pytest.mark.workload(READS)
+    def test_scaling(sweep, sla):
+        assert sla.judge(sweep)
+
+    @pytest.mark.promise("steady_iops")
+    @pytest.mark.array("drive")
+    @pytest.mark.workload(READS)
+    def test_drives(run, sla):
+        assert sla.judge(run)
+
+    @pytest.mark.promise("steady_iops")
+    @pytest.mark.array("drive")
+    @pytest.mark.loop(LOOP)
+    def test_loop(run, sla, workload):
+        assert sla.judge(run)
+
+    @pytest.mark.promise("settled_iops")
+    @pytest.mark.array("drive", widths=(1,))
+    @pytest.mark.workload(WRITES)
+    def test_settled(saturation, sla):
+        assert sla.judge(saturation)
+
+    @pytest.mark.promise("rebuild_rate")
+    @pytest.mark.array("raid5", widths=(3,), failed=1)
+    @pytest.mark.workload(READS)
+    def test_rebuilt(rebuild, sla):
+        assert sla.judge(rebuild)
+"""
+SPEC = (
+    PRODUCT
+    + promise(claim="steady_iops", min_percent_of_baseline=95)
+    + promise(claim="mean_latency", max_percent_of_baseline=105)
+    + promise(claim="scaling_slope", min_percent_of_baseline=80)
+    + promise(claim="settled_iops", min_percent_of_baseline=80)
+    + promise(claim="rebuild_rate", min_percent_of_baseline=50)
+)
+CLAIMS = {
+    "test_one[raid5x3-randread_4k_qd8-steady_iops]",
+    "test_one[raid5x3-randread_4k_qd8-mean_latency]",
+    "test_scaling[raid5-randread_4k_qd8]",
+    "test_drives[drivex4-randread_4k_qd8]",
+    "test_loop[drivex4-pair-randread_4k_qd8]",
+    "test_loop[drivex4-pair-randwrite_4k_qd8]",
+    "test_settled[drivex1-randwrite_4k_qd8]",
+    "test_rebuilt[raid5x3-1rebuilding-randread_4k_qd8]",
+}
+
+
+@pytest.fixture
+def bench(inner: Inner) -> Inner:
+    inner.pytester.makepyfile(SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    return inner
+
+
+def run(bench: Inner, *more: str, devices: str = "/dev/nvme*") -> pytest.RunResult:
+    given = (f"--ssd-devices={devices}", "--ssd-protocol=quick", "--ssd-spec=acme.toml", *more)
+    return bench.run(*given)
+
+
+def folders(bench: Inner) -> list[Path]:
+    """The earliest first. By when they were written: two runs of one second have names in no order."""
+    runs = (bench.pytester.path / "ssdqual-runs").glob("*/records.jsonl")
+    return [each.parent for each in sorted(runs, key=lambda each: each.stat().st_mtime_ns)]
+
+
+def lines(folder: Path, *kinds: str) -> list[dict[str, Any]]:
+    every = map(json.loads, (folder / "records.jsonl").read_text().splitlines())
+    return [line for line in every if line["kind"] in kinds]
+
+
+def test_without_a_baseline_it_is_measured_and_skipped_with_that_reason(bench: Inner) -> None:
+    run(bench, "-k", "test_one")
+    for case in bench.cases().values():
+        assert case.outcome == "skipped"
+        assert "measured " in case.message
+        assert "only in per cent of a baseline; no baseline is given: --ssd-baseline=RUN" in case.message
+    (folder,) = folders(bench)
+    assert {line["claim"] for line in lines(folder, "observation")} == {"steady_iops", "mean_latency"}
+    assert json.loads((folder / "manifest.json").read_text())["baseline"] is None
+
+
+def test_every_kind_of_measurement_is_held_against_the_baseline(bench: Inner) -> None:
+    run(bench)
+    (before,) = folders(bench)
+    digest = hashlib.sha256((before / "records.jsonl").read_bytes()).hexdigest()
+    result = run(bench, "--ssd-baseline=last")
+    result.stdout.fnmatch_lines([f"*the baseline is {before.name}, * measurements, SHA-256 {digest[:12]}*"])
+    assert set(bench.outcomes()) == CLAIMS
+    assert set(bench.outcomes().values()) == {"passed"}, {k: v.message for k, v in bench.cases().items()}
+    (after,) = set(folders(bench)) - {before}
+    assert json.loads((after / "manifest.json").read_text())["baseline"] == {"run": before.name, "sha256": digest}
+    verdicts = lines(after, "verdict")
+    assert len(verdicts) == len(CLAIMS)
+    for verdict in verdicts:
+        earlier = verdict["baseline"]
+        assert (earlier["run"], earlier["sha256"]) == (before.name, digest)
+        assert verdict["limit"]["unit"] == verdict["estimate"]["unit"] == "%"
+        quotient = 100 * earlier["now"]["value"] / earlier["then"]["value"]
+        assert verdict["estimate"]["value"] == pytest.approx(quotient)
+        assert "% of the baseline, " not in verdict["sentence"].split(" now against ")[1]
+        assert f"in run {before.name}" in verdict["sentence"]
+    iops = next(each for each in verdicts if each["test"].endswith("steady_iops]"))
+    assert iops["sentence"].count("95 % CI") == 3, iops["sentence"]
+    # The simulated rig's noise goes on from run to run of fio, so the same is not measured twice.
+    assert iops["estimate"]["low"] < 100 < iops["estimate"]["high"]
+
+
+def test_slower_drives_break_the_promise_each_against_itself(bench: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0004=0.5")
+    run(bench, "-k", "test_drives or test_one")
+    (before,) = folders(bench)
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0004=0.5,SSDQ0003=0.8")
+    run(bench, "-k", "test_drives or test_one", f"--ssd-baseline={before.name[:20]}")
+    outcomes = bench.outcomes()
+    assert outcomes["test_drives[drivex4-randread_4k_qd8]"] == "failure"
+    assert outcomes["test_one[raid5x3-randread_4k_qd8-mean_latency]"] == "failure"
+    message = bench.cases()["test_drives[drivex4-randread_4k_qd8]"].message
+    assert "drive SSDQ0003" in message
+    assert "FAIL" in message
+    (after,) = set(folders(bench)) - {before}
+    of_drives = next(each for each in lines(after, "verdict") if each["geometries"] == ["drivex4"])
+    assert [each["outcome"] for each in of_drives["members"]] == ["pass", "pass", "fail", "pass"]
+
+
+def test_what_the_baseline_has_not_measured_is_skipped(bench: Inner) -> None:
+    run(bench, "-k", "test_one")
+    run(bench, "-k", "test_drives or test_loop", "--ssd-baseline=last")
+    messages = [case.message for case in bench.cases().values()]
+    assert set(bench.outcomes().values()) == {"skipped"}
+    assert any("has no measurement of drivex4 randread_4k_qd8" in each for each in messages), messages
+
+
+PROFILE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    MINE = Workload("randrw", "4k", 8, read_percent={percent}, name="mine")
+
+    @pytest.mark.array("raid5", widths=(3,), failed={failed})
+    @pytest.mark.workload(MINE)
+    @pytest.mark.promise("{claim}")
+    def test_mine({fixture}, sla):
+        assert sla.judge({fixture})
+"""
+
+
+@pytest.mark.parametrize(("failed", "fixture", "claim"), [(0, "run", "steady_iops"), (1, "rebuild", "rebuild_rate")])
+def test_another_workload_of_the_same_name_is_no_baseline(inner: Inner, failed: int, fixture: str, claim: str) -> None:
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    for percent, more in ((70, ()), (60, ("--ssd-baseline=last",))):
+        inner.pytester.makepyfile(PROFILE.format(percent=percent, failed=failed, fixture=fixture, claim=claim))
+        run(inner, *more)
+    (case,) = inner.cases().values()
+    assert case.outcome == "skipped"
+    assert "another workload is called mine_qd8" in case.message
+
+
+def test_damaged_output_is_no_baseline(bench: Inner) -> None:
+    run(bench, "-k", "test_one or test_drives")
+    (before,) = folders(bench)
+    (raw,) = before.glob("fio/raid5x3-randread_4k_qd8-run.json.gz")
+    raw.write_bytes(b"something else")
+    result = run(bench, "-k", "test_one or test_drives", "--ssd-baseline=last")
+    result.stdout.fnmatch_lines(["*raid5x3 randread_4k_qd8 cannot be used:*its SHA-256 differs*"])
+    assert bench.outcomes() == {
+        "test_one[raid5x3-randread_4k_qd8-steady_iops]": "skipped",
+        "test_one[raid5x3-randread_4k_qd8-mean_latency]": "skipped",
+        "test_drives[drivex4-randread_4k_qd8]": "passed",
+    }
+
+
+def test_another_machine_or_firmware_is_told(bench: Inner) -> None:
+    run(bench, "-k", "test_one")
+    (before,) = folders(bench)
+    manifest = json.loads((before / "manifest.json").read_text())
+    manifest["bays"][0]["facts"]["kernel"] = "Linux 5.4"
+    for drive in manifest["bays"][0]["drives"]:
+        drive["firmware"] = "OLD 1"
+    manifest["bays"][0]["drives"][0]["identity"] = manifest["bays"][0]["drives"][0]["serial"] = "GONE"
+    (before / "manifest.json").write_text(json.dumps(manifest))
+    result = run(bench, "-k", "test_one", "--ssd-baseline=last")
+    result.stdout.fnmatch_lines(
+        [
+            "*baseline: the kernel is Linux 6.1 now and was Linux 5.4*",
+            "*baseline: of its 4 drives 3 are here, and 1 others*",
+            "*baseline: the firmware is unknown now and was OLD 1*",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (("protocol", "text"), "line 1 of the protocol is "),
+        (("bays", 0, "drives", 0, "model"), "these drives are QEMU NVMe Ctrl and its were OTHER, QEMU NVMe Ctrl"),
+    ],
+    ids=["protocol", "model"],
+)
+def test_another_product_or_protocol_is_refused(bench: Inner, spoil: tuple[str | int, ...], sentence: str) -> None:
+    run(bench, "-k", "test_one")
+    (before,) = folders(bench)
+    manifest = json.loads((before / "manifest.json").read_text())
+    found = manifest
+    for key in spoil[:-1]:
+        found = found[key]
+    found[spoil[-1]] = "OTHER"
+    (before / "manifest.json").write_text(json.dumps(manifest))
+    (bench.pytester.path / "junit.xml").unlink()
+    said = bench.refused("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", f"--ssd-baseline={before.name}")
+    assert said.startswith(f"--ssd-baseline: {before.name} cannot be the baseline: "), said
+    assert sentence in said
+
+
+def test_a_baseline_that_is_none_is_refused_before_anything_is_touched(bench: Inner) -> None:
+    assert "neither a run folder nor" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=nonsense")
+    assert "there is no run in" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=last")
+    assert "needs --ssd-devices" in bench.refused("--ssd-baseline=last")
+    assert not (bench.pytester.path / "ssdqual-runs").exists()
+
+
+def test_workers_of_xdist_have_the_same_baseline(bench: Inner) -> None:
+    run(bench, "-k", "test_one")
+    run(bench, "-k", "test_one", "--ssd-baseline=last", "-n1")
+    assert set(bench.outcomes().values()) == {"passed"}
+
+
+def test_a_resumed_run_keeps_its_baseline(bench: Inner) -> None:
+    run(bench, "-k", "test_one")
+    (before,) = folders(bench)
+    shutil.copytree(before, bench.pytester.path / "kept")
+    run(bench, "-k", "test_one", "--ssd-baseline=kept")
+    (after,) = set(folders(bench)) - {before}
+    (bench.pytester.path / "junit.xml").unlink()
+    resumed = ("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", "--ssd-spec=acme.toml", f"--ssd-resume={after.name}")
+    assert "was begun with kept, and keeps it" in bench.refused(*resumed)
+    run(bench, "-k", "test_one", "--ssd-baseline=kept", f"--ssd-resume={after.name}")
+    assert set(bench.outcomes().values()) == {"passed"}
+
+
+def test_other_drives_are_held_against_the_median_one_of_the_baseline() -> None:
+    def of(drive: str) -> Subject:
+        return Subject((Geometry.parse("drivex3"),), (Workload("randread", "4k", 8),), drive)
+
+    then = [(of(name), Estimate(value, value, value, 5, Unit.IOPS)) for name, value in (("a", 9), ("b", 1), ("c", 5))]
+    assert _counterpart(of("b"), then) == (then[1][1], "")
+    assert _counterpart(of("new"), then) == (then[2][1], "c")

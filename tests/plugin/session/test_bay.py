@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.fakes.scripted import ScriptedMachine
+from support.simulator.simulated_disks import Device, World
+from support.simulator.simulated_rig import Scene, SimulatedMachine
+
+from pytest_ssdqual.plugin.session import bay
+from pytest_ssdqual.plugin.session.bay import Bay
+from pytest_ssdqual.plugin.session.controller import STOPPED
+from pytest_ssdqual.rig.drives import survey as blockdev
+from pytest_ssdqual.rig.drives.survey import survey
+from pytest_ssdqual.rig.drives.topology import Match, Signature
+from pytest_ssdqual.rig.guard import lease, refusals
+from pytest_ssdqual.rig.machine import facts as provenance
+from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.machine.ssh import Target
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+
+def usage_error(pytester: pytest.Pytester, *args: str) -> str:
+    """What pytest says without the simulated rig."""
+    result = pytester.runpytest_inprocess(*args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "\n".join(line for line in result.errlines if line)
+    assert said.startswith("ERROR: ")
+    return said.removeprefix("ERROR: ")
+
+
+def test_a_bay_travels_as_plain_data() -> None:
+    machine = SimulatedMachine("dut7", Scene.of_environment())
+    topology = survey(machine, ["nvme0n1", "nvme1n1"])
+    drives = topology.drive("nvme0n1"), topology.drive("nvme1n1")
+    for target in (None, Target("root@dut7", ("-F", "config"), "dut7"), Target("root@dut7")):
+        contents = {
+            "nvme0n1": frozenset({Signature("ext4", "0011"), Signature("gpt")}),
+            "nvme1n1": frozenset[Signature](),
+        }
+        bay = Bay(target, drives, {"kernel": "Linux 6.1"}, ("a remark",), contents)
+        assert Bay.from_json(json.loads(json.dumps(bay.to_json()))) == bay
+    assert Bay(None, drives).machine == "localhost"
+    assert Bay(Target("root@dut7"), drives).machine == "root@dut7"
+
+
+@pytest.mark.parametrize(
+    ("scene", "sentence"),
+    [
+        ({"MISSING": "fio"}, "localhost has no fio: install the package fio there"),
+        ({"MISSING": "mdadm"}, "localhost has no mdadm: install the package mdadm there"),
+        (
+            {"MISSING": "fio mdadm smartctl"},
+            "localhost has no fio, mdadm and smartctl: install the packages fio mdadm smartmontools there",
+        ),
+        ({"MISSING": "nvme"}, "localhost has no nvme: install the package nvme-cli there"),
+        (
+            {"UNKNOWN_OPTION": "status-interval"},
+            "fio-3.33 on localhost does not know the option status-interval; "
+            "install a newer package fio (3.33 will do)",
+        ),
+    ],
+)
+def test_what_the_machine_lacks_is_named_with_its_package(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, scene: dict[str, str], sentence: str
+) -> None:
+    for name, value in scene.items():
+        monkeypatch.setenv(f"SIMULATED_{name}", value)
+    assert inner.refused("--ssd-devices=/dev/nvme*") == sentence
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("--ssd-devices=/dev/sdz",), "Nothing on localhost matches '/dev/sdz'; `lsblk` there lists its drives."),
+        (
+            ("--ssd-devices=dut7:/dev/sdz",),
+            "Nothing on dut7 matches '/dev/sdz'; `lsblk` there lists its drives.",
+        ),
+    ],
+)
+def test_a_pattern_that_names_nothing(inner: Inner, args: tuple[str, ...], sentence: str) -> None:
+    assert inner.refused(*args) == sentence
+    assert inner.refused(*args, "--collect-only") == sentence
+
+
+UNIDENTIFIED = """{"smartctl": {"exit_status": 1, "messages": [
+    {"string": "/dev/nvme0n1: Unknown device type", "severity": "error"},
+    {"string": "please specify it with the -d option", "severity": "error"}]}}"""
+
+
+def test_a_drive_that_smartctl_cannot_identify_is_refused_in_the_plan(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_UNIDENTIFIED", UNIDENTIFIED)
+    for more in (("--collect-only",), ()):
+        said = inner.refused("--ssd-devices=/dev/nvme*", *more)
+        assert said.startswith("/dev/nvme0n1 (")
+        assert "cannot be identified by smartctl: /dev/nvme0n1: Unknown device type; please specify it with" in said
+
+
+def test_what_the_survey_could_not_see_is_in_the_plan(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = World.facts
+    monkeypatch.setattr(World, "facts", lambda self, *nodes: f"pidns\x004026532201\0{facts(self, *nodes)}")
+    inner.suite("drive")
+    said = inner.run("--ssd-devices=/dev/nvme*", "--collect-only", "drive").stdout.str()
+    assert "the run is in a PID namespace of its own" in said
+
+
+def test_consent_for_a_drive_that_was_not_named(inner: Inner) -> None:
+    assert "SSDQ0009" in inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wipe=SSDQ0009")
+
+
+def test_this_machine_is_asked_for_real(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in provenance.TOOLS:
+        if shutil.which(name) is None:
+            (tmp_path / name).write_text("#!/bin/sh\n")
+            (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    said = usage_error(pytester, "--ssd-devices=/dev/no-such-drive*")
+    assert said == "Nothing on localhost matches '/dev/no-such-drive*'; `lsblk` there lists its drives."
+
+
+def test_a_host_that_does_not_answer(pytester: pytest.Pytester) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and never listened to: nobody else can answer there
+        config = pytester.path / "ssh_config"
+        config.write_text(f"Host dut7\n    HostName 127.0.0.1\n    Port {taken.getsockname()[1]}\n    User root\n")
+        said = usage_error(pytester, "--ssd-devices=dut7:/dev/sdb", f"--ssd-ssh-config={config}")
+    assert said.startswith("cannot reach dut7 by ssh: ")
+    assert said.endswith("Connection refused")
+    assert "\n" not in said
+
+
+def test_a_host_that_does_not_exist(pytester: pytest.Pytester) -> None:
+    said = usage_error(pytester, "--ssd-devices=no-such-host.invalid:/dev/sdb")
+    assert said.startswith("cannot reach no-such-host.invalid by ssh: ")
+    assert "resolve" in said
+    assert "\n" not in said
+
+
+def test_a_lab_without_qemu(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(pytester.path))
+    said = usage_error(pytester, "--ssd-devices=lab:3")
+    assert said.startswith("the lab needs qemu-system-")
+    assert "apt-get install qemu-system-x86 openssh-client" in said
+
+
+def test_planning_for_a_lab_boots_none(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(pytester.path))
+    pytester.makepyfile("import pytest\n@pytest.mark.array('raid5')\ndef test_it(geometry): pass")
+    result = pytester.runpytest_inprocess("--ssd-devices=lab:4", "--collect-only")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["ssdqual: 4 × QEMU NVMe Ctrl on lab, *", "*test_it[[]raid5x4]*"])
+
+
+HELD = (
+    "another run holds drives on localhost: /dev/nvme0n1 (SSDQ0001), /dev/nvme1n1 (SSDQ0002): held by anna@one, "
+    "process 77, run 20261122T093701Z-ab12 for 60 min, by its plan for about 2 h more"
+)
+
+
+def test_who_holds_the_drives_is_said_before_anything_else(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard would only say that they are in use, or that something is on them."""
+    monkeypatch.setenv("SIMULATED_HELD", "1000")
+    told = f"{HELD}; --ssd-wait=DURATION waits for them"
+    assert inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wipe=NONE") == told
+    assert inner.refused("--ssd-devices=/dev/nvme*", "--collect-only", "--ssd-wait=1 h") == told
+
+
+def test_drives_that_another_run_holds_are_waited_for(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setenv("SIMULATED_HELD", "2")
+    inner.pytester.makepyfile("def test_station(station):\n    pass")
+    result = inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h")
+    result.assert_outcomes(passed=1)
+    assert len([line for line in result.outlines if line.startswith(f"ssdqual: {HELD}; waiting for ")]) == 1
+
+
+@pytest.mark.parametrize(
+    "bays",
+    [
+        ("--ssd-devices=/dev/nvme*",),
+        ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*", "-n", "2"),
+    ],
+    ids=["one", "several"],
+)
+def test_who_stops_the_waiting_is_told_what_came_of_it(inner: Inner, bays: tuple[str, ...]) -> None:
+    """Of an interruption as early as this pytest says nothing. Several bays wait in threads, signals reach another."""
+    inner.pytester.makeconftest(
+        """
+    import itertools, os, signal, time
+    from pytest_ssdqual.rig.guard import lease
+
+    calls = itertools.count()
+
+    def stopped(*_, **__):
+        if next(calls) == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(120)
+
+    lease.await_free = stopped
+    """
+    )
+    inner.pytester.makepyfile("def test_station(station):\n    pass")
+    result = inner.pytester.runpytest_subprocess(
+        "-p", "support.simulator.simulated_rig", "--junitxml=junit.xml", *bays, "--ssd-wait=2 h"
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert [line for line in result.errlines if line] == [f"Exit: {STOPPED}"]
+    assert not (inner.pytester.path / "junit.xml").exists()
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    if "-n" in bays:
+        assert json.loads((folder / "fleet.json").read_text())["exit_status"] == pytest.ExitCode.INTERRUPTED
+    else:
+        assert "it was stopped before it had begun" in (folder / "records.jsonl").read_text()
+        assert (folder / "SHA256SUMS").is_file()
+    assert "run_started" not in "".join(each.read_text() for each in folder.rglob("records.jsonl"))
+
+
+def test_what_the_names_mean_is_looked_up_anew_after_waiting(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the hours of another run a drive may have been replaced, and its name be that of a third one."""
+    monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setenv("SIMULATED_HELD", "1")
+    asked: list[int] = []
+
+    def expand(machine: Machine, patterns: Sequence[str]) -> tuple[Match, ...]:
+        asked.append(len(asked))
+        found = blockdev.expand(machine, patterns)
+        return found if len(asked) == 1 else found[:-1]
+
+    monkeypatch.setattr(bay, "expand", expand)
+    inner.pytester.makepyfile("def test_station(station):\n    assert len(station.setup.held.drives) == 3")
+    inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h").assert_outcomes(passed=1)
+    assert asked == [0, 1]
+
+
+def test_waiting_in_vain_is_told(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setenv("SIMULATED_HELD", "1000000")
+    assert inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wait=0.1 s") == f"{HELD}, after waiting 100 ms for them"
+
+
+@pytest.mark.parametrize("more", [(), ("--collect-only",)])
+def test_a_run_and_its_plan_refuse_content_without_a_signature(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("SIMULATED_DATA", "/dev/nvme1n1")
+    monkeypatch.setenv("SIMULATED_UNREADABLE", "/dev/nvme2n1")
+    said = inner.refused("--ssd-devices=/dev/nvme*", *more).splitlines()
+    assert len(said) == 2
+    assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
+    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed, add" in said[1]
+
+
+LEFT = "3aaa0122:29827cfa:5331ad66:ca767371"
+
+
+def leftover(fstype: str | None = None) -> tuple[World, ScriptedMachine]:
+    """A machine with an array that an earlier run left, and what somebody put on it since."""
+    array = Device("md100", "raid1", "9:100", model=None, transport=None, fstype=fstype)
+    disks = [
+        Device(
+            f"sd{letter}", "disk", f"8:{16 * number}", serial=f"S{number}", fstype="linux_raid_member", uuid=LEFT,
+            told_by=told_by, uppers=[array],
+        )
+        for number, (letter, told_by) in enumerate((("b", "lsblk"), ("c", "mdstat")), 1)
+    ]  # fmt: skip
+    world = World(disks)
+    machine = ScriptedMachine().on("lsblk", answer=lambda argv: world.lsblk())
+    return world, machine.on("sh", "-c", blockdev.FACTS, answer=lambda argv: world.facts(*argv[6:]))
+
+
+def as_planned(world: World, machine: ScriptedMachine, *wipe: str) -> list[str]:
+    """What the guard says of both drives in a run that only collects."""
+    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, frozenset(wipe)
+    topology, cleared = bay._cleared(machine, survey(machine, wanted), ours, wanted, consents, None)  # type: ignore[arg-type]
+    assert cleared == ()
+    assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
+    return [str(each) for each in refusals.refusals(topology, world.matches(), consents, ours)]
+
+
+def test_a_plan_is_of_the_machine_without_what_a_run_would_clear_away() -> None:
+    assert as_planned(*leftover()) == []
+
+
+def test_a_plan_refuses_a_leftover_that_was_used_since() -> None:
+    said = as_planned(*leftover("ext2"))
+    assert len(said) == 2
+    for number, line in enumerate(said, 1):
+        assert "is a member of /dev/md100 (raid1), left over from an earlier run" in line
+        ask = f"add --ssd-wipe=S{number}."
+        assert line.endswith(f"carries a signature (ext2) on /dev/md100; if that may be destroyed, {ask}")
+    assert len(as_planned(*leftover("ext2"), "S1")) == 2
+    assert as_planned(*leftover("ext2"), "S1", "S2") == []

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.measured.environment import (
+    Cpu,
+    Device,
+    Heat,
+    KernelLine,
+    KernelLog,
+    Link,
+    Seen,
+    SeenArray,
+    SeenDrive,
+    Traffic,
+    total,
+)
+
+counts = st.integers(0, 2**62)
+shares = st.floats(0, 1)
+numbers = st.floats(-1e9, 1e9)
+traffics = st.builds(Traffic, counts, counts, counts, counts)
+devices = st.builds(Device, st.none() | traffics, st.none() | traffics)
+heats = st.builds(
+    Heat, st.none() | numbers, st.none() | numbers, st.none() | st.booleans(), st.none() | counts, st.none() | counts
+)
+links = st.builds(
+    Link, st.sampled_from(["PCIe", "SATA"]), st.floats(1, 64), st.integers(1, 16), st.floats(1, 64), st.integers(1, 16)
+)
+seen = st.builds(
+    Seen,
+    seconds=numbers,
+    fio_s=numbers,
+    clock_jump_s=st.none() | numbers,
+    clock_resolution_s=numbers,
+    cpu=st.none() | st.builds(Cpu, st.integers(1, 999), shares, shares, shares, st.none() | shares),
+    jobs_busy=st.none() | shares,
+    drives=st.lists(st.builds(SeenDrive, st.text(), devices, heats, st.none() | links), max_size=4).map(tuple),
+    array=st.none()
+    | st.builds(
+        SeenArray, devices, st.none() | counts, st.none() | st.booleans(), st.none() | st.lists(st.text()).map(tuple)
+    ),
+    kernel=st.none()
+    | st.builds(
+        KernelLog,
+        st.lists(st.builds(KernelLine, numbers, st.none() | st.integers(0, 7), st.text())).map(tuple),
+        counts,
+        st.booleans(),
+    ),
+)
+
+
+@given(seen)
+def test_a_record_is_read_back_to_the_last_bit(original: Seen) -> None:
+    assert Seen.from_record(json.loads(json.dumps(original.to_record()))) == original
+
+
+def test_a_record_that_is_not_whole_is_an_error() -> None:
+    record = Seen(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
+    with pytest.raises(KeyError, match="drives"):
+        Seen.from_record({name: value for name, value in record.items() if name != "drives"})
+    with pytest.raises(TypeError, match="seconds"):
+        Seen.from_record({name: value for name, value in record.items() if name != "seconds"})
+
+
+def test_a_record_of_an_older_version_says_nothing_of_the_kernel() -> None:
+    record = Seen(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
+    del record["kernel"]
+    assert Seen.from_record(record).kernel is None
+
+
+def test_a_message_in_words() -> None:
+    said = [KernelLine(9.1, level, "nvme0: gone").describe() for level in (0, 3, 4, 5, 7, None, -9)]
+    assert [each.removeprefix("[    9.100000] ") for each in said] == [
+        "emergency: nvme0: gone", "error: nvme0: gone", "warning: nvme0: gone", *["nvme0: gone"] * 4,
+    ]  # fmt: skip
+
+
+@given(st.lists(traffics))
+def test_a_total_has_everything_of_everyone(each: list[Traffic]) -> None:
+    found = total(each)
+    assert found.ios == sum(one.reads + one.writes for one in each)
+    assert found.total_bytes == sum(one.read_bytes for one in each) + sum(one.write_bytes for one in each)
+
+
+def test_of_one_drive_is_what_concerns_it() -> None:
+    drives = tuple(SeenDrive(name, Device(None, None), Heat(), None) for name in "ABC")
+    whole = Seen(1.0, 1.0, None, 0.0, None, 0.5, drives, None)
+    assert [each.name for each in whole.of_drive(1).drives] == ["B"]
+    assert whole.of_drive(1).jobs_busy == 0.5
+
+
+def test_a_link_in_words_and_as_a_share() -> None:
+    narrow = Link("PCIe", 8.0, 2, 16.0, 4)
+    assert (narrow.describe(), narrow.share) == ("PCIe 8 GT/s x2, at most 16 GT/s x4", 0.25)
+    assert Link("SATA", 1.5, 1, 6.0, 1).describe() == "SATA 1.5 Gb/s, at most 6 Gb/s"

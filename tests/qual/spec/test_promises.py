@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.sheet import PRODUCT, errors, figure, load, promise
+from support.builders.strategies import geometries, workloads
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Direction
+from pytest_ssdqual.qual.spec.promises import STATES, Promise, Relation
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.spec.spec_schema import PromiseTable
+from pytest_ssdqual.qual.verdict.baseline import OfBaseline
+from pytest_ssdqual.qual.workload.workload import Workload
+
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+HEALTHY, DEGRADED, REBUILDING = (Geometry.parse(f"raid5x4{state}") for state in ("", "-1failed", "-1rebuilding"))
+
+
+def bound(spec: Spec, claim: str, geometry: Geometry | str, workload: Workload) -> float | None:
+    array = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
+    limit = spec.limit(claim, array, workload)
+    return limit.bound if limit else None
+
+
+def test_a_promise_is_about_whole_arrays_unless_it_names_a_state(tmp_path: Path) -> None:
+    whole = promise(claim="p99_latency", at_most="1 ms")
+    degraded = promise(claim="p99_latency", state="degraded", at_most="2 ms")
+    acme = load(tmp_path, PRODUCT + whole + degraded)
+    assert [bound(acme, "p99_latency", each, READ) for each in (HEALTHY, DEGRADED, REBUILDING)] == [1e6, 2e6, None]
+    assert acme.why_no_limit("p99_latency", REBUILDING, READ) == (
+        "ACME 9 promises no p99 latency for raid5x4-1rebuilding randread_4k_qd8"
+    )
+
+
+def test_states_are_those_of_an_array() -> None:
+    assert tuple(each.state for each in (HEALTHY, DEGRADED, REBUILDING)) == STATES
+    assert PromiseTable.model_json_schema()["properties"]["state"]["anyOf"][0]["enum"] == list(STATES)
+
+
+def test_a_claim_about_a_rebuild_needs_no_state(tmp_path: Path) -> None:
+    text = promise(claim="rebuild_time", at_most="2 h") + promise(
+        claim="rebuild_rate", state="rebuilding", at_least="9 MB/s"
+    )
+    acme = load(tmp_path, PRODUCT + text)
+    for array in (HEALTHY, REBUILDING):
+        assert bound(acme, "rebuild_time", array, READ) == 7_200
+        assert bound(acme, "rebuild_rate", array, READ) == 9_000_000
+
+
+def test_a_width_is_a_number_of_members(tmp_path: Path) -> None:
+    text = promise(claim="steady_iops", width=6, at_least="6 IOPS") + promise(claim="steady_iops", at_least="1 IOPS")
+    acme = load(tmp_path, PRODUCT + text)
+    assert [bound(acme, "steady_iops", each, READ) for each in ("raid0x6", "raid5x6", "raid0x5")] == [6, 6, 1]
+
+
+def test_percent_of_what_is_published_of_an_array_comes_before_the_law(tmp_path: Path) -> None:
+    text = (
+        figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000)
+        + figure(array="raid0x4", workload="randread_4k_qd8", iops=3_000, approximate=True)
+        + promise(claim="steady_iops", min_percent_of_spec=90)
+    )
+    acme = load(tmp_path, PRODUCT + text)
+    assert bound(acme, "steady_iops", "raid0x4", READ) == 2_700
+    assert bound(acme, "steady_iops", "raid0x5", READ) == 4_500
+    limits = [acme.limit("steady_iops", Geometry.parse(array), READ) for array in ("raid0x4", "raid0x5")]
+    assert [limit.source for limit in limits if limit] == [
+        "acme.toml promise[0]: 90 % of about 3,000 IOPS from acme (sheet)",
+        "acme.toml promise[0]: 90 % of 5,000 IOPS from acme (one drive's figures, by the law of raid0x5)",
+    ]
+
+
+def test_latencies_are_promised_in_percent_of_what_is_published(tmp_path: Path) -> None:
+    text = figure(array="raid0x4", workload="randread_4k_qd8", mean_latency="1 ms", throughput="100 MB/s")
+    text += promise(claim="mean_latency", max_percent_of_spec=120) + promise(claim="throughput", min_percent_of_spec=50)
+    acme = load(tmp_path, PRODUCT + text)
+    limit = acme.limit("mean_latency", Geometry.parse("raid0x4"), READ)
+    assert limit is not None
+    assert (limit.bound, limit.direction) == (1_200_000, Direction.AT_MOST)
+    assert bound(acme, "throughput", "raid0x4", READ) == 50_000_000
+    # There is a law for IOPS only.
+    assert bound(acme, "mean_latency", "raid0x5", READ) is None
+    assert acme.why_no_limit("mean_latency", Geometry.parse("raid0x5"), READ) == (
+        "ACME 9 publishes no mean latency of randread_4k_qd8 on raid0x5"
+    )
+
+
+RELATIVE = promise(claim="p99_latency", workload="randrw*", relative_to="randread_4k_qd8", at_most="250 %") + promise(
+    claim="p99_latency", at_most="1 ms"
+)
+MIXED = Workload("randrw", "4k", 8, read_percent=70)
+
+
+def test_a_limit_can_be_relative_to_another_workload(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + RELATIVE)
+    assert acme.relation("p99_latency", HEALTHY, MIXED) == Relation(
+        READ, Direction.AT_MOST, 250, "acme.toml promise[0]"
+    )
+    assert str(acme.relation("p99_latency", HEALTHY, MIXED)) == "at most 250 % of randread_4k_qd8"
+    assert acme.limit("p99_latency", HEALTHY, MIXED) is None
+    assert acme.why_no_limit("p99_latency", HEALTHY, MIXED) == (
+        "ACME 9 promises the p99 latency of randrw70_4k_qd8 only relative to randread_4k_qd8"
+    )
+    assert acme.relation("p99_latency", HEALTHY, WRITE) is None
+    assert bound(acme, "p99_latency", HEALTHY, WRITE) == 1e6
+
+
+def test_a_limit_can_be_relative_to_an_earlier_run(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + promise(claim="p99_latency", workload="randrw*", max_percent_of_baseline=110))
+    assert acme.of_baseline("p99_latency", HEALTHY, MIXED) == OfBaseline(Direction.AT_MOST, 110, "acme.toml promise[0]")
+    assert str(acme.of_baseline("p99_latency", HEALTHY, MIXED)) == "at most 110 % of the baseline"
+    assert acme.of_baseline("p99_latency", HEALTHY, READ) is None
+    assert acme.limit("p99_latency", HEALTHY, MIXED) is None
+    assert acme.relation("p99_latency", HEALTHY, MIXED) is None
+    assert acme.why_no_limit("p99_latency", HEALTHY, MIXED) == (
+        "ACME 9 promises the p99 latency of randrw70_4k_qd8 only in per cent of a baseline"
+    )
+
+
+def test_no_workload_is_compared_with_itself(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + RELATIVE.replace('workload = "randrw*"\n', ""))
+    assert acme.relation("p99_latency", HEALTHY, READ) is None
+    assert bound(acme, "p99_latency", HEALTHY, READ) == 1e6
+    assert acme.relation("p99_latency", HEALTHY, WRITE) is not None
+
+
+def test_the_references_of_a_workload_are_what_must_be_measured_with_it(tmp_path: Path) -> None:
+    text = RELATIVE
+    text += promise(claim="steady_iops", relative_to="randread_4096_qd8", at_least="40 %")
+    text += promise(claim="mean_latency", level="raid0", relative_to="randwrite_4k_qd8", at_most="150 %")
+    text += promise(claim="max_latency", state="degraded", relative_to="randwrite_4k_qd1", at_most="150 %")
+    acme = load(tmp_path, PRODUCT + text)
+    assert acme.references(HEALTHY, MIXED) == (READ,)
+    assert acme.references(Geometry.parse("raid0x4"), MIXED) == (READ, WRITE)
+    assert acme.references(Geometry.parse("raid0x4"), READ) == (WRITE,)
+    assert acme.references(DEGRADED, MIXED) == (WRITE.at(1),)
+
+
+def test_defaults_make_nobody_measure_more_than_was_asked(tmp_path: Path) -> None:
+    assert load(tmp_path, PRODUCT).references(HEALTHY, MIXED) == ()
+
+
+BAD = {
+    "reference of a sweep": (
+        promise(claim="scaling_slope", relative_to="randread_4k_qd8", at_least="40 %"),
+        "promise[0].relative_to: scaling_slope is not about one workload, so it cannot be relative to another",
+    ),
+    "reference that is a profile": (
+        promise(claim="p99_latency", relative_to="webserver_qd8", at_most="40 %"),
+        "promise[0].relative_to: 'webserver_qd8' is not a workload; write e.g. randrw70_4k_qd8",
+    ),
+    "reference without per cent": (
+        promise(claim="p99_latency", relative_to="randread_4k_qd8", at_most="4 ms"),
+        'promise[0].at_most: "4 ms" is not a percentage above zero; write e.g. "5 %"',
+    ),
+    "reference and figure": (
+        promise(claim="p99_latency", relative_to="randread_4k_qd8", max_percent_of_spec=120),
+        "promise[0]: relative_to goes with at_most, in per cent, not with max_percent_of_spec",
+    ),
+    "reference without limit": (
+        promise(claim="p99_latency", relative_to="randread_4k_qd8"),
+        "promise[0]: p99_latency needs exactly one limit: at_most or max_percent_of_spec or max_percent_of_baseline",
+    ),
+    "two limits": (
+        promise(claim="steady_iops", at_least="5 IOPS", min_percent_of_spec=90),
+        "promise[0]: steady_iops needs exactly one limit: at_least or min_percent_of_spec or min_percent_of_baseline",
+    ),
+    "no limit": (
+        promise(claim="scaling_slope"),
+        "promise[0]: scaling_slope needs exactly one limit: at_least or min_percent_of_baseline",
+    ),
+    "wrong side of a figure": (
+        promise(claim="mean_latency", min_percent_of_spec=120),
+        "promise[0].min_percent_of_spec: mean_latency is judged by at_most: write max_percent_of_spec",
+    ),
+    "wrong side of a baseline": (
+        promise(claim="mean_latency", min_percent_of_baseline=95),
+        "promise[0].min_percent_of_baseline: mean_latency is judged by at_most: write max_percent_of_baseline",
+    ),
+    "a baseline and a figure": (
+        promise(claim="steady_iops", min_percent_of_baseline=95, min_percent_of_spec=90),
+        "promise[0]: steady_iops needs exactly one limit: at_least or min_percent_of_spec or min_percent_of_baseline",
+    ),
+    "a baseline and another workload": (
+        promise(claim="steady_iops", min_percent_of_baseline=95, relative_to="randread_4k_qd8"),
+        "promise[0]: relative_to goes with at_least, in per cent, not with min_percent_of_baseline",
+    ),
+    "no such figure": (
+        promise(claim="rebuild_rate", min_percent_of_spec=90),
+        "promise[0].min_percent_of_spec: no figure can be published for rebuild_rate, so nothing is promised in per "
+        "cent of it",
+    ),
+    "no such state": (
+        promise(claim="p99_latency", state="broken", at_most="1 ms"),
+        "promise[0].state: should be 'healthy', 'degraded' or 'rebuilding', not 'broken'",
+    ),
+    "rebuild of a whole array": (
+        promise(claim="rebuild_time", state="degraded", at_most="1 h"),
+        "promise[0].state: rebuild_time is about arrays that are rebuilding, not degraded",
+    ),
+    "no such array": (
+        promise(claim="p99_latency", level="raid10", width=5, at_most="1 ms"),
+        "promise[0]: raid10 needs an even number of drives, at least 4, not 5",
+    ),
+    "state of a level that has none": (
+        promise(claim="p99_latency", level="raid0", state="degraded", at_most="1 ms"),
+        "promise[0]: raid0 has nothing left to measure when a member is missing",
+    ),
+    "no members": (
+        promise(claim="p99_latency", width=0, at_most="1 ms"),
+        "promise[0].width: should be greater than or equal to 1, not 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
+def test_a_promise_that_makes_no_sense_says_so(tmp_path: Path, text: str, sentence: str) -> None:
+    assert errors(tmp_path, PRODUCT + text) == [sentence]
+
+
+@given(geometries, workloads, st.sampled_from(Claim))
+def test_a_promise_without_conditions_is_about_every_whole_array(
+    geometry: Geometry, workload: Workload, claim: Claim
+) -> None:
+    general = Promise(claim, None, None, "healthy", None, 1.0, None, None, "here")
+    assert general.matches(claim, geometry, workload)
+    assert general.relation is None

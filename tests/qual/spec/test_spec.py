@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.sheet import PRODUCT, errors, figure, load, promise
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Scope
+from pytest_ssdqual.qual.spec.spec import SpecError
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+GOOD = """
+[product]
+name = "ACME 9"
+models = ["ACME-9*"]
+capacity = "1.92 TB"
+sequential_write = "450 MB/s"
+
+[endurance]
+tbw = "3,500 TB"
+
+[[figure]]
+rw = "randread"
+bs = "4k"
+queue_depths = [8]
+iops = 1000
+source = "sheet"
+
+[[figure]]
+rw = "randwrite"
+bs = "4096"
+queue_depths = [8, 32]
+iops = 500
+source = "sheet"
+
+[[promise]]
+claim = "p99_latency"
+level = "raid5"
+at_most = "2 ms"
+
+[[promise]]
+claim = "p99_latency"
+workload = "randread_*"
+at_most = "1.4 ms"
+
+[[promise]]
+claim = "steady_iops"
+level = "raid1"
+at_least = "900 IOPS"
+
+[[promise]]
+claim = "steady_iops"
+min_percent_of_spec = 80
+"""
+
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+ONE, RAID0, RAID1, RAID5 = (Geometry.parse(text) for text in ("drivex1", "raid0x4", "raid1x2", "raid5x5"))
+
+
+def test_a_file_becomes_base_units(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    assert (acme.key, acme.name, acme.models) == ("acme", "ACME 9", ("ACME-9*",))
+    assert acme.capacity_bytes == 1_920 * 10**9
+    assert acme.sequential_write_bytes_per_s == 450 * 10**6
+    assert acme.endurance_bytes == 3_500 * 10**12
+    assert acme.fits("ACME-9000 ")
+    assert not acme.fits("ACME-8")
+
+
+def test_the_first_promise_that_matches_decides(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    limit = acme.limit("p99_latency", RAID5, READ)
+    assert limit is not None
+    assert (limit.bound, limit.unit, limit.direction) == (2_000_000, Unit.NANOSECONDS, Direction.AT_MOST)
+    assert limit.source == "acme.toml promise[0]"
+    other = acme.limit(Claim.P99_LATENCY, RAID0, READ)
+    assert other is not None
+    assert other.bound == 1_400_000
+
+
+def test_percent_of_a_figure_goes_through_the_law_of_the_level(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+
+    def bound(geometry: Geometry, workload: Workload) -> float | None:
+        limit = acme.limit("steady_iops", geometry, workload)
+        return limit.bound if limit else None
+
+    assert bound(RAID0, READ) == pytest.approx(0.8 * 4 * 1_000)
+    assert bound(RAID0, WRITE) == pytest.approx(0.8 * 4 * 500)
+    assert bound(RAID1, WRITE) == 900
+    assert bound(RAID5, WRITE) == pytest.approx(0.8 * 5 / (2 / 1_000 + 2 / 500))
+    assert bound(RAID0, Workload("randrw", "4k", 8, 70)) == pytest.approx(0.8 * 4 / (0.7 / 1_000 + 0.3 / 500))
+
+
+def test_a_figure_at_another_depth_or_size_promises_nothing(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    for workload in (READ.at(4), Workload("randread", "8k", 8), Workload("read", "4k", 8)):
+        assert acme.limit("steady_iops", RAID0, workload) is None
+        assert acme.why_no_limit("steady_iops", RAID0, workload).startswith("ACME 9 publishes no ")
+    assert acme.limit("steady_iops", RAID0, WRITE.at(32)) is not None
+    # A RAID 5 reads before it writes, and reads are published at 8 only.
+    assert acme.limit("steady_iops", RAID5, WRITE.at(32)) is None
+
+
+def test_a_claim_that_is_mentioned_is_promised_only_where_it_is(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    assert acme.limit("p99_latency", RAID0, WRITE) is None
+    assert acme.why_no_limit("p99_latency", RAID0, WRITE) == (
+        "ACME 9 promises no p99 latency for raid0x4 randwrite_4k_qd8"
+    )
+
+
+def test_a_claim_that_is_not_mentioned_falls_back_to_the_defaults(tmp_path: Path) -> None:
+    limit = load(tmp_path, GOOD).limit("scaling_slope", RAID5, WRITE)
+    assert limit is not None
+    assert limit.source.startswith("default.toml promise[")
+    assert limit == spec.default().limit("scaling_slope", RAID5, WRITE)
+
+
+def test_a_percentage_of_the_defaults_is_of_the_products_own_figures(tmp_path: Path) -> None:
+    bare = load(tmp_path, GOOD.split("[[promise]]")[0])
+    limit = bare.limit("steady_iops", RAID0, READ)
+    assert limit is not None
+    assert limit.bound == pytest.approx(0.9 * 4_000)
+
+
+def test_where_no_number_holds_for_every_ssd_nothing_is_promised_by_default() -> None:
+    silent = set(Claim) - {each.claim for each in spec.default().promises}
+    # About lots nothing can be promised: they have a plan.
+    of_lots = {claim for claim in Claim if claim.scope is Scope.LOT}
+    assert silent == {Claim.QD_KNEE, Claim.QD_DEPENDENCE, *of_lots}
+    with pytest.raises(ValueError, match="not a valid Claim"):
+        spec.default().limit("speed", RAID0, READ)
+
+
+def test_published_figures_are_promised_by_default(tmp_path: Path) -> None:
+    keys = {"iops": 100, "throughput": "9 MB/s", "mean_latency": "1 ms", "p99.9_latency": "8 ms", "settled_iops": 50}
+    text = figure(workload="randwrite_4k_qd8", **keys).replace("p99.9_latency", '"p99.9_latency"')
+    acme = load(tmp_path, PRODUCT + text)
+    limits = [acme.limit(claim, ONE, WRITE) for claim in ("steady_iops", "throughput", "mean_latency")]
+    assert [each.bound for each in limits if each] == pytest.approx([90, 8_100_000, 1_110_000])
+    more = [acme.limit(claim, ONE, WRITE) for claim in ("p99.9_latency", "settled_iops", "p99.99_latency")]
+    assert [each.bound if each else None for each in more] == [8_000_000, 45, None]
+
+
+def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
+    bad = """
+        [product]
+        name = "ACME"
+        colour = "red"
+        capacity = 480
+        [[figure]]
+        rw = "randrw"
+        bs = "4q"
+        queue_depths = []
+        iops = true
+        source = "sheet"
+        [[promise]]
+        claim = "p99_latency"
+        at_most = "fast"
+        [[promise]]
+        claim = "speed"
+        at_most = "1 ms"
+        [[promise]]
+        claim = "p99_latency"
+        at_least = "1 ms"
+        [[promise]]
+        claim = "steady_iops"
+        at_least = "500"
+        min_percent_of_spec = 90
+        [[promise]]
+        claim = "steady_iops"
+        at_least = "500 IOPS"
+        min_percent_of_spec = 90
+        [[promise]]
+        claim = "scaling_slope"
+        min_percent_of_spec = 90
+    """
+    found = errors(tmp_path, bad)
+    by_place = dict(line.split(": ", 1) for line in found)
+    assert by_place["product.models"] == "is missing"
+    assert by_place["product.colour"] == "unknown key"
+    assert by_place["product.capacity"] == "480 needs a unit, as text in quotes"
+    assert by_place["figure[0].rw"] == "should be 'randread', 'randwrite', 'read' or 'write', not 'randrw'"
+    assert "is not a size" in by_place["figure[0].bs"]
+    assert "figure[0].queue_depths" in by_place
+    assert "figure[0].iops" in by_place
+    assert by_place["promise[0].at_most"] == '"fast" is not a latency; write e.g. "1.4 ms"'
+    assert "'speed'" in by_place["promise[1].claim"]
+    assert by_place["promise[2].at_least"] == "p99_latency is judged by at_most"
+    assert "is not a number of IOPS" in by_place["promise[3].at_least"]
+    possible = "at_least or min_percent_of_spec or min_percent_of_baseline"
+    assert by_place["promise[4]"] == f"steady_iops needs exactly one limit: {possible}"
+    assert "no figure can be published for scaling_slope" in by_place["promise[5].min_percent_of_spec"]
+    assert len(found) == len(by_place) == 13
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "bound"),
+    [
+        ("scaling_deviation", '"5 %"', 5),
+        ("scaling_slope", "0.95", 0.95),
+        ("scaling_slope", '"0.95"', 0.95),
+        ("latency_spread_over_time", '"3 x"', 3),
+        ("latency_spread_between_widths", "2", 2),
+        ("steady_iops", '"11,500 IOPS"', 11_500),
+        ("p99_latency", '"200us"', 200_000),
+        ("rebuild_time", '"2 h"', 7_200),
+        ("rebuild_rate", '"20 MB/s"', 20_000_000),
+        ("qd_knee", '"64"', 64),
+        ("qd_knee", "64", 64),
+        ("cliff_after", "0.9", 0.9),
+    ],
+)
+def test_limits_in_the_unit_of_their_claim(tmp_path: Path, claim: str, text: str, bound: float) -> None:
+    head = GOOD.split("[[promise]]")[0]
+    acme = load(tmp_path, f'{head}[[promise]]\nclaim = "{claim}"\n{Claim(claim).direction} = {text}')
+    assert acme.promises[0].bound == bound
+
+
+@pytest.mark.parametrize("text", ['"5"', '"-5 %"', "0.05", '"0 %"', "true", "nan"])
+def test_no_number_is_guessed_to_be_a_percentage(tmp_path: Path, text: str) -> None:
+    head = GOOD.split("[[promise]]")[0]
+    (line,) = errors(tmp_path, f'{head}[[promise]]\nclaim = "scaling_deviation"\nat_most = {text}')
+    assert line.startswith("promise[0].at_most: ")
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "true", '"nan"'])
+def test_no_ratio_is_without_a_value(tmp_path: Path, text: str) -> None:
+    head = GOOD.split("[[promise]]")[0]
+    (line,) = errors(tmp_path, f'{head}[[promise]]\nclaim = "scaling_slope"\nat_least = {text}')
+    assert line.startswith("promise[0].at_least: ")
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "sentence"),
+    [
+        ("rebuild_time", "0 h", '"0 h" is no time that can be kept; it must be above zero'),
+        ("rebuild_time", "2", '"2" is not a duration; write e.g. "10 s", "12 min" or "2 h"'),
+        ("rebuild_rate", "20 MB", '"20 MB" is not a throughput; write e.g. "450 MB/s"'),
+        ("qd_knee", "64 IOPS", '"64 IOPS" is not a count above zero; write e.g. "64"'),
+        ("steady_iops", "0 IOPS", '"0 IOPS" is not a number of IOPS above zero; write e.g. "11,500 IOPS"'),
+    ],
+)
+def test_what_is_no_limit_says_what_is_wanted(tmp_path: Path, claim: str, text: str, sentence: str) -> None:
+    direction = Claim(claim).direction
+    found = errors(tmp_path, PRODUCT + promise(**{"claim": claim, direction.value: text}))
+    assert found == [f"promise[0].{direction}: {sentence}"]
+
+
+def test_files_that_cannot_be_read_say_so(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"^gone\.toml: cannot be read: No such file"):
+        spec.load(tmp_path / "gone.toml")
+    with pytest.raises(SpecError, match=r"is not shipped \(there are: default, intel-320, intel-910-400gb, intel"):
+        spec.load("gone")
+    assert errors(tmp_path, "[product")[0].startswith("is not TOML: ")
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
+    with pytest.raises(SpecError, match="is not UTF-8"):
+        spec.load(tmp_path / "latin.toml")
+
+
+LAWLESS = {
+    "sequential": Workload("read", "4k", 8),
+    "half sequential": Workload("randread", "4k", 8, random_percent=75),
+    "unaligned": Workload("randread", "4k", 8, offset="512"),
+    "mixed sizes": Workload("randread", "4k/60:8k/40", 8, name="mixture"),
+    "streams": Workload("randread+randwrite", "4k", 8),
+    "a depth that no drive sees": Workload("randread", "4k", 2, threads=1),
+}
+
+
+@pytest.mark.parametrize("workload", LAWLESS.values(), ids=LAWLESS)
+def test_where_there_is_no_law_nothing_is_calculated(workload: Workload) -> None:
+    model = spec.load("ssdqual-sm300")
+    assert model.expected_iops(RAID0, workload) is None
+    assert model.limit("steady_iops", RAID0, workload) is None
+    reason = model.why_no_limit("steady_iops", RAID0, workload)
+    assert reason.startswith("SSDQUAL SM300 scale model publishes no ")
+    assert str(workload) in reason
+
+
+def test_no_law_holds_while_an_array_is_rebuilt() -> None:
+    model, array = spec.load("ssdqual-sm300"), Geometry.parse("raid5x4-1rebuilding")
+    assert model.expected_iops(array, READ) is None
+    assert model.expected_iops(array.healthy, READ) == 1_200
+
+
+def test_drives_side_by_side_are_held_to_one_each(tmp_path: Path) -> None:
+    acme = load(tmp_path, GOOD)
+    side_by_side = Geometry.parse("drivex4")
+    assert acme.expected_iops(side_by_side, READ) == 1_000
+    limit = acme.limit("steady_iops", side_by_side, READ)
+    assert limit is not None
+    assert limit.bound == 800
+    # Four threads on each drive, as the method says, and not one on each of four.
+    assert acme.expected_iops(side_by_side, Workload("randread", "4k", 2, threads=4)) == 1_000
+    assert acme.expected_iops(RAID0, Workload("randread", "4k", 8, threads=4)) == 4_000
+
+
+def test_the_reason_to_skip_names_the_figure_that_is_missing() -> None:
+    s3500 = spec.load("intel-dc-s3500-480gb")
+    assert s3500.why_no_limit("steady_iops", RAID5, WRITE.at(8)) == (
+        "Intel SSD DC S3500 480 GB publishes no figure for randread 4k at queue depth 8, "
+        f"which randwrite_4k_qd8 on {RAID5} is held to"
+    )
+    assert s3500.why_no_limit("steady_iops", RAID5, Workload("write", "128k", 8)) == (
+        f"Intel SSD DC S3500 480 GB publishes no steady IOPS of write_128k_qd8 on {RAID5}"
+    )
+
+
+@pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 10}, {"sync": True}, {"compressible_percent": 50}])
+def test_no_law_carries_figures_over_to_what_is_not_usual(more: dict[str, Any]) -> None:
+    sheet, two = spec.load("ssdqual-sm300"), Geometry.parse("raid0x2")
+    assert sheet.expected_iops(two, Workload("randwrite", "4k", 8)) == 600
+    assert sheet.expected_iops(two, Workload("randwrite", "4k", 8, **more)) is None

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.sheet import PRODUCT, figure, load, promise
+from support.documents.json_schema import problems
+
+import pytest_ssdqual
+from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.spec import SpecError
+
+SPECS = Path(pytest_ssdqual.__file__).parent / "specs"
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    # As it is written to a file.
+    found: dict[str, Any] = json.loads(json.dumps(spec.json_schema()))
+    return found
+
+
+@pytest.mark.parametrize("name", spec.shipped())
+def test_the_schema_accepts_what_is_shipped(schema: dict[str, Any], name: str) -> None:
+    content = tomllib.loads((SPECS / f"{name}.toml").read_text(encoding="utf-8"))
+    assert problems(content, schema) == []
+
+
+_TABLES = ("ProductTable", "FigureTable", "EnduranceTable", "LotTable", "PromiseTable")
+GOOD = {
+    "units": PRODUCT + '[endurance]\ntbw = "3,500 TB"\n',
+    "sizes": PRODUCT + figure(rw="read", bs=["128KiB", "1m"], queue_depths=[1], throughput="450 MiB/s"),
+    "micro": PRODUCT + figure(workload="a_qd1", mean_latency="140µs") + figure(workload="b_qd1", max_latency="1.4 ms"),
+    "iops as text": PRODUCT + figure(workload="read_4k_qd1", iops="75,000 iops"),
+    "ratio as text": PRODUCT + promise(claim="qd_gain", at_least="1.5 x"),
+    "ratio": PRODUCT + promise(claim="qd_gain", at_least=1.5),
+    "rate": PRODUCT + promise(claim="rebuild_rate", at_least="450MB/s"),
+    "lot": PRODUCT + '[lot]\nsize = 500\naql = "1.0 %"\ninspection = "S-4"\nby = "variables"\n',
+    "lot of unknown size": PRODUCT + "[lot]\nsample = 13\naccept = 0\n",
+    "relative": PRODUCT + promise(claim="throughput", relative_to="read_4k_qd1", at_least="45 %"),
+}
+BAD = {
+    "no product": promise(claim="qd_gain", at_least=1.5),
+    "unknown table": PRODUCT + '[colour]\nname = "red"\n',
+    "unknown key": PRODUCT + 'colour = "red"\n',
+    "no models": PRODUCT.replace('models = ["ACME-9*"]', ""),
+    "bare capacity": PRODUCT + "capacity = 480\n",
+    "capacity in words": PRODUCT + 'capacity = "much"\n',
+    "latency in words": PRODUCT + figure(workload="read_4k_qd1", mean_latency="fast"),
+    "throughput per minute": PRODUCT + figure(workload="read_4k_qd1", throughput="5 GB/min"),
+    "iops are a truth": PRODUCT + figure(workload="read_4k_qd1", iops=True),
+    "no iops": PRODUCT + figure(workload="read_4k_qd1", iops=0),
+    "figure of nothing": PRODUCT + figure(workload="read_4k_qd1"),
+    "figure of no workload": PRODUCT + figure(iops=1),
+    "figure of two workloads": PRODUCT + figure(workload="a_qd1", rw="read", bs="4k", queue_depths=[1], iops=1),
+    "array without workload": PRODUCT + figure(rw="read", bs="4k", queue_depths=[1], array="raid0x2", iops=1),
+    "no depths": PRODUCT + figure(rw="read", bs="4k", queue_depths=[], iops=1),
+    "no arrays": PRODUCT + figure(array=[], workload="read_4k_qd1", iops=1),
+    "mixed pattern": PRODUCT + figure(rw="randrw", bs="4k", queue_depths=[1], iops=1),
+    "unknown claim": PRODUCT + promise(claim="speed", at_least="5 IOPS"),
+    "unknown level": PRODUCT + promise(claim="qd_gain", level="raid7", at_least=1),
+    "unknown state": PRODUCT + promise(claim="qd_gain", state="tired", at_least=1),
+    "no limit": PRODUCT + promise(claim="qd_gain"),
+    "two limits": PRODUCT + promise(claim="steady_iops", at_least="5 IOPS", min_percent_of_spec=90),
+    "lot of one": PRODUCT + '[lot]\nsize = 1\nltpd = "10 %"\n',
+    "lot without a plan": PRODUCT + "[lot]\nsize = 500\n",
+    "lot by taste": PRODUCT + '[lot]\nsize = 500\naql = "1 %"\nby = "taste"\n',
+    "bare aql": PRODUCT + "[lot]\nsize = 500\naql = 1.0\n",
+    "level four": PRODUCT + '[lot]\nsize = 500\naql = "1 %"\ninspection = "IV"\n',
+    "limit is a truth": PRODUCT + promise(claim="qd_gain", at_least=True),
+    "percent of a figure and of a workload": PRODUCT
+    + promise(claim="throughput", relative_to="read_4k_qd1", min_percent_of_spec=90),
+}
+
+
+@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
+def test_what_we_read_the_schema_accepts(schema: dict[str, Any], tmp_path: Path, text: str) -> None:
+    load(tmp_path, text)
+    assert problems(tomllib.loads(text), schema) == []
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+def test_what_the_schema_refuses_so_do_we(schema: dict[str, Any], tmp_path: Path, text: str) -> None:
+    with pytest.raises(SpecError):
+        load(tmp_path, text)
+    assert problems(tomllib.loads(text), schema)
+
+
+def test_the_schema_says_what_it_is_and_describes_every_key(schema: dict[str, Any]) -> None:
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"] == "pytest-ssdqual spec"
+    assert schema["$defs"]["Claim"]["enum"] == [claim.value for claim in Claim]
+    tables = {name: schema["$defs"][name] for name in _TABLES}
+    for name, table in tables.items():
+        assert table["additionalProperties"] is False
+        for key, about in table["properties"].items():
+            assert about.get("description"), f"{name}.{key}"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.strategies import run
+
+from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.stats import batch_means
+from pytest_ssdqual.qual.stats.basis import Basis
+from pytest_ssdqual.qual.stats.estimate import Sureness, TooFew
+
+LOOK = Look(3, 14, 0.99, 45.0)
+#: Long enough that nothing is unseen.
+LONG = Basis(look=LOOK, seconds=1e5)
+
+
+def noisy(seed: int, count: int = 40, mean: float = 1_000, scatter: float = 0.02) -> list[float]:
+    source = random.Random(seed)  # noqa: S311
+    return [mean * source.gauss(1, scatter) for _ in range(count)]
+
+
+def test_of_rounds_it_is_students_interval_by_hand() -> None:
+    found = Basis().bounds([98, 99, 100, 101, 102], [1] * 5)
+    half = 2.776 * math.sqrt(2.5) / math.sqrt(5)
+    assert (found.value, found.low, found.high) == pytest.approx((100, 100 - half, 100 + half), abs=1e-3)
+
+
+def test_a_round_counts_by_its_denominator() -> None:
+    # 10 of 100 and 0 of 900 slow: 1 %, not 5 %.
+    assert Basis().bounds([10, 0], [100, 900]).value == pytest.approx(0.01)
+
+
+def test_of_a_look_it_is_the_blocks_interval_at_the_looks_level() -> None:
+    values, ones = noisy(1), [1.0] * 40
+    assert LONG.bounds(values, ones) == batch_means.bounds(values, ones, 1e5, LOOK)
+    half = replace(LONG, sure=Sureness(0.95, 0.5))
+    assert half.bounds(values, ones) == batch_means.bounds(values, ones, 1e5, LOOK, half.level)
+    assert half.level == pytest.approx(0.995)
+    # What is stated does not change what a look needs.
+    assert replace(LONG, sure=Sureness(0.5)).level == 0.99
+
+
+def test_a_measurement_knows_which_it_is() -> None:
+    fixed = Measured((run([1_000] * 40, rounds=40),))
+    assert Basis.of(fixed, Sureness(0.9)) == Basis(Sureness(0.9))
+    looked = Measured(tuple(replace(each, look=LOOK) for each in fixed.runs * 2))
+    assert Basis.of(looked, Sureness(0.9)) == Basis(Sureness(0.9), LOOK, 80.0)
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=2, max_size=60), st.floats(1e-3, 1e3))
+def test_scaled_series_have_scaled_intervals(values: list[float], factor: float) -> None:
+    basis = LONG if len(values) >= batch_means.FEWEST else Basis()
+    ones = [1.0] * len(values)
+    plain, scaled = basis.bounds(values, ones), basis.bounds([each * factor for each in values], ones)
+    close = 1e-6 * max(values) * factor
+    assert (scaled.value, scaled.low, scaled.high) == pytest.approx(
+        (plain.value * factor, plain.low * factor, plain.high * factor), abs=close
+    )
+
+
+def test_how_long_one_takes_is_the_reciprocal_of_how_many_there_are() -> None:
+    ios, busy_ns = noisy(2), [1e9] * 40
+    for basis in (LONG, Basis(look=LOOK, seconds=600.0)):
+        rate, time = basis.bounds(ios, busy_ns), basis.time_each(busy_ns, ios)
+        assert (time.value, time.low, time.high) == pytest.approx((1 / rate.value, 1 / rate.high, 1 / rate.low))
+    # Of independent rounds it is their ratio itself.
+    assert Basis().time_each(busy_ns, ios) == Basis().bounds(busy_ns, ios)
+
+
+def test_what_may_not_happen_at_all_takes_any_time() -> None:
+    ios = [100.0] + [0.0] * 39
+    assert LONG.time_each([1e9] * 40, ios).high == math.inf
+    with pytest.raises(TooFew, match="nothing was counted"):
+        LONG.time_each([1e9] * 40, [0.0] * 40)
+    with pytest.raises(TooFew, match="nothing was counted"):
+        Basis().bounds([0.0] * 5, [0.0] * 5)
+
+
+def test_blocks_that_are_warm_up_still_do_not_count() -> None:
+    assert Basis().settled([1, 2, 3]) == [1, 2, 3]
+    headed = replace(LONG, look=replace(LOOK, head=2))
+    assert headed.settled([1, 2, 3]) == [3]
+    assert headed.bounds([9_000.0, 9_000.0, *noisy(4)], [1.0] * 42).value == pytest.approx(1_000, rel=0.02)
+
+
+def test_too_little_is_refused() -> None:
+    with pytest.raises(TooFew, match="at least 2 rounds, there are 1"):
+        Basis().bounds([1.0], [1.0])
+    with pytest.raises(TooFew, match="at least 16 blocks, there are 15"):
+        LONG.bounds([1.0] * 15, [1.0] * 15)

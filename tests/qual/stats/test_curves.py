@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.stats.curves import bathtub, depth_dependence, depth_gain, knee, unaligned
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+
+#: Habr 156147, Intel 910, four drives in md RAID 0 (seeds E-R1…E-R11 and E-W1…E-W11).
+DEPTHS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+READS_910 = [7_681, 14_893, 28_203, 53_011, 88_700, 98_419, 112_378, 148_845, 149_196, 148_067, 148_445]
+WRITES_910 = [14_480, 26_930, 47_827, 67_451, 85_790, 85_692, 89_589, 96_076, 102_496, 96_658, 97_243]
+
+
+def about(iops: float, percent: float = 0.0) -> Estimate:
+    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
+
+
+def over_depths(
+    iops: list[int], depths: list[int] | None = None, rw: str = "randread", percent: float = 0.0
+) -> dict[Workload, Estimate]:
+    """One job, as in the source: ``threads=1``."""
+    depths = depths or DEPTHS[: len(iops)]
+    return {
+        Workload(rw, "4k", depth, threads=1): about(rate, percent) for depth, rate in zip(depths, iops, strict=True)
+    }
+
+
+def mix(read_percent: int) -> Workload:
+    if read_percent in (0, 100):
+        return READ if read_percent else WRITE
+    return Workload("randrw", "4k", 8, read_percent)
+
+
+def over_mixes(iops: dict[int, float], percent: float = 0.0) -> dict[Workload, Estimate]:
+    return {mix(share): about(rate, percent) for share, rate in iops.items()}
+
+
+# Depth
+
+
+def test_reads_of_the_910_gain_until_128() -> None:
+    found = knee(over_depths(READS_910), width=4)
+    assert found.estimate == Estimate(128, 128, 128, 5, Unit.COUNT)
+    assert str(found.at[0]) == "randread_4k_t1xqd128"
+
+
+def test_writes_of_the_910_are_worth_it_until_16() -> None:
+    # "16 to 32 outstanding": what comes beyond, +1 % to +7 % a doubling, is a creep.
+    assert knee(over_depths(WRITES_910, rw="randwrite"), width=4).estimate.value == 16
+    # Whoever asks for less of a doubling gets further.
+    assert knee(over_depths(WRITES_910), width=4, share=0.05).estimate.value == 256
+
+
+def test_the_knee_is_told_in_ios_of_the_whole_array() -> None:
+    per_drive = {
+        READ.at(depth): about(rate) for depth, rate in ((8, 50_000), (16, 90_000), (32, 150_000), (64, 151_000))
+    }
+    assert knee(per_drive, width=4).estimate.value == 128
+    assert knee(per_drive, width=1).estimate.value == 32
+
+
+def test_a_dip_and_the_recovery_from_it_are_no_growth() -> None:
+    assert knee(over_depths([100, 200, 120, 205, 206]), width=1).estimate.value == 2
+
+
+def test_growth_is_reckoned_per_doubling() -> None:
+    # 30 % for four times the depth is 14 % a doubling, for eight times 9 %.
+    assert knee(over_depths([100, 200, 260], [1, 2, 8]), width=1).estimate.value == 8
+    assert knee(over_depths([100, 200, 260], [1, 2, 16]), width=1).estimate.value == 2
+
+
+def test_where_growth_did_not_end_the_knee_has_no_upper_end() -> None:
+    growing = knee(over_depths([100, 200, 400]), width=1).estimate
+    assert (growing.value, growing.low, growing.high) == (4, 4, math.inf)
+
+
+def test_growth_that_may_be_noise_makes_the_knee_uncertain() -> None:
+    # 4 → 8: +12 % of figures known to 4 %.
+    found = knee(over_depths([100, 190, 360, 403, 405, 404], percent=4), width=1).estimate
+    assert (found.low, found.value, found.high) == (4, 8, 8)
+    # +8 %: no growth, but possibly.
+    found = knee(over_depths([100, 190, 360, 389, 389, 388], percent=4), width=1).estimate
+    assert (found.low, found.value) == (4, 4)
+    assert found.high > 4
+
+
+def test_a_curve_that_never_grows_has_its_knee_at_the_beginning() -> None:
+    assert knee(over_depths([100, 101, 99, 100]), width=1).estimate == Estimate(1, 1, 1, 5, Unit.COUNT)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=3, max_size=11), st.floats(0, 20), st.integers(1, 8))
+def test_the_knee_is_a_depth_of_the_series_whatever_its_order_or_unit(
+    iops: list[int], percent: float, width: int
+) -> None:
+    curve = over_depths(iops, percent=percent)
+    found = knee(curve, width)
+    assert found.estimate.value in DEPTHS
+    assert found.estimate.low in DEPTHS
+    assert found.estimate.high in (*DEPTHS, math.inf)
+    assert knee(dict(reversed(curve.items())), width) == found
+    doubled = {each: replace(e, value=2 * e.value, low=2 * e.low, high=2 * e.high) for each, e in curve.items()}
+    assert knee(doubled, width) == found
+
+
+def test_what_depth_brings() -> None:
+    reads, writes = over_depths(READS_910), over_depths(WRITES_910)
+    assert depth_gain(reads, 4).estimate.value == pytest.approx(148_445 / 7_681)
+    assert [each.qd_per_drive for each in depth_gain(reads, 4).at] == [1, 1024]
+    assert depth_dependence(writes, 4).estimate.value == pytest.approx(102_496 / 14_480)
+    assert [each.qd_per_drive for each in depth_dependence(writes, 4).at] == [1, 256]
+
+
+def test_writes_to_a_mirror_do_not_depend_on_depth() -> None:
+    # Seed A-09: one drive's share at every depth, to the noise.
+    found = depth_dependence({WRITE.at(depth): about(11_500 + 50 * depth, 2) for depth in (1, 2, 4, 8)}, width=2)
+    assert found.estimate.value == pytest.approx(11_900 / 11_550)
+    assert found.estimate.low == 1
+    assert 1.06 < found.estimate.high < 1.08
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=2, max_size=11), st.floats(0, 20))
+def test_dependence_is_at_least_one_and_at_least_the_gain(iops: list[int], percent: float) -> None:
+    curve = over_depths(iops, percent=percent)
+    dependence, gain = depth_dependence(curve, 1).estimate, depth_gain(curve, 1).estimate
+    assert 1 <= dependence.low <= dependence.value <= dependence.high
+    assert dependence.value >= max(gain.value, 1 / gain.value) * (1 - 1e-9)
+    assert dependence.high >= gain.high * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("figure", [knee, depth_gain, depth_dependence])
+def test_what_is_no_series_of_depths_is_refused(figure: object) -> None:
+    assert callable(figure)
+    with pytest.raises(
+        ValueError, match="at least 2 different queue depths are needed, each once, not randread_4k_qd8"
+    ):
+        figure({READ: about(1)}, 1)
+    with pytest.raises(ValueError, match="at least 2 different queue depths are needed, each once, not none"):
+        figure({}, 1)
+    with pytest.raises(ValueError, match="differ in more than their queue depth: randread_4k_qd8, randwrite_4k_qd4"):
+        figure({READ: about(1), WRITE.at(4): about(1)}, 1)
+    # Four threads of 8 and one of 32 are 32 both.
+    same = {Workload("randread", "4k", 8, threads=4): about(1), Workload("randread", "4k", 32, threads=1): about(1)}
+    with pytest.raises(ValueError, match="each once"):
+        figure({**same, Workload("randread", "4k", 1, threads=1): about(1)}, 1)
+
+
+def test_a_knee_needs_three_depths() -> None:
+    with pytest.raises(
+        ValueError, match="at least 3 queue depths, there are 2: randread_4k_t1xqd1, randread_4k_t1xqd2"
+    ):
+        knee(over_depths([100, 200]), width=1)
+
+
+# Mixes
+
+
+def test_the_bathtub_against_the_straight_line() -> None:
+    # Line at 50 %: (1,000 + 9,000) / 2 = 5,000; at 80 %: 7,400.
+    found = bathtub(over_mixes({0: 1_000, 50: 2_000, 80: 6_000, 100: 9_000}))
+    assert found.estimate.value == pytest.approx(0.4)
+    assert found.at == (mix(50),)
+    assert found.estimate.low == found.estimate.high == pytest.approx(0.4)
+
+
+@given(st.floats(1, 1e6), st.floats(1, 1e6), st.sets(st.integers(1, 99), min_size=1, max_size=7))
+def test_a_drive_on_the_line_has_no_tub(writes: float, reads: float, shares: set[int]) -> None:
+    line = {share: writes + (reads - writes) * share / 100 for share in (0, *shares, 100)}
+    assert bathtub(over_mixes(line)).estimate.value == pytest.approx(1)
+
+
+@given(
+    st.lists(st.floats(1, 1e6), min_size=4, max_size=4),
+    st.floats(0, 30),
+    st.lists(st.floats(-1, 1), min_size=4, max_size=4),
+)
+def test_the_true_depth_of_the_tub_is_inside(iops: list[float], percent: float, off: list[float]) -> None:
+    shares = (0, 35, 65, 100)
+    found = bathtub(over_mixes(dict(zip(shares, iops, strict=True)), percent)).estimate
+    true = [rate * (1 + shift * percent / 100) for rate, shift in zip(iops, off, strict=True)]
+    truth = bathtub(over_mixes(dict(zip(shares, true, strict=True)))).estimate.value
+    assert found.low * (1 - 1e-9) <= truth <= found.high * (1 + 1e-9)
+
+
+def test_any_mix_may_be_the_worst_so_each_end_is_looked_for_by_itself() -> None:
+    line = {READ: about(1_000), WRITE: about(1_000)}
+    shaky, sure = Estimate(500, 300, 900, 5, Unit.IOPS), Estimate(550, 540, 560, 5, Unit.IOPS)
+    found = bathtub({**line, mix(50): shaky, mix(65): sure})
+    assert (found.estimate.value, found.estimate.low, found.estimate.high) == (0.5, 0.3, 0.56)
+    assert found.at == (mix(50),)
+
+
+def test_without_both_ends_there_is_no_line() -> None:
+    for shares in ({0: 1.0, 50: 1.0}, {50: 1.0, 100: 1.0}, {0: 1.0, 100: 1.0}, {}):
+        with pytest.raises(ValueError, match="the line needs pure reads, pure writes and mixes between them, not only"):
+            bathtub(over_mixes(shares))
+    with pytest.raises(ValueError, match="differ in more than their mix"):
+        bathtub({**over_mixes({0: 1, 50: 1, 100: 1}), Workload("randrw", "8k", 8, 30): about(1)})
+    with pytest.raises(ValueError, match=r"randread\+randwrite_4k_qd8 has no fixed mix"):
+        bathtub({**over_mixes({0: 1, 50: 1, 100: 1}), Workload("randread+randwrite", "4k", 8): about(1)})
+
+
+def test_sequential_mixes_have_their_line_too() -> None:
+    rates = {
+        Workload("read", "128k", 8): 300.0,
+        Workload("rw", "128k", 8, 50): 100.0,
+        Workload("write", "128k", 8): 100.0,
+    }
+    assert bathtub({each: about(rate) for each, rate in rates.items()}).estimate.value == pytest.approx(0.5)
+
+
+# Offsets
+
+
+def test_the_pair_that_loses_most_is_the_penalty() -> None:
+    rates = {WRITE: 1_000, replace(WRITE, offset="512"): 400, replace(WRITE, offset="2k"): 500, READ: 9_000,
+             replace(READ, offset="512"): 8_000}  # fmt: skip
+    found = unaligned({each: about(rate, 1) for each, rate in rates.items()})
+    assert found.estimate.value == pytest.approx(2.5)
+    assert found.estimate.low == pytest.approx(2.5 * 0.99 / 1.01)
+    assert [str(each) for each in found.at] == ["randwrite_4k_qd8", "randwrite_4k_off512_qd8"]
+
+
+def test_a_penalty_needs_a_pair() -> None:
+    with pytest.raises(ValueError, match="a workload with an offset and the same without, not only randwrite_4k_qd8"):
+        unaligned({WRITE: about(1), replace(WRITE.at(4), offset="512"): about(1)})

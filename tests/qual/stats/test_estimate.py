@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.builders.strategies import estimates
+
+from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, mean_of_rounds, ratio, student_t
+from pytest_ssdqual.qual.units import Unit
+
+
+def test_students_t_as_tabulated() -> None:
+    assert student_t(0.95, 4) == pytest.approx(2.776, abs=1e-3)
+    assert student_t(0.90, 9) == pytest.approx(1.833, abs=1e-3)
+
+
+def test_the_mean_of_rounds_by_hand() -> None:
+    found = mean_of_rounds([98.0, 99.0, 100.0, 101.0, 102.0], Unit.IOPS)
+    half = 2.776 * math.sqrt(2.5) / math.sqrt(5)
+    assert (found.value, found.n) == (100, 5)
+    assert found.high - found.value == pytest.approx(half, abs=1e-3)
+    assert found.value - found.low == pytest.approx(half, abs=1e-3)
+
+
+def test_one_round_has_no_interval() -> None:
+    with pytest.raises(TooFew, match="at least 2 rounds, there are 1"):
+        mean_of_rounds([1.0], Unit.IOPS)
+
+
+def test_a_share_of_the_error_rate_makes_an_interval_that_holds_among_several() -> None:
+    values = [98.0, 99.0, 100.0, 101.0, 102.0]
+    alone, among = mean_of_rounds(values, Unit.IOPS), mean_of_rounds(values, Unit.IOPS, Sureness(0.95).among(5))
+    assert among.high == mean_of_rounds(values, Unit.IOPS, Sureness(0.99)).high
+    assert among.high > alone.high
+    assert (among.confidence, alone.confidence) == (0.95, 0.95)  # of all five together
+    assert Sureness(0.95, 0.5).level(0.98) == pytest.approx(0.99)
+
+
+def test_an_interval_says_what_it_is() -> None:
+    assert str(Estimate(9_412, 9_350, 9_470, 5, Unit.IOPS)) == "9,412 IOPS (95 % CI 9,350…9,470 IOPS)"
+    assert str(Estimate(38e6, 37e6, 39e6, 5, Unit.NANOSECONDS, is_reading=True)) == "38 ms (37…39 ms as read)"
+    sure = Estimate(1.5, 1.2, math.inf, 5, Unit.RATIO, confidence=0.999, basis="rounds of 2 min")
+    assert str(sure) == "1.50 × (99.9 % CI 1.20 ×…∞, rounds of 2 min)"
+    assert sure.to_record() == {
+        "value": 1.5, "low": 1.2, "high": None, "n": 5, "unit": "ratio", "is_reading": False, "confidence": 0.999,
+        "basis": "rounds of 2 min",
+    }  # fmt: skip
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=2, max_size=40), st.floats(1e-3, 1e3))
+def test_scaled_values_have_a_scaled_interval(values: list[float], factor: float) -> None:
+    plain, scaled = (mean_of_rounds([each * by for each in values], Unit.IOPS) for by in (1.0, factor))
+    # An end is a difference, so it is exact to the size of the values.
+    close = 1e-9 * max(values) * factor
+    assert scaled.value == pytest.approx(plain.value * factor)
+    assert (scaled.low, scaled.high) == pytest.approx((plain.low * factor, plain.high * factor), abs=close)
+
+
+def test_more_rounds_make_a_narrower_interval() -> None:
+    source = random.Random(5)  # noqa: S311
+
+    def mean_width(rounds: int) -> float:
+        drawn = (mean_of_rounds([source.gauss(100, 5) for _ in range(rounds)], Unit.IOPS) for _ in range(200))
+        return sum(each.high - each.low for each in drawn) / 200
+
+    widths = [mean_width(rounds) for rounds in (5, 10, 20, 40, 80)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-2] / widths[-1] == pytest.approx(math.sqrt(2), rel=0.05)
+
+
+def test_the_interval_of_the_mean_holds_the_truth_as_often_as_it_says() -> None:
+    source = random.Random(1)  # noqa: S311
+    rounds = ([source.gauss(100, 5) for _ in range(5)] for _ in range(2_000))
+    hits = sum(found.low <= 100 <= found.high for found in (mean_of_rounds(each, Unit.IOPS) for each in rounds))
+    assert 0.935 < hits / 2_000 < 0.965
+
+
+@given(estimates())
+def test_estimates_are_plain_data(estimate: Estimate) -> None:
+    assert json.loads(json.dumps(estimate.to_record(), allow_nan=False))["value"] == estimate.value
+    assert "(" in str(estimate)
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.floats(0, 10))
+def test_an_estimate_lies_in_its_interval(value: float, low: float, high: float) -> None:
+    assume(not low <= value <= high)
+    with pytest.raises(ValueError, match="is not between"):
+        Estimate(value, low, high, 5, Unit.IOPS)
+
+
+def test_a_ratio_is_propagated_by_its_ends() -> None:
+    writes, reads = Estimate(38, 36, 40, 5, Unit.IOPS), Estimate(100, 90, 110, 10, Unit.IOPS)
+    found = ratio(writes, reads)
+    assert (found.value, found.n, found.unit) == (38, 5, Unit.PERCENT)
+    assert found.low == pytest.approx(100 * 36 / 110)
+    assert found.high == pytest.approx(100 * 40 / 90)
+    assert found.confidence == 0.95
+    assert ratio(replace(writes, confidence=0.9), reads).confidence == 0.9
+    assert ratio(writes, reads, Unit.RATIO).value == 0.38
+
+
+@given(estimates(), estimates(), st.floats(0, 1), st.floats(0, 1))
+def test_the_ratio_of_any_two_truths_is_inside(one: Estimate, other: Estimate, first: float, second: float) -> None:
+    found = ratio(one, other, Unit.RATIO)
+    truth = one.low + (one.high - one.low) * first
+    reference = other.low + (other.high - other.low) * second
+    assert found.low * (1 - 1e-9) <= truth / reference <= found.high * (1 + 1e-9)
+
+
+def test_a_reference_that_may_be_nothing_bounds_nothing_and_one_that_is_nothing_is_refused() -> None:
+    shaky = Estimate(10, -5, 25, 5, Unit.IOPS)
+    assert ratio(Estimate(10, 9, 11, 5, Unit.IOPS), shaky).high == math.inf
+    # Neither can be negative, whatever Student says.
+    assert ratio(shaky, Estimate(10, 9, 11, 5, Unit.IOPS)).low == 0
+    with pytest.raises(TooFew, match="nothing can be told in terms of 0 IOPS"):
+        ratio(shaky, Estimate(0, 0, 0, 5, Unit.IOPS))
+
+
+def test_ratios_are_of_like_things() -> None:
+    with pytest.raises(ValueError, match="in IOPS to one in ns"):
+        ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.NANOSECONDS))
+    with pytest.raises(ValueError, match="no ratio in s"):
+        ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.IOPS), Unit.SECONDS)
+
+
+def test_only_a_ratio_of_two_readings_is_a_reading() -> None:
+    reading, mean = Estimate(2, 1, 3, 1, Unit.IOPS, is_reading=True), Estimate(2, 1, 3, 5, Unit.IOPS)
+    assert ratio(reading, reading).is_reading
+    assert not ratio(reading, mean).is_reading
+    assert not ratio(mean, reading).is_reading

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.stats.steady_state import first_steady, judge
+
+RULE = SteadyRule()
+series = st.lists(st.floats(1, 1e6), min_size=5, max_size=30)
+
+
+@given(st.floats(1e-3, 1e9), st.integers(2, 30))
+def test_a_constant_is_steady_after_one_window(level: float, window: int) -> None:
+    rule = SteadyRule(window=window)
+    assert first_steady([level] * 40, rule) == window
+    assert judge([level] * window, rule).correlation == 0
+
+
+@given(series, st.integers(-6, 6))
+def test_the_unit_does_not_matter(values: list[float], power: int) -> None:
+    # Powers of two scale floats exactly: nothing but the rule is tested.
+    scaled = [value * 2.0**power for value in values]
+    assert judge(values, RULE).reached == judge(scaled, RULE).reached
+    assert first_steady(values, RULE) == first_steady(scaled, RULE)
+
+
+@given(series)
+def test_what_is_within_the_rule_is_at_most_one(values: list[float]) -> None:
+    found = judge(values, RULE)
+    assert found.reached == (found.unsteadiness <= 1 + 1e-6) or found.unsteadiness == pytest.approx(1)
+
+
+def test_how_far_from_the_rule_it_is_is_a_figure() -> None:
+    ranged = judge([83.0, 117.0, 100.0, 100.0, 100.0], RULE)
+    assert ranged.unsteadiness == pytest.approx(1.7)
+    assert ranged.nearest() == "range 34.0 % (20 % allowed)"
+    drifting = judge([94.0, 97.0, 100.0, 103.0, 106.0], RULE)
+    assert drifting.unsteadiness == pytest.approx(1.2)
+    assert drifting.nearest() == "drift 12.0 % (10 % allowed)"
+    silent = judge([0.0] * 5, RULE)
+    assert (silent.unsteadiness, silent.nearest()) == (float("inf"), "no I/O")
+
+
+@given(series)
+def test_time_may_run_backwards(values: list[float]) -> None:
+    there, back = judge(values[-5:], RULE), judge(values[-5:][::-1], RULE)
+    assert there.slope_per_round == pytest.approx(-back.slope_per_round, abs=1e-6)
+    assert there.range_measured == back.range_measured
+
+
+def test_the_line_moves_over_four_rounds_and_not_over_five() -> None:
+    # 2.5 per round: 10 over the window of five points, 12.5 if rounds were counted instead of distances.
+    line = [95.0, 97.5, 100.0, 102.5, 105.0]
+    found = judge(line, RULE)
+    assert found.slope_excursion == pytest.approx(10.0)
+    assert found.reached
+    assert found.correlation == pytest.approx(1.0)
+    assert not judge([94.9, 97.45, 100.0, 102.55, 105.1], RULE).reached
+
+
+def test_the_range_is_the_whole_one_and_not_plus_or_minus() -> None:
+    assert judge([90.0, 110.0, 100.0, 110.0, 90.0], RULE).reached
+    assert not judge([89.0, 111.0, 100.0, 111.0, 89.0], RULE).reached
+
+
+def test_only_the_last_window_counts() -> None:
+    falling = [4_000.0, 3_000.0, 2_000.0, 1_500.0, 1_200.0, 1_000.0, 1_000.0, 1_000.0, 1_000.0, 1_000.0, 1_000.0]
+    assert first_steady(falling, RULE) == 10
+    assert judge(falling, RULE).average == 1_000
+    assert first_steady(falling[:8], RULE) is None
+
+
+def test_a_drive_that_does_nothing_is_not_steady() -> None:
+    found = judge([0.0] * 5, RULE)
+    assert not found.reached
+    assert found.describe() == "not steady: no I/O in 5 rounds"
+
+
+def test_a_sentence_with_the_figures() -> None:
+    assert judge([98.0, 102.0, 100.0, 102.0, 98.0], RULE).describe() == (
+        "steady at 100 IOPS over 5 rounds: range 4.0 % (20 % allowed), drift 0.0 % (10 % allowed)"
+    )
+    assert judge([50.0, 75.0, 100.0, 125.0, 150.0], RULE).describe().startswith("not steady at 100 IOPS")
+
+
+def test_too_short_a_series_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs 5 rounds, there are 4"):
+        judge([1.0] * 4, RULE)
+    assert first_steady([1.0] * 4, RULE) is None

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.strategies import (
+    geometries,
+    histogram,
+    interval,
+    run,
+    seen,
+    seen_drive,
+    side_by_side,
+    unusual_workloads,
+    workloads,
+)
+
+from pytest_ssdqual.qual.measured.environment import Heat
+from pytest_ssdqual.qual.measured.run import Interval, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.validity.check import Check
+from pytest_ssdqual.qual.validity.checks import checks, objections, of_surroundings, said, worst
+from pytest_ssdqual.qual.workload.workload import Workload
+
+
+@given(geometries, workloads | unusual_workloads, st.lists(st.integers(2_000, 50_000), min_size=5, max_size=20))
+def test_nothing_is_said_against_a_run_in_order(geometry: Geometry, workload: Workload, iops: list[int]) -> None:
+    assert objections(run(iops, geometry=str(geometry), workload=workload, cpu_busy=0.3)) == ()
+
+
+def with_latency(factor: float) -> Run:
+    true = run([1_000] * 5)
+    return replace(
+        true,
+        intervals=tuple(
+            replace(each, read_latency=histogram({int(each.latency.max_ns * factor): each.ios}))
+            for each in true.intervals
+        ),
+    )
+
+
+@pytest.mark.parametrize("factor", [0.85, 1.10])
+def test_littles_law(factor: float) -> None:
+    (said,) = objections(with_latency(factor))
+    assert "were outstanding (IOPS × mean latency), 8 were asked for" in said
+    assert f"{8 * factor:.1f}"[:3] in said
+
+
+@pytest.mark.parametrize("factor", [0.92, 1.03])
+def test_a_little_submission_time_is_believed(factor: float) -> None:
+    assert objections(with_latency(factor)) == ()
+
+
+def test_no_io_at_all_is_one_objection() -> None:
+    assert objections(run([0] * 5)) == ("no I/O in 5 s",)
+
+
+def test_a_handful_of_ios() -> None:
+    (said,) = objections(run([90] * 5))
+    assert said == "only 450 I/Os in the window, at least 500 are needed"
+
+
+def test_how_many_are_enough_depends_on_the_rounds_or_on_the_caller() -> None:
+    # One round of a loop; half a gigabyte in blocks of 1 MiB.
+    assert objections(run([150], rounds=1)) == ()
+    assert objections(run([99], rounds=1)) == ("only 99 I/Os in the window, at least 100 are needed",)
+    assert objections(run([99], rounds=1), fewest=50) == ()
+    assert objections(run([1_000] * 5), fewest=6_000) == ("only 5,000 I/Os in the window, at least 6,000 are needed",)
+
+
+def test_a_window_cut_short() -> None:
+    (said,) = objections(run([1_000] * 5, window_s=10))
+    assert said == "only 5.0 s of the window of 10 s were recorded"
+
+
+def test_a_stall_inside_an_interval_and_between_two() -> None:
+    true = run([1_000] * 5, window_s=9)
+    first, *others = true.intervals
+    late = tuple(replace(each, start_s=each.start_s + 4) for each in others)
+    slow = interval(0, seconds=5, reads=5_000, latency_ns=8_000_000)
+    assert objections(replace(true, intervals=(slow, *late))) == ("fio was silent for 5.0 s at 0.0 s",)
+    said = objections(replace(true, intervals=(first, *late)))
+    assert "4.0 s without a record at 1.0 s" in said
+
+
+def test_a_direction_that_is_missing_or_should_not_be_there() -> None:
+    reads = run([1_000] * 5)
+    assert any("no writes" in said for said in objections(replace(reads, workload=Workload("randrw", "4k", 8, 70))))
+    said = objections(replace(reads, workload=Workload("randwrite", "4k", 8)))
+    assert any("no writes" in each for each in said)
+    assert any("1,000 reads per second in a workload without reads" in each for each in said)
+
+
+def test_a_mix_that_is_off() -> None:
+    asked = replace(
+        run([10_000] * 5, workload=Workload("randrw", "4k", 8, 66)), workload=Workload("randrw", "4k", 8, 70)
+    )
+    assert objections(asked) == ("66.0% of the I/Os were reads, 70% were asked for",)
+    # 4 points of 600 I/Os are chance.
+    few = replace(run([120] * 5, workload=Workload("randrw", "4k", 8, 66)), workload=Workload("randrw", "4k", 8, 70))
+    assert objections(few) == ()
+
+
+def test_bytes_have_to_be_ios_times_size() -> None:
+    said = objections(replace(run([1_000] * 5), workload=Workload("randread", "8k", 8)))
+    assert said == ("4,096 bytes per I/O, 8,192 were asked for",)
+
+
+def test_every_io_has_a_latency() -> None:
+    true = run([1_000] * 5)
+    lost = tuple(replace(each, read_latency=histogram({each.latency.max_ns: each.ios // 2})) for each in true.intervals)
+    assert objections(replace(true, intervals=lost)) == ("2,500 latencies for 5,000 I/Os",)
+
+
+def test_a_busy_host() -> None:
+    (said,) = objections(run([1_000] * 5, cpu_busy=0.97))
+    assert "97% busy" in said
+    # Once, however many drives it has.
+    assert len(objections(replace(side_by_side([[1_000] * 5] * 3), seen=seen(cpu_busy=0.97)))) == 1
+
+
+def test_every_check_has_its_figure_and_what_would_be_believable() -> None:
+    found = {check.name: check for check in checks(run([1_000] * 5, cpu_busy=0.3))}
+    figures = {name: check.figure for name, check in found.items()}
+    assert figures | {
+        "ios": 5_000, "counted_s": 5, "longest_silence_s": 1, "reads_percent": 100, "bytes_per_io": 4096,
+        "latencies_missing": 0, "cpu_busy_percent": 30,
+    } == figures  # fmt: skip
+    assert figures["littles_law_percent"] == pytest.approx(100, abs=1)
+    assert figures["max_latency_s"] == pytest.approx(0.008, rel=0.01)
+    assert all(check.believable for check in found.values())
+    assert all(check.holds for check in found.values())
+
+
+def test_checks_of_drives_side_by_side_bear_their_names() -> None:
+    found = checks(side_by_side([[1_000] * 5, [50] * 5]))
+    assert {(check.drive, check.holds) for check in found if check.name == "ios"} == {("S0", True), ("S1", False)}
+
+
+def test_the_worst_is_what_does_not_hold_then_what_is_not_known_then_the_worst_figure() -> None:
+    holding, better = Check("temperature_c", 60.0, "", drive="A"), Check("temperature_c", 40.0, "", drive="B")
+    silent, failing = Check("temperature_c", None, ""), Check("temperature_c", 30.0, "", ("no",))
+    assert worst([better, holding, better])["temperature_c"] is holding
+    assert worst([better, silent, holding])["temperature_c"] is silent
+    assert worst([silent, failing, holding])["temperature_c"] is failing
+    full, half = (Check("link_percent", share, "", low_is_bad=True) for share in (100.0, 50.0))
+    assert worst([half, full])["link_percent"] is half
+    assert set(worst([full, silent])) == {"link_percent", "temperature_c"}
+
+
+def test_what_went_on_around_it_is_part_of_it() -> None:
+    calm = seen([seen_drive("S0", None, None)])
+    warm = replace(calm.drives[0], heat=Heat(80.0, 70.0, True, 0, 0))
+    of = replace(run([1_000] * 5), seen=replace(calm, drives=(warm,), clock_jump_s=-3600.0))
+    assert objections(of) == (
+        "drive S0 was too warm: 80 °C, its warning threshold is 70 °C",
+        "the machine's clock was set back by 60 min",
+    )
+    assert said(of_surroundings(of)) == objections(of)
+
+
+def test_latencies_beyond_fios_range() -> None:
+    assert any("17 s" in said for said in objections(run([500] * 5, workload=Workload("randread", "4k", 9_000))))
+
+
+@pytest.mark.parametrize(
+    ("workload", "width", "outstanding"),
+    [
+        (Workload("randread", "4k", 8), 4, 32),
+        (Workload("randwrite", "4k", 32, threads=4), 4, 128),
+        (Workload("read", "128k", 1, streams_per_drive=2), 4, 8),
+    ],
+)
+def test_what_was_asked_for_is_what_all_jobs_together_keep_outstanding(
+    workload: Workload, width: int, outstanding: int
+) -> None:
+    true = run([2_000] * 5, geometry=f"raid0x{width}", workload=workload)
+    assert objections(true) == ()
+    deeper = replace(true, workload=workload.at(workload.qd_per_drive * 2))
+    assert any(f", {2 * outstanding} were asked for" in said for said in objections(deeper))
+
+
+def test_few_slow_ios_may_be_under_way_at_either_end() -> None:
+    # 128 outstanding, 640 I/Os counted: started from an empty queue, a tenth of their time lies outside of the window.
+    cold = run([128] * 5, workload=Workload("randread", "1m", 32, threads=4))
+    short = tuple(
+        replace(each, read_latency=histogram({int(each.latency.max_ns * 0.8): each.ios})) for each in cold.intervals
+    )
+    assert objections(replace(cold, intervals=short)) == ()
+    # With a hundred times as many I/Os the ends are nothing.
+    many = run([12_800] * 5, workload=Workload("randread", "1m", 32, threads=4))
+    short = tuple(
+        replace(each, read_latency=histogram({int(each.latency.max_ns * 0.8): each.ios})) for each in many.intervals
+    )
+    (said,) = objections(replace(many, intervals=short))
+    assert said.endswith("80%, believable are 90% to 105%")
+
+
+def test_each_drive_side_by_side_is_looked_at_and_named() -> None:
+    sound = [1_000] * 5
+    assert objections(side_by_side([sound, sound, sound])) == ()
+    # Together they have I/Os in plenty.
+    assert objections(side_by_side([sound, [50] * 5, sound])) == (
+        "S1: only 250 I/Os in the window, at least 500 are needed",
+    )
+    assert objections(side_by_side([sound, sound, [0] * 5])) == ("S2: no I/O in 5 s",)
+
+
+def test_a_drive_that_is_kept_less_busy_than_the_others_is_found_although_the_sum_is_right() -> None:
+    true = side_by_side([[1_000] * 5] * 2)
+    busier, idler = (
+        tuple(replace(each, read_latency=histogram({int(8e6 * factor): each.ios})) for each in part)
+        for part, factor in zip(true.parts, (1.2, 0.8), strict=True)
+    )
+    said = objections(replace(true, parts=(busier, idler)))
+    assert [each[:3] for each in said] == ["S0:", "S1:"]
+    assert "9.6 I/Os were outstanding (IOPS × mean latency), 8 were asked for" in said[0]
+
+
+def test_drives_side_by_side_have_each_the_load_of_one_even_where_only_the_sum_is_known() -> None:
+    threads = Workload("randwrite", "4k", 32, threads=4)
+    together = replace(side_by_side([[2_000] * 5] * 3, workload=threads), parts=())
+    assert objections(together) == ()
+
+
+@pytest.mark.parametrize("shift", [0.94, 1.06])
+def test_the_mean_of_drawn_sizes_may_be_off_by_chance_only(shift: float) -> None:
+    profile = Workload("randrw", "4k/60:64k/40", 8, 70, name="fileserver")
+    for rates, believed in (([300] * 5, True), ([30_000] * 5, False)):
+        true = run(rates, workload=profile)
+        off = tuple(
+            replace(each, read_bytes=round(each.read_bytes * shift), write_bytes=round(each.write_bytes * shift))
+            for each in true.intervals
+        )
+        assert (objections(replace(true, intervals=off)) == ()) is believed
+    assert any("bytes per I/O, 28,672 were asked for" in said for said in objections(replace(true, intervals=off)))
+
+
+def test_one_size_is_exact_whatever_the_number() -> None:
+    true = run([200] * 5)
+    off = (replace(true.intervals[0], read_bytes=true.intervals[0].read_bytes + 512), *true.intervals[1:])
+    assert objections(replace(true, intervals=off)) == ("4,097 bytes per I/O, 4,096 were asked for",)
+
+
+def streams(read_ns: int, write_ns: int) -> Run:
+    """1,000 reads and 3,000 writes a second, of two jobs that should each keep 8 outstanding."""
+    asked = run([4_000] * 5, workload=Workload("randread+randwrite", "4k", 8))
+    intervals = tuple(
+        replace(
+            interval(second, reads=1_000, writes=3_000),
+            read_latency=histogram({read_ns: 1_000}),
+            write_latency=histogram({write_ns: 3_000}),
+        )
+        for second in range(5)
+    )
+    return replace(asked, intervals=intervals)
+
+
+def test_independent_streams_have_no_mix_but_each_its_queue() -> None:
+    assert objections(streams(8_000_000, 2_666_667)) == ()
+    # 16 outstanding in all, as asked; but 11 of them are reads and 5 writes.
+    reads, writes = objections(streams(11_000_000, 1_666_667))
+    assert "10.9 I/Os of the reads were outstanding (IOPS × mean latency), 8 were asked for" in reads
+    assert "5.0 I/Os of the writes were outstanding (IOPS × mean latency), 8 were asked for" in writes
+
+
+def test_independent_streams_need_both_directions() -> None:
+    reads_only = replace(run([1_000] * 5), workload=Workload("randread+randwrite", "4k", 8))
+    assert "no writes in a workload that has them" in objections(reads_only)
+
+
+def test_flushes_take_time_that_is_in_no_latency() -> None:
+    """fio drains its queue for each: seen with fio 3.33 at depth 4, 78 % of Little's law."""
+    workload = Workload("randwrite", "4k", 8, fsync=1)
+    flushed = run([1000] * 5, workload=workload)
+    slow = replace(flushed, intervals=tuple(_half_as_slow(each) for each in flushed.intervals))
+    assert [each for each in objections(slow) if "outstanding" in each] == []
+    unflushed = replace(slow, workload=replace(workload, fsync=0))
+    assert [each for each in objections(unflushed) if "outstanding" in each]
+    # More than was asked for is not believed either way.
+    twice = replace(flushed, workload=workload.at(4))
+    assert [each for each in objections(twice) if "outstanding" in each]
+
+
+def _half_as_slow(interval: Interval) -> Interval:
+    half = {value_ns // 2: count for value_ns, count in interval.write_latency.bins}
+    return replace(interval, write_latency=histogram(half))

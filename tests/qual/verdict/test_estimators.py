@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.strategies import histogram, interval, run, side_by_side
+
+from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
+from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.stats import spread
+from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, TooFew
+from pytest_ssdqual.qual.verdict import estimators
+from pytest_ssdqual.qual.verdict.estimators import (
+    OF_SWEEP,
+    Evidence,
+    estimate,
+    found_in,
+    iops,
+    of_scaling,
+    slowest_member,
+)
+from pytest_ssdqual.qual.workload.workload import Workload
+
+WRITE = Workload("randwrite", "4k", 8)
+
+
+def measured(rates: list[int], geometry: str = "drivex1", workload: Workload | None = None) -> Measured:
+    return Measured((run(rates, geometry=geometry, workload=workload),))
+
+
+def lawful(geometry: str, share: float = 1.0, workload: Workload = WRITE) -> Measured:
+    """An array that does ``share`` of what the law of its level gives it, of drives of 10,000 IOPS."""
+    rate = expected_iops(Geometry.parse(geometry), workload.read_fraction, 10_000, 10_000) * share
+    return measured([round(rate * factor) for factor in (0.99, 1.01, 1.0, 1.01, 0.99)], geometry, workload)
+
+
+def holds(estimate: Estimate, value: float) -> bool:
+    return estimate.low <= value <= estimate.high
+
+
+MIX = Workload("randrw", "4k", 8, 50)
+SPREAD = Claim.LATENCY_SPREAD_BETWEEN_WIDTHS
+REBUILD = Rebuild(
+    Geometry.parse("raid5x4-1rebuilding"), 100.0, 10**10, measured([1_000] * 5, "raid5x4-1rebuilding"), mismatches=0
+)
+SATURATION = Saturation(run([2_700] * 20 + [170] * 60, workload=WRITE, rounds=80), 10**8)
+READS = Workload("randread", "4k", 8)
+MIXES = [measured([rate] * 5, workload=each) for each, rate in ((MIX, 4_000), (WRITE, 3_000), (READS, 9_000))]
+DEPTHS = [measured([rate] * 5, workload=WRITE.at(depth)) for depth, rate in ((1, 1_000), (4, 3_000), (8, 3_100))]
+OFFSETS = [
+    measured([rate] * 5, workload=replace(WRITE, offset=offset)) for offset, rate in (("0", 5_000), ("512", 2_000))
+]
+MANY = measured([400_000] * 5, workload=MIX)
+#: Something of each kind that every claim of a scope can be judged on.
+EVIDENCE: dict[Scope, list[Evidence]] = {
+    Scope.RUN: [MANY],
+    Scope.MEMBERS: [Measured((side_by_side([[1_000] * 5, [600] * 5, [1_010] * 5]),))],
+    Scope.SWEEP: [[lawful("raid5x3"), lawful("raid5x4")]],
+    Scope.SERIES: [MIXES, DEPTHS, OFFSETS],
+    Scope.SATURATION: [SATURATION],
+    Scope.REBUILD: [REBUILD],
+}
+#: A seed's or a hand's figure for each claim on that evidence.
+FIGURES = {
+    Claim.STEADY_IOPS: 400_000,
+    Claim.READ_IOPS: 200_000,
+    Claim.WRITE_IOPS: 200_000,
+    Claim.THROUGHPUT: 400_000 * 4096,
+    Claim.MEMBER_SPREAD: 0.6,
+    Claim.WORST_SECOND: 1,
+    Claim.BATHTUB_DEPTH: 4_000 / 6_000,
+    Claim.UNALIGNED_PENALTY: 2.5,
+    Claim.QD_KNEE: 4,
+    Claim.QD_GAIN: 3.1,
+    Claim.QD_DEPENDENCE: 3.1,
+    Claim.FRESH_IOPS: 2_700,
+    Claim.SETTLED_IOPS: 170,
+    Claim.FRESH_TO_STEADY: 2_700 / 170,
+    Claim.CLIFF_AFTER: 20 * 2_700 * 4096 / 10**8,
+    Claim.REBUILD_RATE: 10**8,
+    Claim.REBUILD_TIME: 100,
+}
+
+
+def fitting(claim: Claim) -> Evidence:
+    by_claim = {Claim.BATHTUB_DEPTH: MIXES, Claim.UNALIGNED_PENALTY: OFFSETS}
+    return by_claim.get(claim, DEPTHS) if claim.scope is Scope.SERIES else EVIDENCE[claim.scope][0]
+
+
+@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
+def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
+    found = estimate(claim, fitting(claim))
+    assert found.unit is claim.unit
+    assert found == estimate(str(claim), fitting(claim))
+    if claim in FIGURES:
+        assert found.value == pytest.approx(FIGURES[claim])
+    elif claim.label.endswith("latency"):
+        # 8 outstanding at 400,000 IOPS are 20 µs, by Little's law, all alike.
+        assert found.value == pytest.approx(20_000, rel=0.01)
+    else:
+        assert claim in (
+            Claim.LATENCY_SPREAD_OVER_TIME,
+            Claim.LATENCY_SPREAD_BETWEEN_WIDTHS,
+            Claim.LATENCY_SPREAD_BETWEEN_MEMBERS,
+            Claim.LATENCY_GROWTH_BETWEEN_WIDTHS,
+            Claim.SCALING_SLOPE,
+            Claim.SCALING_DEVIATION,
+        )
+
+
+@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
+def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
+    like = {Scope.RUN: Scope.MEMBERS, Scope.MEMBERS: Scope.RUN, Scope.SWEEP: Scope.SERIES, Scope.SERIES: Scope.SWEEP}
+    for scope, evidence in EVIDENCE.items():
+        if scope not in (claim.scope, like.get(claim.scope)):
+            for each in evidence:
+                with pytest.raises(NotApplicable, match=f"^{claim.label} is judged on .* not on "):
+                    estimate(claim, each)
+    with pytest.raises(NotApplicable, match=f"^{claim.label} is judged on .* not on "):
+        estimate(claim, [])
+    with pytest.raises(NotApplicable, match="not on a str"):
+        estimate(claim, "raid5x4")  # type: ignore[arg-type]
+
+
+def test_the_refusal_says_what_is_wanted() -> None:
+    with pytest.raises(NotApplicable) as refused:
+        estimate("cliff_after", MANY)
+    assert str(refused.value) == (
+        "drive capacities written before the cliff is judged on a saturation: writes from the purged state until "
+        "settled, not on a Measured"
+    )
+    with pytest.raises(ValueError, match="'speed' is not a valid Claim"):
+        estimate("speed", MANY)
+    with pytest.raises(ValueError, match="is judged on several drives side by side, not on raid5x3"):
+        estimate("member_spread", lawful("raid5x3"))
+    with pytest.raises(
+        ValueError, match="a sweep is one workload on at least 2 widths of one level, each once, not drive"
+    ):
+        estimate("scaling_slope", DEPTHS)
+    with pytest.raises(ValueError, match="a series is different workloads on one array, not raid5x3"):
+        estimate("qd_knee", [lawful("raid5x3"), lawful("raid5x4")])
+    with pytest.raises(ValueError, match="a series is different workloads on one array"):
+        estimate("qd_gain", [DEPTHS[0], DEPTHS[0]])
+    narrow, wide = lawful("raid5x3"), lawful("raid5x4")
+    for sweep in ([narrow, narrow, wide], [narrow, lawful("raid6x6")], [narrow]):
+        with pytest.raises(ValueError, match="a sweep is one workload on at least 2 widths of one level"):
+            estimate("latency_growth_between_widths", sweep)
+
+
+def test_a_direction_that_a_workload_has_not_is_not_judged() -> None:
+    for claim in ("read_iops", "read_mean_latency"):
+        with pytest.raises(ValueError, match="randwrite_4k_qd8 has no reads to be judged"):
+            estimate(claim, lawful("raid5x3"))
+    reads = measured([1_000] * 5)
+    for claim in ("write_iops", "write_mean_latency"):
+        with pytest.raises(ValueError, match="randread_4k_qd8 has no writes to be judged"):
+            estimate(claim, reads)
+
+
+def test_the_directions_of_a_mix_are_told_apart() -> None:
+    slow_writes = tuple(
+        replace(
+            interval(second, reads=700, writes=300),
+            read_latency=histogram({100_000: 700}),
+            write_latency=histogram({900_000: 300}),
+        )
+        for second in range(5)
+    )
+    mixed = Measured((replace(run([1_000] * 5, workload=Workload("randrw", "4k", 8, 70)), intervals=slow_writes),))
+    assert estimate("read_iops", mixed).value == 700
+    assert estimate("write_iops", mixed).value == 300
+    assert estimate("read_mean_latency", mixed).value == pytest.approx(100_000, rel=0.01)
+    assert estimate("write_mean_latency", mixed).value == pytest.approx(900_000, rel=0.01)
+    assert estimate("mean_latency", mixed).value == pytest.approx(340_000, rel=0.01)
+    assert estimate("max_latency", mixed).value == pytest.approx(900_000, rel=0.01)
+
+
+def test_quantiles_rise_and_each_has_its_own_place() -> None:
+    # One I/O in 10, 100, … is ten times slower than all faster ones.
+    bins = {10**3: 900_000, 10**4: 90_000, 10**5: 9_000, 10**6: 900, 10**7: 100}
+    intervals = tuple(replace(interval(second, reads=10**6), read_latency=histogram(bins)) for second in range(5))
+    tailed = Measured((replace(run([10**6] * 5), intervals=intervals),))
+    found = {claim: estimate(claim, tailed).value for claim in Claim if claim.value.startswith("p")}
+    assert [round(each) for each in found.values()] == [
+        pytest.approx(ns, rel=0.01) for ns in (10**3, 10**3, 10**4, 10**4, 10**5, 10**6, 10**7)
+    ]
+    few = estimate("p99.999_latency", measured([100_000] * 5))
+    assert few.unbounded == "p99.999 needs 1,000,000 I/Os, there are 500,000"
+
+
+def test_the_slowest_drive_is_named() -> None:
+    drives = Measured((side_by_side([[1_000] * 5, [1_010] * 5, [400] * 5, [990] * 5]),))
+    assert slowest_member(drives) == "S2"
+    with pytest.raises(ValueError, match="several drives side by side, not on drivex1"):
+        slowest_member(measured([1_000] * 5))
+
+
+def test_the_drive_with_the_slowest_ios_is_named_for_a_claim_about_them() -> None:
+    # Alike in IOPS, but drive S1 has a stall in every round.
+    alike = side_by_side([[1_000] * 5] * 3)
+    stalls = tuple(
+        replace(each, read_latency=each.read_latency + histogram({80 * 10**6: 1})) for each in alike.parts[1]
+    )
+    drives = Measured((replace(alike, parts=(alike.parts[0], stalls, alike.parts[2])),))
+    claim = Claim.LATENCY_SPREAD_BETWEEN_MEMBERS
+    assert slowest_member(drives, claim) == "S1"
+    assert estimate(claim, drives).value == pytest.approx(10, rel=0.02)
+    assert estimators.alike(claim, drives) == pytest.approx({"S0": 8e6, "S1": 80e6, "S2": 8e6}, rel=0.01)
+    assert estimators.alike(Claim.MEMBER_SPREAD, drives) == {"S0": 1_000, "S1": 1_000, "S2": 1_000}
+    with pytest.raises(ValueError, match="latency spread between members is judged on several drives side by side"):
+        estimate(claim, lawful("raid5x3"))
+
+
+@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
+def test_what_is_stated_is_carried_and_a_surer_interval_is_never_narrower(claim: Claim) -> None:
+    plain, sure, among = (estimate(claim, fitting(claim), *given) for given in ((), (0.99,), (0.95, 0.2)))
+    assert (plain.confidence, among.confidence) == (0.95, 0.95)
+    assert plain.is_reading or sure.confidence == 0.99
+    assert plain.value == sure.value == among.value
+    for wider in (sure, among):
+        assert wider.low <= plain.low <= plain.high <= wider.high
+
+
+@pytest.mark.parametrize(
+    "claim", [claim for claim in Claim if claim.scope in (Scope.RUN, Scope.MEMBERS, Scope.SWEEP, Scope.SERIES)]
+)
+def test_every_claim_has_its_figure_at_a_look_too(claim: Claim) -> None:
+    source = random.Random(claim.value)  # noqa: S311
+
+    def looked(measured: Measured) -> Measured:
+        (found,) = measured.runs
+        seconds = [[round(rate * source.gauss(1, 0.02)) for _ in range(400)] for rate in rates(found)]
+        longer = (
+            side_by_side(seconds, workload=found.workload, rounds=40)
+            if found.parts
+            else run(seconds[0], geometry=str(found.geometry), workload=found.workload, rounds=40)
+        )
+        return Measured((replace(longer, look=Look(1, 14, 0.99, 0.0)),))
+
+    def rates(found: Run) -> list[float]:
+        return [each.iops for each in found.of_members()]
+
+    fixed = fitting(claim)
+    assert not isinstance(fixed, Saturation | Rebuild)
+    at_look = looked(fixed) if isinstance(fixed, Measured) else [looked(each) for each in fixed]
+    expected, found = estimate(claim, fixed), estimate(claim, at_look)
+    assert found.confidence == 0.95
+    assert found.value == pytest.approx(expected.value, rel=0.1, abs=1)
+    assert found.low <= found.value <= found.high
+
+
+def test_what_may_be_any_of_several_is_surer_than_each_alone() -> None:
+    sweep = [lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)]
+    points = of_scaling(sweep).points
+    assert all(point.ceiling > point.efficiency.high * 1.001 for point in points[1:])
+    rates = [[990, 1_010, 1_000, 1_005, 995], [600, 610, 605, 615, 600], [1_010, 990, 1_000, 1_000, 1_000]]
+    drives = Measured((side_by_side(rates),))
+    of_each = [iops(each) for each in drives.of_members()]
+    assert estimate("member_spread", drives).high > spread.between_members(of_each).high * 1.001
+
+
+def test_repeats_that_disagree_make_scaling_less_sure() -> None:
+    def sweep(apart: int) -> list[Measured]:
+        return [
+            Measured(tuple(run([rate + sign * apart] * 5, geometry=geometry) for sign in (-1, 1)))
+            for geometry, rate in (("raid0x2", 20_000), ("raid0x4", 40_000))
+        ]
+
+    even, apart = (of_scaling(sweep(each)) for each in (0, 400))
+    assert apart.slope.low < even.slope.low
+    # Repeats 2 and 1 % apart from their mean, two degrees of freedom: 6.8 %; pooled, ten rounds seem to know better.
+    wide = apart.points[0].iops
+    assert wide.high / wide.value == pytest.approx(1.07, abs=0.01)
+    assert iops(sweep(400)[0]).high / 20_000 < 1.02
+
+
+def test_the_place_of_a_series_figure_is_told() -> None:
+    assert [str(each) for each in found_in("bathtub_depth", MIXES).at] == ["randrw50_4k_qd8"]
+    assert [each.qd_per_drive for each in found_in("qd_gain", DEPTHS).at] == [1, 8]
+
+
+def test_the_knee_of_an_array_counts_all_its_members_and_of_drives_side_by_side_one() -> None:
+    rates = ((1, 1_000), (4, 3_000), (8, 3_100))
+    array = [measured([rate] * 5, "raid0x4", WRITE.at(depth)) for depth, rate in rates]
+    assert estimate("qd_knee", array).value == 16
+    drives = [Measured((side_by_side([[rate] * 5] * 4, workload=WRITE.at(depth)),)) for depth, rate in rates]
+    assert estimate("qd_knee", drives).value == 4
+
+
+def test_latency_grows_where_a_wide_array_falls_behind() -> None:
+    growth = estimate("latency_growth_between_widths", [lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")])
+    assert holds(growth, 2.0)
+    even = estimate("latency_growth_between_widths", [lawful("raid0x8"), lawful("raid0x2")])
+    assert holds(even, 1.0)
+    better = estimate("latency_growth_between_widths", [lawful("raid0x8"), lawful("raid0x2", 0.5)])
+    assert holds(better, 0.5)
+
+
+def test_whole_stripes_are_not_held_to_the_law_of_small_writes() -> None:
+    stripes = Workload("write", "128k", 8)
+    with pytest.raises(ValueError, match="no law says how write_128k_qd8 grows with the drives of a raid5"):
+        of_scaling([lawful("raid5x3", workload=stripes), lawful("raid5x4", workload=stripes)])
+    assert of_scaling([lawful("raid10x4", workload=stripes), lawful("raid10x6", workload=stripes)]).slope.value > 0.99
+
+
+@given(st.lists(st.integers(500, 50_000), min_size=5, max_size=5))
+def test_iops_are_the_mean_of_the_rounds(rates: list[int]) -> None:
+    estimate = iops(measured(rates))
+    assert estimate.value == pytest.approx(sum(rates) / 5)
+    assert holds(estimate, estimate.value)
+    assert estimate.n == 5
+
+
+def test_repeats_make_the_figure_narrower() -> None:
+    rates = [990, 1010, 1000, 1005, 995]
+    one = iops(measured(rates))
+    three = iops(Measured(tuple(run(rates) for _ in range(3))))
+    assert three.n == 15
+    assert three.high - three.low < one.high - one.low
+    assert three.value == pytest.approx(one.value)
+
+
+def test_the_p99_is_a_latency_of_the_run() -> None:
+    even = measured([1000] * 5)
+    p99 = estimate(Claim.P99_LATENCY, even)
+    assert p99.value == pytest.approx(even.latency.max_ns, rel=0.01)  # all I/Os of this run are equally slow
+    # One drive at a depth of 8 and 1000 IOPS: 8 ms, by Little's law.
+    assert p99.value == pytest.approx(8e6, rel=0.01)
+
+
+def test_the_spread_over_time_is_one_where_nothing_changes() -> None:
+    assert estimate(Claim.LATENCY_SPREAD_OVER_TIME, measured([1000] * 5)).value == 1
+    stalled = estimate(Claim.LATENCY_SPREAD_OVER_TIME, measured([1000, 1000, 250, 1000, 1000]))
+    assert stalled.value == pytest.approx(4, rel=0.02)
+
+
+def test_an_array_that_keeps_the_law_scales_linearly() -> None:
+    sweep = [lawful(f"raid5x{width}") for width in (3, 4, 6, 8)]
+    assert holds(estimate(Claim.SCALING_SLOPE, sweep), 1.0)
+    assert abs(estimate(Claim.SCALING_DEVIATION, sweep).value) < 1
+
+
+def test_a_wide_array_that_falls_behind_is_found() -> None:
+    sweep = [lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)]
+    assert estimate(Claim.SCALING_SLOPE, sweep).high < 0.9
+    assert estimate(Claim.SCALING_DEVIATION, sweep).value > 5
+    assert str(of_scaling(sweep).worst) == "raid5x8"
+
+
+@given(st.permutations([3, 4, 6]))
+def test_the_order_of_a_sweep_does_not_matter(widths: list[int]) -> None:
+    sweep = [lawful(f"raid5x{width}", share=1 - width / 50) for width in widths]
+    ordered = sorted(sweep, key=lambda each: each.geometry)
+    for claim in OF_SWEEP:
+        assert estimate(claim, sweep) == estimate(claim, ordered)
+
+
+def test_the_spread_between_widths_compares_the_narrowest_and_the_widest() -> None:
+    # At the same depth per drive, an array that does its share has the same latency whatever its width.
+    even = estimate(SPREAD, [lawful("raid0x2"), lawful("raid0x4"), lawful("raid0x8")])
+    assert even.value == pytest.approx(1, abs=0.03)
+    slow = estimate(SPREAD, [lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")])
+    assert slow.value == pytest.approx(2, rel=0.05)
+
+
+def test_a_run_without_io_has_no_latency_to_judge() -> None:
+    for claim in (Claim.P99_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME):
+        with pytest.raises(TooFew):
+            estimate(claim, measured([0] * 5))

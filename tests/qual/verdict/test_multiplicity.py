@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+from functools import partial
+
+import pytest
+
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.stats import latency
+from pytest_ssdqual.qual.stats.basis import Basis
+from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, mean_of_rounds, student_t
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of, of_record, record
+
+ROUNDS = [990.0, 1010.0, 1000.0, 1005.0, 995.0]
+
+
+def of_rounds(share: float) -> Estimate:
+    return mean_of_rounds(ROUNDS, Unit.IOPS, Sureness(share=share))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.03, 1e-3, 3e-4, 1e-4])
+def test_between_what_is_known_it_is_as_wide_as_if_it_was_reckoned(share: float) -> None:
+    found, true = at(of_rounds(1.0), of(of_rounds), share), of_rounds(share)
+    assert 0.98 < (found.high - found.value) / (true.high - true.value) < 1.15
+
+
+def test_beyond_what_is_known_it_goes_on_growing() -> None:
+    found, true = at(of_rounds(1.0), of(of_rounds), 1e-7), of_rounds(1e-7)
+    assert 1 <= math.log(found.high / found.value) / math.log(true.high / true.value) < 1.2
+
+
+def normal(share: float) -> Estimate:
+    half = student_t(1 - 0.05 * share, 10**6)
+    return Estimate(1000, 1000 - half, 1000 + half, 10**6, Unit.IOPS)
+
+
+@pytest.mark.parametrize("share", [0.7, 0.3, 0.05, 2e-3, 1e-4])
+def test_of_a_normal_figure_it_is_hardly_narrower(share: float) -> None:
+    found, true = at(normal(1.0), of(normal), share), normal(share)
+    assert 0.987 < (found.high - found.value) / (true.high - true.value) < 1.01
+
+
+def rounds() -> list[LatencyHistogram]:
+    """Five rounds of so many I/Os that their number says nothing."""
+    draw = random.Random(3)  # noqa: S311
+    found = []
+    for _ in range(5):
+        centre = draw.gauss(1e6, 2e4)
+        counts: dict[int, int] = {}
+        for _ in range(4000):
+            ns = bucket_of(max(1, int(draw.gauss(centre, 1e5))))
+            value = (ns.low_ns + ns.high_ns) // 2
+            counts[value] = counts.get(value, 0) + 1
+        found.append(LatencyHistogram.from_bins(counts))
+    return found
+
+
+def test_of_a_latency_it_grows_by_its_rounds_and_not_by_its_ios() -> None:
+    seen = rounds()
+
+    def again(share: float) -> Estimate:
+        return latency.mean_latency(seen, Basis(Sureness(share=share)))
+
+    found = at(again(1.0), of(again), 0.01)
+    grown = math.log(found.high / found.value) / math.log(again(1.0).high / found.value)
+    assert again(1.0).n == 20_000
+    assert grown == pytest.approx(student_t(1 - 0.0005, 4) / student_t(0.95, 4), rel=0.05)
+
+
+def test_what_was_recorded_without_is_of_the_fewest_rounds() -> None:
+    """In old records; what they call n may be I/Os."""
+    old = Estimate(1e6, 0.99e6, 1.01e6, 10**7, Unit.NANOSECONDS)
+    grown = math.log(at(old, (), 0.01).high / 1e6) / math.log(1.01)
+    assert grown == pytest.approx(student_t(1 - 0.0005, 4) / student_t(0.95, 4))
+    of_two = Estimate(1000, 990, 1010, 2, Unit.IOPS)
+    assert at(of_two, (), 0.1).high > 1000 * 1.01**9
+
+
+def test_what_was_recorded_without_a_width_is_not_known_among_others() -> None:
+    cut = Estimate(1.0, 1.0, 1.5, 5, Unit.RATIO)
+    assert at(cut, (), 1.0) == cut
+    assert (at(cut, (), 0.1).low, at(cut, (), 0.1).high > 1.5) == (0, True)
+
+
+def test_a_reading_stays_as_it_is() -> None:
+    reading = Estimate(1e6, 0.99e6, 1.01e6, 9, Unit.NANOSECONDS, is_reading=True)
+    assert of(lambda share: reading) == ()
+    assert at(reading, (), 1e-3) == reading
+
+
+def test_where_there_is_too_little_for_so_sure_an_interval_it_has_no_ends() -> None:
+    def again(share: float) -> Estimate:
+        if share < 0.05:
+            raise TooFew("too few")
+        return of_rounds(share)
+
+    found = at(of_rounds(1.0), of(again), 0.01)
+    assert (found.low, found.high) == (0, math.inf)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.05, 1e-6])
+def test_an_interval_without_ends_has_none_for_less_either(share: float) -> None:
+    endless = (Widening(0.1, -math.inf, math.inf), Widening(0.01, -math.inf, math.inf))
+    found = at(of_rounds(1.0), endless, share)
+    assert (found.low, found.high) == (0, math.inf)
+    assert at(of_rounds(1.0), endless, 1.0) == of_rounds(1.0)
+
+
+def test_surer_intervals_are_never_narrower() -> None:
+    odd = (Widening(0.1, 999, 1001), Widening(0.01, 900, 1100))
+    alone = Estimate(1000, 950, 1050, 5, Unit.IOPS)
+    assert (at(alone, odd, 0.1).low, at(alone, odd, 0.1).high) == pytest.approx((950, 1050))
+
+
+def test_a_tail_that_ends_ends() -> None:
+    """The interval of a quantile cannot be wider than what was seen."""
+    ends = tuple(Widening(share, 900, 1100) for share in SHARES)
+    assert at(Estimate(1000, 950, 1050, 5, Unit.IOPS), ends, 1e-9).high == pytest.approx(1100)
+
+
+def test_records_are_read_back() -> None:
+    found = (*of(partial(of_rounds)), Widening(1e-6, -math.inf, math.inf))
+    assert of_record(json.loads(json.dumps(record(found)))) == found
+    for broken in (7, [7], [[2, 1, 1]], [[0.1, "a", 1]], [[0.1, 1]], [[0.1, float("nan"), 1]]):
+        with pytest.raises((TypeError, ValueError)):
+            of_record(broken)

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.strategies import run, side_by_side
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.stats.estimate import TooFew
+from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Round, Tracked, settled, states
+from pytest_ssdqual.qual.workload.workload import Workload
+
+RULE = SteadyRule()
+WRITE, MIX, READ = Workload("randwrite", "4k", 8), Workload("randrw", "64k", 8, 65), Workload("read", "1m", 8)
+LOOP = Loop("iops", (READ, MIX, WRITE), (Tracked(WRITE, "steady_iops"), Tracked(READ, "throughput")), fill_bs="128k")
+
+
+def one_round(reads: int, mixed: int, writes: int) -> Round:
+    return tuple(
+        run([rate] * 3, workload=each, rounds=1) for each, rate in ((READ, reads), (MIX, mixed), (WRITE, writes))
+    )
+
+
+def rounds_of(writes: Sequence[int], reads: Sequence[int] | None = None) -> tuple[Round, ...]:
+    return tuple(one_round(r, 500, w) for r, w in zip(reads or [300] * len(writes), writes, strict=True))
+
+
+def result(writes: Sequence[int], reads: Sequence[int] | None = None) -> LoopResult:
+    return LoopResult(Geometry.parse("drivex1"), LOOP, rounds_of(writes, reads), RULE)
+
+
+def test_settled_when_the_last_five_rounds_are_steady() -> None:
+    writes = [4_000, 2_500, 1_500, 1_000, 1_020, 980, 1_010, 990]
+    rounds = rounds_of(writes)
+    assert [settled(LOOP, rounds[:end], RULE) is not None for end in range(9)] == [False] * 8 + [True]
+    found = settled(LOOP, rounds, RULE)
+    assert found is not None
+    assert [each.values for each in found] == [(1_000, 1_020, 980, 1_010, 990), (300 * 2**20,) * 5]
+
+
+def test_all_that_is_tracked_has_to_be_steady_in_the_same_window() -> None:
+    # Writes are steady in rounds 1 to 5 and not after, reads in rounds 4 to 8 and not before.
+    writes, reads = [1_000] * 5 + [1_500, 1_000, 1_500], [300, 600, 300, 400, 400, 400, 400, 400]
+    found = result(writes, reads)
+    assert not found.reached
+    assert [each.reached for each in states(LOOP, rounds_of(writes, reads)[:5], RULE)] == [True, False]
+    assert [each.reached for each in found.steady] == [False, True]
+
+
+def test_the_window_is_the_first_steady_one_or_else_the_last() -> None:
+    writes = [4_000, *[1_000] * 7]
+    assert result(writes).window == (1, 2, 3, 4, 5)
+    assert result(writes).reached
+    never = result([1_000, 2_000] * 6)
+    assert never.window == (7, 8, 9, 10, 11)
+    assert not never.reached
+
+
+def test_too_few_rounds_have_no_window() -> None:
+    assert states(LOOP, rounds_of([1_000] * 4), RULE) == ()
+    short = result([1_000] * 4)
+    assert not short.reached
+    with pytest.raises(TooFew, match="iops needs 5 rounds, there are 4"):
+        _ = short.window
+
+
+@given(st.lists(st.integers(500, 2_000), min_size=5, max_size=25))
+def test_reached_agrees_with_what_was_decided_after_each_round(writes: list[int]) -> None:
+    found = result(writes)
+    ends = [end for end in range(len(writes) + 1) if settled(LOOP, found.rounds[:end], RULE)]
+    assert found.reached is bool(ends)
+    assert found.window[-1] + 1 == (ends[0] if ends else len(writes))
+    assert all(each.reached for each in found.steady) is found.reached
+
+
+def test_what_is_judged_are_the_rounds_of_the_window() -> None:
+    found = result([4_000, 1_000, 1_020, 980, 1_010, 990])
+    measured = found.measured(WRITE)
+    assert measured.round_iops() == (1_000, 1_020, 980, 1_010, 990)
+    assert measured.workload == WRITE
+    assert found.measured(MIX).iops == 500
+    with pytest.raises(ValueError, match="randwrite_4k_qd1 is not among the workloads of iops"):
+        found.measured(WRITE.at(1))
+
+
+def test_the_determination_by_hand() -> None:
+    # Rounds 3 to 7: 980, 1,000, 1,020, 990, 1,010: average 1,000, slope Σ(x·y)/10 = 5 a round.
+    found = result([4_000, 2_000, 980, 1_000, 1_020, 990, 1_010])
+    row, other = found.determination()
+    assert (row["workload"], row["claim"], row["unit"], row["member"]) == (str(WRITE), "steady_iops", "IOPS", "S0")
+    assert row["rounds"] == [3, 4, 5, 6, 7]
+    assert row["values"] == [980, 1_000, 1_020, 990, 1_010]
+    assert (row["average"], row["range_allowed"], row["range_measured"]) == (1_000, 200, 40)
+    assert (row["slope_excursion_allowed"], row["slope_excursion_measured"]) == (100, pytest.approx(20))
+    assert row["slope"] == pytest.approx(5)
+    # 1,000 in round 5, the middle of the line.
+    assert row["intercept"] == pytest.approx(1_000 - 5 * 5)
+    assert row["correlation"] == pytest.approx(0.5)
+    assert row["reached"] is True
+    assert (other["workload"], other["unit"]) == (str(READ), "B/s")
+
+
+def test_of_drives_side_by_side_each_has_to_be_steady() -> None:
+    loop = Loop("writes", (WRITE,), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
+
+    def rounds(*second: int) -> tuple[Round, ...]:
+        return tuple((side_by_side([[5_000] * 3, [rate] * 3], workload=WRITE, rounds=1),) for rate in second)
+
+    even = LoopResult(Geometry.parse("drivex2"), loop, rounds(100, 100, 100, 100, 100))
+    assert even.reached
+    assert [each["member"] for each in even.determination()] == ["S0", "S1"]
+    # 5,000 + 100…200 is steady as a sum.
+    uneven = LoopResult(Geometry.parse("drivex2"), loop, rounds(100, 200, 100, 200, 100))
+    assert not uneven.reached
+    assert [each["reached"] for each in uneven.determination()] == [True, False]
+    assert [each.iops for each in uneven.measured(WRITE).of_members()] == [5_000, 140]
+
+
+def test_latency_can_be_tracked_and_a_round_without_io_is_not_steady() -> None:
+    loop = replace(LOOP, tracked=(Tracked(WRITE, "mean_latency"),))
+    (found,) = states(loop, rounds_of([1_000] * 5), RULE)
+    assert found.average == pytest.approx(8e6, rel=0.01)
+    assert settled(loop, rounds_of([0] * 5), RULE) is None
+
+
+def test_the_summary_is_plain_data() -> None:
+    summary = result([4_000, 1_000, 1_020, 980, 1_010, 990]).summary()
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert (summary["loop"], summary["rounds"], summary["window"], summary["reached"]) == (
+        "iops",
+        6,
+        [2, 3, 4, 5, 6],
+        True,
+    )
+    cells = summary["cells"]
+    assert isinstance(cells, list)
+    assert [each["workload"] for each in cells] == [str(READ), str(MIX), str(WRITE)]
+    assert [each["iops"] for each in cells] == [300, 500, 1_000]
+    assert cells[0]["bytes_per_s"] == 300 * 2**20
+    assert cells[2]["round_iops"] == [4_000, 1_000, 1_020, 980, 1_010, 990]
+
+
+def test_a_loop_is_read_back_from_its_record() -> None:
+    record = LOOP.to_record()
+    assert Loop.from_record(json.loads(json.dumps(record))) == LOOP
+    with pytest.raises(ValueError, match="this is no loop"):
+        Loop.from_record({**record, "tracked": [{"claim": "steady_iops"}]})
+    with pytest.raises(ValueError, match="needs workloads"):
+        Loop.from_record({**record, "workloads": []})
+
+
+def test_a_loop_that_cannot_be_run_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="p99_latency cannot be tracked from round to round; choose one of steady_iops,"
+    ):
+        Tracked(WRITE, "p99_latency")
+    with pytest.raises(ValueError, match="needs workloads, each of them once"):
+        replace(LOOP, workloads=(READ, WRITE, WRITE))
+    with pytest.raises(ValueError, match="needs workloads, each of them once"):
+        replace(LOOP, workloads=())
+    with pytest.raises(ValueError, match="needs something to be tracked, of workloads of its own"):
+        replace(LOOP, workloads=(READ, MIX))
+    with pytest.raises(ValueError, match="needs something to be tracked"):
+        replace(LOOP, tracked=())
+
+
+def test_rounds_of_another_loop_are_refused() -> None:
+    rounds = rounds_of([1_000] * 5)
+    with pytest.raises(ValueError, match="has other workloads than the loop, or another order"):
+        LoopResult(Geometry.parse("drivex1"), LOOP, (*rounds, rounds[0][::-1]))

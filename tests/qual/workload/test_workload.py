@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from support.builders.strategies import workloads
+
+from pytest_ssdqual.qual.workload.workload import NEWER, Workload
+
+
+def test_one_spelling_of_the_size() -> None:
+    assert Workload("randread", "4096", 8) == Workload("randread", "4KiB", 8)
+    assert str(Workload("randrw", "4k", 8, 70)) == "randrw70_4k_qd8"
+
+
+@given(workloads)
+def test_the_id_is_a_plain_word(workload: Workload) -> None:
+    assert all(char.isalnum() or char == "_" for char in str(workload))
+    assert 0 <= workload.read_fraction <= 1
+    assert workload.at(workload.qd_per_drive) == workload
+
+
+@pytest.mark.parametrize(
+    ("rw", "bs", "depth", "mix"),
+    [
+        ("randtrim", "4k", 8, None),
+        ("randread", "4k\nexec_prerun=x", 8, None),
+        ("randread", "4k", 0, None),
+        ("randrw", "4k", 8, None),
+        ("randrw", "4k", 8, 100),
+        ("randread", "4k", 8, 70),
+    ],
+)
+def test_what_makes_no_sense_is_refused(rw: str, bs: str, depth: int, mix: int | None) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Workload(rw, bs, depth, mix)
+
+
+#: One of everything that a search varies, beside what there was before.
+EVERYTHING = Workload(
+    "randrw", "64k", 16, 30, offset="4k", zipf=120, region_percent=10, sync=True, fsync=8, compressible_percent=50,
+    dedupe_percent=25,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("workload", "name"),
+    [
+        (EVERYTHING, "randrw30_64k_zipf120_off4k_reg10_sync_fsync8_comp50_dedup25_qd16"),
+        (Workload("read", "128k", 4, gap="64KiB"), "read_128k_gap64k_qd4"),
+        (Workload("write", "4k", 1, sync=True, streams_per_drive=2), "write_4k_sync_s2_qd1"),
+        (Workload("randread", "4k", 8, region_percent=1, threads=4), "randread_4k_reg1_t4xqd8"),
+        (Workload("randwrite", "4k", 8, fsync=1), "randwrite_4k_fsync1_qd8"),
+        # As ever.
+        (Workload("randrw", "4k", 8, 70, 50, "512"), "randrw70_4k_rnd50_off512_qd8"),
+        (Workload("randread+randwrite", "4k", 8, streams_per_drive=2), "randread+randwrite_4k_s2_qd8"),
+    ],
+)
+def test_every_dimension_is_in_the_id_and_read_back_from_it(workload: Workload, name: str) -> None:
+    assert str(workload) == name
+    assert Workload.parse(name) == workload
+    assert Workload.from_record(workload.to_record()) == workload
+
+
+@given(workloads)
+def test_a_record_that_is_older_than_a_dimension_is_read_without_it(workload: Workload) -> None:
+    old = {name: value for name, value in workload.to_record().items() if name not in NEWER}
+    assert Workload.from_record(old) == workload
+    assert workload.is_usual
+
+
+@pytest.mark.parametrize("name", ["rw", "bs", "qd_per_drive", "offset", "name", "threads"])
+def test_what_there_always_was_must_be_in_a_record(name: str) -> None:
+    with pytest.raises(ValueError, match="this is no workload"):
+        Workload.from_record({each: value for each, value in EVERYTHING.to_record().items() if each != name})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("region_percent", 50.5),
+        ("region_percent", True),
+        ("fsync", "1\nexec_prerun=reboot"),
+        ("sync", 1),
+        ("gap", 4096),
+        ("zipf", "120"),
+        ("qd_per_drive", "8 --exec_prerun=reboot"),
+        ("bs", ["4k"]),
+        ("read_percent", 30.0),
+    ],
+)
+def test_a_record_with_another_type_in_it_is_none(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match="this is no workload"):
+        Workload.from_record({**EVERYTHING.to_record(), name: value})
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"rw": "read", "zipf": 120}, "zipf goes with a pattern all of whose addresses are random"),
+        ({"rw": "randread", "zipf": 120, "random_percent": 50}, "zipf goes with a pattern all of whose"),
+        ({"rw": "randread", "zipf": 100}, "but not 100"),
+        ({"rw": "randread", "zipf": -1}, "zipf is 1 to 500"),
+        ({"rw": "randread", "gap": "4k"}, "a gap goes with sequential transfers"),
+        ({"rw": "read", "gap": "4k\nexec_prerun=x"}, "is not a size"),
+        ({"rw": "randread", "region_percent": 0}, "region_percent is 1 to 100"),
+        ({"rw": "randread", "region_percent": 101}, "region_percent is 1 to 100"),
+        ({"rw": "randread", "sync": True}, "go with writes"),
+        ({"rw": "read", "fsync": 1}, "go with writes"),
+        ({"rw": "randread", "dedupe_percent": 50}, "go with writes"),
+        ({"rw": "write", "compressible_percent": 101}, "compressible_percent is 0 to 100"),
+        ({"rw": "write", "fsync": -1}, "fsync is 0 to"),
+    ],
+)
+def test_dimensions_that_make_no_sense_are_refused(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Workload(**{"bs": "4k", "qd_per_drive": 8, **more})
+
+
+@pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 99}, {"sync": True}, {"dedupe_percent": 1}])
+def test_only_what_figures_are_published_of_is_usual(more: dict[str, Any]) -> None:
+    assert not Workload("randwrite", "4k", 8, **more).is_usual
+    assert Workload("randwrite", "4k", 8, offset="512").is_usual

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.builders import charted
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import chart_of, latency, outputs
+from pytest_ssdqual.report.charts.data import Noted, Notes
+
+READ = Workload("randread", "4k", 8)
+#: Of a second: mostly fast, one in a hundred slow, ten in all stalled. Values as fio prints them.
+SECOND = {100_864: 19_780, 1_003_520: 200, 50_069_504: 20}
+
+
+@pytest.fixture
+def noted(tmp_path: Path) -> tuple[Notes, Noted]:
+    record = charted.with_output(tmp_path, "raid5x4", READ, [SECOND] * 6)
+    promise = charted.judged(Claim.P99_9_LATENCY, "raid5x4", [READ], 5e7, 2e7)
+    notes = Notes.of(charted.story(record, promise, folder=tmp_path))
+    return notes, notes.measured[0]
+
+
+def test_quantiles_come_from_all_seconds_and_end_where_there_are_too_few(noted: tuple[Notes, Noted]) -> None:
+    found = latency.tail(*noted)
+    assert found is not None
+    values = {name: each.value for name, each in found.found}
+    expected = [100_864, 100_864, 100_864, 1_003_520, 1_003_520, 50_069_504]
+    assert values == dict(zip(["p50", "p90", "p95", "p99", "p99.9", "p99.99"], expected, strict=True))
+    assert found.refused == "p99.999 needs 1,000,000 I/Os, there are 120,000"
+
+
+def test_the_chart_says_what_it_left_out_and_what_is_promised(noted: tuple[Notes, Noted]) -> None:
+    notes, measured = noted
+    found = latency.tail(notes, measured)
+    assert found is not None
+    chart = latency.chart(notes, [found], "Tail", "tail-raid5x4")
+    assert "p99.999 needs 1,000,000 I/Os" in chart.caption
+    assert [(row[2], row[3], row[5]) for row in chart.table.rows][3] == ("p99", "1 ms", "120,000")
+    assert "randread_4k_qd8: ≤ 20 ms" in chart.svg
+    assert "p99.999<" not in chart.svg
+    assert chart.tests == ("suites/test_it.py::test_it[raid5x4-randread_4k_qd8]",)
+
+
+def test_a_verdict_on_a_quantile_is_explained_by_all_of_them(noted: tuple[Notes, Noted]) -> None:
+    notes, _ = noted
+    chart = chart_of(notes.story, notes.judged[0])
+    assert chart is not None
+    assert chart.table.columns[2] == "quantile"
+
+
+def test_without_the_output_there_is_no_tail(noted: tuple[Notes, Noted], tmp_path: Path) -> None:
+    notes, measured = noted
+    (tmp_path / measured.runs[0].raw).unlink()
+    assert latency.tail(notes, measured) is None
+    # A verdict on a quantile is then explained by the rounds that the record has.
+    chart = chart_of(notes.story, notes.judged[0])
+    assert chart is not None
+    assert chart.table.columns == ("run", "until", "slowest I/O")
+    assert "promised" not in chart.svg
+
+
+def test_what_is_too_large_or_damaged_is_left(
+    noted: tuple[Notes, Noted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, measured = noted
+    path = tmp_path / measured.runs[0].raw
+    assert outputs.runs_of(tmp_path, measured)
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "MOST_PACKED_BYTES", path.stat().st_size - 1)
+        assert outputs.runs_of(tmp_path, measured) == ()
+    path.write_bytes(path.read_bytes()[:-40])
+    assert outputs.runs_of(tmp_path, measured) == ()
+    assert latency.tail(notes, measured) is None
+
+
+def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Noted], tmp_path: Path) -> None:
+    (run,) = outputs.runs_of(tmp_path, noted[1])
+    xs, ys = outputs.series(run, outputs.slowest_ns)
+    assert ys == [50_069_504.0] * 6
+    assert xs == pytest.approx([1, 2, 3, 4, 5, 6], abs=0.01)
+    assert outputs.series(run, outputs.rate)[1] == pytest.approx([20_000] * 6, rel=0.01)
+
+
+def test_limits_that_differ_say_what_they_are_of(tmp_path: Path) -> None:
+    works = [READ, Workload("randwrite", "4k", 8), Workload("randrw", "4k", 8, read_percent=70)]
+    records = [charted.with_output(tmp_path, "raid5x4", work, [SECOND] * 6) for work in works]
+    bounds = (3e7, 8e7, 8e7)
+    verdicts = [
+        charted.judged(Claim.P99_LATENCY, "raid5x4", [work], 1e6, bound)
+        for work, bound in zip(works, bounds, strict=True)
+    ]
+    notes = Notes.of(charted.story(*records, *verdicts, folder=tmp_path))
+    tails = [found for each in notes.measured if (found := latency.tail(notes, each))]
+    chart = latency.chart(notes, tails, "Tails", "tails")
+    words = {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+    assert {"promised, p99: ≤ 30 ms for randread_4k_qd8", "promised, p99: ≤ 80 ms for 2 of them"} <= words
+    one = latency.chart(notes, tails[:1], "Tail", "tail")
+    assert "promised, p99: ≤ 30 ms<" in one.svg

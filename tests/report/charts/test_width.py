@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from support.builders import charted
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import maxima, scaling
+from pytest_ssdqual.report.charts import width as widths
+from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.charts.data import Notes
+from pytest_ssdqual.report.run_folder.reader import Record
+
+WRITE, READ = Workload("randwrite", "4k", 1), Workload("randread", "4k", 1)
+
+
+def notes(*records: Record) -> Notes:
+    return Notes.of(charted.story(*records))
+
+
+def sweep_of(found: Notes, family: Workload = WRITE) -> widths.Sweep:
+    return next(each for each in widths.sweeps(found) if each.family == family)
+
+
+def heights(svg: str) -> dict[str, float]:
+    """Of everything that says what it is: how high its outline is, in points."""
+    found = {}
+    for path in charted.parsed(svg).iter("path"):
+        if (words := path.findtext("title")) is not None:
+            ys = [float(y) for _, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path.get("d", ""))]
+            found[words] = max(ys) - min(ys)
+    return found
+
+
+def test_bars_are_as_high_as_what_was_measured() -> None:
+    found = notes(*charted.parity_sweep())
+    chart = widths.chart(found, sweep_of(found))
+    bars = {words: height for words, height in heights(chart.svg).items() if words.endswith("IOPS")}
+    assert len(bars) == 8
+    tallest = bars["raid5x8 randwrite_4k_qd4: 4,800 IOPS"]
+    assert bars["raid5x4 randwrite_4k_qd4: 2,400 IOPS"] == pytest.approx(tallest / 2, abs=0.2)
+    assert bars["raid5x3 randwrite_4k_qd1: 900 IOPS"] == pytest.approx(tallest * 900 / 4800, abs=0.2)
+
+
+def test_the_table_has_every_number_and_its_promise() -> None:
+    found = notes(*charted.parity_sweep())
+    chart = widths.chart(found, sweep_of(found))
+    assert chart.table.columns[:4] == ("array", "workload", "IOPS", "95 % interval")
+    assert len(chart.table.rows) == 8
+    assert (
+        "raid5x8",
+        "randwrite_4k_qd4",
+        "4,800 IOPS",
+        "4,706…4,894 IOPS",
+        "6.67 ms",
+        "≥ 6,240 IOPS",
+        "",
+    ) in chart.table.rows
+    assert chart.tests[0] == "suites/test_it.py::test_it[raid5x3-randwrite_4k_qd1]"
+    assert len(chart.tests) == 8
+    assert "promised" in chart.svg
+    assert "2.7 times the IOPS at depth 4" in chart.title
+
+
+def test_what_is_published_is_marked_and_named() -> None:
+    stated = Published(11_000, Unit.IOPS, "329903-001US, figure 9")
+    records = [
+        record
+        for width in (3, 4)
+        for record in (
+            charted.measured(f"raid5x{width}", READ, 1000.0 * width),
+            charted.judged(Claim.STEADY_IOPS, f"raid5x{width}", [READ], 1000.0 * width, 900, published=stated),
+        )
+    ]
+    found = notes(*records)
+    chart = widths.chart(found, sweep_of(found, READ))
+    assert "329903-001US, figure 9" in chart.caption
+    assert "published: 11,000 IOPS" in chart.svg
+    assert {row[-1] for row in chart.table.rows} == {"11,000 IOPS"}
+
+
+def test_degraded_arrays_are_no_sweep() -> None:
+    assert not list(
+        widths.sweeps(notes(*[charted.measured(f"raid5x{width}-1failed", READ, 100.0) for width in (3, 4, 5)]))
+    )
+
+
+def test_the_only_array_of_a_level_is_drawn_and_others_of_one_width_are_not() -> None:
+    deeper = Workload("randread", "4k", 8)
+    records = [
+        charted.measured("raid10x4", READ, 1000.0),
+        charted.measured("raid10x4", deeper, 3000.0),
+        *(charted.measured(f"raid5x{width}", READ, 500.0 * width) for width in (3, 4)),
+        charted.measured("raid5x4", Workload("randwrite", "4k", 1), 500.0),
+    ]
+    found = notes(*records)
+    sweeps = list(widths.sweeps(found))
+    assert [(each.level, str(each.family.rw), each.widths) for each in sweeps] == [
+        ("raid10", "randread", [4]),
+        ("raid5", "randread", [3, 4]),
+    ]
+    chart = widths.chart(found, sweeps[0])
+    assert chart.title == "raid10: random reads 4k on 4 drives"
+    assert [row[0] for row in chart.table.rows] == ["raid10x4", "raid10x4"]
+    assert scaling.chart(found, sweeps[0]) is None
+    slowest = maxima.chart(found, sweeps[0], 8)
+    assert slowest is not None
+    assert slowest.title == "raid10: slowest I/Os of 4 drives, random reads 4k QD 8"
+
+
+def test_a_measurement_that_was_made_again_counts_once() -> None:
+    records = [
+        charted.measured("raid5x3", READ, 100.0),
+        charted.measured("raid5x3", READ, 200.0),
+        charted.measured("raid5x4", READ, 9.0),
+    ]
+    assert [cell.rate for cell in sweep_of(notes(*records), READ).at(1)] == [200.0, 9.0]
+
+
+def test_growth_is_held_against_the_law_of_the_level() -> None:
+    records = [charted.measured(f"raid5x{width}", WRITE, iops) for width, iops in ((3, 100.0), (6, 158.0), (8, 150.0))]
+    short = charted.judged(Claim.SCALING_DEVIATION, "raid5x3 raid5x6 raid5x8", [WRITE], 25, 20)
+    found = notes(*records, short)
+    chart = scaling.chart(found, sweep_of(found))
+    assert chart is not None
+    assert tuple((*row[:3], *row[4:]) for row in chart.table.rows) == (
+        ("raid5x3", "randwrite_4k_qd1", "1.000 ×", "1.000 ×", "100.0 %"),
+        ("raid5x6", "randwrite_4k_qd1", "1.580 ×", "1.500 ×", "105.3 %"),
+        ("raid5x8", "randwrite_4k_qd1", "1.500 ×", "2.000 ×", "75.0 %"),
+    )
+    assert chart.title.endswith("1 of 1 promises broken")
+    assert "20 % below the line" in chart.caption
+    assert "FAIL" in chart.caption
+    assert "allowed" in chart.svg
+
+
+def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
+    found = notes(*(charted.measured(f"raid5x{width}", READ, 50.0 * width) for width in (3, 6)))
+    chart = scaling.chart(found, sweep_of(found, READ))
+    assert chart is not None
+    assert [row[4:] for row in chart.table.rows] == [("1.000 ×", "100.0 %"), ("2.000 ×", "100.0 %")]
+
+
+def test_without_a_promise_there_is_no_band_and_without_a_law_no_chart() -> None:
+    streams = Workload("randread+randwrite", "4k", 1)
+    found = notes(*(charted.measured(f"raid5x{width}", each, 100.0) for width in (3, 4) for each in (READ, streams)))
+    chart = scaling.chart(found, sweep_of(found, READ))
+    assert chart is not None
+    assert "allowed" not in chart.svg + chart.caption
+    assert scaling.chart(found, sweep_of(found, streams)) is None
+
+
+def test_of_writes_wider_than_a_chunk_there_is_no_law() -> None:
+    wide = Workload("randwrite", "128k", 1)
+
+    def grown(chunk_bytes: object) -> Chart | None:
+        seen = {"array": {"chunk_bytes": chunk_bytes}}
+        found = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (3, 4)))
+        return scaling.chart(found, sweep_of(found, wide))
+
+    assert grown(64 * 1024) is None
+    assert grown(128 * 1024) is not None
+    assert grown(None) is not None
+
+
+def test_maxima_of_the_smallest_and_the_widest() -> None:
+    spread = charted.judged(Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, "raid5x3 raid5x4 raid5x5", [READ], 3, 2)
+    records = [
+        charted.measured(f"raid5x{width}", READ, 100.0, round_max_latency_ns=[1e6, None, 3e6 * width, 2e6 * width, 1e6])
+        for width in (3, 4, 5)
+    ]
+    found = notes(*records, spread)
+    chart = maxima.chart(found, sweep_of(found, READ), 1)
+    assert chart is not None
+    assert {row[0] for row in chart.table.rows} == {"raid5x3", "raid5x5"}
+    assert ("raid5x5", "3.0 s", "15 ms") in chart.table.rows
+    assert len(chart.table.rows) == 8  # nothing is known of the second without I/O
+    assert "FAIL" in chart.caption
+
+
+def test_no_maxima_without_latencies() -> None:
+    records = [charted.measured(f"raid5x{width}", READ, 100.0, round_max_latency_ns=[None] * 5) for width in (3, 4)]
+    found = notes(*records)
+    assert maxima.chart(found, sweep_of(found, READ), 1) is None
+
+
+def strokes(svg: str) -> list[str]:
+    """Every outline that is a line of several points and nothing else."""
+    paths = (path.get("d", "") for path in charted.parsed(svg).iter("path"))
+    return [d for d in paths if d.count("L") >= 1 and "Z" not in d.upper() and "C" not in d]
+
+
+def test_no_line_leads_over_a_width_that_was_not_measured_at_this_depth() -> None:
+    whole = charted.parity_sweep()
+    lacking = [each for each in whole if "raid5x6" not in str(each.facts) or "randwrite_4k_qd4" not in str(each.facts)]
+    assert len(lacking) == len(whole) - 2
+    for draw in (widths.chart, scaling.chart):
+        counts = []
+        for records in (whole, lacking):
+            found = notes(*records)
+            chart = draw(found, sweep_of(found))
+            assert chart
+            counts.append(sum(d.count("M") > 1 for d in strokes(chart.svg)))
+        assert counts == [0, 1]
+
+
+def test_what_is_published_far_above_everything_is_said_and_not_drawn() -> None:
+    far, near = Published(1e6, Unit.IOPS, "a paper"), Published(1000, Unit.IOPS, "a sheet")
+    verdicts = [
+        charted.judged(Claim.STEADY_IOPS, f"raid5x{width}", [WRITE], 900, 500, published=published)
+        for width, published in ((3, near), (4, far))
+    ]
+    found = notes(*(each for each in charted.parity_sweep() if each.kind == "measured"), *verdicts)
+    chart = widths.chart(found, sweep_of(found))
+    assert chart.caption.endswith(
+        " Diamonds are published: a sheet. Published far above this scale: 1,000,000 IOPS of raid5x4 randwrite_4k_qd1 "
+        "(a paper)."
+    )
+    assert "published: 1,000,000 IOPS" not in chart.svg
+    tallest = max(height for words, height in heights(chart.svg).items() if words.endswith("IOPS"))
+    assert tallest > 100  # points, of about 170
+
+
+def test_whiskers_are_in_the_table_of_growth() -> None:
+    found = notes(*charted.parity_sweep())
+    chart = scaling.chart(found, sweep_of(found))
+    assert chart
+    assert all(len(row) == len(chart.table.columns) for row in chart.table.rows)
+    assert [row[3] for row in chart.table.rows if row[0] == "raid5x3"] == ["0.980…1.020 ×"] * 2

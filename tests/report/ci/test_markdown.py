@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from support.builders.report_page import MANIFEST, Told, judged, record, told
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.report.ci import markdown
+from pytest_ssdqual.report.evidence.evidence import Evidence
+
+__all__ = ["told"]
+Claimed = Callable[..., Evidence]
+KEPT = {"value": 400_000, "bound": 500_000}
+HOSTILE = (
+    "<img src=x onerror=alert(1)>", "a | b | c", "`code` ``two``", "`", "\\", "\\|", "[x](https://x.example)",
+    "@octocat", "![](x)", "#1", "https://x.example/", "www.x.example", "a@b.example", "**bold** _it_ ~~no~~",
+    "|---|", "a\nb\n\n# c", "&lt;b&gt;", "$x$", ":+1:", "\u202e", "\ud800", "", " ", "\t", "x" * 5000, "- x", "<!--",
+    "```", "deadbeefdeadbeef",
+)  # fmt: skip
+
+
+def inline(text: str) -> list[Token]:
+    """All there is in a page, blocks and what is in them; tables as GitHub knows them."""
+    found = []
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
+        found += [token, *(token.children or [])]
+    return [token for token in found if token.type != "inline"]
+
+
+def shape(text: str) -> list[str]:
+    return [token.type for token in inline(text)]
+
+
+def codes(text: str) -> list[str]:
+    return [token.content for token in inline(text) if token.type == "code_inline"]
+
+
+def called(model: str) -> dict[str, object]:
+    """A manifest of one drive."""
+    drive = {
+        "identity": "S1",
+        "serial": "S1",
+        "model": model,
+        "firmware": model,
+        "size_bytes": 480 * 10**9,
+        "path": "/d",
+    }
+    return {**MANIFEST, "bays": [{"machine": model, "facts": {}, "drives": [drive]}]}
+
+
+def test_the_verdict_comes_first_then_what_is_broken_then_the_table(told: Told, claimed: Claimed) -> None:
+    broken, kept = claimed(), claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
+    text = markdown.text(
+        told(judged(kept, "t1"), judged(broken, "t2"), record("error", test="t3", message="no cable\nx"))
+    )
+    assert text.startswith("## Not fit: 1 of 2 promises is broken; 1 is kept.\n")
+    places = [
+        text.index(each)
+        for each in (
+            f"- `{broken.sentence}`\n",
+            "- `no cable` in `t3`\n",
+            "| p99 latency |",
+            "| `S1` |",
+            "- protocol: `snia`",
+        )
+    ]
+    assert places == sorted(places)
+    assert "| p99 latency | `raid5x4` | `randread_4k_qd8` | 812 µs | 812…812 µs | ≤ 500 µs | -62.4 % | FAIL |\n" in text
+    assert "| steady IOPS | `raid5x4` | `randread_4k_qd8` | 9,412 IOPS | 9,412…9,412 IOPS | ≥ 9,000 IOPS |" in text
+    assert "| `S1` | `ACME 1` | `F1` | 480 GB |  |" in text
+
+
+def test_a_rehearsal_says_that_it_is_one(told: Told, claimed: Claimed) -> None:
+    text = markdown.text(told(judged(claimed(**KEPT)), acceptance=False))
+    assert text.startswith(
+        "## Would be fit: The one promise that was judged is kept.\n\nThe protocol is for rehearsals"
+    )
+    assert "rehearsals" not in markdown.text(told(judged(claimed(**KEPT))))
+
+
+def test_drives_that_got_worse_are_told(told: Told, claimed: Claimed) -> None:
+    worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["3 media errors more"])
+    text = markdown.text(told(judged(claimed(**KEPT)), worse))
+    assert "### Drives that got worse: 1\n\n- `ACME 1: 3 media errors more`\n" in text
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.sampled_from(HOSTILE) | st.text(st.characters(codec=None), max_size=40))
+def test_nothing_that_a_drive_calls_itself_is_more_than_text(told: Told, claimed: Claimed, model: str) -> None:
+    broken = replace(claimed(), sentence=f"{model} of it", geometries=("raid5x4",))
+    trouble = record("error", test=f"t[{model}]", message=model)
+    folder = told(judged(broken), trouble, manifest=called(model))
+    plain = told(
+        judged(replace(broken, sentence="harmless")), record("error", test="t", message="m"), manifest=called("m")
+    )
+    expected = [each for each in shape(markdown.text(plain)) if each not in ("text", "code_inline")]
+    folder = told(judged(broken), trouble, manifest=called(model))
+    text = markdown.text(folder)
+    assert [each for each in shape(text) if each not in ("text", "code_inline")] == expected
+    assert not {"html_block", "html_inline", "link_open", "image", "fence", "code_block"} & set(expected)
+    assert all(each.isprintable() or each == "\n" for each in text)
+    for token in inline(text):
+        if token.type == "text":
+            assert markdown.OURS.fullmatch(token.content), token.content
+
+
+@pytest.mark.parametrize("foreign", HOSTILE)
+def test_a_code_span_holds_all_of_it(foreign: str) -> None:
+    text = markdown.code(foreign)
+    table = inline(f"| a | b |\n|---|---|\n| {text} | x |\n")
+    assert [token.type for token in table].count("td_open") == 2
+    if text == "unknown":
+        assert not foreign.strip()
+        return
+    assert codes(text) == [text[1:-1]]
+    assert [token.content for token in table if token.type == "code_inline"] == [text[1:-1].strip()]
+    assert len(text) <= 502
+
+
+def undone(shown: str) -> str:
+    return shown.replace("\\x60", "`").replace("\\x7c", "|")
+
+
+@given(st.text(st.characters(codec=None), min_size=1, max_size=40))
+@example("a|b`c")
+def test_what_stood_there_can_be_told(foreign: str) -> None:
+    text = markdown.code(foreign)
+    if foreign.isprintable() and foreign.strip():
+        assert text[1:-1].replace("\\x60", "`").replace("\\x7c", "|") == foreign.replace("\\x60", "`").replace(
+            "\\x7c", "|"
+        )
+
+
+def test_what_only_seems_to_be_ours_is_code() -> None:
+    assert markdown.words("3 of 4 promises are broken; 1 is kept.") == "3 of 4 promises are broken; 1 is kept."
+    for text in ("see www.x.example", "@octocat", "#1", "_it_", "a|b", "<b>", "[x]", "a\nb"):
+        assert markdown.words(text) == markdown.code(text)
+        assert markdown.words(text).startswith("`")
+
+
+def many(claimed: Claimed, number: int, name: str) -> list[dict[str, object]]:
+    all_of_them = (replace(claimed(), geometries=(f"{name}{each}",)) for each in range(number))
+    return [judged(each, f"t{at}") for at, each in enumerate(all_of_them)]
+
+
+def test_a_long_run_is_told_in_short(told: Told, claimed: Claimed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(markdown, "MOST_BYTES", 100_000)
+    text = markdown.text(told(*many(claimed, 299, "x" * 2000)))
+    assert 99_000 < len(text.encode()) <= 100_000
+    (left,) = re.findall(r"(\d+) more rows are left out here: records.jsonl", text)
+    assert text.count("\n| p99 latency |") == 299 - int(left)
+    assert "- and 279 more: records.jsonl" in text
+    assert text.count("\n- `p99 latency of") == markdown.MOST_TOLD
+    assert "- run folder: `" in text
+
+
+def test_thousands_of_promises_are_a_row_each_claim(told: Told, claimed: Claimed) -> None:
+    text = markdown.text(told(*many(claimed, 2000, "raid5x")))
+    assert text.count("\n| p99 latency |") == 1
+    assert "A row stands for all verdicts of one claim" in text
+
+
+def test_it_is_ours_alone_and_replaced_whole(told: Told, claimed: Claimed) -> None:
+    folder = told(judged(claimed()))
+    (folder / "summary.md").write_text("old")
+    path = markdown.write(folder)
+    assert path.read_text() == markdown.text(folder)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert {each.name for each in folder.iterdir()} == {"records.jsonl", "manifest.json", "summary.md"}
+
+
+def test_a_folder_without_records_has_none(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        markdown.write(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.kept_runs import Kept, Measured
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.compare import compare_output
+from pytest_ssdqual.report.compare.compare import Comparison, Told, compare
+from pytest_ssdqual.report.compare.compare_output import LONGEST_NAME, MOST_TICKS, limits, svg, ticks
+
+HOSTILE = '</title><script>alert("1")</script>$\\frac{1}{2}$'
+
+
+def compared(tmp_path: Path, count: int = 3, **more: str) -> Comparison:
+    old = Kept([Measured(1000 * width, geometry=f"raid5x{width}") for width in range(3, 3 + count)])
+    new = Kept([Measured(990 * width, geometry=f"raid5x{width}") for width in range(3, 3 + count)], **more)  # type: ignore[arg-type]
+    return compare([Told.read(run.keep(tmp_path / name)) for run, name in ((old, "a"), (new, "b"))])
+
+
+def test_the_drawing_is_a_file_of_its_own(tmp_path: Path) -> None:
+    svg = compare_output.svg(compared(tmp_path))
+    root = ET.fromstring(svg)  # noqa: S314 (our own)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "raid5x5 randread_4k_qd8" in svg
+    assert "no difference shown" in svg
+    assert not re.search(r"(href|src)=\"(?!#)", svg)
+
+
+def test_the_page_needs_nothing_else_and_no_text_is_markup(tmp_path: Path) -> None:
+    page = compare_output.page(compared(tmp_path, firmware=HOSTILE, model=HOSTILE))
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"(src|href)=[\"']?(http|//)|@import|url\((?!#)", page)
+    assert page.count("<svg") == 1
+    assert page.index("What differs") < page.index("How much")
+
+
+def test_of_many_figures_the_most_telling_are_drawn(tmp_path: Path) -> None:
+    found = compared(tmp_path, count=60)
+    assert f"The {compare_output.MOST_ROWS} most telling of 60 figures" in compare_output.caption(found)
+    svg = compare_output.svg(found)
+    assert len(set(re.findall(r"raid5x\d+ randread_4k_qd8", svg))) == compare_output.MOST_ROWS
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted"),
+    [
+        (0.97, 1.02, [0.97, 0.98, 0.99, 1.0, 1.01, 1.02]),
+        (0.68, 1.1, [0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1]),
+        (0.09, 11.0, [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]),
+    ],
+)
+def test_ticks_are_round_few_and_have_one_among_them(left: float, right: float, wanted: list[float]) -> None:
+    assert ticks(left, right) == pytest.approx(wanted)
+
+
+@given(st.floats(1e-200, 0.999), st.floats(1.001, 1e200))
+def test_there_are_never_many_ticks(left: float, right: float) -> None:
+    found = ticks(left, right)
+    assert 1 <= len(found) <= MOST_TICKS + 1
+    assert any(each == pytest.approx(1) for each in found)
+    assert all(left * 0.999 <= each <= right * 1.001 for each in found)
+
+
+def test_an_interval_without_an_end_does_not_hide_the_others() -> None:
+    near, endless = Estimate(0.9, 0.88, 0.92, 5, Unit.RATIO), Estimate(1.1, 0.0, math.inf, 5, Unit.RATIO)
+    left, right = limits([near, endless])
+    assert 0.5 < left < 0.88
+    assert 1.1 < right < 2
+
+
+def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
+    """Those of drives and arrays are longer than the room for them; what is cut is in the table."""
+    figure = Measured(5, Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, geometry="drivex24", drives={})
+    runs = [Told.read(Kept([figure]).keep(tmp_path / name)) for name in "ab"]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg(compare(runs)))
+    name = next(each for each in texts if each.startswith("latency spread"))
+    assert len(name) <= LONGEST_NAME
+    assert name.endswith("…")

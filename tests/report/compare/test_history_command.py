@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
+from support.builders.kept_runs import Kept, Measured
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.report.compare import drawing, history, history_output
+from pytest_ssdqual.report.compare.history import Choice, History, NoFigure
+
+ANY = Choice()
+#: They scatter by half a per cent.
+STEADY = (1000.0, 1004.0, 998.0, 1005.0, 1001.0, 996.0, 1003.0, 999.0, 1002.0, 997.0, 1006.0, 1000.5)
+
+
+def keep(root: Path, values: tuple[float, ...], since: int = 0, **more: str) -> None:
+    """A run a day."""
+    for day, value in enumerate(values, start=since + 1):
+        kept = Kept([Measured(value)], started=f"2026-03-{day:02}T12:00:00+00:00", **more)  # type: ignore[arg-type]
+        kept.keep(root / f"202603{day:02}T120000Z-aaaa")
+
+
+def words(found: History) -> str:
+    return " ".join(history_output.sentences(found))
+
+
+def test_points_are_in_the_order_of_time_however_folders_are_called(tmp_path: Path) -> None:
+    Kept([Measured(2)], started="2026-03-02T00:00:00+00:00").keep(tmp_path / "a")
+    Kept([Measured(1)], started="2026-03-01T00:00:00+00:00").keep(tmp_path / "deep" / "er" / "b")
+    found = history.read(tmp_path, ANY)
+    assert [point.run for point in found.points] == ["b", "a"]
+    assert "show neither a trend nor a change: it takes 5 at least" in words(found)
+
+
+def test_one_run_is_no_history(tmp_path: Path) -> None:
+    keep(tmp_path, (5,))
+    assert words(history.read(tmp_path, ANY)) == "one run is no history"
+
+
+def test_a_steady_figure_shows_nothing(tmp_path: Path) -> None:
+    keep(tmp_path, STEADY)
+    found = words(history.read(tmp_path, ANY))
+    assert "scatters by 0.3" in found
+    assert "neither a trend nor a single change is shown by 12 runs" in found
+
+
+def test_a_change_is_told_with_its_place_and_what_changed_there(tmp_path: Path) -> None:
+    keep(tmp_path, STEADY[:6])
+    keep(tmp_path, tuple(0.9 * each for each in STEADY[6:]), since=6, firmware="B2")
+    found = words(history.read(tmp_path, ANY))
+    place = "between 20260306T120000Z-aaaa and 20260307T120000Z-aaaa"
+    pattern = rf"single change {place}: to 0\.\d+ × of what it was, .*interval ([\d.]+)…([\d.]+) ×"
+    ((low, high),) = re.findall(pattern, found)
+    assert 0.88 < float(low) <= 0.9 <= float(high) < 0.92
+    assert f"the firmware changed {place}: A1 -> B2" in found
+    assert "a single change leaves less scatter" in found
+
+
+def test_a_trend_is_told_with_its_slope(tmp_path: Path) -> None:
+    keep(tmp_path, tuple(each * 0.97**index for index, each in enumerate(STEADY)))
+    found = words(history.read(tmp_path, ANY))
+    assert "trend: -3 % from run to run (95 % CI -3" in found
+    assert "a trend leaves less scatter" in found
+
+
+def test_other_products_and_protocols_are_shown_and_not_counted(tmp_path: Path) -> None:
+    keep(tmp_path, (10.0, 11.0), model="OLD")
+    keep(tmp_path, (12.0, 13.0), since=2, protocol="other")
+    keep(tmp_path, (14.0, 15.0, 16.0), since=4)
+    found = history.read(tmp_path, ANY)
+    assert [point.counts for point in found.points] == [False] * 4 + [True] * 3
+    assert found.drift.runs == 3
+    assert "4 of the runs are of another product or protocol" in words(found)
+    assert history.read(tmp_path, Choice(model="OLD")).drift.runs == 2
+
+
+def test_what_is_damaged_or_foreign_is_passed_over_with_a_sentence(tmp_path: Path) -> None:
+    keep(tmp_path, (10.0, 11.0))
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "records.jsonl").write_text("hello\n{}\n[1]\n")
+    without = Kept([Measured(1)]).keep(tmp_path / "without")
+    (without / "manifest.json").write_text("{")
+    timeless = Kept([Measured(1)], started="yesterday\x1b[2J").keep(tmp_path / "timeless")
+    linked = Kept([Measured(1)]).keep(tmp_path / "linked")
+    (linked / "records.jsonl").unlink()
+    (linked / "records.jsonl").symlink_to(timeless / "records.jsonl")
+    Kept([Measured(1)]).keep(tmp_path / ".hidden" / "run")
+    found = history.read(tmp_path, ANY)
+    assert len(found.points) == 2
+    told = dict(each.split(" is passed over: ") for each in found.passed_over)
+    assert told["foreign"] == "no verdict in it can be read"
+    assert told["without"].startswith("its manifest.json is missing or damaged")
+    assert told["timeless"] == "when it was begun is not said"
+    assert set(told) == {"foreign", "without", "timeless", "linked"}
+    assert "".join(words(found)).isprintable()
+
+
+def test_exactly_one_figure_has_to_be_left(tmp_path: Path) -> None:
+    figures = [Measured(1), Measured(2, geometry="raid5x5"), Measured(3, Claim.P99_LATENCY)]
+    Kept(figures).keep(tmp_path / "a")
+    Kept(figures[:1]).keep(tmp_path / "b")
+    with pytest.raises(NoFigure, match="3 figures fit: steady_iops of raid5x4"):
+        history.read(tmp_path, ANY)
+    found = history.read(tmp_path, Choice(claim="steady_*", geometry="raid5x5"))
+    assert found.name == "steady IOPS of raid5x5 randread_4k_qd8"
+    assert found.without == 1
+    with pytest.raises(NoFigure, match="of 2 runs that fit none has such a figure"):
+        history.read(tmp_path, Choice(workload="write*"))
+    with pytest.raises(NoFigure, match="of 0 runs"):
+        history.read(tmp_path, Choice(firmware="Z*"))
+
+
+def test_for_programs(tmp_path: Path) -> None:
+    keep(tmp_path, (10.0, 11.0), firmware="=cmd()")
+    found = history.read(tmp_path, ANY)
+    plain = json.loads(json.dumps(history_output.record(found), allow_nan=False))
+    assert [point["estimate"]["value"] for point in plain["points"]] == [10, 11]
+    assert (plain["trend"], plain["step"], plain["runs_counted"]) == (None, None, 2)
+    rows = list(csv.DictReader(io.StringIO(history_output.csv(found))))
+    assert [row["firmware"] for row in rows] == ["'=cmd()"] * 2
+    assert [float(row["low"]) for row in rows] == [9.9, 10.89]
+
+
+def test_it_is_drawn_and_nothing_in_it_is_markup(tmp_path: Path) -> None:
+    keep(tmp_path, STEADY[:6], firmware="<script>alert(1)</script>")
+    keep(tmp_path, tuple(0.9 * each for each in STEADY[6:]), since=6, firmware="$\\alpha$")
+    found = history.read(tmp_path, ANY)
+    svg, page = drawing.svg(found), drawing.page(found)
+    ET.fromstring(svg)  # noqa: S314 (our own)
+    assert "changed here" in svg
+    assert "<script" not in page
+    assert page.count("<svg") == 1
+    assert "alert(1)" in page
+
+
+def test_every_bay_of_a_fleet_is_a_point_and_a_copy_is_none(tmp_path: Path) -> None:
+    bays = [KeptBay(name, [Promise(12_000 + index)]) for index, name in enumerate(("dut1", "dut2"))]
+    fleet = keep_fleet(tmp_path / "runs", bays)
+    other = keep_fleet(tmp_path / "more", [KeptBay("dut1", [Promise(11_000)], started="2026-02-01T12:00:00+00:00")])
+    shutil.copytree(fleet / "bays" / "dut2", tmp_path / "runs" / "zcopied")
+    found = history.read(tmp_path, ANY)
+    assert [point.run for point in found.points] == [f"{other.name}/dut1", f"{fleet.name}/dut1", f"{fleet.name}/dut2"]
+    assert found.passed_over == (f"zcopied is passed over: it is the same run as {fleet.name}/dut2",)
+
+
+def test_the_runs_of_one_bay(tmp_path: Path) -> None:
+    keep_fleet(tmp_path, [KeptBay(name, [Promise(12_000)]) for name in ("a7-left", "a7-right", "b1")])
+    Kept([Measured(12_000)]).keep(tmp_path / "a7-alone")
+    found = history.read(tmp_path, Choice(bay="a7-*", geometry="raid5x4"))
+    assert [point.run.partition("/")[2] for point in found.points] == ["a7-left", "a7-right"]

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Direction
+from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.multiplicity import Widening
+from pytest_ssdqual.qual.verdict.verdict import Subject
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.earlier import Earlier, Ends
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, attach, carried_by, from_record, of_observation
+from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+
+Claimed = Callable[..., Evidence]
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(max_size=20)
+figures = st.dictionaries(texts, st.none() | numbers, max_size=3).map(
+    lambda each: tuple(Figure(name, value) for name, value in each.items())
+)
+stated = st.builds(Published, numbers, st.sampled_from(Unit), texts, st.booleans())
+parts = st.lists(
+    st.builds(Part, texts, figures, st.none() | st.sampled_from(Finding), st.lists(stated, max_size=2).map(tuple)),
+    max_size=2,
+).map(tuple)
+ends = st.builds(Ends, *[st.none() | numbers] * 3)
+promised = st.builds(
+    Evidence,
+    claim=texts,
+    geometries=st.tuples(texts),
+    workloads=st.tuples(texts, texts),
+    value=numbers,
+    low=st.none() | numbers,
+    high=st.none() | numbers,
+    n=st.integers(0, 2**60),
+    unit=st.sampled_from(Unit),
+    limit=numbers,
+    direction=st.sampled_from(Direction),
+    source=texts,
+    outcome=st.sampled_from([each for each in Finding if each is not Finding.OBSERVED]),
+    margin_percent=numbers,
+    sentence=texts,
+    protocol=texts,
+    acceptance=st.booleans(),
+    figures=figures,
+    raw=st.tuples(texts),
+    about=st.sampled_from(About),
+    group=texts,
+    published=st.none() | stated,
+    members=parts,
+    worst=texts,
+    points=parts,
+    remarks=st.tuples(texts),
+    confidence=st.floats(0.5, 0.999),
+    is_reading=st.booleans(),
+    basis=texts,
+    baseline=st.none() | st.builds(Earlier, texts, texts, st.sampled_from(Unit), ends, ends),
+)
+evidences = promised | promised.map(
+    lambda each: replace(each, limit=None, margin_percent=None, outcome=Finding.OBSERVED)
+)
+
+
+@given(evidences)
+def test_survives_json(evidence: Evidence) -> None:
+    assert from_record(json.loads(json.dumps(evidence.to_record(), allow_nan=False))) == evidence
+
+
+KEYS = ("claim", "estimate", "limit", "figures", "raw", "outcome", "acceptance", "about", "members", "published")
+
+
+@given(evidences, st.sampled_from(KEYS))
+def test_a_record_without_a_part_is_refused(evidence: Evidence, key: str) -> None:
+    record = evidence.to_record()
+    del record[key]
+    with pytest.raises(ValueError, match=key):
+        from_record(record)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("estimate", 7),
+        ("geometries", "raid5x4"),
+        ("outcome", "maybe"),
+        ("margin_percent", True),
+        ("figures", [1]),
+        ("baseline", {"run": 1}),
+    ],
+)
+def test_a_record_with_a_wrong_part_is_refused(claimed: Claimed, key: str, value: object) -> None:
+    with pytest.raises(ValueError, match=r"is not|no evidence|valid"):
+        from_record({**claimed().to_record(), key: value})
+
+
+def test_what_a_newer_version_adds_is_ignored(claimed: Claimed) -> None:
+    assert from_record({**claimed().to_record(), "colour": "green"}) == claimed()
+
+
+def test_a_record_of_an_older_version_has_the_usual_confidence(claimed: Claimed) -> None:
+    record = json.loads(json.dumps(claimed().to_record()))
+    for key in ("confidence", "is_reading", "basis"):
+        del record["estimate"][key]
+    assert from_record(record) == claimed()
+    assert (claimed().confidence, claimed().is_reading, claimed().basis) == (0.95, False, "")
+
+
+def test_what_the_interval_is_is_kept(claimed: Claimed) -> None:
+    evidence = claimed(low=805_000, high=818_000)
+    assert evidence.interval_in_full == "95 % CI 805…818 µs"
+    assert replace(evidence, confidence=0.99).interval_in_full == "99 % CI 805…818 µs"
+    read = replace(evidence, is_reading=True, basis="rounds of 2 min")
+    assert read.interval_in_full == "805…818 µs as read, rounds of 2 min"
+    assert from_record(json.loads(json.dumps(read.to_record()))) == read
+
+
+def test_an_unbounded_interval_is_json(claimed: Claimed) -> None:
+    evidence = claimed(high=math.inf)
+    text = json.dumps(evidence.to_record(), allow_nan=False)
+    assert from_record(json.loads(text)).high is None
+    assert evidence.interval == "812 µs…∞"
+
+
+def test_an_infinite_margin_comes_back_as_one(claimed: Claimed) -> None:
+    evidence = replace(claimed(), margin_percent=math.inf)
+    assert json.loads(json.dumps(evidence.to_record(), allow_nan=False))["margin_percent"] is None
+    assert from_record(evidence.to_record()) == evidence
+
+
+def test_what_is_kept_of_a_verdict(claimed: Claimed) -> None:
+    evidence = claimed(low=805_000, high=818_000)
+    assert (evidence.measured, evidence.interval, evidence.bound) == ("812 µs", "805…818 µs", "≤ 500 µs")
+    assert (evidence.outcome, round(evidence.margin_percent or 0, 1)) == (Finding.FAIL, -62.4)
+    assert (evidence.geometries, evidence.workloads) == (("raid5x4",), ("randread_4k_qd8",))
+    assert evidence.sentence.endswith("limit 500 µs: FAIL by 62.4 %")
+    assert claimed(Claim.STEADY_IOPS, value=9412, bound=9000).bound == "≥ 9,000 IOPS"
+
+
+def test_a_report_carries_it(claimed: Claimed) -> None:
+    class Report:
+        pass
+
+    report = Report()
+    assert carried_by(report) == ()
+    attach(report, [claimed(), claimed(value=1)])
+    assert carried_by(report) == (claimed(), claimed(value=1))
+
+
+CARRY = """
+    import pytest
+    from pytest_ssdqual.report.evidence.evidence import attach, carried_by, from_record
+
+    RECORD = {record!r}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(item, call):
+        report = yield
+        if report.when == "call":
+            attach(report, [from_record(RECORD)])
+        return report
+
+    class Reader:
+        def pytest_runtest_logreport(self, report):
+            for each in carried_by(report):
+                print("CARRIED", report.id if hasattr(report, "id") else report.nodeid, each.sentence, each.low)
+
+    def pytest_configure(config):
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(Reader())
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_xdist_hands_it_on(pytester: pytest.Pytester, claimed: Claimed, workers: str) -> None:
+    evidence = claimed(high=math.inf, figures=(Figure("mean_latency_ns", 311_000.5), Figure("cpu_busy_percent", None)))
+    pytester.makeconftest(CARRY.format(record=evidence.to_record()))
+    pytester.makepyfile("def test_a(): pass\ndef test_b(): pass")
+    result = pytester.runpytest_subprocess("-s", "-p", "no:cacheprovider", "-n", workers)
+    result.assert_outcomes(passed=2)
+    # With two workers the tests may end in any order.
+    result.stdout.fnmatch_lines_random([f"*CARRIED *test_{name}* {evidence.sentence} *" for name in "ab"])
+
+
+OBSERVED = of_observation(
+    Claim.STEADY_IOPS,
+    Subject((Geometry.parse("raid0x4"),), (Workload("randread", "4k", 8),)),
+    Estimate(53_011, 52_800, 53_200, 10, Unit.IOPS),
+    protocol="snia",
+    acceptance=True,
+)
+
+
+def test_what_is_kept_of_a_figure_that_nothing_is_promised_of() -> None:
+    assert (OBSERVED.outcome, OBSERVED.is_promised, OBSERVED.margin_percent) == (Finding.OBSERVED, False, None)
+    assert (OBSERVED.measured, OBSERVED.bound) == ("53,011 IOPS", "")
+    assert OBSERVED.sentence == "steady IOPS of raid0x4 randread_4k_qd8: 53,011 IOPS (95 % CI 52,800…53,200 IOPS)"
+    assert from_record(json.loads(json.dumps(OBSERVED.to_record()))) == OBSERVED
+
+
+def test_an_interval_for_shares_of_the_error_rate_is_read_back_and_is_none_of_old_records() -> None:
+    wide = replace(OBSERVED, wider=(Widening(0.1, 52_000, math.inf),))
+    record = json.loads(json.dumps(wide.to_record()))
+    assert from_record(record) == wide
+    del record["estimate"]["wider"]
+    assert from_record(record).wider == ()
+    record["estimate"]["wider"] = [[0.1, "x", None]]
+    with pytest.raises(ValueError, match="x"):
+        from_record(record)
+
+
+def test_ours_over_what_is_published() -> None:
+    assert OBSERVED.times_published is None
+    beside = replace(OBSERVED, published=Published(50_000, Unit.IOPS, "a paper", approximate=True))
+    assert beside.times_published == pytest.approx(1.06, abs=0.001)
+    assert replace(beside, published=Published(0, Unit.IOPS, "a paper")).times_published is None

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.verdict.family import BONFERRONI, Family
+from pytest_ssdqual.report.evidence.evidence import About, Evidence
+from pytest_ssdqual.report.evidence.multiplicity import Tally, lines, properties, tally
+from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+
+Claimed = Callable[..., Evidence]
+
+
+def counted(found: Sequence[tuple[str, Evidence]], family: Family | None = None) -> Tally:
+    told = tally(found, family or Family(264), 0.95, "snia")
+    assert told
+    return told
+
+
+def failed(claimed: Claimed, p_value: float) -> Evidence:
+    return claimed(value=812_000, figures=(Figure("p_value", p_value),))
+
+
+def test_264_claims(claimed: Claimed) -> None:
+    found = counted([(f"test_p99[{number}]", claimed(value=1000)) for number in range(264)])
+    assert lines(found) == [
+        "264 claims judged at 95 %: if every product were exactly on its limit, 6.6 false failures and 6.6 false "
+        "passes would be expected; family-wise control: none (protocol snia)"
+    ]
+    controlled = counted([("test_p99", claimed(value=1000))] * 2, Family(300, BONFERRONI))
+    assert lines(controlled)[0].startswith("1 claim judged at 95 %: if every product")
+    assert lines(controlled)[0].endswith(
+        "family-wise control: bonferroni, of failures, over 300 planned claims (protocol snia)"
+    )
+
+
+def test_every_drive_side_by_side_is_a_claim_and_a_reading_is_none(claimed: Claimed) -> None:
+    alone = tuple(
+        Part(f"S{number}", (Figure("value", 1.0), Figure("p_value", 0.001))[: 1 + (number == 1)], outcome)
+        for number, outcome in enumerate((Finding.PASS, Finding.FAIL, Finding.PASS))
+    )
+    drives = replace(claimed(), members=alone, worst="S1")
+    likeness = replace(claimed(Claim.MEMBER_SPREAD, value=0.9, bound=0.8), members=(Part("S0"), Part("S1")))
+    reading = replace(claimed(Claim.MAX_LATENCY), is_reading=True, figures=(Figure("p_value", 0.5),))
+    lot = replace(claimed(Claim.CONFORMING_DRIVES, value=50, bound=49), is_reading=True, about=About.LOT, members=alone)
+    observed = replace(claimed(), outcome=Finding.OBSERVED, limit=None)
+    found = counted(
+        [("test_drives", drives), ("test_alike", likeness), ("test_max", reading), ("test_lot", lot), ("o", observed)]
+    )
+    assert (found.judged, found.readings) == (4, 2)
+    assert [(each.test, each.drive, each.p_value) for each in found.failures] == [("test_drives", "S1", 0.001)]
+    assert lines(found)[1] == "2 more are decided by what was read or by a sampling plan, which has no such error"
+    assert lines(found)[2] == "Benjamini-Hochberg at 5 % upholds 1 of 1 failure"
+    assert tally([("o", observed)], Family(1), 0.95, "snia") is None
+
+
+def test_failures_that_do_not_stand_up_to_so_many_claims_are_named(claimed: Claimed) -> None:
+    good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(252)]
+    bad = [(f"test_bad[{number}]", failed(claimed, 1e-6)) for number in range(11)]
+    found = counted([*good, *bad, ("test_doubtful", failed(claimed, 0.04))])
+    assert lines(found)[1] == "Benjamini-Hochberg at 5 % upholds 11 of 12 failures; not upheld: test_doubtful"
+    many = counted([*good, *((f"test_{number}", failed(claimed, 0.04)) for number in range(8))])
+    assert lines(many)[1].endswith("not upheld: test_0, test_1, test_2, test_3, test_4 and 3 more")
+
+
+def test_claims_that_go_wrong_together_are_in_the_record(claimed: Claimed) -> None:
+    good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(98)]
+    found = counted([*good, ("test_sure", failed(claimed, 1e-6)), ("test_likely", failed(claimed, 0.0009))])
+    record = json.loads(json.dumps(found.to_record()))
+    upheld = {
+        each["test"]: (each["upheld_benjamini_hochberg"], each["upheld_benjamini_yekutieli"])
+        for each in record["failures"]
+    }
+    # 0.0009 ≤ 0.05·2/100, but not after the division by 1 + 1/2 + … + 1/100 = 5.19.
+    assert upheld == {"test_sure": (True, True), "test_likely": (True, False)}
+    assert (record["claims_planned"], record["claims_judged"], record["control"]) == (264, 100, "none")
+    assert dict(properties(found))["family.failures_upheld_benjamini_yekutieli"] == "1"
+
+
+def test_a_test_that_was_run_again_counts_as_it_came_out_last(claimed: Claimed) -> None:
+    found = counted([("test_p99", failed(claimed, 0.01)), ("test_p99", claimed(value=1000))])
+    assert (found.judged, found.failures) == (1, ())
+    # Not so two claims of one test, or two tests of one claim.
+    two = counted([("test_p99", claimed()), ("test_p99", claimed(Claim.P50_LATENCY)), ("test_other", claimed())])
+    assert two.judged == 3
+
+
+def test_more_claims_than_were_planned_are_told(claimed: Claimed) -> None:
+    good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(3)]
+    assert lines(counted(good, Family(2, BONFERRONI)))[1] == (
+        "only 2 claims were planned when the run began: for more than those the family-wise confidence does not hold"
+    )
+    assert len(lines(counted(good, Family(2)))) == 1

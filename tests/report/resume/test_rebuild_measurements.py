@@ -1,0 +1,405 @@
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.builders import fio_documents, strategies
+from support.fakes.scripted import ScriptedMachine, completed
+from support.simulator import simulated_fio
+from support.simulator.simulated_fio import UnderWay
+from support.simulator.simulated_surroundings import Surroundings
+
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import LoopRule, Protocol, SaturationRule, SequentialRule, SteadyRule
+from pytest_ssdqual.qual.validity import checks
+from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
+from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.reader import read_records
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.fio import output, process
+from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time, saturation, sequential_verdict
+from pytest_ssdqual.rig.measure import rounds as looping
+from pytest_ssdqual.rig.measure.sequential_verdict import Decision
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import environment as surroundings
+from pytest_ssdqual.rig.resume.checkpoint import Key
+
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+RAID5X3 = Geometry.parse("raid5x3")
+#: What is measured is not to be judged here.
+ANYHOW = SteadyRule(window=5, range_percent=1e6, slope_percent=1e6)
+PROTOCOL = Protocol(
+    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=0, precondition_limit_s=0, ramp_s=2,
+    window_s=10, repeats=2, attempts=1, steady=ANYHOW, loop=LoopRule(5.0, 5), saturation=SaturationRule(1.0, 30.0, 2.0),
+)  # fmt: skip
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
+        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False,
+        transport="nvme",
+    )  # fmt: skip
+
+
+def array_of(geometry: Geometry) -> Array:
+    members = tuple(map(drive, range(geometry.width)))
+    path = members[0].path if geometry.is_side_by_side else "/dev/md100"
+    return Array(geometry, path, members, "u", 512 << 20, "zeroed")
+
+
+@dataclass
+class Bench:
+    """Measures into a run folder, with a fio that does so many I/Os in each second; the last goes on."""
+
+    root: Path
+    iops: Sequence[int] = (1000, 1010, 990)
+    protocol: Protocol = PROTOCOL
+    #: Of which fio was asked.
+    asked: list[tuple[Workload, Geometry]] = field(default_factory=list)
+    journal: Journal = field(init=False)
+    surroundings: Surroundings = field(default_factory=Surroundings)
+
+    def __post_init__(self) -> None:
+        self.journal = Journal.create(self.root, "aaaaaaaa")
+
+    @property
+    def setup(self) -> Setup:
+        held = cast("Any", self)
+        machine = ScriptedMachine().on("sh", "-c", surroundings.SCRIPT, answer=self.surroundings.text)
+        return Setup(machine, held, self.protocol, self.journal, "m1", lambda what, seconds: None)
+
+    def require(self, drives: object) -> None:
+        """They are free."""
+
+    def require_lease(self) -> None:
+        """It is held."""
+
+    def run(self, workload: Workload, geometry: Geometry) -> Callable[[object, Job, float], Finished]:
+        def fio(machine: object, job: Job, seconds: float) -> Finished:
+            iops = [self.iops[min(at, len(self.iops) - 1)] for at in range(round(seconds))]
+            count = len(job.expectation.paths) or 1
+            alone = str(geometry) if count == 1 else "drivex1"
+            # Drives side by side are not all alike.
+            runs = [
+                strategies.run([each - number for each in iops], geometry=alone, workload=workload)
+                for number in range(count)
+            ]
+            self.surroundings.ran(array_of(geometry), [each.intervals for each in runs])
+            return Finished(completed(["fio"]), fio_documents.packed(*(each.intervals for each in runs)))
+
+        return fio
+
+    def memory(self) -> Recollection:
+        return Recollection.of(
+            self.journal.path,
+            tuple(read_records(self.journal.path)),
+            sums={},
+            forgotten=lambda key, why: self.journal.note("forgotten", key=str(key), why=why),
+        )
+
+    def forgotten(self) -> list[str]:
+        return [str(each.facts["why"]) for each in read_records(self.journal.path) if each.kind == "forgotten"]
+
+
+@pytest.fixture(autouse=True)
+def _healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mdadm, "require_healthy", lambda machine, array: None)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def measured_by(bench: Bench, workload: Workload = READ, geometry: Geometry = RAID5X3) -> Measured:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "run", bench.run(workload, geometry))
+        return fixed_time.measure(bench.setup, array_of(geometry), workload)
+
+
+#: Every kind of workload, on arrays, on what is left of them, and on drives.
+@given(
+    workload=strategies.workloads | strategies.unusual_workloads,
+    geometry=st.sampled_from(["drivex1", "drivex3", "raid0x2", "raid5x3", "raid6x4-1failed", "raid10x4"]),
+    iops=st.lists(st.integers(2000, 9000), min_size=1, max_size=12),
+    windows=st.tuples(st.integers(0, 3), st.integers(5, 12), st.integers(3, 5), st.integers(1, 3)),
+)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_what_was_measured_is_recalled_to_the_last_bit(
+    tmp_path_factory: pytest.TempPathFactory,
+    workload: Workload,
+    geometry: str,
+    iops: list[int],
+    windows: tuple[int, int, int, int],
+) -> None:
+    ramp_s, window_s, rounds, repeats = windows
+    rule = replace(ANYHOW, window=rounds)
+    protocol = replace(PROTOCOL, ramp_s=ramp_s, window_s=window_s, repeats=repeats, steady=rule)
+    bench = Bench(tmp_path_factory.mktemp("runs"), iops, protocol)
+    with pytest.MonkeyPatch.context() as patch:
+        # Made-up rates need not be those of a queue of this depth.
+        patch.setattr("pytest_ssdqual.qual.validity.checks.objections", lambda found: ())
+        original = measured_by(bench, workload, Geometry.parse(geometry))
+    key = Key("measured", Geometry.parse(geometry), str(workload))
+    memory = bench.memory()
+    assert memory.has(key)
+    assert memory.recall(key) == original
+    assert bench.forgotten() == []
+
+
+def test_drives_side_by_side_are_recalled_each(bench: Bench) -> None:
+    geometry = Geometry.parse("drivex3")
+    original = measured_by(bench, geometry=geometry)
+    recalled = bench.memory().recall(Key("measured", geometry, str(READ)))
+    assert isinstance(recalled, Measured)
+    assert recalled.of_members() == original.of_members()
+    assert len({each.iops for each in recalled.of_members()}) == 3
+
+
+def test_what_was_seen_around_it_is_recalled_and_says_the_same(bench: Bench) -> None:
+    original = measured_by(bench)
+    recalled = bench.memory().recall(KEY)
+    assert isinstance(recalled, Measured)
+    for ours, theirs in zip(recalled.runs, original.runs, strict=True):
+        assert ours.seen == theirs.seen
+        assert ours.seen
+        assert ours.seen.array
+        assert ours.seen.array.device.counted
+        assert checks.of_surroundings(ours) == checks.of_surroundings(theirs)
+    # As bad as nothing that is measured would be: what is said of it is made of the record alone.
+    records = bench.journal.path / "records.jsonl"
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for line in lines:
+        for run in line.get("runs", ()):
+            run["seen"]["clock_jump_s"] = 3600.0
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again = bench.memory().recall(KEY)
+    assert isinstance(again, Measured)
+    assert checks.objections(again.runs[0])[0].startswith("the machine's clock was set forward by")
+
+
+def test_a_record_from_before_anybody_looked_is_recalled_too(bench: Bench) -> None:
+    measured_by(bench)
+    records = bench.journal.path / "records.jsonl"
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for line in lines:
+        for run in line.get("runs", ()):
+            run.pop("seen")
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recalled = bench.memory().recall(KEY)
+    assert isinstance(recalled, Measured)
+    assert {run.seen for run in recalled.runs} == {None}
+
+
+def test_a_saturation_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "run", bench.run(WRITE, RAID5X3))
+    original = saturation.saturate(bench.setup, array_of(RAID5X3), WRITE)
+    recalled = bench.memory().recall(Key("saturation", RAID5X3, str(WRITE)))
+    assert isinstance(recalled, Saturation)
+    assert recalled == original
+    assert len(recalled.points) == 15
+
+
+@pytest.mark.parametrize("geometry", ["raid5x3", "drivex2"])
+def test_a_loop_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch, geometry: str) -> None:
+    array = array_of(Geometry.parse(geometry))
+    loop = Loop("two", (WRITE, WRITE.at(1)), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
+
+    def run(machine: object, job: Job, seconds: float) -> Finished:
+        depth = next(word for word in job.options if word.startswith("--iodepth="))
+        return bench.run(WRITE.at(int(depth.removeprefix("--iodepth="))), array.geometry)(machine, job, seconds)
+
+    monkeypatch.setattr(process, "run", run)
+    original = looping.run(bench.setup, array, loop)
+    recalled = bench.memory().recall(Key("loop", array.geometry, "two"))
+    assert isinstance(recalled, LoopResult)
+    assert recalled == original
+    assert len(recalled.rounds) == 5
+
+
+def test_a_rebuild_is_recalled(bench: Bench) -> None:
+    """As its record is defined; who rebuilds writes it so."""
+    rebuilding = Geometry.parse("raid5x3-1rebuilding")
+    original = Rebuild(rebuilding, 61.5, 1 << 28, measured_by(bench, geometry=rebuilding), 0, "a pattern was lost", 0.5)
+    bench.journal.note(
+        "rebuild",
+        **original.summary(),
+        asked=READ.to_record(),
+        protocol="test",
+        acceptance=False,
+    )
+    recalled = bench.memory().recall(Key("rebuild", rebuilding, str(READ)))
+    assert isinstance(recalled, Rebuild)
+    assert recalled == original
+
+
+def looked_at_by(
+    bench: Bench, workload: Workload, geometry: Geometry, until: int, slow: Mapping[str, float] | None = None
+) -> Measured:
+    """A sequential measurement that ends at that look."""
+    rule = SequentialRule(first_s=60, growth=1.5, limit_s=400, report_s=2)
+
+    def start(setup: Setup, array: Array, workload: Workload, job: Job) -> UnderWay:
+        return UnderWay.of(simulated_fio.Fio(slow or {}, 0.05), array, workload, PROTOCOL.ramp_s + rule.limit_s, 2)
+
+    def enough(measured: Measured) -> Decision:
+        return Decision(bool(measured.look and measured.look.number >= until))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequential_verdict, "start", start)
+        patch.setattr(surroundings, "look", lambda machine, array, when, *_: None)
+        patch.setattr(surroundings, "seen", lambda array, before, after, result: None)
+        return sequential_verdict.measure(bench.setup, array_of(geometry), workload, rule, enough)
+
+
+@pytest.mark.parametrize("until", [1, 3, 99])
+@pytest.mark.parametrize("geometry", ["raid5x3", "drivex3"])
+@pytest.mark.parametrize("most", [output.MOST_DOCUMENTS, 50])
+def test_a_measurement_that_was_looked_at_is_recalled_to_the_last_bit(
+    bench: Bench, geometry: str, until: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "MOST_DOCUMENTS", most)
+    key = Key("measured", Geometry.parse(geometry), str(READ))
+    now = looked_at_by(bench, READ, key.geometry, until, {"S1": 0.7})
+    assert bench.memory().recall(key) == now
+    assert bench.forgotten() == []
+    assert now.look
+    assert now.look.number == min(until, now.look.of)
+
+
+def test_a_look_that_is_damaged_is_measured_again(bench: Bench) -> None:
+    key = Key("measured", RAID5X3, str(READ))
+    looked_at_by(bench, READ, RAID5X3, 2)
+    lines = (bench.journal.path / "records.jsonl").read_text()
+    (bench.journal.path / "records.jsonl").write_text(re.sub(r'"ramp_s": ?[\d.]+', '"ramp_s": 40', lines))
+    assert bench.memory().recall(key) is None
+    assert "were noted" in bench.forgotten()[0]
+    (bench.journal.path / "records.jsonl").write_text(lines.replace('"level":', '"lvel":'))
+    assert bench.memory().recall(key) is None
+
+
+def test_what_was_not_measured_is_not_recalled(bench: Bench) -> None:
+    measured_by(bench)
+    memory = bench.memory()
+    for key in (
+        Key("measured", RAID5X3, str(WRITE)),
+        Key("measured", Geometry.parse("raid5x4"), str(READ)),
+        Key("saturation", RAID5X3, str(READ)),
+    ):
+        assert not memory.has(key)
+        assert memory.recall(key) is None
+
+
+KEY = Key("measured", RAID5X3, str(READ))
+
+
+def raw_files(bench: Bench) -> list[Path]:
+    return sorted((bench.journal.path / "fio").iterdir())
+
+
+def another(path: Path) -> None:
+    """A whole file, of another measurement."""
+    run = strategies.run([500] * 12, geometry="raid5x3", workload=READ)
+    path.write_bytes(fio_documents.packed(run.intervals))
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (Path.unlink, "cannot be read: No such file or directory"),
+    "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-10]), "is not the file that was written"),
+    "one bit": (flip, "is not the file that was written"),
+    "another": (another, "is not the file that was written"),
+    "empty": (lambda path: path.write_bytes(b""), "is not the file that was written"),
+}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_what_is_damaged_is_told_and_measured_again(bench: Bench, kind: str, which: int) -> None:
+    """One file of the two repeats is enough."""
+    measured_by(bench)
+    damage, said = DAMAGE[kind]
+    damage(raw_files(bench)[which])
+    memory = bench.memory()
+    assert not memory.has(KEY)
+    assert memory.recall(KEY) is None
+    (why,) = bench.forgotten()
+    assert why.startswith(f"fio/{raw_files(bench)[which].name if kind != 'missing' else ''}")
+    assert said in why
+
+
+UNNOTICED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-10]), "is damaged: Compressed file ended before"),
+    "one bit": (flip, "is damaged: "),
+    "another": (another, "gives 500.0 IOPS where 990.0 were noted"),
+    "no document": (lambda path: path.write_bytes(gzip.compress(b"fio: nothing")), "is damaged: fio wrote no result"),
+}
+
+
+@pytest.mark.parametrize("kind", UNNOTICED)
+def test_without_digests_what_is_read_must_agree_with_the_record(bench: Bench, kind: str) -> None:
+    """A file of which no digest is known is only found out when it is read."""
+    measured_by(bench)
+    records = bench.journal.path / "records.jsonl"
+    lines = [line for line in records.read_text().splitlines(keepends=True) if '"kind":"ran"' not in line]
+    records.write_text("".join(lines))
+    damage, said = UNNOTICED[kind]
+    damage(raw_files(bench)[0])
+    memory = bench.memory()
+    assert memory.has(KEY)
+    assert memory.recall(KEY) is None
+    assert not memory.has(KEY)
+    (why,) = bench.forgotten()
+    assert said in why
+
+
+def test_a_digest_of_a_sealed_folder_counts_too(bench: Bench) -> None:
+    measured_by(bench)
+    records = tuple(each for each in read_records(bench.journal.path) if each.kind != "ran")
+    another(raw_files(bench)[0])
+    (first, _) = raw_files(bench)
+    memory = Recollection.of(bench.journal.path, records, sums={f"fio/{first.name}": "0" * 64})
+    assert not memory.has(KEY)
+
+
+@pytest.mark.parametrize("name", ["asked", "runs"])
+def test_a_record_that_is_not_whole_is_told(bench: Bench, name: str) -> None:
+    measured_by(bench)
+    records = bench.journal.path / "records.jsonl"
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for line in lines:
+        line.pop(name, None)
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert bench.memory().recall(KEY) is None
+    assert bench.forgotten() == [f"its record is damaged: KeyError('{name}')"]
+
+
+def test_of_two_measurements_the_later_one_counts(bench: Bench) -> None:
+    """The first was damaged when the second was made."""
+    measured_by(bench)
+    bench.iops = (2000,)
+    later = measured_by(bench)
+    assert bench.memory().recall(KEY) == later

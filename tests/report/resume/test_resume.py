@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, find
+from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, DriveEntry, Manifest
+from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.rig.drives.topology import Drive
+
+FACTS = {
+    "hostname": "dut7",
+    "machine_id": "0123456789abcdef",
+    "boot_id": "a",
+    "kernel": "Linux 6.1",
+    "cpu": "ACME 5000",
+    "cpus": "16",
+    "memory_kib": "1000",
+    "fio": "3.33",
+    "mdadm": "v4.2",
+}
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/sd{'abcd'[number]}", kname=f"sd{'abcd'[number]}", model="ACME 9", serial=f"S{number}", wwn=None,
+        firmware="F1", size_bytes=480 * 10**9, logical_block_bytes=512, physical_block_bytes=4096, rotational=False,
+        transport="sata",
+    )  # fmt: skip
+
+
+DRIVES = tuple(map(drive, range(3)))
+NOW = Present(
+    "root@dut7", FACTS, DRIVES, Document("acme", "[product]\nname = 'ACME'\n"), Document("quick", "a = 1\nb = 2\n")
+)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    """Of a run that has begun."""
+    return begun(tmp_path, "aaaaaaaa")
+
+
+def begun(root: Path, run_id: str) -> Journal:
+    journal = Journal.create(root, run_id)
+    bay = BayEntry("root@dut7", FACTS, [DriveEntry(each) for each in DRIVES])
+    manifest = Manifest(journal.path.name, ("pytest",), "then", NOW.spec, NOW.protocol, False, (bay,))
+    journal.write_manifest(manifest.to_record())
+    journal.note("run_started", machine="root@dut7", drives=[each.identity for each in DRIVES])
+    return journal
+
+
+def test_the_same_means_are_no_reason_and_no_remark(journal: Journal) -> None:
+    past = Past.read(journal.path)
+    assert past.refusals(NOW) == []
+    assert past.remarks(NOW) == ()
+
+
+def facts(**changes: str | None) -> Mapping[str, str]:
+    return {name: value for name, value in {**FACTS, **changes}.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("now", "sentence"),
+    [
+        (
+            replace(NOW, spec=Document("other", NOW.spec.text)),
+            "the spec is other now and was acme",
+        ),
+        (
+            replace(NOW, spec=Document("acme", "[product]\nname = 'ACME 2'\n")),
+            "line 2 of the spec acme is \"name = 'ACME 2'\" now and was \"name = 'ACME'\"",
+        ),
+        (
+            replace(NOW, protocol=Document("intel", "")),
+            "the protocol is intel now and was quick",
+        ),
+        (
+            replace(NOW, protocol=Document("quick", "a = 1\n")),
+            'line 2 of the protocol quick is missing now and was "b = 2"',
+        ),
+        (
+            replace(NOW, drives=(*DRIVES[:2], drive(3))),
+            "the drives differ: /dev/sdd (ACME 9, serial S3) only now, /dev/sdc (ACME 9, serial S2) only then",
+        ),
+        (
+            replace(NOW, drives=DRIVES[:2]),
+            "the drives differ: none only now, /dev/sdc (ACME 9, serial S2) only then",
+        ),
+        (
+            replace(NOW, drives=(*DRIVES[:2], replace(DRIVES[2], firmware="F2"))),
+            "the firmware of /dev/sdc (ACME 9, serial S2) is F2 now and was F1",
+        ),
+        (
+            replace(NOW, drives=(*DRIVES[:2], replace(DRIVES[2], size_bytes=1))),
+            "the size of /dev/sdc (ACME 9, serial S2) in bytes is 1 now and was 480000000000",
+        ),
+        (
+            replace(NOW, drives=(*DRIVES[:2], replace(DRIVES[2], model="ACME 10"))),
+            "the model of /dev/sdc (ACME 10, serial S2) is ACME 10 now and was ACME 9",
+        ),
+        (
+            replace(NOW, drives=(*DRIVES[:2], replace(DRIVES[2], logical_block_bytes=4096))),
+            "the logical block of /dev/sdc (ACME 9, serial S2) in bytes is 4096 now and was 512",
+        ),
+        (replace(NOW, facts=facts(machine_id="f")), "the machine is f now and was 0123456789abcdef"),
+        (replace(NOW, facts=facts(machine_id=None)), "the machine is dut7 now and was 0123456789abcdef"),
+        (replace(NOW, facts=facts(fio="3.42")), "the version of fio is 3.42 now and was 3.33"),
+        (replace(NOW, facts=facts(fio=None)), "the version of fio is unknown now and was 3.33"),
+        (replace(NOW, facts=facts(cpu="ACME 6000")), "the processor is ACME 6000 now and was ACME 5000"),
+        (replace(NOW, facts=facts(cpus="8")), "the number of processors is 8 now and was 16"),
+    ],
+)
+def test_what_must_be_the_same(journal: Journal, now: Present, sentence: str) -> None:
+    assert Past.read(journal.path).refusals(now) == [f"{journal.path.name} cannot be resumed: {sentence}"]
+
+
+def test_every_reason_is_told(journal: Journal) -> None:
+    now = replace(NOW, facts=facts(fio="3.42", cpus="8"), protocol=Document("intel", ""), drives=DRIVES[:1])
+    assert len(Past.read(journal.path).refusals(now)) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "remarks"),
+    [
+        ({"kernel": "Linux 6.12"}, ("the kernel is Linux 6.12 now and was Linux 6.1",)),
+        ({"mdadm": None}, ("the version of mdadm is unknown now and was v4.2",)),
+        ({"nvme": "2.8"}, ("the version of nvme-cli is 2.8 now and was unknown",)),
+        ({"boot_id": "b", "memory_kib": "999", "site": "B"}, ()),
+    ],
+)
+def test_what_may_differ(journal: Journal, changes: dict[str, str | None], remarks: tuple[str, ...]) -> None:
+    past, now = Past.read(journal.path), replace(NOW, facts=facts(**changes))
+    assert past.refusals(now) == []
+    assert past.remarks(now) == remarks
+
+
+def test_another_version_of_ours_is_told(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    past = Past.read(journal.path)
+    monkeypatch.setattr("pytest_ssdqual.report.resume.resume.installed_versions", lambda: {"pytest-ssdqual": "99"})
+    (remark,) = past.remarks(NOW)
+    assert remark.startswith("the version of pytest-ssdqual is 99 now and was ")
+
+
+def test_a_machine_that_was_not_asked_is_not_compared(journal: Journal) -> None:
+    """As of a lab that is only planned: its drives are known, their firmware is not."""
+    drives = tuple(replace(each, firmware=None) for each in DRIVES)
+    past, now = Past.read(journal.path), replace(NOW, facts={}, drives=drives)
+    assert past.refusals(now) == []
+    assert past.remarks(now) == ()
+
+
+def test_drives_are_put_back_in_order(journal: Journal) -> None:
+    """After a boot the kernel may have found them in another one."""
+    found = [replace(DRIVES[2], path="/dev/sda"), drive(3), replace(DRIVES[0], path="/dev/sdc"), DRIVES[1]]
+    ordered = Past.read(journal.path).drives_in_order(found)
+    assert [each.serial for each in ordered] == ["S0", "S1", "S2", "S3"]
+    assert ordered[0].path == "/dev/sdc"
+    assert Past.read(journal.path).refusals(replace(NOW, drives=ordered[:3])) == []
+
+
+def test_a_refused_run_has_nothing_to_resume(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "aaaaaaaa")
+    with pytest.raises(NotResumable, match=r"has nothing to resume: it ended before anything was begun$"):
+        Past.read(journal.path)
+    journal.note("run_refused", reasons="/dev/sda is mounted")
+    with pytest.raises(NotResumable, match=r"has nothing to resume: its request was refused$"):
+        Past.read(journal.path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"sessions": []}', "7"])
+def test_without_a_manifest_nothing_can_be_compared(journal: Journal, text: str) -> None:
+    (journal.path / "manifest.json").write_text(text)
+    with pytest.raises(NotResumable, match=r"cannot be resumed: manifest\.json cannot be read: "):
+        Past.read(journal.path)
+
+
+def test_what_is_no_run_folder(tmp_path: Path) -> None:
+    with pytest.raises(NotResumable, match=r"is not a run folder: records\.jsonl cannot be read$"):
+        Past.read(tmp_path)
+
+
+# -- which one
+
+
+def test_a_run_is_found_by_its_path_its_name_or_as_the_last(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    first, second = begun(root, "aaaaaaaa").path, begun(root, "bbbbbbbb").path
+    refused = Journal.create(root, "cccccccc")
+    refused.note("run_refused", reasons="")
+    (root / "z-notes").mkdir()
+    assert find(root, str(first)) == first
+    assert find(root, first.name) == first
+    assert find(root, "last") == max(first, second)
+    assert find(tmp_path, str(second)) == second
+
+
+def test_a_run_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotResumable, match=f"^nowhere is neither a run folder nor the name of one in {tmp_path}$"):
+        find(tmp_path, "nowhere")
+    for root in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(NotResumable, match=f"^there is no run in {root} that could be resumed$"):
+            find(root, "last")
+
+
+# -- verdicts
+
+VERDICT: dict[str, object] = {
+    "test": "t.py::test_iops[raid5x3]",
+    "claim": "steady_iops",
+    "geometries": ["raid5x3"],
+    "workloads": ["randread_4k_qd8"],
+    "estimate": {"value": 1000.5, "low": None},
+    "limit": {"bound": 900.0},
+    "outcome": "pass",
+    "raw": ["fio/a.json.gz"],
+}
+
+
+def noted(**facts: object) -> Record:
+    return Record(1, "verdict", "yesterday", {"writer": "main", **facts})
+
+
+def test_a_verdict_is_noted_once() -> None:
+    verdicts = Verdicts([noted(**VERDICT), Record(1, "error", "", {"test": "x"})])
+    assert verdicts.news(VERDICT) is None
+    assert verdicts.news({**VERDICT, "claim": "p99_latency"}) == {**VERDICT, "claim": "p99_latency"}
+    assert verdicts.news({**VERDICT, "claim": "p99_latency"}) is None
+
+
+def test_a_verdict_that_differs_says_which_it_supersedes() -> None:
+    verdicts = Verdicts([noted(**VERDICT)])
+    other = {**VERDICT, "outcome": "fail", "estimate": {"value": 800.0, "low": None}}
+    assert verdicts.news(other) == {**other, "supersedes": "yesterday"}
+    assert verdicts.news(other) is None
+
+
+def test_the_last_verdict_counts() -> None:
+    failed = {**VERDICT, "outcome": "fail"}
+    verdicts = Verdicts([noted(**VERDICT), noted(**failed)])
+    assert verdicts.news(failed) is None
+    assert verdicts.news(VERDICT) is not None

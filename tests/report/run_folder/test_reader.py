@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.report.fleet import folder as fleets
+from pytest_ssdqual.report.fleet.folder import Fleet
+from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.reader import (
+    PlannedArray,
+    read_records,
+    still_running,
+    unfinished_arrays,
+    worsened_drives,
+)
+
+UUID = "0123abcd:4567ef01:89ab2345:cdef6789"
+facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_size=2)
+
+
+def line(number: int, **more: object) -> bytes:
+    record = {"schema": 1, "kind": "measured", "time": "2026-01-01T00:00:00.000+00:00", "number": number, **more}
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+@given(st.lists(facts, min_size=1, max_size=4), st.data())
+def test_a_torn_last_line_costs_only_itself(
+    tmp_path_factory: pytest.TempPathFactory, events: list[dict[str, object]], data: st.DataObject
+) -> None:
+    whole = [line(number, **each) for number, each in enumerate(events)]
+    text = b"".join(whole)
+    cut = data.draw(st.integers(len(text) - len(whole[-1]), len(text)))
+    path = tmp_path_factory.mktemp("run") / "records.jsonl"
+    path.write_bytes(text[:cut])
+    numbers = [record.facts["number"] for record in read_records(path)]
+    # Without its newline a line may still be whole.
+    assert numbers == list(range(len(events) if cut >= len(text) - 1 else len(events) - 1))
+
+
+@given(st.lists(st.integers(0, 2), max_size=6))
+def test_torn_lines_in_the_middle_are_passed_over(tmp_path_factory: pytest.TempPathFactory, kinds: list[int]) -> None:
+    """As a crash leaves them: ended by whoever wrote next."""
+    pieces = [(line(number), line(number)[: 10 + number] + b"\n", b"\n")[kind] for number, kind in enumerate(kinds)]
+    path = tmp_path_factory.mktemp("run") / "records.jsonl"
+    path.write_bytes(b"".join(pieces))
+    numbers = [record.facts["number"] for record in read_records(path)]
+    assert numbers == [number for number, kind in enumerate(kinds) if kind == 0]
+
+
+@pytest.mark.parametrize(
+    "text", [b"[]\n", b"7\n", b'{"kind":"x"}\n', b'{"schema":"1","kind":"x","time":"y"}\n', b"\xff\n"]
+)
+def test_what_is_no_event_is_passed_over(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "records.jsonl").write_bytes(text + line(1))
+    assert [record.facts for record in read_records(tmp_path)] == [{"number": 1}]
+
+
+def test_line_separators_in_a_text_do_not_part_lines(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_bytes(line(1, message="a\u2028b\u0085c"))
+    (record,) = read_records(tmp_path)
+    assert record.facts["message"] == "a\u2028b\u0085c"
+
+
+def plan(journal: Journal, uuid: str = UUID) -> None:
+    journal.note("array_planned", uuid=uuid, device="/dev/md127", members=["0x50", "S2"], machine_id="m1")
+
+
+def test_nothing_is_left_over_where_nothing_ran(tmp_path: Path) -> None:
+    assert unfinished_arrays(tmp_path / "ssdqual-runs") == ()
+
+
+def test_an_array_planned_and_never_stopped_is_ours(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "aaaaaaaa")
+    plan(journal)
+    assert unfinished_arrays(tmp_path) == (PlannedArray(UUID, "/dev/md127", ("0x50", "S2"), "m1", journal.path),)
+    journal.note("array_created", uuid=UUID)
+    assert len(unfinished_arrays(tmp_path)) == 1
+    journal.note("array_stopped", uuid=UUID)
+    assert unfinished_arrays(tmp_path) == ()
+
+
+def test_a_later_run_can_clear_it_away(tmp_path: Path) -> None:
+    one, other = Journal.create(tmp_path, "aaaaaaaa"), Journal.create(tmp_path, "bbbbbbbb")
+    plan(other)
+    plan(other, "other")
+    one.note("array_stopped", uuid=UUID)
+    assert [array.uuid for array in unfinished_arrays(tmp_path)] == ["other"]
+
+
+def test_a_plan_torn_while_it_was_written_was_never_carried_out(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "aaaaaaaa")
+    plan(journal)
+    records = journal.path / "records.jsonl"
+    records.write_bytes(records.read_bytes()[:-20])
+    assert unfinished_arrays(tmp_path) == ()
+
+
+def test_a_plan_without_particulars_still_counts(tmp_path: Path) -> None:
+    Journal.create(tmp_path, "aaaaaaaa").note("array_planned", uuid=UUID, members="none")
+    (array,) = unfinished_arrays(tmp_path)
+    assert (array.uuid, array.members) == (UUID, ())
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return fleets.create(tmp_path / "runs", "ffffffff", [])
+
+
+def run_of_bay(fleet: Fleet, name: str) -> Journal:
+    return Journal(Journal.create(fleet.path / "bays", name).path.rename(fleet.path / "bays" / name))
+
+
+def left_over(root: Path) -> list[str]:
+    return [array.uuid for array in unfinished_arrays(root)]
+
+
+def test_arrays_of_a_fleets_bays_are_ours_for_runs_and_bays_alike(fleet: Fleet) -> None:
+    runs, bays = fleet.path.parent, fleet.path / "bays"
+    plan(run_of_bay(fleet, "dut1"), "of a bay")
+    alone = Journal.create(runs, "aaaaaaaa")
+    plan(alone, "of a run")
+    other = fleets.create(runs, "eeeeeeee", [])
+    plan(run_of_bay(other, "dut1"), "of another fleet")
+    everything = ["of a bay", "of a run", "of another fleet"]
+    assert sorted(left_over(runs)) == sorted(left_over(bays)) == everything
+    (of_bay,) = (array for array in unfinished_arrays(bays) if array.uuid == "of a bay")
+    assert of_bay.run_folder == fleet.path / "bays" / "dut1"
+    alone.note("array_stopped", uuid="of a bay")
+    run_of_bay(fleet, "dut2").note("array_stopped", uuid="of a run")
+    assert left_over(runs) == left_over(bays) == ["of another fleet"]
+
+
+def test_a_damaged_fleet_json_hides_no_array(fleet: Fleet) -> None:
+    plan(run_of_bay(fleet, "dut1"))
+    for damage in ("", '{"bays": [{"name": "/etc"}]}'):
+        (fleet.path / "fleet.json").write_text(damage)
+        assert left_over(fleet.path.parent) == left_over(fleet.path / "bays") == [UUID]
+    (fleet.path / "fleet.json").unlink()
+    assert left_over(fleet.path.parent) == [UUID]
+
+
+def test_copies_in_a_merged_fleet_are_not_believed(tmp_path: Path) -> None:
+    """Whoever wrote them may have written any array's UUID into them."""
+    merged = fleets.create_at(tmp_path / "merged", [], merged=True)
+    plan(run_of_bay(merged, "dut1"))
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("which", ["", "bays", "bays/dut1"])
+def test_a_bay_that_others_can_write_to_is_not_believed(fleet: Fleet, which: str) -> None:
+    plan(run_of_bay(fleet, "dut1"))
+    assert left_over(fleet.path.parent) == [UUID]
+    (fleet.path / which).chmod(0o777)
+    assert left_over(fleet.path.parent) == []
+
+
+def test_bays_are_not_looked_for_through_a_link(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    plan(run_of_bay(fleet, "dut1"))
+    (fleet.path / "bays").rename(elsewhere / "bays")
+    (fleet.path / "bays").symlink_to(elsewhere / "bays")
+    assert left_over(fleet.path.parent) == []
+
+
+def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "aaaaaaaa")
+    assert worsened_drives(journal.path) == ()
+    journal.note("drive_worsened", name="/dev/sdb (ACME, serial 1)", findings=["has 2 new media errors", "is FAILED"])
+    journal.note("drive_worsened", name="/dev/sdc (ACME, serial 2)", findings="unreadable")
+    assert worsened_drives(journal.path) == (
+        "/dev/sdb (ACME, serial 1): has 2 new media errors",
+        "/dev/sdb (ACME, serial 1): is FAILED",
+    )
+
+
+def test_records_of_some_kinds_only(tmp_path: Path) -> None:
+    lines = [
+        '{"schema":1,"kind":"verdict","time":"t","test":"a"}',
+        '{"schema":1,"kind":"error","time":"t","message":"no \\"verdict\\""}',
+        '{"schema":1,"kind":"measured","time":"t"}',
+        '{"schema":1,"kind":"error","time":"t","about":"verdict"}',
+    ]
+    (tmp_path / "records.jsonl").write_text("\n".join(lines) + "\n")
+    assert [record.kind for record in read_records(tmp_path)] == ["verdict", "error", "measured", "error"]
+    assert [record.kind for record in read_records(tmp_path, "verdict", "measured")] == ["verdict", "measured"]
+
+
+def test_still_running_is_of_the_last_session(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "ab12")
+    assert still_running(journal.path) == ()
+    journal.note("still_running", sentence="NVMe Format of S1 goes on\x1b[2J")
+    assert still_running(journal.path) == ("NVMe Format of S1 goes on\\x1b[2J",)
+    journal.note("run_resumed", machine="dut7")
+    assert still_running(journal.path) == ()

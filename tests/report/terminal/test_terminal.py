@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.terminal.terminal import Header, header_lines, write_table
+
+Claimed = Callable[..., Evidence]
+INTEL = "INTEL SSDSC2BB480G4"
+
+
+def test_one_line_says_what_the_run_is_about() -> None:
+    header = Header((INTEL,) * 8, "root@dut7", "intel", True, "intel-dc-s3500-480gb", Path("ssdqual-runs/1"))
+    assert header_lines(header) == [
+        "ssdqual: 8 × INTEL SSDSC2BB480G4 on root@dut7, protocol intel, spec intel-dc-s3500-480gb, "
+        "run folder ssdqual-runs/1"
+    ]
+
+
+def test_what_a_reader_must_not_miss() -> None:
+    header = Header((INTEL, None, INTEL), "lab", "quick", False, None, None, ("swap could not be looked at.",))
+    assert header_lines(header) == [
+        "ssdqual: 2 × INTEL SSDSC2BB480G4 + 1 × unknown model on lab, protocol quick (not for acceptance), "
+        "no data sheet",
+        "ssdqual: swap could not be looked at.",
+    ]
+    assert header_lines(Header((), "lab", "intel", True, None, None))[0].startswith("ssdqual: no drives on lab")
+
+
+SUMMARY = """
+    from pathlib import Path
+    from pytest_ssdqual.report.evidence.evidence import from_record
+    from pytest_ssdqual.report.terminal.terminal import write_table
+
+    def pytest_terminal_summary(terminalreporter, config):
+        write_table(
+            terminalreporter,
+            [from_record(record) for record in {records!r}],
+            width=80,
+            verbosity=config.get_verbosity(),
+            run_folder=Path("ssdqual-runs/1"),
+        )
+"""
+
+
+@pytest.mark.parametrize(("colour", "red"), [("yes", "\x1b[31m"), ("no", "")])
+def test_pytests_own_writer_colours_it(pytester: pytest.Pytester, claimed: Claimed, colour: str, red: str) -> None:
+    pytester.makeconftest(SUMMARY.format(records=[claimed().to_record()]))
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", f"--color={colour}")
+    shown = result.stdout.str()
+    row = "  raid5x4  randread_4k_qd8    812 µs     812…812 µs  ≤ 500 µs  -62.4 %"
+    assert f"{red}{row}" in shown
+    assert ("\x1b[" in shown) is bool(red)
+    assert "= storage qualification =" in shown
+    assert "run folder: ssdqual-runs/1" in shown
+
+
+def test_quiet_and_verbose_are_pytests(pytester: pytest.Pytester, claimed: Claimed) -> None:
+    pytester.makeconftest(SUMMARY.format(records=[claimed(value=1000).to_record()]))
+    shown = {flag: pytester.runpytest_inprocess("-p", "no:cacheprovider", flag).stdout.str() for flag in ("-q", "-v")}
+    assert "PASS: 1 of 1" in shown["-v"]
+    assert "PASS" not in shown["-q"]
+    assert "1 claim: 1 pass" in shown["-q"]
+
+
+def test_nothing_judged_has_no_section() -> None:
+    class Silent:
+        def write_line(self, line: str, **markup: bool) -> None:
+            raise AssertionError(line)
+
+        def write_sep(self, sep: str, title: str | None = None, **markup: bool) -> None:
+            raise AssertionError(title)
+
+    write_table(Silent(), [], width=80, verbosity=1, run_folder=Path())

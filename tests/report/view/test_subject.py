@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from typing import Any
+
+from support.builders.report_page import MANIFEST, Told, record
+
+from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.view import subject
+
+
+def test_every_drive_of_every_machine_is_named(told: Told) -> None:
+    bays = [
+        {"machine": "a", "drives": [{"serial": "S1", "model": "M", "firmware": "F1", "size_bytes": 480_103_981_056}]},
+        {"machine": "b", "drives": [{"identity": "wwn-1", "serial": None, "path": "/dev/sdb", "size_bytes": None}]},
+    ]
+    grid = subject.drives(Story.read(told(bays=bays)))
+    assert grid.rows == (
+        ("S1", "M", "F1", "480 GB", ""),
+        ("wwn-1", "unknown model", "not told", "unknown", "/dev/sdb"),
+    )
+
+
+def test_the_means_are_named_with_each_session(told: Told) -> None:
+    sessions = [
+        {"started": "t1", "ended": None, "exit_status": None, "command_line": ["pytest", "-x"]},
+        {"started": "t2", "ended": "t3", "exit_status": 0, "differences": ["the kernel is 6.2 now and was 6.1"]},
+    ]
+    rows = subject.means(Story.read(told(sessions=sessions, versions={"python": "3.11"}))).rows
+    assert ("protocol", f"snia (SHA-256 {'ab' * 8}…)") in rows
+    assert ("spec", f"acme (SHA-256 {'cd' * 8}…)") in rows
+    assert ("machine", "dut") in rows
+    assert ("kernel", "Linux 6.1") in rows
+    assert ("session", "t1 to not ended by itself, exit status None") in rows
+    assert ("session", "t2 to t3, exit status 0") in rows
+    assert ("command line", "pytest -x") in rows
+    assert ("different then", "the kernel is 6.2 now and was 6.1") in rows
+    assert ("python", "3.11") in rows
+
+
+def test_health_shows_what_changed_over_all_sessions(told: Told) -> None:
+    health: dict[str, Any] = {"drive": "S1", "passed": True, "media_errors": 0, "data_written_bytes": 0}
+    folder = told(
+        record("health", when="before", temperature_c=40, **health),
+        record("health", when="after", temperature_c=45, **health),
+        record("health", when="before", temperature_c=41, **health),
+        record("health", when="after", temperature_c=50, **{**health, "passed": False, "media_errors": 2}),
+        record("health", when="before", drive="unlisted"),
+        record("drive_worsened", name="S1", findings=["2 media errors", "the test failed"]),
+    )
+    story = Story.read(folder)
+    first, second = subject.health(story).rows
+    assert first == ("S1", "yes → no", "40 → 50", "unknown", "unknown", "0 → 2", "unknown", "0 B")
+    assert second[0] == "unlisted"
+    assert subject.worsened(story) == ("S1: 2 media errors", "S1: the test failed")
+
+
+def test_arrays_are_told_with_how_they_were_purged(told: Told) -> None:
+    facts: dict[str, Any] = {
+        "geometry": "raid5x3",
+        "members": ["a", "b", "c"],
+        "size_bytes": 10**12,
+        "consistency": "zeroed",
+    }
+    new = {"a": {"method": "discard"}, "b": {"method": "discard"}, "c": {"method": "format"}}
+    folder = told(
+        record("array_created", **facts, purge=new, settings={"chunk": "64k", "group_threads": 0}),
+        record("array_created", **facts, purge={"a": "discard of the whole range"}),
+    )
+    first, second = subject.arrays(Story.read(folder)).rows
+    assert first == ("raid5x3", "3", "1 TB", "zeroed", "2 × discard; 1 × format", "chunk 64k, group threads 0")
+    assert second[4:] == ("1 × discard of the whole range", "")
+
+
+def test_the_worst_of_the_surroundings_is_shown(told: Told) -> None:
+    folder = told(
+        record("surroundings", checks={"temperature_c": 50, "cpu": None}, unknown=["cpu"], objections=[]),
+        record("surroundings", checks={"temperature_c": 71, "cpu": None}, unknown=["cpu"], objections=["too warm"]),
+    )
+    assert subject.surroundings(Story.read(folder)).rows == (
+        ("temperature c", "50", "71", "2", "0"),
+        ("cpu", "", "", "0", "2"),
+        ("objection: too warm", "", "", "1", ""),
+    )
+
+
+def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(told: Told) -> None:
+    many = [(f"fio/{number:04}.json.gz", 1000) for number in range(300)]
+    grid = subject.files([("manifest.json", 500), *many, ("transcript/main-1.out", 70)])
+    assert grid.rows[:4] == (
+        ("./ (1 file)", "500 B"),
+        ("fio/ (300 files)", "300 kB"),
+        ("transcript/ (1 file)", "70 B"),
+        ("manifest.json", "500 B"),
+    )
+    assert "transcript/main-1.out" not in {row[0] for row in grid.rows}
+    assert grid.note == "104 more rows are left out here: SHA256SUMS in the run folder lists them all."
+
+
+def test_the_documents_are_whole(told: Told) -> None:
+    story = Story.read(told())
+    assert subject.documents(story) == (("The protocol snia", "# a protocol"), ("The spec acme", "# a sheet"))
+    assert subject.documents(Story.read(told(manifest={**MANIFEST, "spec": None}))) == (
+        ("The protocol snia", "# a protocol"),
+    )

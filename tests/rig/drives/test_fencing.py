@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.drives import fencing
+from pytest_ssdqual.rig.drives.fencing import BOUND, BUSY, REFUSED, Checked, bound, bound_to, unbound
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused
+
+DRIVE = Drive("/dev/sdb", "sdb", "ACME SSD", "S 1", "0x5000c500a1b2c3d4", None, 480, 512, 512, False, "sata")
+OTHER = Drive("/dev/sdc", "sdc", "ACME SSD", "S2", None, None, 960, 512, 512, False, "sata")
+
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+words = st.lists(texts, min_size=1)
+
+
+@given(words, st.lists(st.builds(Checked, texts, st.integers(0), texts, texts), max_size=4), st.booleans())
+def test_a_bound_command_can_be_told_from_its_binding(argv: list[str], devices: list[Checked], alone: bool) -> None:
+    whole = bound(argv, devices, alone=alone)
+    assert unbound(whole) == tuple(argv)
+    other = "itself" if argv[0] == "blkdiscard" else "beside"
+    assert bound_to(whole) == ("alone" if alone else other, tuple(each.path for each in devices))
+    assert bound_to(argv) == ("", ())
+    assert unbound(argv) == tuple(argv)
+    assert whole[:3] == ("sh", "-c", BOUND), "names are parameters, never part of a script"
+
+
+@given(st.text(max_size=25))
+def test_a_name_that_was_made_printable_is_the_drive_s_own_again(raw: str) -> None:
+    shown = safe_text.name(raw)
+    assert Checked.of(Drive("/dev/x", "x", None, shown, None, None, 1, 1, 1, False, None)).serial == raw
+
+
+@pytest.mark.parametrize(
+    ("stderr", "message"),
+    [
+        (f"/dev/sdb: {BUSY}\n", "/dev/sdb (ACME SSD, serial S 1) is in use: it could not be opened exclusively"),
+        ("x\n/dev/sdc: No such file or directory\n", "/dev/sdc (ACME SSD, serial S2): No such file or directory"),
+        (
+            "/dev/sdc is not the drive that was checked: its serial is not S2\n",
+            "/dev/sdc (ACME SSD, serial S2) is not the drive that was checked: its serial is not S2",
+        ),
+        ("/dev/sdbc: oh\n", "/dev/sdbc: oh"),
+    ],
+)
+def test_a_command_that_was_not_run_is_a_refusal_with_the_drive_s_name(stderr: str, message: str) -> None:
+    here = ScriptedMachine().on("mdadm", answer=completed(["mdadm"], status=REFUSED, stderr=stderr))
+    for check in (True, False):
+        with pytest.raises(DriveRefused) as refusal:
+            fencing.run(here, ["mdadm"], [DRIVE, OTHER], alone=False, deadline_s=1.0, check=check)
+        assert str(refusal.value) == message
+
+
+def test_a_command_that_failed_is_told_by_its_own_name() -> None:
+    failed = completed(["mdadm"], status=1, stderr="mdadm: no\n")
+    here = ScriptedMachine().on("mdadm", answer=failed)
+    with pytest.raises(CommandFailed, match=r"^mdadm on scripted failed: mdadm: no$"):
+        fencing.run(here, ["mdadm", "--create"], [DRIVE], alone=False, deadline_s=1.0)
+    assert fencing.run(here, ["mdadm"], [DRIVE], alone=False, deadline_s=1.0, check=False) is failed
+
+
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
+#: What holds the drives; without any of them only the names are compared.
+HOLDERS = [*(name for name in ("perl", "python3") if shutil.which(name)), ""]
+LSBLK = """#!/bin/sh
+case $* in *SERIAL*) printf '%s\\n' '  S 1   ' ;; *WWN*) printf '%s\\n' 0x5000c500a1b2c3d4 ;; esac
+"""
+
+
+@dataclass(frozen=True)
+class Computer:
+    """This one, with few programs, and a device whose names only lsblk knows."""
+
+    device: str
+    size_bytes: int
+    path: Path
+    holds: bool
+
+    def run(self, argv: Sequence[str]) -> Completed:
+        done = subprocess.run(argv, capture_output=True, env={"PATH": str(self.path), "LC_ALL": "C"}, timeout=60)
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
+
+    def checked(self, serial: str = "S 1", wwn: str = "0x5000c500a1b2c3d4", more_bytes: int = 0) -> Checked:
+        return Checked(self.device, self.size_bytes + more_bytes, serial, wwn)
+
+    def answer(self, *devices: Checked, alone: bool = False) -> tuple[int, str, str]:
+        done = self.run(bound(["printf", "%s,", "ran", "$(exit 1)", "a b"], devices, alone=alone))
+        return done.status, done.text, done.errors.strip()
+
+
+def some_device() -> tuple[str, int]:
+    for device in sorted(Path("/sys/class/block").glob("*")):
+        path = Path("/dev") / device.name
+        if path.is_block_device() and not (device / "partition").exists() and not list(device.glob("*serial")):
+            try:
+                os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_EXCL))
+            except OSError:
+                continue
+            return str(path), int((device / "size").read_text()) * 512
+    pytest.skip("no block device here can be opened")
+
+
+@pytest.fixture(params=[(shell, holder) for shell in SHELLS for holder in HOLDERS], ids="-".join)
+def computer(request: pytest.FixtureRequest, tmp_path: Path) -> Computer:
+    device, size_bytes = some_device()
+    shell, holder = request.param
+    for name, target in {"sh": shell, "stat": "stat", "printf": "printf", "sleep": "sleep", holder: holder}.items():
+        if name:
+            found = sys.executable if name == "python3" else str(shutil.which(target))
+            (tmp_path / name).symlink_to(Path(found).resolve())
+    (tmp_path / "lsblk").write_text(LSBLK)
+    (tmp_path / "lsblk").chmod(0o755)
+    return Computer(device, size_bytes, tmp_path, bool(holder))
+
+
+def test_a_command_runs_on_the_drives_that_were_checked(computer: Computer) -> None:
+    every = [computer.checked(), computer.checked(wwn=""), computer.checked(serial="")]
+    assert computer.answer(*every) == (0, "ran,$(exit 1),a b,", "")
+    assert computer.answer(computer.checked(), alone=True) == (0, "ran,$(exit 1),a b,", "")
+
+
+def test_a_command_does_not_run_on_others(computer: Computer) -> None:
+    stranger = f"{computer.device} is not the drive that was checked: "
+    for checked, why in (
+        (computer.checked(serial="S1"), "its serial is not S1"),
+        (computer.checked(serial="S * 1"), "its serial is not S * 1"),
+        (computer.checked(wwn="0x5000c500a1b2c3d5"), "its WWN is not 0x5000c500a1b2c3d5"),
+        (
+            computer.checked(more_bytes=512),
+            f"it has {computer.size_bytes} bytes where {computer.size_bytes + 512} were",
+        ),
+    ):
+        status, said, errors = computer.answer(computer.checked(), checked)
+        assert (status, said) == (REFUSED, "")
+        assert errors.startswith(stranger + why)
+    status, said, errors = computer.answer(Checked("/dev/nothing at all", 0))
+    assert (status, said) == (REFUSED, "")
+    assert "/dev/nothing at all" in errors
+
+
+def test_a_command_that_is_alone_is_alone_for_as_long_as_it_runs(computer: Computer) -> None:
+    if not computer.holds:
+        pytest.skip("neither perl nor python3: nothing can be opened exclusively")
+    environment = {"PATH": str(computer.path), "LC_ALL": "C"}
+    argv = bound(["sh", "-c", "echo on; exec sleep 600"], [computer.checked()], alone=True)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == b"on\n"
+            with pytest.raises(OSError, match="busy"):
+                os.open(computer.device, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK)
+            assert computer.answer(computer.checked(), alone=True) == (REFUSED, "", f"{computer.device}: {BUSY}")
+            assert computer.answer(computer.checked())[:2] == (0, "ran,$(exit 1),a b,"), "beside it there is room"
+        finally:
+            running.kill()
+    assert computer.answer(computer.checked(), alone=True)[0] == 0
+
+
+@pytest.mark.parametrize(("usage", "claims"), [("-f, --force  disable all checking", True), ("-s, --secure", False)])
+def test_blkdiscard_that_does_not_claim_its_drive_gets_it_alone(computer: Computer, usage: str, claims: bool) -> None:
+    """Before util-linux 2.36 it opens the drive without O_EXCL, and has no --force."""
+    script = f'#!/bin/sh\ncase $* in --help) echo "{usage}" ;; *) echo on; exec sleep 600 ;; esac\n'
+    (computer.path / "blkdiscard").write_text(script)
+    (computer.path / "blkdiscard").chmod(0o755)
+    argv = bound(["blkdiscard", computer.device], [computer.checked()], alone=False)
+    if not claims and not computer.holds:
+        done = computer.run(argv)
+        assert done.status == REFUSED
+        assert "needs perl or python3 to open a drive exclusively" in done.errors
+        return
+    environment = {"PATH": str(computer.path), "LC_ALL": "C"}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == b"on\n"
+            status, said, _ = computer.answer(computer.checked(), alone=computer.holds)
+            assert (status, said) == ((0, "ran,$(exit 1),a b,") if claims else (REFUSED, ""))
+        finally:
+            running.kill()

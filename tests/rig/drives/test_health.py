@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.rig.drives.health import DriveHealth, parse, read, unidentified, worsened
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
+
+DRIVE = Drive("/dev/nvme0n1", "nvme0n1", "ACME", "S", "eui.1", "1", 10**9, 512, 512, False, "nvme")
+
+NVME = {
+    "smartctl": {"version": [7, 3], "exit_status": 4},
+    "smart_status": {"passed": True, "nvme": {"value": 0}},
+    "nvme_smart_health_information_log": {
+        "critical_warning": 0,
+        "temperature": 41,
+        "available_spare": 100,
+        "percentage_used": 3,
+        "data_units_written": 2_000,
+        "power_on_hours": 1234,
+        "media_errors": 0,
+    },
+    "temperature": {"current": 41},
+    "power_on_time": {"hours": 1234},
+}
+
+ATA = {
+    "smartctl": {"exit_status": 0},
+    "logical_block_size": 512,
+    "smart_status": {"passed": True},
+    "temperature": {"current": 30},
+    "power_on_time": {"hours": 9},
+    "ata_smart_attributes": {
+        "table": [
+            {"id": 187, "name": "Reported_Uncorrect", "value": 100, "raw": {"value": 2}},
+            {"id": 233, "name": "Media_Wearout_Indicator", "value": 97, "raw": {"value": 0}},
+            {"id": 241, "name": "Host_Writes_32MiB", "value": 100, "raw": {"value": 5}},
+        ]
+    },
+}
+
+STATISTICS = {
+    "pages": [
+        {"number": 1, "table": [{"name": "Logical Sectors Written", "value": 1000, "flags": {"valid": True}}]},
+        None,
+        {
+            "number": 7,
+            "table": [
+                {"name": "Percentage Used Endurance Indicator", "value": 12, "flags": {"valid": True}},
+                {"name": "Number of Reported Uncorrectable Errors", "value": 99, "flags": {"valid": False}},
+            ],
+        },
+    ]
+}
+
+SCSI = {
+    "smartctl": {"exit_status": 0},
+    "smart_status": {"passed": False},
+    "scsi_percentage_used_endurance_indicator": 7,
+    "scsi_error_counter_log": {"read": {"total_uncorrected_errors": 1}, "write": {"total_uncorrected_errors": 2}},
+}
+
+HEALTHY = DriveHealth(True, 30, 3, 0, 0, 100, 10**12, "{}")
+
+
+def test_nvme() -> None:
+    text = json.dumps(NVME)
+    assert parse(text) == DriveHealth(True, 41, 3, 0, 0, 1234, 2_000 * 512_000, text)
+
+
+def test_a_real_drive() -> None:
+    text = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
+    assert parse(text) == DriveHealth(True, 50, 0, 0, 0, 0, 512_000, text)
+
+
+def test_ata_from_attributes() -> None:
+    text = json.dumps(ATA)
+    assert parse(text) == DriveHealth(True, 30, 3, None, 2, 9, 5 * 32 * 2**20, text)
+
+
+def test_ata_from_device_statistics_where_they_are_valid() -> None:
+    text = json.dumps({**ATA, "ata_device_statistics": STATISTICS})
+    health = parse(text)
+    assert (health.percentage_used, health.data_written_bytes) == (12, 512_000)
+    assert health.media_errors == 2, "the statistic is not valid, the attribute counts"
+
+
+def test_scsi() -> None:
+    health = parse(json.dumps(SCSI))
+    assert (health.passed, health.percentage_used, health.media_errors) == (False, 7, 3)
+
+
+def test_missing_fields_are_none_not_zero() -> None:
+    text = '{"smartctl": {"exit_status": 0}}'
+    assert parse(text) == DriveHealth(None, None, None, None, None, None, None, text)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.dictionaries(st.sampled_from([*NVME, *ATA, *SCSI, "ata_device_statistics"]), json_values))
+def test_fields_of_any_shape_are_tolerated(fields: dict[str, object]) -> None:
+    assert parse(json.dumps({**fields, "smartctl": {"exit_status": 0}})).raw_json
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 0b110])
+def test_a_drive_that_could_not_be_read(status: int) -> None:
+    broken = {"smartctl": {"exit_status": status, "messages": [{"string": "device open failed"}, {"string": "sorry"}]}}
+    with pytest.raises(ValueError, match=r"^device open failed; sorry$"):
+        parse(json.dumps(broken))
+
+
+@pytest.mark.parametrize("status", [4, 8, 16, 32, 64, 128, 252])
+def test_findings_are_not_failures(status: int) -> None:
+    assert parse(json.dumps({**NVME, "smartctl": {"exit_status": status}})).percentage_used == 3
+
+
+def test_all_drives_are_read_by_one_command() -> None:
+    other = replace(DRIVE, path="/dev/sdb")
+    machine = ScriptedMachine().on("sh", answer=f"{json.dumps(NVME)}\n\n{json.dumps(ATA)}\n\n")
+    healths = read(machine, [DRIVE, other])
+    assert [healths[path].temperature_c for path in ("/dev/nvme0n1", "/dev/sdb")] == [41, 30]
+    assert [argv[4:] for argv in machine.asked] == [("/dev/nvme0n1", "/dev/sdb")]
+    assert read(ScriptedMachine(), []) == {}
+
+
+def test_what_smartctl_says_reaches_the_user() -> None:
+    broken = {"smartctl": {"exit_status": 2, "messages": [{"string": "Permission denied"}]}}
+    with pytest.raises(CommandFailed, match=r"cannot read /dev/nvme0n1 \(ACME, serial S\): Permission denied"):
+        read(ScriptedMachine().on("sh", answer=json.dumps(broken)), [DRIVE])
+    with pytest.raises(CommandFailed, match="cannot read"):
+        read(ScriptedMachine().on("sh", answer="Segmentation fault"), [DRIVE])
+    with pytest.raises(CommandFailed, match="answered for 0 of 1 drives"):
+        read(ScriptedMachine().on("sh", answer="\n"), [DRIVE])
+    with pytest.raises(RigError, match="smartctl is missing on scripted; install smartmontools there"):
+        read(ScriptedMachine().on("sh", answer=completed(["sh"], status=127)), [DRIVE])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ()),
+        ({"temperature_c": 69, "percentage_used": 5, "power_on_hours": 150, "data_written_bytes": 2 * 10**12}, ()),
+        ({"passed": False}, ("its own SMART health assessment is now FAILED",)),
+        ({"passed": None, "critical_warning": None, "media_errors": None, "percentage_used": None}, ()),
+        ({"critical_warning": 0b1}, ("new critical warning: spare capacity is below its threshold",)),
+        (
+            {"critical_warning": 0b1000_0100},
+            (
+                "new critical warning: reliability is degraded by media or internal errors",
+                "new critical warning: bit 7",
+            ),
+        ),
+        ({"media_errors": 2}, ("media errors rose from 0 to 2",)),
+        ({"percentage_used": 100}, ("its rated endurance is used up (100 %)",)),
+        ({"power_on_hours": 7}, ("power-on hours went backwards from 100 to 7",)),
+        ({"data_written_bytes": 7}, ("data written went backwards from 1000000000000 to 7",)),
+    ],
+)
+def test_worsened(changes: dict[str, object], told: tuple[str, ...]) -> None:
+    assert worsened(HEALTHY, replace(HEALTHY, **changes)) == told  # type: ignore[arg-type]
+
+
+def test_what_was_bad_before_has_not_worsened() -> None:
+    ill = replace(HEALTHY, passed=False, critical_warning=5, media_errors=9, percentage_used=140)
+    assert worsened(ill, ill) == ()
+    assert worsened(replace(ill, critical_warning=4), ill) == (
+        "new critical warning: spare capacity is below its threshold",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ('{"smartctl": {"exit_status": 0}}', ""),
+        ('{"smartctl": {"exit_status": 64}}', ""),
+        ('{"smartctl": {"exit_status": 2}}', "cannot be identified by smartctl: it gives no reason"),
+        ("{}", "cannot be identified by smartctl: it gives no reason"),
+        ("", "cannot be identified by smartctl, whose answer is not JSON: "),
+    ],
+)
+def test_unidentified_names_the_reason(answer: str, why: str) -> None:
+    others = replace(DRIVE, path="/dev/sdb")
+    here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}}')
+    here.on("smartctl", "--json=c", "-i", DRIVE.path, answer=answer)
+    found = unidentified(here, [DRIVE, others])
+    assert list(found) == ([DRIVE.path] if why else [])
+    assert found.get(DRIVE.path, "").startswith(why)
+    assert unidentified(here, []) == {}

@@ -1,0 +1,261 @@
+"""The survey's own script under several shells, on trees like /sys and /proc that have hostile names in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.mutations import fuzzed
+
+from pytest_ssdqual.rig.drives import survey_records
+from pytest_ssdqual.rig.drives.survey import FACTS, PERL_PROBE, PYTHON_PROBE
+
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
+TOOLS = ("stat", "sort", "cat", "grep", "cut", "sed", "sleep")
+#: No name of the kernel has a NUL in it; everything else a drive may have put there.
+NAMES = st.binary(min_size=1, max_size=30).map(lambda name: name.replace(b"\0", b"\\"))
+HOSTILE = st.sampled_from(
+    (
+        rb"\n==mounts", rb"x\n==writers", rb"\c", rb"\0end\0", rb"\000end\000", b"$(kill $$)", b"`kill $$`", b"-n",
+        b"%s%s%n", b"a  b", b"*", b"/*", b"'", b'"', b"\\", b"\x81\x82\x88\xff", "Á中\u2028".encode(), b"\x1b[2J",
+        b"-e", b"x\ny", b"end", b"~", b"serial\tsda", rb"\x00", rb"\\0", b"x\ry",
+    )
+)  # fmt: skip
+
+
+class Tree:
+    """A machine's /sys and /proc."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for pid in ("1", "self"):
+            self.write(f"proc/{pid}/mountinfo", "22 1 8:1 / / rw - ext4 /dev/root rw\n")
+        self.write("proc/mdstat", "Personalities :\n")
+        self.write("proc/swaps", "Filename Type\n")
+
+    def write(self, path: str, content: str | bytes) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def disk(self, kname: str, **attributes: str | bytes) -> None:
+        attributes = {"dev": "8:0\n", "size": "2048\n", "ro": "0\n", **attributes}
+        for name, value in attributes.items():
+            self.write(f"sys/class/block/{kname}/{name.replace('__', '/')}", value)
+
+    def generic(self, kname: str) -> None:
+        """Make /dev/null (1:3) the sg node of a disk."""
+        self.write("sys/class/scsi_generic/sg0/dev", "1:3\n")
+        (self.root / "sys/class/scsi_generic/sg0/device/block" / kname).mkdir(parents=True)
+
+    def opens(self, pid: int, target: str, comm: bytes = b"dd\n", flags: str = "0100000", mount: int = 22) -> Path:
+        """A process that has a file open; the link is returned."""
+        self.write(f"proc/{pid}/comm", comm)
+        self.write(f"proc/{pid}/fdinfo/3", f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount}\nino:\t5\n")
+        link = self.root / f"proc/{pid}/fd/3"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+        return link
+
+    def survey(self, shell: str, *nodes: str, pause: str = ":", path: str | None = None) -> survey_records.Records:
+        script = FACTS.replace("\nroot=\n", f"\nroot={self.root}\n").replace("sleep 0.3", pause)
+        assert script.count(str(self.root)) >= 1
+        argv = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]
+        environment = {**os.environ, **({"PATH": path} if path else {})}
+        done = subprocess.run(
+            [*argv, "-c", script, "facts", PERL_PROBE, PYTHON_PROBE, *nodes],
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=60, env=environment,
+        )  # fmt: skip
+        return survey_records.parse(done.stdout.decode("utf-8", "surrogateescape"))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+every_shell = pytest.mark.parametrize("shell", SHELLS)
+
+
+def first_line(value: bytes) -> list[str]:
+    """What a file of sysfs says, as the script reads it: blanks around it are no part of it."""
+    text = value.split(b"\n")[0].strip(b" \t").decode("utf-8", "surrogateescape")
+    return [text] if text else []
+
+
+@every_shell
+@fuzzed(30)
+@given(serial=NAMES | HOSTILE, model=NAMES | HOSTILE, firmware=NAMES | HOSTILE, comm=HOSTILE | NAMES)
+def test_names_arrive_as_they_are_and_hide_nothing(
+    tmp_path_factory: pytest.TempPathFactory, shell: str, serial: bytes, model: bytes, firmware: bytes, comm: bytes
+) -> None:
+    tree = Tree(tmp_path_factory.mktemp("tree"))
+    tree.disk("sda", serial=serial, device__model=model + b"\n", device__rev=firmware)
+    tree.generic("sda")
+    tree.opens(40, "/dev/null")
+    tree.opens(41, "/dev/null", comm + b"\n")
+    tree.write("sys/kernel/config/nvmet/subsystems/x/namespaces/1/device_path", serial.split(b"\n")[0] + b"\n")
+    found = tree.survey(shell)
+    for kind, value in (("serial", serial), ("model", model), ("firmware", firmware)):
+        assert [name for _, name in found[kind]] == first_line(value)
+    name = (first_line(comm) or ["unknown"])[0]
+    assert sorted(found["opened"]) == [("40", "3", "generic", "1:3", "dd"), ("41", "3", "generic", "1:3", name)]
+    path = serial.split(b"\n")[0].decode("utf-8", "surrogateescape")
+    assert [name for _, name in found["export"]] == ([path] if path else [])
+    assert found["dev"] == [("sda", "8:0")]
+
+
+@every_shell
+def test_mount_points_arrive_as_they_are(tree: Tree, shell: str) -> None:
+    line = "8:1 / /mnt/\\012==end\\040Á\x81 rw - ext4 /dev/sda1 rw"
+    tree.write("proc/1/mountinfo", f"30 1 {line}\n31 1 0:5 / /proc rw - proc proc rw\n")
+    tree.write("proc/self/mountinfo", "")
+    assert tree.survey(shell).text("mounts") == line
+
+
+@every_shell
+@pytest.mark.parametrize(
+    ("flags", "access"),
+    [("0100000", "read"), ("02100000", "read"), ("0100001", "write"), ("0140002", "write"), ("0100003", "read")],
+)
+def test_access_of_an_open_block_device(tree: Tree, shell: str, flags: str, access: str) -> None:
+    device = next((path for path in sorted(Path("/dev").iterdir()) if path.is_block_device()), None)
+    if device is None:
+        pytest.skip("no block device has a node here")
+    tree.opens(40, str(device), flags=flags)
+    number = device.stat().st_rdev
+    expected = ("40", "3", access, f"{os.major(number)}:{os.minor(number)}", "dd")
+    assert tree.survey(shell)["opened"] == [expected]
+
+
+@every_shell
+def test_a_reader_counts_only_if_it_stays(tree: Tree, shell: str) -> None:
+    tree.disk("sda")
+    tree.generic("sda")
+    gone = tree.opens(40, "/dev/null")
+    tree.opens(41, "/dev/null")
+    assert [pid for pid, *_ in tree.survey(shell, pause=f"rm -f {gone}")["opened"]] == ["41"]
+    again = tree.opens(42, "/dev/null")
+    other = f"ln -sf /dev/zero {again}"
+    assert [pid for pid, *_ in tree.survey(shell, pause=other)["opened"]] == ["41"], (
+        "the descriptor is another file now"
+    )
+
+
+@every_shell
+def test_files_of_network_file_systems_are_not_looked_at(tree: Tree, shell: str) -> None:
+    tree.disk("sda")
+    tree.generic("sda")
+    tree.write("proc/1/mountinfo", "77 1 0:50 / /net rw - nfs4 server:/x rw\n78 1 0:51 / /f rw - fuse.sshfs x rw\n")
+    tree.opens(40, "/dev/null", mount=77)
+    tree.opens(41, "/dev/null", mount=78)
+    tree.opens(42, "/dev/null", mount=7)
+    assert [pid for pid, *_ in tree.survey(shell)["opened"]] == ["42"]
+
+
+@every_shell
+def test_more_files_than_one_command_takes(tree: Tree, shell: str) -> None:
+    tree.generic("sda")
+    first = tree.opens(40, "/dev/null")
+    for number in range(4, 1100):
+        first.with_name(str(number)).symlink_to("/dev/null")
+    assert len(tree.survey(shell)["opened"]) == 1097
+
+
+@every_shell
+def test_other_character_devices_are_no_drives(tree: Tree, shell: str) -> None:
+    tree.generic("sda")
+    tree.opens(40, "/dev/zero", flags="0100002")
+    assert tree.survey(shell)["opened"] == ()
+
+
+@every_shell
+def test_generic_nodes_of_nvme_have_the_numbers_of_their_namespace(tree: Tree, shell: str) -> None:
+    tree.disk("nvme3n2", device__cntlid="1\n", device__dev="240:3\n")
+    tree.write("sys/class/nvme-generic/ng3n2/dev", "1:3\n")
+    tree.opens(40, "/dev/null")
+    found = tree.survey(shell)
+    assert found["generic"] == [("1:3", "nvme3n2")]
+    assert found["controller"] == [("nvme3n2", "240:3")]
+    assert [access for _, _, access, *_ in found["opened"]] == ["generic"]
+
+
+@every_shell
+def test_namespace_of_a_subsystem_has_all_its_controllers(tree: Tree, shell: str) -> None:
+    tree.disk("nvme0n1", device__nvme1__cntlid="1\n", device__nvme1__dev="240:1\n", device__nvme0n1__dev="259:0\n")
+    tree.write("sys/class/block/nvme0n1/device/nvme0/cntlid", "0\n")
+    tree.write("sys/class/block/nvme0n1/device/nvme0/dev", "240:0\n")
+    assert sorted(tree.survey(shell)["controller"]) == [("nvme0n1", "240:0"), ("nvme0n1", "240:1")]
+
+
+@every_shell
+def test_exports_without_a_udev_path_and_of_controllers(tree: Tree, shell: str) -> None:
+    configfs = "sys/kernel/config"
+    tree.write(
+        f"{configfs}/target/core/fileio_0/disk/info",
+        "Status: ACTIVATED  Max Queue Depth: 0  SectorSize: 512  HwMaxSectors: 16384\n"
+        "        TCM FILEIO ID: 0        File: /dev/odd  Size: name  Size: 1073741824  Mode: O_DSYNC Async: 0\n",
+    )
+    tree.write(f"{configfs}/target/core/iblock_0/disk/udev_path", "/dev/sdy \n")
+    tree.write(f"{configfs}/nvmet/subsystems/a/passthru/device_path", "/dev/null\n")
+    tree.write(f"{configfs}/nvmet/subsystems/b/passthru/device_path", "/dev/nvme9\n")
+    tree.write(f"{configfs}/nvmet/subsystems/c/passthru/device_path", "\n")
+    found = tree.survey(shell)
+    assert sorted(found["export"]) == [("target", "/dev/odd  Size: name"), ("target", "/dev/sdy ")]
+    assert found["passthru"] == [("/dev/null", "1 3"), ("/dev/nvme9", "")]
+
+
+@every_shell
+def test_files_that_cannot_be_looked_at_are_reported(tree: Tree, shell: str) -> None:
+    tree.opens(1, "/dev/null")
+    assert tree.survey(shell)["unchecked"] == ()
+    tree.opens(40, "/nowhere")
+    assert tree.survey(shell)["unchecked"] == ()
+    (tree.root / "proc/1/fd/3").unlink()
+    tree.opens(1, "/nowhere")
+    ((sentence,),) = tree.survey(shell)["unchecked"]
+    assert sentence.startswith("open files of other processes cannot be looked at")
+
+
+@every_shell
+def test_without_perl_and_python_the_plan_names_what_is_not_seen(tree: Tree, shell: str, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in (*TOOLS, "wipefs"):
+        if where := shutil.which(tool):
+            (tools / tool).symlink_to(where)
+    ((sentence,),) = tree.survey(shell, "/dev/null", path=str(tools))["unprobed"]
+    assert sentence.startswith(
+        "neither perl nor python3 is there, so exclusive openers hidden from sysfs, reservations"
+    )
+    assert "\n" not in sentence
+
+
+WHOLE = "mounts\0\0swaps\0\0mdstat\0\0scanned\0"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (WHOLE + "end\0end\0", "is not a record"),
+        (WHOLE + "end\0dev\0sda\0", "is not a record"),
+        (WHOLE + "odd\0end\0", "'odd' is not a record"),
+        (WHOLE + "\0end\0", "'' is not a record"),
+        (WHOLE, "end missing"),
+        (WHOLE + "dev\0sda\0end\0", "end missing"),
+        (WHOLE + "dev\0sda\0", "within dev"),
+        (WHOLE.replace("scanned\0", "end\0"), "scanned missing"),
+        (WHOLE + "mounts\0\0end\0", "mounts more than once"),
+        (WHOLE + "dev\0sda\08:0\0dev\0sda\08:0\0end\0", "dev more than once"),
+        (WHOLE + "end", "cut short"),
+        ("", "cut short"),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_an_error(answer: str, message: str) -> None:
+    assert survey_records.parse(WHOLE + "end\0")["dev"] == ()
+    with pytest.raises(ValueError, match=message):
+        survey_records.parse(answer)

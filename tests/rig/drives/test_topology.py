@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.rig.drives.topology import Drive, Node, Topology, plain_uuid
+from pytest_ssdqual.rig.machine.machine import RigError
+
+DRIVE = Drive("/dev/sdb", "sdb", "INTEL SSDSC2BB480G4", "BTWL1", "0x55cd", "D201", 480, 512, 4096, False, "sata")
+texts = st.none() | st.text(min_size=1)
+
+
+def test_a_drive_is_described_by_path_model_and_serial() -> None:
+    assert DRIVE.describe() == "/dev/sdb (INTEL SSDSC2BB480G4, serial BTWL1)"
+    nameless = Drive("/dev/vdb", "vdb", None, None, None, None, 480, 512, 512, False, None)
+    assert nameless.describe() == "/dev/vdb (unknown model, no serial)"
+
+
+def test_identity_is_never_a_path() -> None:
+    assert DRIVE.identity == "0x55cd"
+    assert Drive("/dev/sdb", "sdb", None, "S", None, None, 1, 1, 1, False, None).identity == "S"
+    with pytest.raises(RigError, match="neither a WWN nor a serial number"):
+        _ = Drive("/dev/vdb", "vdb", None, None, None, None, 480, 512, 512, False, None).identity
+
+
+@given(st.builds(Drive, model=texts, serial=texts, wwn=texts, firmware=texts, transport=texts))
+def test_a_drive_rides_as_json(drive: Drive) -> None:
+    assert Drive.from_json(json.loads(json.dumps(drive.to_json()))) == drive
+
+
+@pytest.mark.parametrize("change", [{"path": None}, {"serial": 5}, {"size_bytes": "9"}, {"extra": 1}])
+def test_other_json_is_no_drive(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="A drive"):
+        Drive.from_json({**DRIVE.to_json(), **change})
+
+
+def test_a_node_as_a_drive() -> None:
+    node = Node("sdb", "/dev/sdb", "8:16", "disk", 480, serial="S", wwn="W", logical_block_bytes=4096, read_only=True)
+    assert Topology({"sdb": node}).drive("sdb") == Drive(
+        "/dev/sdb", "sdb", None, "S", "W", None, 480, 4096, 512, False, None, read_only=True
+    )
+    with pytest.raises(KeyError):
+        Topology({}).drive("sdb")
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("3aaa0122:29827cfa:5331ad66:ca767371", "3aaa012229827cfa5331ad66ca767371"),
+        ("3AAA0122-2982-7cfa-5331-ad66ca767371", "3aaa012229827cfa5331ad66ca767371"),
+        ("00000000:00000000:00000000:00000000", None),
+        ("BTWL", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_uuids_of_md_in_one_spelling(written: str | None, plain: str | None) -> None:
+    assert plain_uuid(written) == plain

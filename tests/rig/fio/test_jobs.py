@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders.captured import VERSIONS, captured
+from support.fakes import real_fio
+
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.fencing import Checked, bound_to, unbound
+from pytest_ssdqual.rig.fio import acceptance
+from pytest_ssdqual.rig.fio.jobs import Expectation, Job, Target, fill, measurement
+
+LOOP = Target("/dev/loop0", 16 * 1024 * 1024 + 12_800)
+OTHER = replace(LOOP, path="/dev/loop1")
+MD = Target("/dev/md/ssdqual", 2_400_000_000_000)
+DRIVES = [Target(f"/dev/sd{letter}", 480_103_981_056) for letter in "bcd"]
+MIB = 1 << 20
+FILESERVER = Workload("randrw", "512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10", 4, 80, name="fileserver")
+
+
+def value(job: Job, name: str) -> str:
+    (found,) = [option.partition("=")[2] for option in job.options if option.startswith(f"--{name}=")]
+    return found
+
+
+def has(job: Job, name: str) -> bool:
+    return any(option.startswith(f"--{name}=") for option in job.options)
+
+
+def test_one_job_per_member_with_the_depth_per_drive() -> None:
+    job = measurement(Workload("randread", "4k", 8), [MD], 6, 120)
+    assert value(job, "numjobs") == "6"
+    assert value(job, "iodepth") == "8"
+    assert value(job, "filename") == "/dev/md/ssdqual"
+    assert value(job, "runtime") == "120000ms"
+    assert job.expectation.seconds == 120
+
+
+def test_random_addresses_are_independent_and_cover_everything() -> None:
+    job = measurement(Workload("randwrite", "4k", 8), [MD], 6, 120)
+    assert value(job, "norandommap") == "1"
+    assert value(job, "randrepeat") == "0"
+    assert value(job, "random_generator") == "tausworthe64"
+    assert not has(job, "size")
+    assert not has(job, "offset_increment")
+
+
+def test_sequential_jobs_share_the_target() -> None:
+    job = measurement(Workload("write", "128k", 8), [MD], 6, 120)
+    share = int(value(job, "size"))
+    assert value(job, "offset_increment") == str(share)
+    assert 0 <= MD.size_bytes - 6 * share < 6 * 1024 * 1024
+    assert share % (1024 * 1024) == 0
+
+
+BEHIND = Target("/dev/md100", 64 * MIB, 2 * MIB)
+
+
+@pytest.mark.parametrize("rw", ["read", "randwrite", "write", "randread+randwrite", "read+write"])
+def test_nothing_before_the_beginning_is_touched(rw: str) -> None:
+    job = measurement(Workload(rw, "128k", 8, offset="4k" if rw == "randwrite" else "0"), [BEHIND], 3, 120)
+    offsets = [int(option.partition("=")[2]) for option in job.options if option.startswith("--offset=")]
+    sizes = [int(option.partition("=")[2]) for option in job.options if option.startswith("--size=")]
+    assert len(offsets) == len(sizes) == len(rw.split("+"))
+    assert min(offsets) == 2 * MIB + (4096 if rw == "randwrite" else 0)
+    streams = 1 if rw.startswith("rand") else 3
+    assert max(offset + streams * size for offset, size in zip(offsets, sizes, strict=True)) <= 66 * MIB
+
+
+def test_a_fill_begins_behind_what_is_spared() -> None:
+    job = fill([BEHIND, replace(BEHIND, path="/dev/md101")], 2, "1m", jobs=3)
+    offsets = [int(option.partition("=")[2]) for option in job.options if option.startswith("--offset=")]
+    assert min(offsets) == 2 * MIB
+    assert len(offsets) == 6
+    assert job.expectation.written_bytes == 2 * 2 * 64 * MIB
+
+
+def test_what_is_spared_is_whole_pages() -> None:
+    for begin in (-4096, 512):
+        with pytest.raises(ValueError, match=f"begins at byte {begin}, not on a page"):
+            replace(BEHIND, begin_bytes=begin)
+
+
+def test_the_mix_is_told_and_expected() -> None:
+    job = measurement(Workload("randrw", "8k", 4, 70), [MD], 6, 120)
+    assert value(job, "rwmixread") == "70"
+    assert job.expectation.reads
+    assert job.expectation.writes
+    assert not has(measurement(Workload("randread", "8k", 4), [MD], 6, 120), "rwmixread")
+
+
+def sections(job: Job) -> dict[str, list[str]]:
+    """The options of each job section by its name, and what precedes the first under ""."""
+    found: dict[str, list[str]] = {"": []}
+    for option in job.options:
+        name, _, text = option.partition("=")
+        if name == "--name":
+            found[text] = []
+        else:
+            found[list(found)[-1]].append(option)
+    return found
+
+
+def test_drives_side_by_side_are_groups_of_one_process() -> None:
+    job = measurement(Workload("randread", "4k", 8), DRIVES, 3, 120)
+    shared, *drives = list(sections(job).items())[1:]
+    assert shared[0] == "global"
+    assert "--group_reporting=1" in shared[1]
+    assert [name for name, _ in drives] == ["drive-0", "drive-1", "drive-2"]
+    for target, (_, options) in zip(DRIVES, drives, strict=True):
+        assert {"--new_group=1", f"--filename={target.path}", "--numjobs=1", "--iodepth=8"} <= set(options)
+    assert job.expectation.paths == ("/dev/sdb", "/dev/sdc", "/dev/sdd")
+
+
+def test_one_drive_that_fails_ends_all_of_them() -> None:
+    assert value(measurement(Workload("randread", "4k", 8), DRIVES, 3, 120), "exit_what") == "all"
+    assert value(fill(DRIVES, 1), "exit_what") == "all"
+
+
+def test_threads_are_those_of_a_target_whatever_it_consists_of() -> None:
+    job = measurement(Workload("randread", "4k", 32, threads=4), [MD], 6, 120)
+    assert value(job, "numjobs") == "4"
+    assert value(job, "iodepth") == "32"
+
+
+def test_streams_are_jobs_of_their_own() -> None:
+    job = measurement(Workload("randread+randwrite", "4k", 8), [MD], 6, 120)
+    readers, writers = sections(job)["reads"], sections(job)["writes"]
+    assert {"--rw=randread", "--numjobs=6", "--iodepth=8"} <= set(readers)
+    assert {"--rw=randwrite", "--numjobs=6", "--iodepth=8"} <= set(writers)
+    assert (job.expectation.reads, job.expectation.writes) == (True, True)
+
+
+def test_both_streams_of_a_drive_are_one_group() -> None:
+    found = sections(measurement(Workload("randread+randwrite", "4k", 8), DRIVES[:2], 2, 120))
+    groups = {name: "--new_group=1" in options for name, options in found.items() if name.startswith("drive")}
+    assert groups == {
+        "drive-0-reads": True,
+        "drive-0-writes": False,
+        "drive-1-reads": True,
+        "drive-1-writes": False,
+    }
+
+
+def test_a_mix_of_sizes_has_a_range_and_no_single_size() -> None:
+    expectation = measurement(FILESERVER, [MD], 6, 120).expectation
+    assert (expectation.block_bytes, expectation.smallest_bytes, expectation.largest_bytes) == (None, 512, 65536)
+
+
+def test_a_volume_is_shared_out_among_the_jobs() -> None:
+    job = measurement(Workload("randwrite", "4k", 8), [MD], 6, 120, volume_bytes=10**12)
+    assert int(value(job, "io_size")) * 6 - 10**12 in range(6 * 4096)
+    assert value(job, "exitall") == "1"
+    assert value(job, "runtime") == "120000ms"
+    assert not has(job, "time_based")
+    assert job.expectation.volume_bytes == 10**12
+
+
+def test_a_volume_is_shared_out_among_drives() -> None:
+    found = sections(measurement(Workload("write", "4k", 8), DRIVES, 3, 120, volume_bytes=12288 * 100))
+    assert all("--io_size=409600" in found[f"drive-{number}"] for number in range(3))
+
+
+def test_reads_of_a_mix_do_not_use_up_the_volume() -> None:
+    job = measurement(Workload("randrw", "4k", 8, 75), [MD], 1, 120, volume_bytes=4096 * 1000)
+    assert value(job, "io_size") == str(4096 * 4000)
+
+
+def test_readers_go_on_until_the_writers_are_done() -> None:
+    found = sections(measurement(Workload("randread+randwrite", "4k", 8), [MD], 1, 120, volume_bytes=4096 * 1000))
+    assert "--time_based=1" in found["reads"]
+    assert f"--io_size={4096 * 1000}" in found["writes"]
+    assert "--time_based=1" not in found["writes"]
+
+
+@pytest.mark.parametrize(
+    ("workload", "volume", "cause"),
+    [
+        (Workload("randread", "4k", 1), 1 << 30, "writes nothing"),
+        (Workload("write", "4k", 1), 0, "above 0"),
+        (Workload("rw", "4k", 1, 50), 1 << 30, "sequential reads and writes of one job cannot end at a volume"),
+    ],
+)
+def test_a_volume_that_fio_cannot_end_at_is_refused(workload: Workload, volume: int, cause: str) -> None:
+    with pytest.raises(ValueError, match=cause):
+        measurement(workload, [MD], 1, 10, volume_bytes=volume)
+
+
+def test_targets_are_several_or_one_but_never_the_same_twice() -> None:
+    with pytest.raises(ValueError, match=r"given twice: /dev/sdb, /dev/sdb"):
+        measurement(Workload("read", "4k", 1), [DRIVES[0], DRIVES[0]], 2, 10)
+    with pytest.raises(ValueError, match="needs something to read or write"):
+        fill([], 1)
+
+
+def test_a_fill_of_several_drives_gives_each_its_own_shares() -> None:
+    small = [Target("/dev/sdb", 4 * MIB + 512), Target("/dev/sdc", 3 * MIB)]
+    job = fill(small, 2, "1m", jobs=2)
+    found = sections(job)
+    assert list(found)[2:] == ["drive-0-fill-0", "drive-0-fill-1", "drive-0-fill-2", "drive-1-fill-0", "drive-1-fill-1"]
+    assert {"--filename=/dev/sdb", f"--offset={4 * MIB}", "--size=512", "--bs=512"} <= set(found["drive-0-fill-2"])
+    assert [name for name, options in found.items() if "--new_group=1" in options] == [
+        "drive-0-fill-0",
+        "drive-1-fill-0",
+    ]
+    assert job.expectation == Expectation(
+        reads=False, writes=True, written_bytes=2 * (7 * MIB + 512), paths=("/dev/sdb", "/dev/sdc")
+    )
+
+
+def test_a_target_smaller_than_its_streams_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"/dev/sdz \(4194304 bytes\) is too small for 6 streams of 1048576 bytes"):
+        measurement(Workload("read", "1m", 1), [Target("/dev/sdz", 4 * MIB)], 6, 10)
+
+
+def test_times_fio_cannot_keep_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"cannot be run for 0\.5 s"):
+        measurement(Workload("read", "4k", 1), [MD], 6, 0.5)
+    with pytest.raises(ValueError, match="at least 1"):
+        fill(MD, 0)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "sda",
+        "--exec_prerun=reboot",
+        "-",
+        "",
+        "/dev/sda:/dev/sdb",
+        r"/dev/sda\:x",
+        "/dev/sda\n",
+        "/dev/sda\nexec_prerun=x",
+        "/dev/%d",
+        "/dev/$jobname",
+        "/dev/sd a",
+        "/dev/sda ",
+        "/dev/ſda",
+    ],
+)
+def test_paths_fio_could_misread_are_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="cannot be given to fio"):
+        Target(path, 1 << 20)
+    with pytest.raises(ValueError, match="cannot be given to fio"):
+        fill(MD, 1).argv(path)
+
+
+@pytest.mark.parametrize("path", ["/dev/sda", "/dev/disk/by-id/nvme-ACME_X1_S3-7.2_1", "/dev/md/ssdqual-raid5x4"])
+def test_device_names_are_accepted(path: str) -> None:
+    assert f"--filename={path}" in measurement(Workload("read", "4k", 1), [Target(path, 1 << 30)], 2, 5).options
+
+
+def test_the_output_comes_first_and_the_line_can_be_pasted() -> None:
+    job = measurement(Workload("randread", "4k", 1), [MD], 2, 5)
+    argv = job.argv("/run/out.json")
+    assert argv[:2] == ("fio", "--output=/run/out.json")
+    assert tuple(shlex.split(job.shell("/run/out.json"))) == argv
+
+
+def test_a_job_is_bound_to_the_devices_that_were_checked_and_has_them_alone() -> None:
+    checked = [Checked(f"/dev/sd{letter}", 480, f"S{letter}") for letter in "bcd"]
+    targets = [replace(target, checked=each) for target, each in zip(DRIVES, checked, strict=True)]
+    workload = Workload("randwrite", "4k", 8)
+    for job in (measurement(workload, targets, 3, 10), fill(targets, 1)):
+        argv = job.argv("/run/out.json")
+        assert bound_to(argv) == ("alone", ("/dev/sdb", "/dev/sdc", "/dev/sdd"))
+        assert unbound(argv) == ("fio", "--output=/run/out.json", *job.options)
+        assert job.shell("/run/out.json").startswith("fio --output=/run/out.json ")
+    assert bound_to(measurement(workload, DRIVES, 3, 10).argv("/run/out.json")) == ("", ())
+
+
+def test_a_size_that_is_no_whole_number_of_sectors_is_refused() -> None:
+    with pytest.raises(ValueError, match="whole number of sectors"):
+        Target("/dev/sda", 1000)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("case", "job"),
+    [
+        ("randread", measurement(Workload("randread", "4k", 4), [LOOP], 2, 3)),
+        ("randwrite", measurement(Workload("randwrite", "4k", 4), [LOOP], 2, 3)),
+        ("randrw70", measurement(Workload("randrw", "4k", 4, 70), [LOOP], 2, 3)),
+        ("write", measurement(Workload("write", "128k", 4), [LOOP], 2, 2.5)),
+        ("fill", fill(LOOP, 2, jobs=2, status_interval_s=1)),
+        ("side-by-side", measurement(Workload("randwrite", "4k", 4), [LOOP, OTHER], 2, 2.2)),
+        ("side-by-side-fill", fill([LOOP, OTHER], 1, jobs=2, status_interval_s=1)),
+        ("streams", measurement(Workload("randread+randwrite", "4k", 2, threads=1), [LOOP], 2, 2.2)),
+        ("side-by-side-streams", measurement(Workload("read+write", "256k", 2), [LOOP, OTHER], 2, 2.2)),
+        ("profile", measurement(FILESERVER, [LOOP], 2, 2.2)),
+        ("volume", measurement(Workload("randwrite", "64k", 4), [LOOP], 2, 600, volume_bytes=1000 * MIB)),
+    ],
+)
+def test_the_captured_data_was_made_with_these_options(version: str, case: str, job: Job) -> None:
+    """Whoever changes an option must look at what fio then writes, and capture it anew."""
+    assert captured(version, case).options == job.options
+    assert captured(version, case).expectation == job.expectation
+
+
+def test_a_fill_by_real_fio_leaves_no_sector_unwritten(tmp_path: Path) -> None:
+    targets = [real_fio.image(tmp_path, 3 * MIB + 4096 + 512, name) for name in ("one", "two")]
+    job = fill(targets, 2, "64k", jobs=3, iodepth=4)
+    done = real_fio.run(job, tmp_path)
+    result = acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
+    data = b"".join(Path(target.path).read_bytes() for target in targets)
+    sectors = [data[at : at + 512] for at in range(0, len(data), 512)]
+    assert bytes(512) not in sectors
+    assert len(set(sectors)) == len(sectors)
+    assert result.write.bytes == 2 * 2 * targets[0].size_bytes
+
+
+def test_real_fio_ends_at_the_volume_long_before_the_time(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, 8 * MIB)
+    job = measurement(Workload("randwrite", "4k", 2), [target], 1, 30, volume_bytes=20 * MIB)
+    done = real_fio.run(job, tmp_path)
+    result = acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
+    assert result.write.bytes == 20 * MIB
+    assert result.seconds < 30
+
+
+def test_real_fio_ends_at_the_time_if_the_volume_is_too_much(tmp_path: Path) -> None:
+    targets = [real_fio.image(tmp_path, 8 * MIB, name) for name in ("one", "two")]
+    job = measurement(Workload("write", "4k", 1), targets, 2, 1, volume_bytes=10**15)
+    done = real_fio.run(job, tmp_path)
+    result = acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
+    assert result.seconds == pytest.approx(1, abs=0.5)
+    assert len(result.parts) == 2

@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fakes.scripted import ScriptedMachine
+from support.simulator.simulated_content import Contents, labelled
+from support.simulator.simulated_disks import Device, World
+
+from pytest_ssdqual.rig.drives import survey
+from pytest_ssdqual.rig.drives.topology import Drive, Signature, plain_uuid
+from pytest_ssdqual.rig.guard import held_drives, label
+from pytest_ssdqual.rig.guard.content import examined
+from pytest_ssdqual.rig.guard.held_drives import (
+    HeldDrives,
+    clear_leftovers,
+    examined_leftovers,
+    mdadm_spelling,
+    stoppable,
+)
+from pytest_ssdqual.rig.guard.lease import LeaseLost, Terms
+from pytest_ssdqual.rig.machine.machine import DriveRefused, LeaseTaken, Machine
+from pytest_ssdqual.rig.md import mdadm
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+
+
+@dataclass
+class Leases:
+    """Instead of ``rig.guard.lease``: who holds what, and whether it lasts."""
+
+    taken: frozenset[str] = frozenset()
+    lost: bool = False
+    events: list[str] = field(default_factory=list)
+
+    def __call__(self, machine: Machine, identities: Iterable[str], terms: Terms | None = None) -> Leases:
+        identities = list(identities)
+        if self.taken & set(identities):
+            raise LeaseTaken("another run holds drives")
+        self.events.append(f"take {' '.join(identities)}")
+        return self
+
+    def require(self) -> None:
+        if self.lost:
+            raise LeaseLost("the lease was lost")
+
+    def release(self) -> None:
+        self.events.append("release")
+
+    def __enter__(self) -> Leases:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+@pytest.fixture
+def leases(monkeypatch: pytest.MonkeyPatch) -> Leases:
+    leases = Leases()
+    monkeypatch.setattr(held_drives, "Lease", leases)
+
+    def stop(machine: object, path: str, members: list[str], uuid: str) -> tuple[str, ...]:
+        leases.events.append(f"stop {path} {members}")
+        return ()
+
+    monkeypatch.setattr(mdadm, "stop", stop)
+    return leases
+
+
+def disks() -> list[Device]:
+    return [Device(f"sd{letter}", "disk", f"8:{16 * n}", serial=f"S{n}") for n, letter in enumerate("bcd", 1)]
+
+
+#: An array that lost a member when nobody looked.
+LOOK = "/sys/block/md100/md/array_state:clean\n/sys/block/md100/md/degraded:1\n"
+
+
+def machine_of(world: World) -> ScriptedMachine:
+    """A machine that shows the world as it is when it is asked."""
+    here = ScriptedMachine().on("lsblk", answer=lambda argv: world.lsblk()).on("grep", answer=LOOK)
+    return here.on("sh", "-c", survey.FACTS, answer=lambda argv: world.facts(*argv[6:]))
+
+
+def drives_of(world: World) -> list[Drive]:
+    names = [disk.kname for disk in world.disks]
+    topology = survey.survey(machine_of(world), names)
+    return [topology.drive(name) for name in names]
+
+
+def test_held_drives_are_leased_and_looked_at_again(leases: Leases) -> None:
+    world = World(disks())
+    here = machine_of(world)
+    held = HeldDrives(here, drives_of(world))
+    assert leases.events == ["take S1 S2 S3"]
+    assert here.asked[0][0] == "lsblk"
+    held.release()
+    assert leases.events[-1] == "release"
+
+
+def test_drives_that_are_taken_are_not_held(leases: Leases) -> None:
+    leases.taken = frozenset({"S2"})
+    with pytest.raises(LeaseTaken):
+        HeldDrives(machine_of(world := World(disks())), drives_of(world))
+
+
+def test_a_drive_put_to_use_in_between_frees_the_lease_again(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    world.disks[1].mountpoint = "/srv"
+    with pytest.raises(DriveRefused, match=r"/dev/sdc .* is mounted at /srv"):
+        HeldDrives(machine_of(world), drives)
+    assert leases.events == ["take S1 S2 S3", "release"]
+
+
+def test_a_foreign_drive_is_refused_before_anything_is_asked(leases: Leases) -> None:
+    world = World(disks())
+    mine, other = drives_of(world)[:2], drives_of(world)[2]
+    held = HeldDrives(here := machine_of(world), mine)
+    here.asked.clear()
+    with pytest.raises(DriveRefused, match=r"^not among the drives of this run: /dev/sdd \(ACME SSD 9, serial S3\)$"):
+        held.require([mine[0], other])
+    with pytest.raises(DriveRefused, match="not among the drives of this run"):
+        held.require([replace(mine[0], serial="another one at this path")])
+    assert here.asked == []
+
+
+def test_every_step_looks_at_its_drives_and_at_the_lease(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    held = HeldDrives(machine_of(world), drives)
+    held.require(drives[:1])
+    world.disks[0].use = "swap"
+    with pytest.raises(DriveRefused, match="is swap space"):
+        held.require(drives[:1])
+    held.require(drives[1:])
+    leases.lost = True
+    for look in (held.require_lease, lambda: held.require(drives[1:])):
+        with pytest.raises(LeaseLost):
+            look()
+
+
+def test_after_a_lost_connection_the_drives_are_looked_at_before_anything_goes_on(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    machine = machine_of(world)
+    held = HeldDrives(machine, drives)
+    array_of(*world.disks)  # in use by now, by ourselves
+    machine.generation = 1
+    held.require_lease()
+    asked = len(machine.asked)
+    held.require_lease()
+    assert len(machine.asked) == asked
+    machine.generation = 2
+    world.disks[1].serial = "another one"
+    for _ in range(2):
+        with pytest.raises(DriveRefused, match=r"^not the same since the connection was lost, or gone: /dev/sdc .*S2"):
+            held.require_lease()
+
+
+def test_after_a_restart_drives_are_leased_anew_and_looked_at(leases: Leases) -> None:
+    world = World(disks())
+    held = HeldDrives(machine_of(world), drives_of(world))
+    held.hold_again()
+    assert leases.events == ["take S1 S2 S3", "take S1 S2 S3"]
+    world.disks[0].use = "swap"
+    with pytest.raises(DriveRefused, match="is swap space"):
+        held.hold_again()
+    assert leases.events[2:] == ["take S1 S2 S3", "release"]
+
+
+def seen(world: World, kname: str, signature: str) -> ScriptedMachine:
+    """The machine, where one drive carries a signature now."""
+    line = f"signature\0/dev/{kname}\0{signature}\0"
+    return machine_of(world).on("sh", "-c", survey.FACTS, answer=lambda argv: line + world.facts(*argv[6:]))
+
+
+def test_what_came_after_the_check_is_refused_unless_it_is_ours(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    member = "linux_raid_member " + UUID.replace(":", "-")
+    held = HeldDrives(machine_of(world), drives)
+    held._machine = seen(world, "sdb", member)
+    with pytest.raises(DriveRefused, match=r"/dev/sdb .* carries a signature \(linux_raid_member\), which came after"):
+        held.require(drives)
+    held.require(drives[1:])
+    held.expect(UUID)
+    held.require(drives)
+    held._machine = seen(world, "sdb", "ext4 00112233-4455-6677-8899-aabbccddeeff")
+    with pytest.raises(DriveRefused, match=r"carries a signature \(ext4\), which came after"):
+        held.require(drives)
+
+
+def test_what_the_guard_saw_is_known_until_it_is_gone(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    contents = {drive.kname: frozenset[Signature]() for drive in drives}
+    with pytest.raises(DriveRefused, match="which came after it was checked"):
+        HeldDrives(seen(world, "sdc", "xfs"), drives, contents)
+    assert leases.events[-1] == "release"
+    held = HeldDrives(seen(world, "sdc", "xfs"), drives, contents | {"sdc": frozenset({Signature("xfs")})})
+    held._machine = machine_of(world)
+    held.require(drives)
+    held._machine = seen(world, "sdc", "xfs")
+    with pytest.raises(DriveRefused, match="which came after it was checked"):
+        held.require(drives)
+
+
+def array_of(*members: Device, uuid: str = UUID) -> Device:
+    array = Device("md100", "raid5", "9:100", model=None, transport=None, uuid=None)
+    for member in members:
+        member.fstype, member.uuid, member.told_by = "linux_raid_member", uuid, "mdstat"
+        member.uppers.append(array)
+    return array
+
+
+Noted = list[tuple[str, dict[str, object]]]
+
+
+def cleared(
+    world: World,
+    ours: Iterable[str] = (UUID,),
+    wanted: Iterable[str] | None = None,
+    contents: Contents | None = None,
+    wipe: Iterable[str] = (),
+) -> tuple[object, Noted]:
+    noted: Noted = []
+    names = [disk.kname for disk in world.disks] if wanted is None else list(wanted)
+    wipe = frozenset(wipe)
+    machine = machine_of(world)
+    machine.contents = contents or Contents()
+    topology = examined_leftovers(machine, survey.survey(machine, names), set(ours), names)
+    leftovers = stoppable(topology, set(ours), names, wipe)
+    told = clear_leftovers(machine, topology, leftovers, lambda kind, **facts: noted.append((kind, facts)))
+    return told, noted
+
+
+def test_what_we_left_is_stopped_under_a_lease_and_written_down(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    told, noted = cleared(world)
+    assert told == ("/dev/md100 of /dev/sdb, /dev/sdc, /dev/sdd",)
+    assert leases.events == ["take S1 S2 S3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
+    facts = {"uuid": UUID, "leftover": True, "not_erased": (), "objections": ("degraded by 1 member",)}
+    assert noted == [("array_stopped", facts)]
+
+
+def test_a_leftover_that_somebody_used_since_needs_the_consent_of_all_members(leases: Leases) -> None:
+    world = World(disks())
+    array = array_of(*world.disks)
+    array.fstype = "ext2"
+    world.disks[0].told_by = "lsblk"
+    for wipe in ((), ("S1", "S2")):
+        assert cleared(world, wipe=wipe) == ((), [])
+    assert leases.events == []
+    assert cleared(world, wipe=("S1", "S2", "S3"))[0]
+
+
+@pytest.mark.parametrize("use", ["writer", "reader"])
+def test_leftover_with_a_member_that_is_open_is_left_alone(leases: Leases, use: str) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    world.disks[1].use = use
+    assert cleared(world, wipe=("S1", "S2", "S3")) == ((), [])
+    assert leases.events == []
+
+
+def test_leftover_with_a_member_whose_label_is_gone_needs_consent(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    contents = labelled({f"/dev/{disk.kname}": label.of_drive(disk.serial or "") for disk in world.disks})
+    contents.data |= {"/dev/sdc": 1 << 20}
+    assert cleared(world, contents=contents)[0]
+    contents.pages["/dev/sdc"] = b"x"
+    leases.events.clear()
+    assert cleared(world, contents=contents) == ((), [])
+    assert leases.events == []
+
+
+def test_a_leftover_is_ours_by_its_label(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    ours = label.of_array(UUID)
+    assert cleared(world, contents=labelled({"/dev/md100": ours}, ["/dev/md100"]))[0]
+    for owner in ("", label.of_array("00000001:00000002:00000003:00000004"), label.of_drive("S1")):
+        leases.events.clear()
+        foreign = labelled({"/dev/md100": owner} if owner else {}, ["/dev/md100"])
+        assert cleared(world, contents=foreign) == ((), [])
+        assert cleared(world, contents=Contents(errors={"/dev/md100": "Input/output error"})) == ((), [])
+        assert leases.events == []
+
+
+def test_an_array_with_a_label_that_no_journal_knows_is_content(leases: Leases) -> None:
+    """The label is right, but the array may be another controller's, or a copy."""
+    world = World(disks())
+    array_of(*world.disks)
+    machine = machine_of(world)
+    machine.contents = labelled({"/dev/md100": label.of_array(UUID)}, ["/dev/md100"])
+    topology = survey.survey(machine, ["sdb", "sdc", "sdd", "md100"])
+    for ours, found in (({UUID}, False), (set[str](), True)):
+        node = examined(machine, topology, ["md100"], ours).nodes["md100"]
+        assert bool(node.signatures) is found
+
+
+def test_what_others_made_is_left_alone(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks, uuid="00000001:00000002:00000003:00000004")
+    assert cleared(world) == ((), [])
+    assert leases.events == []
+
+
+def test_what_is_used_by_now_is_left_alone(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks).mountpoint = "/srv"
+    assert cleared(world) == ((), [])
+    assert leases.events == []
+
+
+def test_what_reaches_beyond_the_drives_that_were_given_is_left_alone(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    assert cleared(world, wanted=["sdb", "sdc"]) == ((), [])
+    assert leases.events == []
+
+
+def test_a_run_that_still_lives_is_not_disturbed(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    leases.taken = frozenset({"S1"})
+    with pytest.raises(LeaseTaken):
+        cleared(world)
+    assert leases.events == []
+
+
+@given(st.text("0123456789abcdef", min_size=32, max_size=32).filter(lambda digits: set(digits) != {"0"}))
+def test_uuids_have_one_meaning_in_both_spellings(digits: str) -> None:
+    assert plain_uuid(mdadm_spelling(digits)) == digits
+    assert mdadm_spelling(digits).count(":") == 3

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.rig.drives.fencing import REFUSED, Checked
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard import label, sampling
+from pytest_ssdqual.rig.guard.label import (
+    MD_BITMAP,
+    MD_SUPERBLOCK,
+    UNUSED_LOG,
+    is_ours,
+    of_array,
+    of_drive,
+    owner_of,
+    page,
+)
+from pytest_ssdqual.rig.guard.sampling import Page, Sample
+from pytest_ssdqual.rig.machine import local
+from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S1", "0x5001", "1", 1 << 30, 512, 4096, False, "sata")
+
+
+@given(st.text(st.characters(exclude_characters="\n\0", exclude_categories=("Cs",)), min_size=1, max_size=256))
+def test_a_label_names_its_owner(identity: str) -> None:
+    data = page(of_drive(identity))
+    assert len(data) == 4096
+    assert data.startswith(b"pytest-ssdqual test data, may be overwritten\n")
+    assert owner_of(data) == of_drive(identity)
+
+
+@given(st.integers(0, 4095), st.integers(1, 255))
+def test_a_label_with_any_other_byte_is_none(at: int, change: int) -> None:
+    data = bytearray(page(of_drive("S1"), "0" * 32))
+    data[at] ^= change
+    assert owner_of(bytes(data)) == ""
+
+
+def test_arrays_are_owners_by_their_uuid_in_any_spelling() -> None:
+    assert of_array(UUID) == of_array(UUID.replace(":", "").upper()) != of_drive(UUID)
+
+
+def sample(*pages: Page, owner: str = of_drive("S1")) -> Sample:
+    return Sample("/dev/sdb", 194, (Page(0, "70797465", "00"), *pages), page(owner), 1 << 20, 100)
+
+
+SUPERBLOCK = Page(4096, MD_SUPERBLOCK + "00" * 12, "00" * 16)
+BITMAP = Page(8192, MD_BITMAP + "00" * 12, "0200" * 8)
+LOG = Page(49152, "0800000000000000" * 2, UNUSED_LOG)
+
+
+@pytest.mark.parametrize(
+    ("pages", "ours"),
+    [
+        ((), True),
+        ((SUPERBLOCK,), True),
+        ((SUPERBLOCK, BITMAP, Page(12288, "0200" * 8, "0200" * 8), LOG), True),
+        ((BITMAP,), True),
+        ((Page(8192, MD_SUPERBLOCK + "00" * 12, "00" * 16),), False),
+        ((BITMAP, Page(16384, "0200" * 8, "0200" * 8)), False),
+        ((Page(4096, "0200" * 8, "0200" * 8),), False),
+        ((Page((1 << 20) - 4096, "4c41424f", "00" * 16),), False),
+    ],
+)
+def test_only_md_may_write_behind_a_label(pages: tuple[Page, ...], ours: bool) -> None:
+    assert is_ours(sample(*pages), [of_drive("S1")]) is ours
+
+
+def test_the_label_of_another_drive_is_content() -> None:
+    assert not is_ours(sample(owner=of_drive("S2")), [of_drive("S1")])
+    assert not is_ours(sample(), [])
+    assert not is_ours(Sample("/dev/sdb", 194), [""])
+
+
+def test_drives_are_labelled_by_their_identity_and_alone() -> None:
+    machine = ScriptedMachine()
+    label.write_drives(machine, [DRIVE])
+    assert machine.bound == [("alone", "/dev/sdb", ("sh", "-c"))]
+    assert owner_of(machine.contents.pages["/dev/sdb"]) == of_drive("0x5001")
+    label.write_array(machine, Checked("/dev/md100", 1 << 30), UUID)
+    assert owner_of(machine.contents.pages["/dev/md100"]) == of_array(UUID)
+
+
+def test_a_drive_that_takes_no_label_is_an_error() -> None:
+    failed = completed(["sh"], status=1, stderr="dd: error writing '/dev/sdb': Input/output error")
+    with pytest.raises(CommandFailed, match=r"^/dev/sdb \(ACME, serial S1\) cannot be labelled.*: Input/output error$"):
+        label.write_drives(ScriptedMachine().on("sh", "-c", label.SCRIPT, answer=failed), [DRIVE])
+    refused = completed(["sh"], status=REFUSED, stderr="/dev/sdb: Device or resource busy")
+    with pytest.raises(DriveRefused, match="cannot be labelled: /dev/sdb: Device or resource busy"):
+        label.write_drives(ScriptedMachine().on("sh", "-c", label.SCRIPT, answer=refused), [DRIVE])
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    image = tmp_path / "image"
+    image.write_bytes(b"old" * (2 << 20))
+    done = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no loop devices here")
+    yield done.stdout.strip()
+    subprocess.run(["losetup", "--detach", done.stdout.strip()], check=True)
+
+
+def test_a_label_that_was_written_is_found_again(loop: str) -> None:
+    """Through a real channel, bound to a real device; what is behind the first MiB stays."""
+    machine = local.connect()
+    try:
+        size = 6 << 20
+        (before,) = sampling.take(machine, {loop: size}).values()
+        assert before.first_data == 0
+        label.write_array(machine, Checked(loop, size), UUID)
+        (after,) = sampling.take(machine, {loop: size}).values()
+        with pytest.raises(DriveRefused, match="has 6291456 bytes where 4096 were checked"):
+            label.write_array(machine, Checked(loop, 4096), UUID)
+    finally:
+        machine.close()
+    assert is_ours(after, [of_array(UUID)])
+    assert after.data_at is not None
+    assert after.data_at >= 1 << 20
+    assert after.data_count == before.data_count

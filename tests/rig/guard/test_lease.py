@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.rig.guard import lease as leases
+from pytest_ssdqual.rig.guard.holders import Note
+from pytest_ssdqual.rig.guard.lease import DIRECTORY, Lease, LeaseLost, Terms, await_free, holder_argv, lock_files
+from pytest_ssdqual.rig.machine import run_files
+from pytest_ssdqual.rig.machine.channel import Channel
+from pytest_ssdqual.rig.machine.machine import LeaseTaken, RigError, Tethered
+
+#: A run that holds drives and never says goodbye.
+CONTROLLER = """
+import signal, sys
+from pytest_ssdqual.rig.guard import lease
+from pytest_ssdqual.rig.machine import run_files
+from pytest_ssdqual.rig.machine.channel import Channel
+lease.DIRECTORY = run_files.DIRECTORY = sys.argv[1]
+held = lease.Lease(Channel("dut7", wrap=list, lost=lambda done: None), sys.argv[2:])
+print("held", flush=True)
+signal.pause()
+"""
+
+identities = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=5)
+
+
+@pytest.fixture
+def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where leases are kept during this test."""
+    directory = tmp_path / "locks"
+    monkeypatch.setattr(leases, "DIRECTORY", str(directory))
+    monkeypatch.setattr(run_files, "DIRECTORY", str(directory))
+    return directory
+
+
+@pytest.fixture
+def machine(unprivileged: Channel, locks: Path) -> Channel:
+    unprivileged.name = "dut7"
+    return unprivileged
+
+
+@given(identities)
+def test_lock_files_stay_in_their_directory_and_in_order(names: list[str]) -> None:
+    files = lock_files(names)
+    assert list(files) == sorted(files)
+    assert len(files) == len(set(names))
+    for file in files:
+        folder, _, name = file.rpartition("/")
+        assert folder == DIRECTORY
+        assert name.endswith(".lock")
+        assert name not in (".", "..")
+
+
+@given(st.permutations(["SSDQ0001", "eui.0025385b71b0a2c1", "0x5000c5009d3f1a2b"]))
+def test_the_order_of_the_locks_is_not_the_users(names: list[str]) -> None:
+    assert lock_files(names) == lock_files(sorted(names))
+
+
+def test_the_holder_takes_every_lock_or_none() -> None:
+    argv = holder_argv(["/a", "/b"], "me", "/run")
+    flock = ["flock", "--no-fork", "--nonblock", "--conflict-exit-code", "75"]
+    assert argv == [
+        *flock,
+        "--shared",
+        "/run",
+        *flock,
+        "/a",
+        *flock,
+        "/b",
+        "sh",
+        "-c",
+        leases.HOLDER,
+        "lease",
+        "me",
+        "/a",
+        "/b",
+    ]
+
+
+def test_a_drive_has_one_holder(machine: Channel) -> None:
+    with Lease(machine, ["A", "B"]) as held:
+        held.require()
+        with pytest.raises(LeaseTaken) as taken:
+            Lease(machine, ["B", "C"])
+        us = f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}"
+        told = rf"another run holds drives on dut7: B: held by {us} for \d+ s; --ssd-wait=DURATION waits for them"
+        assert re.fullmatch(told, str(taken.value))
+        with Lease(machine, ["C"]) as other:  # the failed attempt kept nothing
+            other.require()
+    with Lease(machine, ["A", "B", "C"]) as again:
+        again.require()
+
+
+def test_every_drive_that_is_held_is_named(machine: Channel) -> None:
+    anna, bert = (Terms(Note(who, 7, run="r1")) for who in ("anna@one", "bert@two"))
+    told = r"dut7: A, B: held by anna@one, process 7, run r1 for \d+ s; C: held by bert@two, process 7, run r1 for"
+    with Lease(machine, ["A", "B"], anna), Lease(machine, ["C"], bert), pytest.raises(LeaseTaken, match=told):
+        Lease(machine, ["A", "B", "C", "D"])
+
+
+def test_a_killed_run_holds_nothing(machine: Channel, locks: Path) -> None:
+    argv = [sys.executable, "-c", CONTROLLER, str(locks), "A", "B"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as controller:
+        assert controller.stdout is not None
+        assert controller.stdout.readline() == b"held\n"
+        controller.stdout.close()
+        with _killed_at_last(controller), pytest.raises(LeaseTaken, match=f", process {controller.pid} for "):
+            Lease(machine, ["B"])
+        controller.kill()
+    # It waits for the lock here, so that it is not a matter of how long the watcher takes.
+    machine.run(["flock", "--wait", "60", str(locks / "B.lock"), "true"], deadline_s=90)
+    with Lease(machine, ["A", "B"]) as held:
+        held.require()
+
+
+@contextmanager
+def _killed_at_last(controller: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whatever becomes of the test: it never ends by itself."""
+    try:
+        yield
+    except BaseException:
+        controller.kill()
+        raise
+
+
+def test_what_others_held_is_had_when_they_let_it_go(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float]] = []
+    first = Lease(machine, ["A", "B"], Terms(Note("anna@one", 7, planned_s=90_000)))
+    monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
+
+    def waiting(sentence: str, wait_s: float) -> None:
+        told.append((sentence, wait_s))
+        first.release()
+
+    with Lease(machine, ["B", "C"], Terms(wait_s=300, waiting=waiting)) as held:
+        held.require()
+    ((sentence, wait_s),) = told
+    assert sentence.startswith("another run holds drives on dut7: B: held by anna@one, process 7 for ")
+    assert sentence.endswith(", by its plan for about 25 h more")
+    assert 0 < wait_s <= 300
+
+
+def test_waiting_ends_when_it_was_said_to(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
+    told: list[str] = []
+    terms = Terms(wait_s=0.05, waiting=lambda sentence, wait_s: told.append(sentence))
+    match = (
+        r"^another run holds drives on dut7: A: held by anna@one, process 7 for \d+ s, after waiting 50 ms for them$"
+    )
+    with Lease(machine, ["A"], Terms(Note("anna@one", 7))):
+        with pytest.raises(LeaseTaken, match=match):
+            Lease(machine, ["A"], terms)
+        with pytest.raises(LeaseTaken, match=match):
+            await_free(machine, ["A", "B"], terms)
+    assert len(told) <= 2  # once each, not at every look
+
+
+def test_drives_that_are_free_are_not_waited_for_and_not_taken(machine: Channel) -> None:
+    assert not await_free(machine, ["A"], Terms(wait_s=60))
+    with Lease(machine, ["A"]):
+        assert not await_free(machine, ["B"], Terms())
+
+
+def test_who_waits_is_told_when_they_are_free(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
+    first = Lease(machine, ["A"])
+    assert await_free(machine, ["A"], Terms(wait_s=300, waiting=lambda told, wait_s: first.release()))
+
+
+@pytest.fixture
+def asker(machine: Channel, locks: Path, monkeypatch: pytest.MonkeyPatch) -> Tethered:
+    """Somebody who asks for drive A, and takes long."""
+    monkeypatch.setattr(leases, "AT_ONCE_S", 0.01)
+    Lease(machine, ["A"]).release()
+    argv = ["flock", "--shared", str(locks / "A.lock"), "sh", "-c", "echo asks; exec sleep 600"]
+    asking = machine.tether(argv, first_signal="TERM", announces=True)
+    assert asking.read_line(60).strip() == "asks"
+    return asking
+
+
+def test_one_who_only_asks_is_in_nobodys_way(
+    machine: Channel, asker: Tethered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the moment of the question a drive seems taken: it is tried again at once."""
+    tries: list[str] = []
+    real = leases._take
+
+    def take(*args: object) -> object:
+        tries.append("")
+        if len(tries) == 3:
+            asker.cut()
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(leases, "_take", take)
+    with Lease(machine, ["A"]) as held:
+        held.require()
+    assert len(tries) >= 3
+
+
+def test_a_lock_that_is_never_free_and_never_held_is_told(machine: Channel, asker: Tethered) -> None:
+    with pytest.raises(LeaseTaken, match="others hold drives on dut7 again and again"):
+        Lease(machine, ["A"])
+    asker.cut()
+
+
+def test_a_lease_that_was_lost_is_noticed(machine: Channel, locks: Path) -> None:
+    held = Lease(machine, ["A"])
+    pids = _openers(locks / "A.lock")
+    assert pids
+    for pid in pids:
+        machine.run(["kill", "-s", "KILL", pid], check=False)
+    machine.run(["flock", "--wait", "60", str(locks / "A.lock"), "true"], deadline_s=90)
+    held._holder.wait(60)
+    with pytest.raises(LeaseLost, match=r"^the lease on dut7 was lost: something ended its holder$"):
+        held.require()
+
+
+def _openers(file: Path) -> list[str]:
+    found = []
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if link.readlink() == file:
+                found.append(link.parts[2])
+        except OSError:
+            continue
+    return found
+
+
+def test_a_released_lease_is_not_held(machine: Channel) -> None:
+    held = Lease(machine, ["A"])
+    held.release()
+    held.release()
+    with pytest.raises(LeaseLost):
+        held.require()
+
+
+def test_a_lease_that_cannot_be_taken_says_why(unprivileged: Channel, locks: Path) -> None:
+    locks.mkdir()
+    (locks / "A.lock").symlink_to("/nowhere/at/all")
+    with pytest.raises(RigError, match=r"^cannot take the lease on here: flock: "):
+        Lease(unprivileged, ["A"])

@@ -1,0 +1,404 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.survey_records import probed, record
+from support.fakes.scripted import ScriptedMachine
+from support.simulator.simulated_disks import Device, World, worlds
+
+from pytest_ssdqual.rig.drives.survey_parse import topology_of
+from pytest_ssdqual.rig.drives.topology import Drive, Match, Topology, Use, UseKind
+from pytest_ssdqual.rig.guard.refusals import Refusal, changed, explain, leftovers, recheck, refusals, unequal
+from pytest_ssdqual.rig.machine.machine import DriveRefused
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+
+
+def ssd(letter: str = "b", **more: object) -> Device:
+    minor = ord(letter) - ord("a")
+    disk = Device(f"sd{letter}", "disk", f"8:{minor * 16}", serial=f"SER{letter}", wwn=f"0x500{minor + 1}")
+    for name, value in more.items():
+        setattr(disk, name, value)
+    return disk
+
+
+def part(disk: Device, index: int = 1, **more: object) -> Device:
+    disk.pttype = "gpt"
+    number = f"8:{int(disk.number.split(':')[1]) + index}"
+    device = Device(f"{disk.kname}{index}", "part", number, partition=True, model=None)
+    for name, value in more.items():
+        setattr(device, name, value)
+    disk.uppers.append(device)
+    return device
+
+
+def surveyed(world: World, *devices: Device) -> Topology:
+    named = devices or tuple(world.disks)
+    return topology_of(world.lsblk(), world.facts(*(one.path for one in named)), [one.kname for one in named])
+
+
+def refused(*disks: Device, wipe: tuple[str, ...] = (), ours: tuple[str, ...] = ()) -> str:
+    world = World(list(disks))
+    return explain(refusals(surveyed(world), world.matches(), wipe, ours))
+
+
+@given(worlds())
+def test_nothing_in_use_is_ever_passed(world: World) -> None:
+    topology = surveyed(world)
+    everything = frozenset(disk.serial for disk in world.disks if disk.serial)
+    for disk in world.disks:
+        stopped = bool(refusals(topology, world.matches(disk), frozenset({disk.serial or ""})))
+        assert stopped == disk.really_in_use, topology.nodes[disk.kname]
+        assert bool(changed(topology, topology.drive(disk.kname))) == disk.really_in_use
+    told = {one.drive for one in refusals(topology, world.matches(), everything)}
+    assert told == {topology.nodes[disk.kname].describe() for disk in world.disks if disk.really_in_use}
+
+
+@given(worlds(), st.data())
+def test_what_is_not_a_whole_disk_is_never_passed(world: World, data: st.DataObject) -> None:
+    others = [device for device in world.devices() if device not in world.disks]
+    if others:
+        device = data.draw(st.sampled_from(others))
+        assert refusals(surveyed(world, device), world.matches(device))
+
+
+@given(worlds())
+def test_content_needs_consent_and_a_blank_drive_does_not(world: World) -> None:
+    topology = surveyed(world)
+    for disk in world.disks:
+        blank = not disk.really_in_use and not disk.pttype and not disk.fstype
+        assert (refusals(topology, world.matches(disk)) == ()) == blank
+
+
+def test_a_refusal_names_the_drive_and_every_reason() -> None:
+    disk = ssd()
+    part(disk, 1, mountpoint="/", fstype="ext4")
+    part(disk, 2, use="swap")
+    assert refused(disk, ssd("c")) == (
+        "/dev/sdb (ACME SSD 9, serial SERb): carries /dev/sdb1, which is mounted at / (the root file system); "
+        "carries /dev/sdb2, which is swap space; "
+        "carries a partition table (gpt), a signature (ext4) on /dev/sdb1, the partition /dev/sdb2."
+    )
+
+
+def test_consent_tells_what_to_type_and_is_by_serial() -> None:
+    assert "; if that may be destroyed, add --ssd-wipe=SERb" in refused(ssd(fstype="ext4"))
+    assert "add '--ssd-wipe=SER b'" in refused(ssd(fstype="ext4", serial="SER b"))
+    assert refused(ssd(fstype="ext4"), wipe=("SERb",)) == ""
+    assert refused(ssd(fstype="ext4"), wipe=("0x5002",)) == ""
+    assert "carries a signature (ext4)" in refused(ssd(fstype="ext4"), ssd("c"), wipe=("SERc",))
+
+
+def test_consent_never_helps_a_drive_in_use_and_is_not_offered() -> None:
+    text = refused(ssd(fstype="ext4", mountpoint="/data"), wipe=("SERb",))
+    assert text == "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /data."
+    assert "--ssd-wipe" not in refused(ssd(fstype="ext4", mountpoint="/data"))
+
+
+def test_a_mistyped_consent_is_told() -> None:
+    assert (
+        refused(ssd(), wipe=("SERX",)) == "--ssd-wipe=SERX: is the serial of no drive that was named; theirs are SERb."
+    )
+
+
+@pytest.mark.parametrize(
+    ("disk", "reason"),
+    [
+        (ssd(read_only=True), "is read-only"),
+        (ssd(size=0), "has no capacity (0 bytes)"),
+        (ssd(serial=None, wwn=None), "has neither a serial number nor a WWN, so it cannot be told from another drive"),
+        (ssd(rotational=True), "is a hard disk, not an SSD"),
+        (ssd(use="writer"), "is open for writing by qemu kvm (pid 4711)"),
+        (ssd(use="btrfs"), "is part of the mounted btrfs 4e1c0a5a-0000-4000-8000-3b1f8b0d3c5e"),
+        (ssd(use="zfs"), "is part of an imported ZFS pool"),
+        (Device("loop7", "loop", "7:7", model=None), "is a loop device, not a whole drive"),
+        (Device("sr0", "rom", "11:0", serial="R"), "is an optical drive, not a whole drive"),
+        (Device("md1", "raid5", "9:1", serial="R"), "is a RAID array, not a whole drive"),
+    ],
+)
+def test_each_reason_has_its_sentence(disk: Device, reason: str) -> None:
+    assert reason in refused(disk)
+
+
+def test_virtual_and_usb_drives_that_call_themselves_rotational_are_not_hard_disks() -> None:
+    assert refused(ssd(rotational=True, transport=None), ssd("c", rotational=True, transport="usb")) == ""
+
+
+def test_a_partition_is_refused_with_its_disk_and_the_use_of_that() -> None:
+    disk = ssd()
+    first, _ = part(disk, 1), part(disk, 2, mountpoint="/home")
+    world = World([disk])
+    (one,) = refusals(surveyed(world, first), [Match("/dev/disk/by-id/x-part1", "/dev/disk/by-id/x-part1", "sdb1")])
+    assert one.drive == "/dev/disk/by-id/x-part1 → /dev/sdb1 (unknown model, no serial)"
+    assert "is a partition on /dev/sdb (ACME SSD 9, serial SERb), not a whole drive" in one.reasons
+    assert "belongs to /dev/sdb, which carries /dev/sdb2, which is mounted at /home" in one.reasons
+
+
+def test_a_drive_named_twice_is_refused() -> None:
+    world = World([ssd()])
+    matches = [Match("/dev/sdb", "/dev/sdb", "sdb"), Match("/dev/disk/by-id/*", "/dev/disk/by-id/x", "sdb")]
+    assert refusals(surveyed(world), matches) == (
+        Refusal(
+            "/dev/sdb (ACME SSD 9, serial SERb)",
+            ("is named twice, by /dev/sdb and by /dev/disk/by-id/x; name it once",),
+        ),
+    )
+
+
+def test_two_paths_of_one_drive_are_refused_and_share_their_uses() -> None:
+    here, there = ssd("b"), ssd("c", wwn="0x5002", serial="SERb")
+    assert "is the same drive as /dev/sdc (same WWN 0x5002), which is named too; name it once" in refused(here, there)
+    there.mountpoint = "/srv"
+    world = World([here, there])
+    (one,) = refusals(surveyed(world, here), world.matches(here), {"SERb"})
+    assert one.reasons == ("is the same drive as /dev/sdc (same WWN 0x5002), which is mounted at /srv",)
+    topology = surveyed(world, here)
+    assert changed(topology, topology.drive("sdb")) == ("is the same drive as /dev/sdc, which is mounted at /srv",)
+
+
+def test_another_namespace_of_the_drive_counts_because_a_format_may_erase_it() -> None:
+    one = ssd("b", kname="nvme0n1", wwn="eui.01", serial="N")
+    two = ssd("c", kname="nvme0n2", wwn="eui.02", serial="N", fstype="xfs")
+    world = World([one, two])
+    (refusal,) = refusals(surveyed(world, one), world.matches(one))
+    assert refusal.reasons == ("carries a signature (xfs) on /dev/nvme0n2; if that may be destroyed, add --ssd-wipe=N",)
+    assert refusals(surveyed(world, one), world.matches(one), {"eui.01"}), "consent to one namespace is not to both"
+    assert refusals(surveyed(world, one), world.matches(one), {"N"}) == ()
+
+
+def with_array() -> tuple[Device, Device, Device]:
+    array = Device("md127", "raid1", "9:127", model=None, transport=None)
+    members = [ssd(letter, fstype="linux_raid_member", uuid=UUID.replace(":", "-"), uppers=[array]) for letter in "bc"]
+    members[1].told_by = "mdstat"
+    return members[0], members[1], array
+
+
+def test_an_array_of_ours_is_a_leftover_and_still_a_reason() -> None:
+    one, two, array = with_array()
+    topology = surveyed(World([one, two]))
+    (left,) = leftovers(topology, {UUID.upper()})
+    assert (left.kname, left.uuid, left.in_use) == ("md127", UUID.replace(":", ""), ())
+    assert set(left.members) == {"sdb", "sdc"}
+    assert leftovers(topology, {"0" * 32, "nonsense"}) == ()
+    text = refused(one, two, ours=(UUID,))
+    assert "is a member of /dev/md127 (raid1), left over from an earlier run; stop that first" in text
+    assert "carries" not in text, "no consent is needed for what we wrote"
+    assert "is held by /dev/md127 (raid1)" in refused(one, two)
+    array.mountpoint = "/srv"
+    (left,) = leftovers(surveyed(World([one, two])), {UUID})
+    assert left.in_use == ("is mounted at /srv",)
+
+
+def test_the_superblock_of_ours_needs_no_consent_but_anything_beside_it_does() -> None:
+    one = ssd(fstype="linux_raid_member", uuid=UUID)
+    assert refused(one, ours=(UUID,)) == ""
+    assert "carries a signature (linux_raid_member)" in refused(one, ours=("f" * 32,))
+    one.pttype = "gpt"
+    assert "carries a partition table (gpt)" in refused(one, ours=(UUID,))
+
+
+def test_a_claim_nobody_explains_is_a_reason_and_an_explained_one_is_not_repeated() -> None:
+    world = World([ssd()])
+    topology = topology_of(world.lsblk(), probed(world.facts("/dev/sdb"), "/dev/sdb", 16), ["sdb"])
+    assert topology.nodes["sdb"].uses == (Use(UseKind.EXCLUSIVE),)
+    assert refusals(topology, world.matches())[0].reasons == ("is open exclusively by something else",)
+    world.disks[0].mountpoint = "/x"
+    topology = topology_of(world.lsblk(), probed(world.facts("/dev/sdb"), "/dev/sdb", 16), ["sdb"])
+    assert refusals(topology, world.matches())[0].reasons == ("is mounted at /x",)
+
+
+def with_lines(*lines: str) -> Topology:
+    world = World([ssd()])
+    return topology_of(world.lsblk(), "".join(map(written, lines)) + world.facts("/dev/sdb"), ["sdb"])
+
+
+def written(line: str) -> str:
+    return "".join(f"{field}\0" for field in record(line))
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("opened 7 3 read 8:16 dd",), "is open for reading by dd (pid 7)"),
+        (
+            ("generic 21:1 sdb", "opened 7 3 generic 21:1 qemu"),
+            "is open through a character device (sg, bsg or ng) by qemu (pid 7)",
+        ),
+        (("reserved /dev/sdb 5 2",), "is reserved by, or registered with, a host (type 5, registrations: 2)"),
+        (("zoned sdb host-managed",), "is a zoned drive (host-managed), and those are not tested"),
+        (("export target /dev/sdb",), "is exported (SCSI target)"),
+        (
+            ("passthru /dev/sdx f0 1", "controller sdb 240:1"),
+            "is exported (NVMe over Fabrics target, passthru of /dev/sdx)",
+        ),
+    ],
+)
+def test_no_consent_helps_against_a_use(lines: tuple[str, ...], reason: str) -> None:
+    serial = ssd().serial or ""
+    (refusal,) = refusals(with_lines(*lines), World([ssd()]).matches(), {serial})
+    assert refusal.reasons == (reason,)
+
+
+def test_an_open_file_does_not_explain_a_claim() -> None:
+    world = World([ssd()])
+    facts = written("opened 7 3 write 8:16 dd") + probed(world.facts("/dev/sdb"), "/dev/sdb", 16)
+    (refusal,) = refusals(topology_of(world.lsblk(), facts, ["sdb"]), world.matches())
+    assert refusal.reasons == ("is open for writing by dd (pid 7)", "is open exclusively by something else")
+
+
+def test_a_further_port_needs_consent() -> None:
+    topology, named = with_lines("multiport /dev/sdb"), World([ssd()]).matches()
+    serial = topology.nodes["sdb"].serial or ""
+    (refusal,) = refusals(topology, named)
+    assert refusal.reasons == (
+        "has a further port, through which another host may use it unseen; "
+        f"if no other host uses it, add --ssd-wipe={serial}",
+    )
+    assert refusals(topology, named, {serial}) == ()
+    assert changed(topology, topology.drive("sdb")) == (), "consent is given once, not before every step"
+
+
+def test_a_drive_that_was_not_probed_is_refused() -> None:
+    world = World([ssd()])
+    topology = topology_of(world.lsblk(), world.facts())
+    assert refusals(topology, world.matches())[0].reasons == ("was not probed for exclusive use and signatures",)
+
+
+def test_a_device_that_vanished_between_is_refused() -> None:
+    (one,) = refusals(surveyed(World([ssd()])), [Match("/dev/sdz", "/dev/sdz", "sdz")])
+    assert str(one) == "/dev/sdz: is sdz, which is not among the block devices."
+
+
+def drive(**more: object) -> Drive:
+    plain = surveyed(World([ssd()])).drive("sdb")
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+def test_unequal_drives() -> None:
+    assert unequal([drive(), drive(size_bytes=round(480_103_981_056 * 0.991))]) == ()
+    (reason,) = unequal([drive(), drive(size_bytes=round(480_103_981_056 * 0.98), path="/dev/sdc")])
+    assert reason.startswith("/dev/sdb (ACME SSD 9, serial SERb) has 480103981056 bytes and /dev/sdc")
+    assert reason.endswith("may differ by 1 %.")
+    assert unequal([drive(), drive(size_bytes=470_000_000_000)], max_size_difference_percent=3) == ()
+    (reason,) = unequal([drive(), drive(path="/dev/sdc", logical_block_bytes=4096)])
+    assert "/dev/sdb 512, /dev/sdc 4096" in reason
+    assert unequal([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("was", "reason"),
+    [
+        ({"serial": "OTHER"}, "has serial SERb where OTHER was checked"),
+        ({"wwn": "0x1"}, "has WWN 0x5002 where 0x1 was checked"),
+        ({"size_bytes": 1}, "has a size in bytes of 480103981056 where 1 was checked"),
+        ({"kname": "sdq"}, "has kernel name sdb where sdq was checked"),
+        ({"path": "/dev/sdq"}, "is gone"),
+    ],
+)
+def test_a_drive_that_is_not_the_one_that_was_checked(was: dict[str, object], reason: str) -> None:
+    assert changed(surveyed(World([ssd()])), drive(**was)) == (reason,)
+
+
+def test_a_drive_that_became_read_only_is_refused_late() -> None:
+    checked = drive()
+    assert changed(surveyed(World([ssd(read_only=True)])), checked) == ("is read-only",)
+
+
+def test_a_disk_that_is_built_on_another_is_not_a_drive() -> None:
+    lower, upper = ssd(), Device("bcache0", "disk", "251:0", serial="B", wwn="0xb")
+    lower.uppers.append(upper)
+    world = World([lower])
+    (refusal,) = refusals(surveyed(world, upper), world.matches(upper))
+    assert "is built on /dev/sdb, so it is not a drive" in refusal.reasons
+
+
+def scripted(world: World) -> ScriptedMachine:
+    paths = [disk.path for disk in world.disks]
+    return ScriptedMachine().on("lsblk", answer=world.lsblk()).on("sh", answer=world.facts(*paths))
+
+
+def test_recheck_costs_three_commands_and_raises_with_every_reason() -> None:
+    one, two = ssd("b"), ssd("c")
+    world = World([one, two])
+    topology = surveyed(world)
+    drives = topology.drive("sdb"), topology.drive("sdc")
+    machine = scripted(world)
+    recheck(machine, *drives)
+    assert len(machine.asked) == 3
+    one.mountpoint, two.serial = "/late", "SWAPPED"
+    with pytest.raises(DriveRefused) as refusal:
+        recheck(scripted(world), *drives)
+    assert str(refusal.value).splitlines() == [
+        "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /late.",
+        "/dev/sdc (ACME SSD 9, serial SERc): has serial SWAPPED where SERc was checked.",
+    ]
+
+
+LAB = Path(__file__).parents[2] / "data" / "lsblk"
+
+#: What the README beside the sample says is on the drives, as the guard must put it.
+LAB_REASONS = {
+    "nvme0n1": (
+        "carries /dev/nvme0n1p1, which is mounted at /mnt/with blank",
+        "carries /dev/nvme0n1p2, which is swap space",
+        "carries a partition table (gpt), a partition table (PMBR), a signature (ext4) on /dev/nvme0n1p1, "
+        "a signature (swap) on /dev/nvme0n1p2, the partition /dev/nvme0n1p3",
+    ),
+    "nvme1n1": (
+        "is held by /dev/mapper/vg0-root (lvm)",
+        "carries /dev/mapper/vg0-root, which is mounted at /mnt/lv",
+        "carries a signature (LVM2_member), a signature (ext4) on /dev/mapper/vg0-root",
+    ),
+    "nvme2n1": (
+        "is held by /dev/md7 (raid1)",
+        "carries /dev/md7, which is held by /dev/mapper/vault (crypt)",
+        "carries a signature (linux_raid_member), a signature (crypto_LUKS) on /dev/md7",
+    ),
+    "nvme3n1": (
+        "is held by /dev/md7 (raid1)",
+        "carries /dev/md7, which is held by /dev/mapper/vault (crypt)",
+        "carries a signature (linux_raid_member), a signature (crypto_LUKS) on /dev/md7",
+    ),
+    "nvme4n1": (
+        "carries a partition table (gpt), a partition table (PMBR), the partition /dev/nvme4n1p1; "
+        "if that may be destroyed, add --ssd-wipe=SSDQ0005",
+    ),
+    "nvme5n1": ("is mounted at /mnt/hidden", "carries a signature (ext4)"),
+    "nvme6n1": ("is open for writing by sleep (pid 286)",),
+}
+
+
+def test_the_drives_of_a_real_machine() -> None:
+    names = [f"nvme{number}n1" for number in range(8)]
+    topology = topology_of((LAB / "lab-2.38.json").read_text(), (LAB / "lab-2.38.facts").read_text(), names)
+    matches = [Match(f"/dev/{name}", f"/dev/{name}", name) for name in names]
+    expected = tuple(Refusal(topology.nodes[name].describe(), LAB_REASONS[name]) for name in names[:7])
+    assert refusals(topology, matches) == expected
+    serials = frozenset(topology.nodes[name].serial or "" for name in names)
+    still = [refusal.drive.split()[0] for refusal in refusals(topology, matches, serials)]
+    assert still == [f"/dev/nvme{number}n1" for number in (0, 1, 2, 3, 5, 6)]
+    (left,) = leftovers(topology, {"bafd524b:8fcc265b:0e251d92:7a1fe008"})
+    assert left.in_use == ("is held by /dev/mapper/vault (crypt)",), "not ours to stop while somebody uses it"
+
+
+@pytest.mark.parametrize("source", ["json", "facts"])
+def test_each_view_of_a_real_machine_is_enough_to_refuse(source: str) -> None:
+    """lsblk told nothing of relations and uses, or the script saw nothing but the disks: in use all the same."""
+    names = [f"nvme{number}n1" for number in range(6)]
+    lsblk, facts = (LAB / "lab-2.38.json").read_text(), (LAB / "lab-2.38.facts").read_text()
+    if source == "facts":
+        entries = json.loads(lsblk)["blockdevices"]
+        lsblk = json.dumps({"blockdevices": [{**entry, "children": [], "mountpoint": None} for entry in entries]})
+    else:
+        facts = re.sub(r"(holder|slave)\0[^\0]*\0[^\0]*\0|(?m:^md7 .*\n)", "", facts)
+    topology = topology_of(lsblk, facts, names)
+    serials = frozenset(topology.nodes[name].serial or "" for name in names)
+    for name in names:
+        refused_here = refusals(topology, [Match(name, f"/dev/{name}", name)], serials & {topology.nodes[name].serial})
+        assert bool(refused_here) == (name != "nvme4n1"), name

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.integrity import power_cut
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused, RigError
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure.session import Setup
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+PROTOCOL = Protocol(
+    name="brief", acceptance=False, fill_passes=0, fill_bs="1m", precondition_s=0, precondition_limit_s=0, ramp_s=1,
+    window_s=5, repeats=1, attempts=1,
+)  # fmt: skip
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/sd{number}", kname=f"sd{number}", model="ACME", serial=f"S{number}", wwn=None, firmware=None,
+        size_bytes=1 << 30, logical_block_bytes=512, physical_block_bytes=4096, rotational=False, transport="sata",
+    )  # fmt: skip
+
+
+DRIVES = tuple(map(drive, range(3)))
+ARRAY = Array(Geometry.parse("raid5x3"), "/dev/md100", DRIVES, UUID, 1 << 30, "zeroed")
+
+
+@dataclass
+class Held:
+    drives: Sequence[Drive] = DRIVES
+    asked: list[str] = field(default_factory=list)
+    refuses: bool = False
+
+    def require(self, drives: Sequence[Drive]) -> None:
+        self.asked.append("require")
+        if self.refuses:
+            raise DriveRefused("somebody mounted it")
+
+
+@dataclass
+class Book:
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes.append(kind)
+
+
+class Rack:
+    """A machine on which the array was stopped."""
+
+    def __init__(self) -> None:
+        self.assembled: list[tuple[str, ...]] = []
+        #: Exit status of each attempt.
+        self.answers = [0]
+        self.held = Held()
+        self.machine = ScriptedMachine()
+        for name in ("udevadm", "nproc", "tee"):
+            self.machine.on(name, answer="2")
+        self.machine.on("mdadm", "--readwrite")
+        self.machine.on("mdadm", "--detail", answer=f"UUID : {UUID}")
+        self.machine.on("mdadm", "--assemble", answer=self._assemble)
+        self.machine.on("lsblk", answer='{"blockdevices": []}')
+
+    def _assemble(self, argv: tuple[str, ...]) -> Completed:
+        self.assembled.append(argv)
+        status = self.answers.pop(0)
+        return completed(argv, status=status, stderr="cannot start dirty degraded array" if status else "")
+
+    @property
+    def setup(self) -> Setup:
+        held = cast(HeldDrives, self.held)
+        return Setup(self.machine, held, PROTOCOL, cast(Any, Book()), "id", lambda what, seconds: None)
+
+
+@pytest.fixture
+def rack(monkeypatch: pytest.MonkeyPatch) -> Rack:
+    rack = Rack()
+    monkeypatch.setattr(power_cut, "stop_ours", lambda setup, array: rack.held.asked.append("stop ours"))
+    return rack
+
+
+def test_an_array_is_assembled_of_the_members_named_and_no_others(rack: Rack) -> None:
+    assert power_cut.assemble(rack.setup, ARRAY, DRIVES[:2], dirty=True) is False
+    assert rack.assembled == [("mdadm", "--assemble", "/dev/md100", f"--uuid={UUID}", "--run", "/dev/sd0", "/dev/sd1")]
+    assert rack.held.asked == ["require"]
+
+
+def test_it_is_forced_only_where_parity_may_be_in_doubt(rack: Rack) -> None:
+    rack.answers = [1]
+    with pytest.raises(CommandFailed, match="dirty degraded"):
+        power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=False)
+    assert len(rack.assembled) == 1
+
+
+def test_forcing_it_is_told(rack: Rack) -> None:
+    rack.answers = [1, 0]
+    assert power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=True) is True
+    assert "--force" not in rack.assembled[0]
+    assert "--force" in rack.assembled[1]
+    assert rack.held.asked == ["require", "stop ours", "require"]
+
+
+def test_nothing_is_assembled_of_drives_that_are_used(rack: Rack) -> None:
+    rack.held.refuses = True
+    with pytest.raises(DriveRefused, match="mounted"):
+        power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=True)
+    assert rack.assembled == []
+
+
+def test_another_array_at_its_path_is_an_error(rack: Rack) -> None:
+    rack.machine.on("mdadm", "--detail", answer="UUID : 0:0:0:0")
+    with pytest.raises(RigError, match="not ours"):
+        power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=False)
+
+
+def test_a_machine_that_cannot_be_reached_anew_keeps_its_power(rack: Rack) -> None:
+    cut: list[str] = []
+    with pytest.raises(RigError, match="cannot be reached again after a power cut"):
+        power_cut.cut(rack.setup, lambda: cut.append("cut"), ARRAY)
+    assert cut == []

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from support.fakes.scripted import completed
+
+from pytest_ssdqual.rig.machine import channel as channels
+from pytest_ssdqual.rig.machine.channel import Channel, last_words
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DeadlineExceeded, MachineLost, RigError
+
+
+def made(
+    wrap: Callable[[Sequence[str]], list[str]] = list,
+    lost: Callable[[Completed], str | None] = lambda done: None,
+    become: tuple[str, ...] = (),
+    on_close: Callable[[], None] | None = None,
+) -> Channel:
+    return Channel("dut7", wrap=wrap, lost=lost, become=become, on_close=on_close)
+
+
+def pretend(status: int, seconds: float = 0.0) -> Callable[[Sequence[str]], list[str]]:
+    """Whatever is asked, this much later this status."""
+    return lambda argv: ["sh", "-c", f"sleep {seconds}; exit {status}"]
+
+
+def test_root_the_language_and_the_deadline_are_in_front_of_every_command() -> None:
+    asked: list[list[str]] = []
+    channel = made(lambda argv: asked.append(list(argv)) or ["true"], become=("sudo", "-n", "--"))  # type: ignore[func-returns-value]
+    channel.run(["mdadm", "--stop", "/dev/md100"], deadline_s=120)
+    assert asked == [
+        ["sudo", "-n", "--", "env", "LC_ALL=C", "timeout", "-k", "5", "120", "mdadm", "--stop", "/dev/md100"]
+    ]
+
+
+@pytest.mark.parametrize("status", [124, 137, 255])
+def test_what_timeout_answers_is_the_deadline_only_when_the_time_is_over(status: int) -> None:
+    assert made(pretend(status)).run(["x"], deadline_s=60, check=False).status == status
+    with pytest.raises(DeadlineExceeded, match=r"^x on dut7 did not end within 0\.2 s and was ended$"):
+        made(pretend(status, 0.3)).run(["x"], deadline_s=0.2, check=False)
+
+
+def test_a_command_that_fails_late_still_failed() -> None:
+    with pytest.raises(CommandFailed, match="exit status 3"):
+        made(pretend(3, 0.3)).run(["x"], deadline_s=0.2)
+
+
+def test_a_lost_machine_is_asked_nothing_more() -> None:
+    asked: list[Sequence[str]] = []
+
+    def wrap(argv: Sequence[str]) -> list[str]:
+        asked.append(argv)
+        return ["sh", "-c", "exit 255"]
+
+    channel = made(wrap, lost=lambda done: "Broken pipe" if done.status == 255 else None)
+    with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe$"):
+        channel.run(["true"], check=False)
+    for again in (lambda: channel.run(["true"]), lambda: channel.tether(["true"])):
+        with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe$"):
+            again()
+    assert len(asked) == 1
+
+
+def test_a_channel_that_hangs_is_a_lost_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "KILL_AFTER_S", 0)
+    monkeypatch.setattr(channels, "CHANNEL_GRACE_S", 0)
+    channel = made(lambda argv: ["sleep", "600"])
+    with pytest.raises(MachineLost, match=r"^dut7 is lost: it did not answer to lsblk --json within 0\.5 s$"):
+        channel.run(["lsblk", "--json"], deadline_s=0.5)
+    with pytest.raises(MachineLost, match="did not answer to lsblk"):
+        channel.run(["true"])
+
+
+def test_what_interrupts_us_ends_the_command(tmp_path: Path, gone: Callable[[int], bool]) -> None:
+    """Its output must not be waited for: it would end when it likes, and its deadline with it."""
+    note = tmp_path / "pid"
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1.5)
+        with pytest.raises(KeyboardInterrupt):
+            made().run(["sh", "-c", 'echo $$ >"$1"; exec sleep 300', "sh", str(note)], deadline_s=300)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert gone(int(note.read_text()))
+
+
+def test_closing_cuts_every_tether_and_then_the_connection(gone: Callable[[int], bool]) -> None:
+    pids: list[int] = []
+    alive_at_close: list[bool] = []
+    channel = made(on_close=lambda: alive_at_close.extend(Path(f"/proc/{pid}/exe").exists() for pid in pids))
+    for _ in range(2):
+        tether = channel.tether(["sh", "-c", "echo $$; exec sleep 300"], first_signal="TERM", announces=True)
+        pids.append(int(tether.read_line(30)))
+    channel.close()
+    channel.close()
+    assert alive_at_close == [False, False]
+
+
+def test_a_tether_that_ends_with_the_machine_says_so() -> None:
+    channel = made(lambda argv: ["sh", "-c", "exit 255"], lost=lambda done: "no route" if done.status == 255 else None)
+    with pytest.raises(MachineLost, match="no route"):
+        channel.tether(["sleep", "1"]).wait(30)
+    with pytest.raises(MachineLost, match="no route"):
+        channel.run(["true"])
+    channel.close()
+
+
+def patient(place: Path, *, renew: Callable[[float], None] | None = None, boots: Iterator[str]) -> Channel:
+    """Its connection is cut by whatever exits with 255; each time it is made anew it is this boot's."""
+
+    def wrap(argv: Sequence[str]) -> list[str]:
+        return ["echo", (place / "boot").read_text()] if argv[-1] == channels.BOOT_ID else list(argv)
+
+    def connect(seconds: float) -> None:
+        (place / "boot").write_text(next(boots))
+        (place / "cut").unlink(missing_ok=True)
+
+    connect(0)
+    channel = Channel(
+        "dut7", wrap, lambda done: "Broken pipe" if done.status == 255 else None, renew=renew or connect, patience_s=9
+    )
+    channel.learn_boot()
+    return channel
+
+
+CUT_ONCE = ["sh", "-c", '[ -e "$1" ] && exit 0; touch "$1"; exit 255', "sh"]
+
+
+def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path) -> None:
+    told: list[Completed] = []
+    channel = patient(tmp_path, boots=iter(["one", "one"]), renew=None)
+    channel.observer = told.append
+    assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
+    assert [(done.argv[0], done.status) for done in told] == [("sh", 255), ("reconnected", 0), ("sh", 0)]
+    assert channel.generation == 1
+
+
+def test_another_boot_is_another_machine(tmp_path: Path) -> None:
+    channel = patient(tmp_path, boots=iter(["one", "two"]))
+    with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe; it has booted anew since, or is another mach"):
+        channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True)
+
+
+def test_a_restart_on_purpose_is_no_loss(tmp_path: Path) -> None:
+    channel = patient(tmp_path, boots=iter(["one", "two", "two"]))
+    channel.restarted(5)
+    assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
+    assert channel.generation == 2
+
+
+def test_what_does_not_come_back_is_told_with_how_long_was_tried(tmp_path: Path) -> None:
+    def fail(seconds: float) -> None:
+        raise RigError(f"no route within {seconds:g} s")
+
+    channel = patient(tmp_path, boots=iter(["one"]), renew=fail)
+    why = r"^dut7 is lost: Broken pipe; tried again for 9 s: no route within 9 s$"
+    for _ in range(2):
+        with pytest.raises(MachineLost, match=why):
+            channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "words"),
+    [
+        ("out\n", "first\nlast \n", "last"),
+        ("on standard output\n", "", "on standard output"),
+        ("", "\n\n", "exit status 9"),
+    ],
+)
+def test_last_words(stdout: str, stderr: str, words: str) -> None:
+    assert last_words(completed(["x"], stdout, 9, stderr)) == words
+
+
+def test_a_command_longer_than_any_may_be_is_a_sentence() -> None:
+    with pytest.raises(RigError, match=r"^echo x+… cannot be started: Argument list too long$"):
+        made().run(["echo", "x" * 10_000_000])
+
+
+def test_long_commands_are_named_in_short() -> None:
+    with pytest.raises(RigError) as failed:
+        made().run([sys.executable, "-c", "import sys\nsys.exit('gone wrong')", *["x" * 100] * 3])
+    first, _, rest = str(failed.value).partition(" on dut7 ")
+    assert len(first) <= 80
+    assert "\n" not in first
+    assert rest == "failed: gone wrong"

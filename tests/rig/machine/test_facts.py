@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.fakes.scripted import ScriptedMachine
+
+from pytest_ssdqual.rig.machine import facts as provenance
+from pytest_ssdqual.rig.machine.channel import Channel
+from pytest_ssdqual.rig.machine.facts import TOOLS, ToolsMissing, facts, require_tools
+
+
+def test_everything_there_is_no_news() -> None:
+    machine = ScriptedMachine().on("sh")
+    require_tools(machine)
+    assert set(TOOLS) <= set(machine.asked[0])
+
+
+@pytest.mark.parametrize(
+    ("missing", "sentence"),
+    [
+        ("fio\n", "scripted has no fio: install the package fio there"),
+        ("lsblk\nflock\n", "scripted has no lsblk and flock: install the package util-linux there"),
+        (
+            "fio\nmdadm\nsmartctl\n",
+            "scripted has no fio, mdadm and smartctl: install the packages fio mdadm smartmontools there",
+        ),
+    ],
+)
+def test_all_that_is_missing_is_told_at_once_with_its_packages(missing: str, sentence: str) -> None:
+    with pytest.raises(ToolsMissing) as told:
+        require_tools(ScriptedMachine().on("sh", answer=missing))
+    assert str(told.value) == sentence
+
+
+def test_the_question_is_understood_by_a_shell(unprivileged: Channel) -> None:
+    require_tools(unprivileged, {"sh": "dash", "cat": "coreutils"})
+    with pytest.raises(ToolsMissing, match=r"^here has no no-such-tool: install the package nothing there$"):
+        require_tools(unprivileged, {"sh": "dash", "no-such-tool": "nothing"})
+
+
+def test_facts_are_what_was_said() -> None:
+    said = "hostname dut7\nkernel Linux 6.1.0 #1 SMP x86_64\nfio 3.33\nodd\n"
+    assert facts(ScriptedMachine().on("sh", answer=said)) == {
+        "hostname": "dut7", "kernel": "Linux 6.1.0 #1 SMP x86_64", "fio": "3.33",
+    }  # fmt: skip
+
+
+def test_this_computer_has_facts(unprivileged: Channel) -> None:
+    found = facts(unprivileged)
+    assert found["kernel"].startswith("Linux ")
+    assert int(found["cpus"]) >= 1
+    assert int(found["memory_kib"]) > 0
+    assert found["util-linux"][0].isdigit()
+    assert len(found["boot_id"]) == 36
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, {}),
+        (
+            {
+                "devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave",
+                "devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave",
+                "devices/system/cpu/intel_pstate/no_turbo": "0",
+                "module/pcie_aspm/parameters/policy": "default performance [powersupersave] powersave",
+            },
+            {"governor": "powersave", "turbo": "on", "pcie_aspm": "powersupersave"},
+        ),
+        (
+            {
+                "devices/system/cpu/cpu0/cpufreq/scaling_governor": "schedutil",
+                "devices/system/cpu/cpu11/cpufreq/scaling_governor": "performance",
+                "devices/system/cpu/cpufreq/boost": "0",
+            },
+            {"governor": "performance schedutil", "turbo": "off"},
+        ),
+        ({"devices/system/cpu/intel_pstate/no_turbo": "1"}, {"turbo": "off"}),
+        ({"devices/system/cpu/cpufreq/boost": "1"}, {"turbo": "on"}),
+    ],
+)
+def test_how_processors_are_clocked_and_links_sleep(
+    unprivileged: Channel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], found: dict[str, str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(provenance, "FACTS", f"sys={tmp_path}\n{provenance.FACTS}")
+    here = facts(unprivileged)
+    assert {name: here[name] for name in ("governor", "turbo", "pcie_aspm") if name in here} == found
+
+
+def test_a_tool_that_is_not_there_has_no_version(unprivileged: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "FACTS", "PATH=/nowhere\n" + provenance.FACTS)
+    assert not {"fio", "mdadm", "smartctl", "nvme", "util-linux"} & set(facts(unprivileged))

@@ -1,0 +1,408 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.strategies import geometries
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.rig.drives.fencing import Checked
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.md.mdadm import (
+    Array,
+    ArrayState,
+    create,
+    create_argv,
+    free_path,
+    parse_state,
+    require_healthy,
+    settle,
+)
+from pytest_ssdqual.rig.md.reserve import Region
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+IDLE = "/sys/block/md100/md/{}:{}\n"
+
+arrays = geometries.filter(lambda geometry: geometry.level is not Level.DRIVE)
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
+        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
+        rotational=False, transport="nvme",
+    )  # fmt: skip
+
+
+def said(**attributes: object) -> str:
+    """What ``grep`` prints of an array's directory in sysfs."""
+    return "".join(IDLE.format(name, value) for name, value in attributes.items())
+
+
+def argv_of(geometry: Geometry, *, assume_clean: bool = False, settings: ArraySettings | None = None) -> list[str]:
+    members = [f"/dev/sd{chr(ord('b') + number)}" for number in range(geometry.width)]
+    return create_argv(geometry, "/dev/md100", members, settings or ArraySettings(), UUID, assume_clean=assume_clean)
+
+
+@given(arrays, st.booleans())
+def test_each_drive_is_named_once_and_nothing_is_asked(geometry: Geometry, assume_clean: bool) -> None:
+    argv = argv_of(geometry, assume_clean=assume_clean)
+    named = [word for word in argv if word.startswith("/dev/sd")]
+    assert len(named) == len(set(named)) == geometry.width
+    assert argv[-geometry.width :] == named
+    assert f"--raid-devices={geometry.width}" in argv
+    assert "--run" in argv  # else mdadm asks, on a terminal nobody sees
+    assert f"--uuid={UUID}" in argv
+    assert "--spare-devices" not in " ".join(argv)
+
+
+@given(arrays)
+def test_a_drive_named_twice_or_missing_is_no_array(geometry: Geometry) -> None:
+    twice = ["/dev/sdb"] * geometry.width
+    for members in (twice, [], [f"/dev/sd{number}" for number in range(geometry.width + 1)]):
+        with pytest.raises(ValueError, match=f"{geometry} needs {geometry.width} different drives"):
+            create_argv(geometry, "/dev/md100", members, ArraySettings(), UUID, assume_clean=False)
+
+
+@given(arrays, st.booleans())
+def test_only_redundant_levels_are_assumed_clean_and_have_a_bitmap(geometry: Geometry, assume_clean: bool) -> None:
+    argv = argv_of(geometry, assume_clean=assume_clean)
+    redundant = geometry.level is not Level.RAID0
+    assert ("--assume-clean" in argv) == (redundant and assume_clean)
+    assert ("--bitmap=none" in argv) == redundant
+    assert any(word.startswith("--chunk=") for word in argv) == (geometry.level is not Level.RAID1)
+
+
+def test_the_whole_command_of_a_raid_10() -> None:
+    settings = ArraySettings(chunk="128k", bitmap="internal")
+    assert (
+        argv_of(Geometry(Level.RAID10, 4), settings=settings)
+        == (
+            f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
+            "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
+        ).split()
+    )
+
+
+def test_the_state_of_an_array_is_read() -> None:
+    text = said(array_state="active", sync_action="resync", degraded=1, mismatch_cnt=128)
+    assert parse_state(text) == ArrayState("active", "resync", 1, 128)
+
+
+def test_what_a_level_without_redundancy_lacks_is_empty() -> None:
+    assert parse_state(said(array_state="clean")) == ArrayState("clean", "", 0, 0)
+    assert parse_state("") == ArrayState()
+
+
+@given(st.text())
+def test_any_text_is_a_state_or_none(text: str) -> None:
+    assert parse_state(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("state", "objections"),
+    [
+        (ArrayState("clean", "idle"), ()),
+        (ArrayState("active", "idle", 0, 7), ()),
+        (ArrayState("clean"), ()),
+        (ArrayState("clean", "idle", 1), ("degraded by 1 member",)),
+        (ArrayState("active", "recover", 2), ("degraded by 2 members", "recover is running")),
+        (ArrayState("active", "check"), ("check is running",)),
+        (ArrayState("broken"), ("its state is broken",)),
+        (ArrayState("readonly", "frozen"), ("frozen is running", "its state is readonly")),
+    ],
+)
+def test_what_forbids_a_measurement(state: ArrayState, objections: tuple[str, ...]) -> None:
+    assert state.objections() == objections
+
+
+@pytest.fixture
+def machine() -> ScriptedMachine:
+    """An array of three drives that is well, and a machine that does what it is told."""
+    here = ScriptedMachine()
+    here.on("mdadm", "--create").on("udevadm").on("tee").on("nproc", answer="6\n")
+    here.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=0, mismatch_cnt=0))
+    here.on("mdadm", "--detail", answer=f"           UUID : {UUID}\n").on("blockdev", answer="536870912\n")
+    here.on("mdadm", "--detail", "--export", answer=f"MD_LEVEL=raid5\nMD_UUID={UUID}\n")
+    here.on("sh", "-c", mdadm.OFFSETS, answer="2048\n2048\n2048\n")
+    return here.on("test").on("mdadm", "--stop").on("sh", "-c", mdadm.ERASE)
+
+
+RAID5 = Geometry(Level.RAID5, 3)
+MEMBERS = [drive(number) for number in range(3)]
+
+
+def built(machine: ScriptedMachine, *, zeroed: bool = True, settings: ArraySettings | None = None) -> Array:
+    return create(machine, RAID5, MEMBERS, settings or ArraySettings(), path="/dev/md100", uuid=UUID, zeroed=zeroed)
+
+
+def test_an_array_of_zeroed_drives_is_not_resynced(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    assert (array.consistency, array.size_bytes, array.kname) == ("zeroed", 536870912, "md100")
+    assert array.members == tuple(MEMBERS)
+    assert "--assume-clean" in machine.asked[0]
+    created = [("beside", member.path, ("mdadm", "--create")) for member in MEMBERS]
+    assert machine.bound == [*created, ("alone", "/dev/md100", ("sh", "-c"))]
+
+
+def test_a_new_array_is_labelled_before_its_members_agree(machine: ScriptedMachine) -> None:
+    def busy(argv: tuple[str, ...]) -> str:
+        assert label.owner_of(machine.contents.pages["/dev/md100"]) == label.of_array(UUID)
+        return said(array_state="active", sync_action="idle", degraded=0)
+
+    machine.on("grep", answer=busy)
+    built(machine, zeroed=False)
+
+
+def test_the_data_of_members_begin_behind_the_labels_place(machine: ScriptedMachine) -> None:
+    machine.on("sh", "-c", mdadm.OFFSETS, answer="2040\n2040\n2040\n")
+    with pytest.raises(RigError, match=r"^the data of /dev/md100 begin at byte 1044480 of its members, within"):
+        built(machine)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "chunk", "spared"),
+    [
+        ("raid5x3", "64k", 1 << 20),
+        ("raid5x4", "64k", 6 * 196608),
+        ("raid0x8", "512k", 4 << 20),
+        ("raid1x2", "64k", 1 << 20),
+    ],
+)
+def test_whole_stripes_are_spared(geometry: str, chunk: str, spared: int) -> None:
+    assert mdadm.spared(Geometry.parse(geometry), ArraySettings(chunk=chunk)) == spared
+
+
+def test_an_array_of_others_is_waited_for(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    actions = iter(["resync", "resync", "idle", "idle"])
+    machine.on("grep", answer=lambda argv: said(array_state="active", sync_action=next(actions), degraded=0))
+    assert built(machine, zeroed=False).consistency == "resync"
+    assert "--assume-clean" not in machine.asked[0]
+    assert not list(actions)
+
+
+def test_md_is_tuned_before_the_resync(machine: ScriptedMachine) -> None:
+    given: dict[str, bytes | None] = {}
+    run = machine.run
+
+    def noted(argv: list[str], *, stdin: bytes | None = None, **more: object) -> Completed:
+        if argv[0] == "tee":
+            given[argv[1]] = stdin
+        return run(argv, stdin=stdin, check=False)
+
+    machine.run = noted  # type: ignore[method-assign, assignment]
+    built(machine, settings=ArraySettings(stripe_cache_pages=8192, group_threads=0))
+    assert given == {
+        "/sys/block/md100/md/stripe_cache_size": b"8192",
+        "/sys/block/md100/md/group_thread_cnt": b"6",  # nproc's
+    }
+
+
+def test_an_array_of_somebody_else_is_not_taken_for_ours(machine: ScriptedMachine) -> None:
+    machine.on("mdadm", "--detail", answer="UUID : 00000000:00000000:00000000:00000000\n")
+    with pytest.raises(RigError, match=f"is not ours: mdadm --detail does not say {UUID}"):
+        built(machine)
+
+
+def test_a_resync_that_does_not_end_is_an_error(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 40))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    machine.on("grep", answer=said(array_state="active", sync_action="resync"))
+    with pytest.raises(RigError, match=r"^md100 is still in resync after 100 s$"):
+        settle(machine, "md100", 100)
+
+
+def test_only_a_healthy_array_is_measured(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    require_healthy(machine, array)
+    machine.on("grep", answer=said(array_state="clean", sync_action="recover", degraded=1))
+    with pytest.raises(InvalidMeasurement, match=r"^raid5x3 cannot be measured: degraded by 1 member; recover is run"):
+        require_healthy(machine, array)
+    machine.on("grep", answer=completed(["grep"], status=2))
+    with pytest.raises(InvalidMeasurement, match=r"^raid5x3 cannot be measured: it is gone$"):
+        require_healthy(machine, array)
+
+
+@pytest.mark.parametrize(
+    ("degraded", "action", "why"),
+    [
+        (0, "idle", "degraded by 0 members instead of 1"),
+        (2, "idle", "degraded by 2 members instead of 1"),
+        (1, "recover", "recover is running"),
+    ],
+)
+def test_of_a_degraded_geometry_just_so_many_members_are_missing(
+    machine: ScriptedMachine, degraded: int, action: str, why: str
+) -> None:
+    array = replace(built(machine), geometry=Geometry.parse("raid5x3-1failed"))
+    machine.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=1))
+    require_healthy(machine, array)
+    machine.on("grep", answer=said(array_state="clean", sync_action=action, degraded=degraded))
+    with pytest.raises(InvalidMeasurement, match=f"^raid5x3-1failed cannot be measured: {why}$"):
+        require_healthy(machine, array)
+
+
+def test_a_reserved_end_is_not_fios(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    begin = array.begin_bytes
+    assert begin >= 1 << 20
+    assert array.targets == (Target("/dev/md100", array.size_bytes - begin, begin),)
+    assert replace(array, reserved_bytes=1 << 20).targets == (
+        Target("/dev/md100", array.size_bytes - begin - (1 << 20), begin, is_part=True),
+    )
+    apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
+    assert apart.targets == tuple(Target(f"/dev/nvme{number}n1", (256 << 20) - begin, begin) for number in range(3))
+
+
+def test_what_fio_is_pointed_at_must_be_what_was_checked(machine: ScriptedMachine) -> None:
+    array = built(machine)
+    whole = Checked("/dev/md100", array.size_bytes)
+    assert [target.checked for target in array.targets] == [whole]
+    assert [target.checked for target in replace(array, reserved_bytes=1 << 20).targets] == [whole]
+    apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
+    assert [target.checked for target in apart.targets] == [Checked.of(member) for member in MEMBERS]
+    assert Region.of(replace(array, reserved_bytes=1 << 20)).target.checked == whole
+
+
+def test_a_bare_drive_has_no_md_to_ask() -> None:
+    require_healthy(ScriptedMachine(), Array(Geometry(Level.DRIVE, 1), "/dev/sdb", (), "", 1, "none needed"))
+
+
+def test_the_path_of_an_array_is_free() -> None:
+    assert free_path(ScriptedMachine().on("ls", answer="sda\nmd0\n")) == "/dev/md100"
+    assert free_path(ScriptedMachine().on("ls", answer="md100\nmd101\nmd127\nmd1020\n")) == "/dev/md102"
+
+
+def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
+    assert mdadm.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID) == ()
+    assert machine.asked[-3:] == [
+        ("mdadm", "--stop", "/dev/md100"),
+        ("udevadm", "settle", "--timeout=30"),
+        ("sh", "-c", mdadm.ERASE, "erase", UUID, "/dev/sdb", "/dev/sdc"),
+    ]
+
+
+def test_an_array_that_is_not_ours_any_more_is_not_stopped(machine: ScriptedMachine) -> None:
+    machine.on("mdadm", "--detail", "--export", answer="MD_LEVEL=raid5\nMD_UUID=0:0:0:1\n")
+    with pytest.raises(RigError, match=r"^/dev/md100 is not our array any more, so it was not stopped$"):
+        mdadm.stop(machine, "/dev/md100", ["/dev/sdb"], UUID)
+    assert machine.asked[-1][:2] == ("mdadm", "--detail")
+
+
+#: Drives are files here, and what mdadm finds on them is their content.
+MDADM = """#!/bin/sh
+case $1 in
+--examine) cat "$3" ;;
+--zero-superblock) [ "${2##*/}" = worn ] || : >"$2" ;;
+esac
+"""
+
+
+def test_only_superblocks_of_our_array_are_erased(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "mdadm").write_text(MDADM)
+    (tools / "mdadm").chmod(0o755)
+    ours, worn, foreign, blank, gone = (tmp_path / name for name in ("ours", "worn", "foreign", "blank", "gone"))
+    for each in (ours, worn):  # to one of them nothing can be written, and mdadm does not notice
+        each.write_text(f"MD_LEVEL=raid5\nMD_UUID={UUID}\n")
+    foreign.write_text(f"MD_UUID={UUID}0\n")
+    blank.touch()
+    said = subprocess.run(
+        ["sh", "-c", mdadm.ERASE, "erase", UUID, *map(str, (ours, worn, foreign, blank, gone))],
+        env={"PATH": f"{tools}:{os.environ['PATH']}"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert said.stdout.split() == [str(worn), str(foreign), str(blank), str(gone)]
+    assert ours.read_text() == ""
+    assert foreign.read_text()
+
+
+def test_an_array_that_is_gone_needs_no_stop_and_a_drive_that_is_gone_no_erasing(machine: ScriptedMachine) -> None:
+    machine.on("test", "-e", answer=completed(["test"], status=1)).on("sh", "-c", mdadm.ERASE, answer="/dev/sdb\n")
+    assert mdadm.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID) == ("/dev/sdb",)
+    assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
+
+
+def busy(times: int) -> Callable[[tuple[str, ...]], Completed]:
+    tries = iter(range(100))
+    return lambda argv: completed(argv, status=int(next(tries) < times), stderr="mdadm: Cannot get exclusive access\n")
+
+
+def test_a_stop_is_tried_again_while_udev_looks(machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    mdadm.stop(machine.on("mdadm", "--stop", answer=busy(3)), "/dev/md100", ["/dev/sdb"], UUID)
+    assert machine.asked[-1][-1] == "/dev/sdb"
+
+
+def test_members_of_an_array_that_will_not_stop_are_not_touched(
+    machine: ScriptedMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    with pytest.raises(RigError, match=r"^cannot stop /dev/md100: mdadm: Cannot get exclusive access$"):
+        mdadm.stop(machine.on("mdadm", "--stop", answer=busy(9)), "/dev/md100", ["/dev/sdb"], UUID)
+    assert not [argv for argv in machine.asked if mdadm.ERASE in argv]
+
+
+def test_mdadms_refusal_is_an_error_of_the_rig(machine: ScriptedMachine) -> None:
+    refusal = completed(["mdadm"], status=2, stderr="mdadm: /dev/nvme0n1 is busy - skipping\n")
+    with pytest.raises(CommandFailed, match="is busy"):
+        built(machine.on("mdadm", "--create", answer=refusal))
+
+
+def test_members_data_can_begin_where_they_did() -> None:
+    raid0 = Geometry(Level.RAID0, 2)
+    argv = create_argv(
+        raid0, "/dev/md100", ["/dev/sdb", "/dev/sdc"], ArraySettings(), UUID, assume_clean=True,
+        data_offset_bytes=128 << 20,
+    )  # fmt: skip
+    assert argv[-3:] == ["--data-offset=131072K", "/dev/sdb", "/dev/sdc"]
+    assert not [word for word in argv_of(raid0) if word.startswith("--data-offset")]
+
+
+@pytest.mark.parametrize(
+    ("said", "offset"),
+    [("2048\n2048\n2048\n", 1 << 20), ("2048\n4096\n2048\n", None), ("", None), ("2047\n", None), ("none\n", None)],
+)
+def test_where_the_data_begin_is_asked_of_the_kernel(machine: ScriptedMachine, said: str, offset: int | None) -> None:
+    array = built(machine)
+    machine.on("sh", "-c", mdadm.OFFSETS, answer=said)
+    assert mdadm.data_offset(machine, array) == offset
+    assert mdadm.data_offset(machine, replace(array, geometry=Geometry(Level.DRIVE, 3))) == 0
+
+
+def test_the_offsets_of_all_members_are_found(tmp_path: Path) -> None:
+    """The script itself, on a directory like that of sysfs."""
+    for name, sectors in {"dev-sdb": 2048, "dev-nvme0n1": 4096}.items():
+        folder = tmp_path / "md100/md" / name
+        folder.mkdir(parents=True)
+        (folder / "offset").write_text(f"{sectors}\n")
+    script = mdadm.OFFSETS.replace("/sys/block/", f"{tmp_path}/")
+    assert script != mdadm.OFFSETS
+    said = subprocess.run(["sh", "-c", script, "offsets", "md100"], capture_output=True, text=True, check=True).stdout
+    assert sorted(said.split()) == ["2048", "4096"]
+
+
+def test_the_last_look_at_an_array_finds_fault_but_never_fails(machine: ScriptedMachine) -> None:
+    machine.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=0))
+    assert mdadm.last_look(machine, "/dev/md100") == ()
+    machine.on("grep", answer=said(array_state="clean", sync_action="recover", degraded=1))
+    assert mdadm.last_look(machine, "/dev/md100") == ("degraded by 1 member", "recover is running")
+    machine.on("grep", answer="")
+    assert mdadm.last_look(machine, "/dev/md100") == ("it is gone",)
+    machine.on("grep", answer=RigError("no answer"))
+    assert mdadm.last_look(machine, "/dev/md100") == ("it could not be looked at: no answer",)

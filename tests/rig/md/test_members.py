@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import cast
+
+import pytest
+from support.builders.survey_records import probed
+from support.fakes.scripted import ScriptedMachine, completed
+from support.simulator.simulated_disks import Device, World
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.rig.drives import survey
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.machine.machine import DriveRefused, RigError
+from pytest_ssdqual.rig.md import mdadm as md
+from pytest_ssdqual.rig.md import members
+from pytest_ssdqual.rig.md.mdadm import Array
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+#: As a member's superblock tells it to udev.
+PLAIN = "3aaa0122-2982-7cfa-5331-ad66ca767371"
+
+
+class Held:
+    """Drives that are leased, until they are not."""
+
+    def __init__(self, *drives: Drive) -> None:
+        self.drives, self.lost = drives, False
+
+    def require_lease(self) -> None:
+        if self.lost:
+            raise LeaseLost("the lease was lost")
+
+
+class Rack:
+    """Four disks, on all of which md100 is built."""
+
+    def __init__(self, uuid: str = PLAIN) -> None:
+        self.md = Device("md100", "raid6", "9:100", model=None, transport=None)
+        self.disks = [
+            Device(
+                f"sd{letter}", "disk", f"8:{16 * number}", serial=f"S{number}", uppers=[self.md],
+                fstype="linux_raid_member", uuid=uuid, told_by="mdstat",
+            )
+            for number, letter in enumerate("bcde", 1)
+        ]  # fmt: skip
+        self.world = World(self.disks)
+        self.machine = ScriptedMachine().on("lsblk", answer=lambda argv: self.world.lsblk())
+        # O_EXCL finds every member busy, and the disk beside them free.
+        self.machine.on("sh", "-c", survey.FACTS, answer=self._facts)
+        topology = survey.survey(self.machine, [disk.kname for disk in self.disks])
+        self.drives = tuple(topology.drive(disk.kname) for disk in self.disks)
+        self.array = Array(Geometry.parse("raid6x4"), "/dev/md100", self.drives, UUID, 1 << 30, "zeroed")
+        self.held = Held(*self.drives)
+
+    def _facts(self, argv: tuple[str, ...]) -> str:
+        facts = self.world.facts(*argv[6:])
+        for disk in self.disks:
+            if disk.uppers and disk.path in argv:
+                facts = probed(facts, disk.path, 16)
+        return facts
+
+    def require(self, *drives: Drive) -> None:
+        members.require(cast("HeldDrives", self.held), self.machine, self.array, drives)
+
+
+def test_the_survey_finds_members_busy() -> None:
+    rack = Rack()
+    topology = survey.survey(rack.machine, ["sdb"])
+    assert survey.Use(survey.UseKind.EXCLUSIVE) in topology.nodes["sdb"].uses
+    assert topology.nodes["sdb"].holders == ("md100",)
+
+
+def test_members_of_our_array_may_be_failed() -> None:
+    rack = Rack()
+    rack.require(*rack.drives[2:])
+
+
+def test_not_when_the_lease_is_lost() -> None:
+    rack = Rack()
+    rack.held.lost = True
+    with pytest.raises(LeaseLost):
+        rack.require(rack.drives[3])
+
+
+def test_not_when_the_array_is_somebody_elses() -> None:
+    rack = Rack(uuid="00000000-0000-0000-0000-000000000001")
+    with pytest.raises(RigError, match=r"^/dev/md100 is not our array any more, so none of its members is failed$"):
+        rack.require(rack.drives[3])
+
+
+def test_not_when_something_uses_the_array() -> None:
+    rack = Rack()
+    rack.md.mountpoint = "/srv"
+    with pytest.raises(DriveRefused, match=r"^/dev/md100: is mounted at /srv\.$"):
+        rack.require(rack.drives[3])
+
+
+def test_not_when_something_else_is_on_the_member() -> None:
+    rack = Rack()
+    rack.disks[3].uppers.append(Device("sde1", "part", "8:65", partition=True, model=None, mountpoint="/srv"))
+    with pytest.raises(DriveRefused, match=r"^/dev/sde .*: carries /dev/sde1, which is mounted at /srv\.$"):
+        rack.require(*rack.drives[2:])
+
+
+def test_not_when_it_is_another_drive_by_now() -> None:
+    rack = Rack()
+    rack.disks[3].serial = "S9"
+    with pytest.raises(DriveRefused, match=r"has serial S9 where S4 was checked"):
+        rack.require(rack.drives[3])
+
+
+def test_not_when_it_left_the_array() -> None:
+    rack = Rack()
+    rack.disks[3].uppers.clear()
+    with pytest.raises(DriveRefused, match=r"^/dev/sde .*: is not a member of /dev/md100\.$"):
+        rack.require(rack.drives[3])
+
+
+def test_not_when_it_is_gone() -> None:
+    rack = Rack()
+    rack.world.disks.pop()
+    with pytest.raises(RigError, match=r"^The block devices of scripted cannot be listed: /dev/sde is not the device"):
+        rack.require(rack.drives[3])
+
+
+@pytest.mark.parametrize("stranger", ["array", "run"])
+def test_not_when_it_is_none_of_ours(stranger: str) -> None:
+    rack = Rack()
+    other = replace(rack.drives[0], path="/dev/sdz", kname="sdz", serial="S26")
+    if stranger == "array":
+        rack.held.drives = (*rack.drives, other)
+    asked = len(rack.machine.asked)
+    with pytest.raises(DriveRefused, match=r"^not among the members of /dev/md100 or the drives of this run: /dev/sdz"):
+        rack.require(rack.drives[3], other)
+    assert len(rack.machine.asked) == asked
+
+
+def test_a_busy_member_that_only_the_array_holds_is_still_leased_to_nobody_else() -> None:
+    rack = Rack()
+    pruned = members.without(survey.survey(rack.machine, ["sdb"]), "md100")
+    assert pruned.nodes["sdb"].holders == ()
+    assert pruned.nodes["sdb"].uses == ()
+    assert pruned.nodes["md100"] == survey.survey(rack.machine, ["sdb"]).nodes["md100"]
+
+
+def test_missing_are_the_last_members() -> None:
+    array = Rack().array
+    degraded = replace(array, geometry=Geometry.parse("raid6x4-1failed"))
+    assert [drive.kname for drive in members.present(degraded)] == ["sdb", "sdc", "sdd"]
+    assert [drive.kname for drive in members.missing(degraded)] == ["sde"]
+    assert members.missing(array) == ()
+    assert members.present(array) == array.members
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+
+
+def mdadm() -> ScriptedMachine:
+    return ScriptedMachine().on("mdadm").on("udevadm").on("sh", "-c", md.ERASE)
+
+
+def test_each_member_is_failed_and_removed_before_the_next() -> None:
+    rack, machine = Rack(), mdadm()
+    members.lose(machine, rack.array, rack.drives[2:])
+    assert [argv[1:] for argv in machine.asked if argv[0] == "mdadm"] == [
+        ("--fail", "/dev/md100", "/dev/sdd"),
+        ("--remove", "/dev/md100", "/dev/sdd"),
+        ("--fail", "/dev/md100", "/dev/sde"),
+        ("--remove", "/dev/md100", "/dev/sde"),
+    ]
+
+
+def test_a_member_with_io_under_way_is_waited_for_but_not_for_ever() -> None:
+    rack, machine, tries = Rack(), mdadm(), iter(range(100))
+    busy = completed(["mdadm"], status=1, stderr="mdadm: hot remove failed: Device or resource busy\n")
+    machine.on("mdadm", "--remove", answer=lambda argv: busy if next(tries) < 3 else "")
+    members.lose(machine, rack.array, rack.drives[3:])
+    machine.on("mdadm", "--remove", answer=busy)
+    with pytest.raises(RigError, match=r"^cannot remove /dev/sde .* from /dev/md100: mdadm: hot remove failed"):
+        members.lose(machine, rack.array, rack.drives[3:])
+
+
+def test_what_is_given_back_is_new_to_md() -> None:
+    rack, machine = Rack(), mdadm()
+    members.forget(machine, rack.array, rack.drives[2:])
+    members.give_back(machine, rack.array, rack.drives[2:])
+    assert machine.asked == [
+        ("sh", "-c", md.ERASE, "erase", UUID, "/dev/sdd", "/dev/sde"),
+        ("mdadm", "--add", "/dev/md100", "/dev/sdd", "/dev/sde"),
+    ]
+    assert machine.bound == [("beside", path, ("mdadm", "--add")) for path in ("/dev/sdd", "/dev/sde")]
+
+
+def test_a_drive_without_our_superblock_is_not_given_back() -> None:
+    rack, machine = Rack(), mdadm()
+    machine.on("sh", "-c", md.ERASE, answer="/dev/sde\n")
+    with pytest.raises(RigError, match=r"^/dev/sde cannot be given back to /dev/md100: without our superblock on it$"):
+        members.forget(machine, rack.array, rack.drives[2:])

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders.captured import VERSIONS, captured
+from support.fakes import real_fio
+from support.fakes.scripted import completed
+
+from pytest_ssdqual.rig.fio import acceptance
+from pytest_ssdqual.rig.fio.jobs import Expectation, Target
+from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md.survival_pattern import BLOCK_BYTES, SEEDS, damage, read_back, write_pattern
+
+MIB = 1 << 20
+LOOP = Target("/dev/loop0", 16 * MIB + 12_800)
+on_every_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+def finished(version: str, case: str) -> tuple[Finished, Expectation]:
+    run = captured(version, case)
+    done = completed(["fio"], status=run.status, stderr=run.stderr)
+    return Finished(done, gzip.compress(run.output)), run.expectation
+
+
+@on_every_version
+def test_the_captured_data_was_made_with_these_options(version: str) -> None:
+    written = write_pattern(LOOP, MIB, 8 * MIB, 7, status_interval_s=1)
+    read = read_back(LOOP, MIB, 8 * MIB, 7, status_interval_s=1)
+    assert captured(version, "pattern-written").options == written.options
+    assert captured(version, "pattern-written").expectation == written.expectation
+    assert captured(version, "pattern-intact").options == read.options
+    assert captured(version, "pattern-intact").expectation == read.expectation
+
+
+@on_every_version
+def test_what_is_intact_has_no_damage(version: str) -> None:
+    assert damage(*finished(version, "pattern-intact")) == ""
+
+
+@on_every_version
+@pytest.mark.parametrize(
+    ("case", "sentence"),
+    [
+        (
+            "pattern-changed",
+            "the block at byte 3145728 of /dev/loop0 does not hold what was written: its checksum is wrong",
+        ),
+        (
+            "pattern-swapped",
+            "the block at byte 2097152 of /dev/loop0 does not hold what was written: its own address says byte 5242880",
+        ),
+        (
+            "pattern-unwritten",
+            "the block at byte 4194304 of /dev/loop0 does not hold what was written: it holds something else (bad ",
+        ),
+        (
+            "pattern-stale",
+            "the block at byte 4194304 of /dev/loop0 does not hold what was written: it holds something else (bad ",
+        ),
+        ("pattern-header-changed", "the block at byte 3145728 of /dev/loop0 does not hold what was written"),
+    ],
+)
+def test_the_first_bad_block_is_told_in_one_sentence(version: str, case: str, sentence: str) -> None:
+    told = damage(*finished(version, case))
+    assert told.startswith(sentence)
+    assert "\n" not in told
+
+
+@on_every_version
+def test_damage_is_noticed_by_the_numbers_if_fio_lost_its_words(version: str) -> None:
+    done, expectation = finished(version, "pattern-changed")
+    text = b"".join(done.pieces()).decode()
+    silent = Finished(completed(["fio"], status=1), gzip.compress(text[text.index("{") :].encode()))
+    assert damage(silent, expectation) == "a block does not hold what was written; fio did not say which"
+
+
+@on_every_version
+@pytest.mark.parametrize("case", ["media-error", "interrupted", "fio-killed", "output-full"])
+def test_what_could_not_be_read_is_no_damage_but_an_error(version: str, case: str) -> None:
+    done, _ = finished(version, case)
+    with pytest.raises(InvalidMeasurement):
+        damage(done, read_back(LOOP, 0, MIB, 7).expectation)
+
+
+@on_every_version
+def test_what_was_not_all_read_is_not_intact(version: str) -> None:
+    done, expectation = finished(version, "pattern-intact")
+    with pytest.raises(InvalidMeasurement, match=r"fio read 8388608 bytes instead of 8454144"):
+        damage(done, replace(expectation, read_bytes=8 * MIB + BLOCK_BYTES))
+
+
+@pytest.mark.parametrize("line", ["crc32c: verify failed", "verify: bad header crc 1, calculated 2"])
+def test_damage_is_told_before_what_came_of_it(line: str) -> None:
+    """fio may be stopped by its own finding in ways that look like other troubles."""
+    said = f"{line} at file /dev/md/x offset 65536, length 65536 (requested block: …)\nfio: terminating on signal 2\n"
+    done = Finished(completed(["fio"], status=-6, stderr=said), gzip.compress(b""))
+    assert damage(done, read_back(LOOP, 0, MIB, 7).expectation).startswith("the block at byte 65536 of /dev/md/x ")
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "seed", "cause"),
+    [
+        (0, MIB, SEEDS, f"seeds of patterns are 0 to {SEEDS - 1}, not {SEEDS}"),
+        (0, MIB, -1, "seeds of patterns"),
+        (512, MIB, 0, "whole blocks of 65536 bytes, not 1048576 at 512"),
+        (0, MIB + 512, 0, "whole blocks"),
+        (0, 0, 0, "whole blocks"),
+        (16 * MIB, MIB, 0, "/dev/loop0 has 16790016 bytes, not 17825792"),
+    ],
+)
+def test_ranges_and_seeds_that_cannot_be(offset: int, size: int, seed: int, cause: str) -> None:
+    for job in (write_pattern, read_back):
+        with pytest.raises(ValueError, match=cause):
+            job(LOOP, offset, size, seed)
+
+
+# -- what fio makes of it
+
+
+def changed(data: bytearray) -> None:
+    data[2 * MIB + 12_345] ^= 1
+
+
+def swapped(data: bytearray) -> None:
+    one, two = slice(MIB, MIB + BLOCK_BYTES), slice(2 * MIB, 2 * MIB + BLOCK_BYTES)
+    data[one], data[two] = data[two], data[one]
+
+
+def a_page_elsewhere_in_its_block(data: bytearray) -> None:
+    data[2 * MIB : 2 * MIB + 4096] = data[2 * MIB + 8192 : 2 * MIB + 12_288]
+
+
+def lost(data: bytearray) -> None:
+    data[3 * MIB : 3 * MIB + 512] = bytes(512)
+
+
+@pytest.mark.parametrize("harm", [changed, swapped, a_page_elsewhere_in_its_block, lost])
+def test_real_fio_finds_every_harm(tmp_path: Path, harm: Callable[[bytearray], None]) -> None:
+    target = real_fio.image(tmp_path, 5 * MIB)
+    write, read = (job(target, MIB, 3 * MIB, 3) for job in (write_pattern, read_back))
+    done = real_fio.run(write, tmp_path)
+    acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, write.expectation)
+    assert damage(real_fio.run(read, tmp_path), read.expectation) == ""
+    data = bytearray(Path(target.path).read_bytes())
+    harm(data)
+    Path(target.path).write_bytes(data)
+    assert f"of {target.path} does not hold what was written" in damage(real_fio.run(read, tmp_path), read.expectation)
+    assert {path.name for path in tmp_path.iterdir()} == {"image", "output.json"}
+
+
+def test_real_fio_finds_what_an_earlier_pattern_left(tmp_path: Path) -> None:
+    """One block is overwritten by what another seed had put at the very same place."""
+    target = real_fio.image(tmp_path, 4 * MIB)
+    real_fio.run(write_pattern(target, 0, 4 * MIB, 4), tmp_path)
+    old = Path(target.path).read_bytes()[MIB : MIB + BLOCK_BYTES]
+    real_fio.run(write_pattern(target, 0, 4 * MIB, 5), tmp_path)
+    read = read_back(target, 0, 4 * MIB, 5)
+    assert damage(real_fio.run(read, tmp_path), read.expectation) == ""
+    with Path(target.path).open("r+b") as file:
+        file.seek(MIB)
+        file.write(old)
+    assert damage(real_fio.run(read, tmp_path), read.expectation).startswith(
+        f"the block at byte {MIB} of {target.path} does not hold what was written: it holds something else"
+    )
+
+
+def test_real_fio_writes_the_range_and_nothing_else(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, 3 * MIB)
+    real_fio.run(write_pattern(target, MIB, MIB, SEEDS - 1), tmp_path)
+    data = Path(target.path).read_bytes()
+    assert data[:MIB] == data[2 * MIB :] == bytes(MIB)
+    assert bytes(512) not in [data[at : at + 512] for at in range(MIB, 2 * MIB, 512)]

@@ -1,0 +1,163 @@
+"""How an array comes by its name; what else is done to build one is in test_station.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, RigError
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.purge import purge, zero
+
+RAID1 = Geometry.parse("raid1x2")
+DRIVES = tuple(
+    Drive(
+        kname=f"sd{letter}", path=f"/dev/sd{letter}", serial=letter, wwn=None, model=None, firmware=None,
+        size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport="sata",
+    )
+    for letter in "bcd"
+)  # fmt: skip
+
+
+@dataclass
+class Hall:
+    """A machine on which others build arrays, too; logbook and hold of one who does."""
+
+    #: Names that others take between the look and mdadm, one at each attempt.
+    others: list[str] = field(default_factory=list)
+    arrays: dict[str, str] = field(default_factory=dict)
+    planned: list[tuple[object, object, object]] = field(default_factory=list)
+    did: list[str] = field(default_factory=list)
+    #: What mdadm says otherwise.
+    refuses: bool = False
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.did.append(kind)
+        if kind == "array_planned":
+            self.planned.append((facts["uuid"], facts["device"], facts["members"]))
+
+    def keep(self, name: str, data: bytes) -> str:
+        return name
+
+    def expect(self, uuid: str) -> None:
+        self.did.append("expect")
+
+    def create(
+        self, machine: object, geometry: Geometry, members: tuple[Drive, ...], settings: object, *, path: str,
+        uuid: str, zeroed: bool, **room: object,
+    ) -> Array:  # fmt: skip
+        if self.others:
+            self.arrays[self.others.pop(0)] = "theirs"
+        if path in self.arrays or self.refuses:
+            raise CommandFailed("mdadm: no", completed(["mdadm"], status=2))
+        self.arrays[path] = uuid
+        return Array(geometry, path, tuple(members), uuid, 1 << 28, "zeroed")
+
+    def stop(self, machine: object, path: str, members: object, uuid: str) -> tuple[str, ...]:
+        if self.arrays.get(path, uuid) != uuid:
+            raise RigError(f"{path} is not our array any more")
+        self.did.append(f"stop {path}")
+        return ()
+
+    def setup(self) -> Setup:
+        def detail(argv: tuple[str, ...]) -> Completed:
+            uuid = self.arrays.get(argv[-1])
+            return completed(argv, f"MD_LEVEL=raid1\nMD_UUID={uuid}\n") if uuid else completed(argv, status=1)
+
+        machine = ScriptedMachine().on("mdadm", "--detail", "--export", answer=detail)
+        machine.on("ls", answer=lambda argv: completed(argv, "\n".join(path[5:] for path in self.arrays)))
+        return Setup(machine, self, None, self, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def hall(monkeypatch: pytest.MonkeyPatch) -> Hall:
+    hall = Hall()
+    monkeypatch.setattr(mdadm, "create", hall.create)
+    monkeypatch.setattr(mdadm, "stop", hall.stop)
+    monkeypatch.setattr(mdadm, "last_look", lambda machine, path: ())
+    return hall
+
+
+@pytest.fixture
+def built(hall: Hall) -> Callable[[], Array]:
+    return lambda: array_lifecycle.create(
+        hall.setup(), RAID1, DRIVES[:2], ArraySettings(), zeroed=True, later=DRIVES[2:]
+    )
+
+
+def test_an_array_is_written_down_with_all_its_drives_before_it_is_there(
+    hall: Hall, built: Callable[[], Array]
+) -> None:
+    array = built()
+    assert hall.planned == [(array.uuid, "/dev/md100", [drive.identity for drive in DRIVES])]
+    assert hall.did == ["expect", "array_planned"]
+
+
+def test_a_name_that_another_bay_takes_at_the_same_moment_is_left_to_it(hall: Hall, built: Callable[[], Array]) -> None:
+    hall.others = ["/dev/md100", "/dev/md101"]
+    array = built()
+    assert array.path == "/dev/md102"
+    assert [(uuid, path) for uuid, path, _ in hall.planned] == [
+        (array.uuid, f"/dev/md10{number}") for number in range(3)
+    ]
+    assert hall.did == ["expect"] + ["array_planned"] * 3
+    assert hall.arrays == {"/dev/md100": "theirs", "/dev/md101": "theirs", "/dev/md102": array.uuid}
+
+
+def test_names_are_not_tried_for_ever(hall: Hall, built: Callable[[], Array]) -> None:
+    hall.others = [f"/dev/md{number}" for number in range(100, 200)]
+    with pytest.raises(CommandFailed):
+        built()
+    assert len(hall.planned) == array_lifecycle.MOST_NAMES
+    assert not [each for each in hall.did if each.startswith("stop")]
+
+
+def test_what_fails_for_another_reason_is_not_tried_again_and_taken_down(
+    hall: Hall, built: Callable[[], Array]
+) -> None:
+    hall.refuses = True
+    with pytest.raises(CommandFailed):
+        built()
+    assert hall.did == ["expect", "array_planned", "stop /dev/md100", "array_stopped"]
+
+
+@pytest.mark.parametrize(
+    ("name", "did"),
+    [
+        ("drivex2", ["require", "purge", "label", "array_created"]),
+        ("raid0x2", ["require", "purge", "label", "create", "array_created"]),
+        ("raid1x2", ["require", "purge", "zero", "label", "create", "array_created"]),
+    ],
+)
+def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch, name: str, did: list[str]
+) -> None:
+    """Zeroing would erase a label, and md's superblocks come behind it."""
+    order: list[str] = []
+
+    def doing(what: str, answer: object = None) -> Callable[..., object]:
+        return lambda *_, **more: order.append(what) or answer
+
+    array = Array(Geometry.parse(name), "/dev/md100", DRIVES[:2], "", 1 << 28, "zeroed")
+    monkeypatch.setattr(purge, "purge", doing("purge", {}))
+    monkeypatch.setattr(zero, "zero", doing("zero", True))
+    monkeypatch.setattr(label, "write_drives", doing("label"))
+    monkeypatch.setattr(array_lifecycle, "create", doing("create", array))
+    monkeypatch.setattr(mdadm, "data_offset", lambda machine, array: 1 << 20)
+    held = SimpleNamespace(drives=DRIVES, require=doing("require"))
+    protocol = SimpleNamespace(purge="discard", array=ArraySettings())
+    book = SimpleNamespace(note=lambda kind, **facts: order.append(kind) if kind == "array_created" else None)
+    setup = Setup(ScriptedMachine(), held, protocol, book, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+    array_lifecycle.build(setup, Geometry.parse(name), array_lifecycle.FRESH)
+    assert order == did

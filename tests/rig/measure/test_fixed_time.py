@@ -1,0 +1,101 @@
+"""What an attempt to measure is worth when the machine's clock is set meanwhile: nothing, and the next one decides.
+
+And how long an attempt takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from support.builders import strategies
+from support.fakes.scripted import ScriptedMachine
+
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure.session import Setup
+
+READS = Workload("randread", "4k", 8)
+ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md100", (), "0" * 32, 1 << 30, "none needed")
+SAID = "the machine's clock was set by 3600000 ms or more during the measurement"
+
+
+@dataclass
+class Noted:
+    """A logbook that keeps what it is told of attempts."""
+
+    attempts: list[dict[str, object]] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        if kind == "steady":
+            self.attempts.append(facts)
+
+    def keep(self, name: str, data: bytes) -> str:
+        return name
+
+
+def setup(noted: Noted, attempts: int) -> Setup:
+    return Setup(
+        machine=ScriptedMachine(),
+        held=None,  # type: ignore[arg-type]
+        protocol=replace(protocols.load("quick"), attempts=attempts),
+        logbook=noted,
+        machine_id="",
+        progress=lambda what, seconds: None,
+    )
+
+
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each attempt, whether the clock is set."""
+    times: list[bool] = []
+
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+        if times.pop(0):
+            raise ClockSet(SAID)
+        return strategies.run([1000] * 5, geometry="raid0x2", workload=workload)
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    return times
+
+
+def test_it_is_measured_again(times: list[bool]) -> None:
+    times += [True, False]
+    noted = Noted()
+    assert fixed_time.measure(setup(noted, 2), ARRAY, READS).iops == 1000
+    void, good = noted.attempts
+    assert void == {"geometry": "raid0x2", "workload": "randread_4k_qd8", "reached": False, "objections": (SAID,)}
+    assert (good["reached"], good["objections"]) == (True, ())
+
+
+def test_a_clock_that_is_set_all_the_time_is_told(times: list[bool]) -> None:
+    times += [True, True]
+    with pytest.raises(InvalidMeasurement) as told:
+        fixed_time.measure(setup(Noted(), 2), ARRAY, READS)
+    assert str(told.value) == f"randread_4k_qd8 on raid0x2 is not valid: {SAID} (after 2 attempts)"
+
+
+def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows: list[fixed_time.Window] = []
+    told: list[float] = []
+
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+        windows.append(window)
+        return strategies.run([1000] * round(window.window_s), geometry="raid0x2", workload=workload)
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    watched = replace(setup(Noted(), 1), progress=lambda what, seconds: told.append(seconds))
+    protocol = watched.protocol
+    assert protocol.tail_window_s
+    assert protocol.tail_window_s > protocol.window_s
+    for tail in (False, True):
+        fixed_time.measure(watched, ARRAY, READS, tail=tail)
+    lengths = [protocol.window_s, protocol.tail_window_s]
+    assert [each.window_s for each in windows] == lengths
+    assert [each.rounds for each in windows] == [protocol.steady.window] * 2
+    assert told == [protocol.ramp_s + each for each in lengths]

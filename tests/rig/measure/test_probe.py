@@ -1,0 +1,77 @@
+"""What a measurement of a search costs the drives: every attempt, whatever comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from support.builders import strategies
+from support.fakes.scripted import ScriptedMachine
+
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time, sequential_verdict
+from pytest_ssdqual.rig.measure.probe import EXPLORED, Probe
+from pytest_ssdqual.rig.measure.session import Setup
+
+READS = Workload("randread", "4k", 8)
+ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md100", (), "0" * 32, 1 << 30, "none needed")
+
+
+@dataclass
+class Noted:
+    """A logbook that keeps kinds."""
+
+    kinds: list[str] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.kinds.append(kind)
+
+    def keep(self, name: str, data: bytes) -> str:
+        return name
+
+
+def setup(noted: Noted, told: list[float]) -> Setup:
+    return Setup(
+        machine=ScriptedMachine(),
+        held=None,  # type: ignore[arg-type]
+        protocol=protocols.load("intel"),
+        logbook=noted,
+        machine_id="",
+        progress=lambda what, seconds: told.append(seconds),
+    )
+
+
+def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = [[1000, 1000, 1000, 100, 1000], [1000] * 5]  # the first is not steady
+
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+        assert (window.ramp_s, window.window_s) == (1, 5)
+        return strategies.run(rates.pop(0), geometry="raid0x2", workload=workload)
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    noted, told, spent = Noted(), list[float](), list[float]()
+    protocol = replace(protocols.load("quick"), attempts=3)
+    measured = Probe(EXPLORED, protocol, sequential_verdict.at_once, spent.append).measure(
+        setup(noted, told), ARRAY, READS
+    )
+    assert measured.iops == 1000
+    assert spent == told == [6.0, 6.0]
+    assert noted.kinds.count(EXPLORED) == 1
+    assert "measured" not in noted.kinds
+
+
+def test_what_fails_was_charged_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+        raise InvalidMeasurement("fio said no")
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    spent = list[float]()
+    probe = Probe(EXPLORED, replace(protocols.load("quick"), attempts=1), sequential_verdict.at_once, spent.append)
+    with pytest.raises(InvalidMeasurement, match="fio said no"):
+        probe.measure(setup(Noted(), []), ARRAY, READS)
+    assert spent == [6.0]

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import strategies
+from support.fakes.scripted import completed
+
+from pytest_ssdqual.qual.measured.environment import Seen
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.fio import acceptance, process
+from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.md import mdadm, members, reserve, resync
+from pytest_ssdqual.rig.md.mdadm import Array, ArrayState
+from pytest_ssdqual.rig.measure import rebuild as rebuilding
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import environment
+
+LOAD = Workload("randrw", "4k", 1, read_percent=70)
+MIB = 1 << 20
+PROTOCOL = Protocol(
+    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=2,
+    window_s=5, repeats=3, attempts=2, rebuild=RebuildRule(limit_s=100.0),
+)  # fmt: skip
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
+        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
+        rotational=False, transport="nvme",
+    )  # fmt: skip
+
+
+DRIVES = tuple(drive(number) for number in range(4))
+ARRAY = Array(Geometry.parse("raid6x4-2failed"), "/dev/md100", DRIVES, "1:2:3:4", 512 * MIB, "zeroed", 6 * MIB)
+
+
+@dataclass
+class Bench:
+    """A clock that only moves when somebody waits or asks, and an array that is rebuilt on it."""
+
+    rebuild_s: float = 30.0
+    iops: int = 600
+    #: fio's own clock starts so much later than ours.
+    lag_s: float = 1.0
+    #: What reading the pattern back finds, by the array's state.
+    damage: dict[str, str] = field(default_factory=dict)
+    mismatches: int = 0
+    #: The load dies so long after its start.
+    dies_s: float = 1e9
+    refused: bool = False
+    gives_up: bool = False
+    clock: float = 1000.0
+    started: float = 0.0
+    added: float | None = None
+    ended: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: What goes on around it.
+    seen: Seen | None = None
+
+    def sleep(self, seconds: float) -> None:
+        self.clock += seconds
+
+    def state(self, machine: object, kname: str) -> ArrayState:
+        self.clock += 0.05
+        if self.added is None or self.gives_up:
+            return ArrayState("clean", "idle", 2)
+        over = self.clock >= self.added + self.rebuild_s
+        return ArrayState("clean", "idle", 0) if over else ArrayState("active", "recover", 2)
+
+    def require_healthy(self, machine: object, array: Array) -> None:
+        self.events.append(f"healthy {array.geometry}")
+
+    def look(self, setup: Setup, array: Array) -> str:
+        self.events.append(f"look {array.geometry}")
+        return self.damage.get(array.geometry.state, "")
+
+    def forget(self, machine: object, array: Array, drives: Sequence[Drive]) -> None:
+        self.events.append(f"forget {' '.join(each.kname for each in drives)}")
+
+    def give_back(self, machine: object, array: Array, drives: Sequence[Drive]) -> None:
+        self.events.append(f"give back {' '.join(each.kname for each in drives)}")
+        self.added = self.clock
+        self.clock += 0.2
+
+    def require(self, drives: Sequence[Drive]) -> None:
+        self.events.append(f"require {' '.join(each.kname for each in drives)}")
+        if self.refused:
+            raise DriveRefused("/dev/nvme3n1 is mounted at /srv")
+
+    @contextmanager
+    def speeds(self, machine: object, kname: str, rule: RebuildRule) -> Iterator[dict[str, str]]:
+        self.events.append("limit")
+        yield {"sync_speed_min": "1000 (system)", "sync_speed_max": "200000 (system)"}
+        self.events.append("unlimit")
+
+    def check(self, machine: object, kname: str, size_bytes: int) -> int:
+        self.events.append("check")
+        return self.mismatches
+
+    def start(self, machine: object, job: Job) -> process.Running:
+        self.events.append("fio")
+        self.jobs.append(job)
+        self.started = self.clock
+        return process.Running(cast("Any", self), cast("Any", self), "/run/fio.json")
+
+    # -- what the running process asks of its tether and its machine
+
+    def alive(self) -> bool:
+        return self.clock < self.started + self.dies_s
+
+    def cut(self, deadline_s: float = 30.0) -> object:
+        self.events.append("end fio")
+        self.clock += 0.3
+        return replace(completed(["fio"], status=128), elapsed_s=self.clock - self.started)
+
+    def wait(self, deadline_s: float) -> object:
+        return replace(completed(["fio"], status=1, stderr="fio: no space left"), elapsed_s=1.0)
+
+    def run(self, argv: Sequence[str], **more: object) -> object:
+        self.events.append(argv[0])
+        return completed(argv, gzip.compress(b"").decode("latin1"))
+
+    # --
+
+    def accept_ended(self, output: bytes, status: int, stderr: str, expectation: object) -> object:
+        seconds = self.ended_s - self.lag_s
+        run = strategies.run([self.iops] * int(seconds), workload=LOAD, geometry="raid6x4")
+        return SimpleNamespace(intervals=run.intervals, seconds=seconds)
+
+    @property
+    def ended_s(self) -> float:
+        return self.clock - self.started
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes.append((kind, facts))
+
+    def keep(self, name: str, data: bytes) -> str:
+        return f"fio/{name}"
+
+    def noted(self, kind: str) -> list[dict[str, Any]]:
+        return [facts for each, facts in self.notes if each == kind]
+
+    def setup(self, protocol: Protocol = PROTOCOL) -> Setup:
+        own = cast("Any", self)
+        return Setup(own, own, protocol, own, "m", lambda *told: None)
+
+    def rebuild(self, protocol: Protocol = PROTOCOL, array: Array = ARRAY) -> Rebuild:
+        return rebuilding.rebuild(self.setup(protocol), array, LOAD)
+
+
+@contextmanager
+def patched(bench: Bench) -> Iterator[Bench]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: bench.clock)
+        patch.setattr(time, "sleep", bench.sleep)
+        patch.setattr(mdadm, "state", bench.state)
+        patch.setattr(mdadm, "require_healthy", bench.require_healthy)
+        patch.setattr(reserve, "look", bench.look)
+        for name in ("forget", "give_back"):
+            patch.setattr(members, name, getattr(bench, name))
+        for name in ("speeds", "check"):
+            patch.setattr(resync, name, getattr(bench, name))
+        patch.setattr(resync, "component_bytes", lambda machine, kname: 255 * MIB)
+        patch.setattr(resync, "done_percent", lambda machine, kname: 42.0)
+        patch.setattr(process, "start", bench.start)
+        patch.setattr(Finished, "pieces", lambda finished: iter(()))
+        patch.setattr(acceptance, "accept_ended", bench.accept_ended)
+        patch.setattr(environment, "look", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}"))
+        patch.setattr(environment, "seen", lambda array, before, after, result: bench.seen)
+        yield bench
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with patched(Bench()) as bench:
+        yield bench
+
+
+def test_everything_in_its_order(bench: Bench) -> None:
+    bench.rebuild()
+    assert bench.events == [
+        "healthy raid6x4-2failed",
+        "look raid6x4-2failed",
+        "limit",
+        "require nvme2n1 nvme3n1",
+        "forget nvme2n1 nvme3n1",
+        "surroundings before",
+        "fio",
+        "require nvme2n1 nvme3n1",
+        "give back nvme2n1 nvme3n1",
+        "end fio",
+        "sh",
+        "rm",
+        "surroundings after",
+        "unlimit",
+        "healthy raid6x4",
+        "check",
+        "look raid6x4",
+        "healthy raid6x4",
+    ]
+
+
+def test_it_is_as_long_as_md_took(bench: Bench) -> None:
+    found = bench.rebuild()
+    assert found.geometry == Geometry.parse("raid6x4-2rebuilding")
+    assert found.seconds - found.resolution_s <= bench.rebuild_s <= found.seconds
+    assert found.resolution_s < 1.0
+    assert found.bytes_per_member == 255 * MIB
+    assert found.intact
+
+
+@given(st.floats(12, 90), st.floats(0, 3), st.floats(0, 5))
+def test_only_io_within_the_rebuild_counts(rebuild_s: float, lag_s: float, ramp_s: float) -> None:
+    with patched(Bench(rebuild_s, lag_s=lag_s)) as bench:
+        found = bench.rebuild(replace(PROTOCOL, ramp_s=ramp_s))
+    (run,) = found.foreground.runs
+    begin_s = bench.started + lag_s + run.counted[0].start_s
+    end_s = bench.started + lag_s + run.counted[-1].end_s
+    assert bench.added is not None
+    assert bench.added <= begin_s
+    assert end_s <= bench.added + rebuild_s
+    # Little of it is left out.
+    assert end_s - begin_s > rebuild_s - lag_s - 5
+    assert run.geometry == found.geometry
+    assert run.members == ("S0", "S1", "S2", "S3")
+
+
+def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: Bench) -> None:
+    bench.rebuild()
+    (job,) = bench.jobs
+    assert f"--size={505 * MIB}" in job.options
+    assert job.expectation.seconds is not None
+    assert job.expectation.seconds > PROTOCOL.ramp_s + PROTOCOL.rebuild.limit_s
+
+
+def test_rounds_are_as_long_as_the_protocols_while_there_is_io_enough(bench: Bench) -> None:
+    (run,) = bench.rebuild().foreground.runs
+    assert run.rounds == int(run.window_s / PROTOCOL.round_s) > PROTOCOL.steady.window
+    with patched(Bench(iops=50)) as slow:
+        (run,) = slow.rebuild().foreground.runs
+    assert run.rounds == run.ios // 100 > PROTOCOL.steady.window
+
+
+def fails(bench: Bench, match: str, kind: type[RigError] = InvalidMeasurement) -> Bench:
+    with patched(bench), pytest.raises(kind, match=match):
+        bench.rebuild()
+    return bench
+
+
+def test_a_rebuild_shorter_than_a_window_says_nothing_about_the_load() -> None:
+    fails(Bench(rebuild_s=5.0), r"^the rebuild of raid6x4 was over after 5\.\d s, too short to measure the load: use")
+
+
+def test_one_that_takes_too_long_is_ended_and_says_how_far_it_was() -> None:
+    bench = fails(
+        Bench(rebuild_s=1e6), r"^the rebuild of raid6x4 was not over after 100 s: 42 % were done; see rebuild\.limit$"
+    )
+    assert bench.events[-2:] == ["end fio", "rm"]
+
+
+def test_one_that_md_gives_up_is_no_rebuild() -> None:
+    bench = fails(Bench(gives_up=True), r"^raid6x4-2rebuilding is not rebuilt: degraded by 2 members$")
+    assert "end fio" in bench.events
+
+
+@pytest.mark.parametrize("dies_s", [1.0, 9.0])
+def test_a_load_that_ends_by_itself_tells_why(dies_s: float) -> None:
+    bench = fails(Bench(dies_s=dies_s), "fio exited with status 1: fio: no space left")
+    assert (bench.added is None) == (dies_s < PROTOCOL.ramp_s)
+
+
+def test_nothing_is_added_that_is_used_by_now() -> None:
+    bench = fails(Bench(refused=True), "is mounted at /srv", DriveRefused)
+    assert not [event for event in bench.events if event.startswith(("forget", "give", "fio"))]
+
+
+def test_lost_data_are_a_result_and_no_error() -> None:
+    damage = {"degraded": "the block at byte 7 is bad", "healthy": "the block at byte 9 is bad"}
+    with patched(Bench(mismatches=8, damage=damage)) as bench:
+        found = bench.rebuild()
+    assert not found.intact
+    assert found.mismatches == 8
+    assert found.damage == "while degraded the block at byte 7 is bad; after the rebuild the block at byte 9 is bad"
+
+
+def test_a_load_that_cannot_be_believed_is_told_together_with_what_became_of_the_data() -> None:
+    said = r"^randrw70_4k_qd1 on raid6x4-2rebuilding is not valid: only \d+ I/Os .*DAMAGED, md's check found 8 mis"
+    fails(Bench(iops=2, mismatches=8), said)
+
+
+def test_the_record_has_all_that_the_value_is_made_of(bench: Bench) -> None:
+    found = bench.rebuild()
+    (facts,) = bench.noted("rebuild")
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts.items() >= found.summary().items()
+    assert Workload.from_record(facts["asked"]) == LOAD
+    assert (facts["protocol"], facts["acceptance"]) == ("test", True)
+    assert facts["limits"]["sync_speed_max"] == "200000 (system)"
+    assert facts["members"] == ["S2", "S3"]
+    assert facts["raw"] == "fio/raid6x4-2rebuilding-randrw70_4k_qd1-rebuild.json.gz"
+    assert [(each["serial"], each["path"]) for each in bench.noted("member_given_back")] == [
+        ("S2", "/dev/nvme2n1"),
+        ("S3", "/dev/nvme3n1"),
+    ]
+    (ran,) = bench.noted("ran")
+    assert (ran["geometry"], ran["raw"]) == ("raid6x4-2rebuilding", facts["raw"])
+
+
+def test_what_was_seen_around_a_rebuild_is_kept_and_speaks_against_it(bench: Bench) -> None:
+    bench.seen = strategies.seen()
+    (run,) = bench.rebuild().foreground.runs
+    assert run.seen == bench.seen
+    assert [facts["objections"] for kind, facts in bench.notes if kind == "surroundings"] == [()]
+    bench.seen = replace(bench.seen, clock_jump_s=-3600.0)
+    with pytest.raises(InvalidMeasurement, match="the machine's clock was set back by 60 min"):
+        bench.rebuild()
+
+
+def test_reports_are_fewer_of_a_drive_that_takes_long() -> None:
+    with patched(Bench()) as bench, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resync, "component_bytes", lambda machine, kname: 480_000_000_000)
+        bench.rebuild()
+    assert "--status-interval=2" in bench.jobs[0].options
+
+
+def test_an_error_of_the_rig_is_passed_on(bench: Bench) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+
+        def lost(machine: object, kname: str) -> ArrayState:
+            raise RigError("md100 is lost")
+
+        patch.setattr(mdadm, "state", lost)
+        with pytest.raises(RigError, match="md100 is lost"):
+            bench.rebuild()
+    assert "end fio" in bench.events

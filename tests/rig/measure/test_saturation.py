@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from support.builders import strategies
+
+from pytest_ssdqual.qual.measured.environment import Seen
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol, SaturationRule
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time, saturation
+from pytest_ssdqual.rig.measure.session import Setup
+
+WRITE = Workload("randwrite", "4k", 8)
+ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md127", (), "u-u-i-d", 1 << 20, "none needed")
+PROTOCOL = Protocol(
+    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
+    window_s=5, repeats=1, attempts=2, saturation=SaturationRule(capacities=2.5, limit_s=40.0, sample_s=2.0),
+)  # fmt: skip
+
+
+@dataclass
+class Bench:
+    """Everything below: the IOPS of every second that fio ran, and what was asked for and written down."""
+
+    iops: list[int] = field(default_factory=lambda: [600] * 10 + [300] * 30)
+    asked: list[tuple[Workload, str, fixed_time.Window]] = field(default_factory=list)
+    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    told: list[tuple[str, float]] = field(default_factory=list)
+    #: What goes on around it.
+    seen: Seen | None = None
+
+    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+        self.asked.append((workload, kind, window))
+        found = strategies.run(self.iops, geometry=str(array.geometry), workload=workload, rounds=window.rounds)
+        return replace(found, window_s=min(window.window_s, float(len(self.iops))), seen=self.seen)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes.append((kind, facts))
+
+    def setup(self, protocol: Protocol = PROTOCOL) -> Setup:
+        nothing = cast("Any", None)
+        return Setup(nothing, nothing, protocol, cast("Any", self), "m", lambda *told: self.told.append(told))
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    bench = Bench()
+    monkeypatch.setattr(fixed_time, "run", bench.run)
+    return bench
+
+
+def test_one_process_until_the_volume_or_the_time_of_the_protocol(bench: Bench) -> None:
+    saturation.saturate(bench.setup(), ARRAY, WRITE)
+    window = fixed_time.Window(0.0, 40.0, 20, every_s=2, volume_bytes=int(2.5 * (1 << 20)))
+    assert bench.asked == [(WRITE, "saturation", window)]
+    assert bench.told == [("raid0x2: saturate with randwrite_4k_qd8", 40.0)]
+
+
+def test_every_sample_is_a_point(bench: Bench) -> None:
+    found = saturation.saturate(bench.setup(), ARRAY, WRITE)
+    assert [round(each.iops) for each in found.points] == [600] * 5 + [300] * 15
+    assert [each.seconds for each in found.points] == pytest.approx(range(2, 42, 2))
+
+
+def test_a_process_that_ended_at_its_volume_has_fewer_points_and_no_part_of_one(bench: Bench) -> None:
+    bench.iops = [600] * 9
+    found = saturation.saturate(bench.setup(), ARRAY, WRITE)
+    assert (found.run.window_s, found.run.rounds) == (8.0, 4)
+    assert [round(each.iops) for each in found.points] == [600] * 4
+
+
+def test_a_process_shorter_than_a_sample_is_one_point(bench: Bench) -> None:
+    bench.iops = [600]
+    found = saturation.saturate(bench.setup(), ARRAY, WRITE)
+    assert (found.run.window_s, found.run.rounds) == (1.0, 1)
+
+
+def test_what_goes_on_around_it_makes_it_no_measurement(bench: Bench) -> None:
+    bench.seen = strategies.seen()
+    saturation.saturate(bench.setup(), ARRAY, WRITE)
+    bench.seen = replace(bench.seen, clock_jump_s=-3600.0)
+    with pytest.raises(
+        InvalidMeasurement,
+        match=r"^randwrite_4k_qd8 on raid0x2 is not valid: the machine's clock was set back by 60 min$",
+    ):
+        saturation.saturate(bench.setup(), ARRAY, WRITE)
+
+
+def test_the_protocol_says_what_is_steady_and_when_it_counts(bench: Bench) -> None:
+    found = saturation.saturate(bench.setup(), ARRAY, WRITE)
+    assert (found.rule, found.gate_capacities) == (PROTOCOL.steady, 1.0)
+    rehearsed = saturation.saturate(bench.setup(replace(PROTOCOL, acceptance=False)), ARRAY, WRITE)
+    assert rehearsed.gate_capacities == 0.0
+
+
+def test_the_record_has_all_that_the_value_is_made_of(bench: Bench) -> None:
+    found = saturation.saturate(bench.setup(), ARRAY, WRITE)
+    ((kind, facts),) = bench.notes
+    assert kind == "saturation"
+    assert json.loads(json.dumps(facts)) == facts
+    assert (facts["geometry"], facts["capacity_bytes"], facts["gate_capacities"]) == ("raid0x2", 1 << 20, 1.0)
+    assert Workload.from_record(facts["asked"]) == WRITE
+    assert facts["rule"] == asdict(PROTOCOL.steady)
+    assert facts["run"] == found.run.summary()
+    assert len(facts["run"]["round_iops"]) == found.run.rounds == 20
+
+
+@pytest.mark.parametrize("workload", [Workload("randread", "4k", 8), Workload("read", "128k", 1)], ids=str)
+def test_reads_saturate_nothing(bench: Bench, workload: Workload) -> None:
+    with pytest.raises(InvalidMeasurement, match=f"^{workload} writes nothing, so it saturates nothing$"):
+        saturation.saturate(bench.setup(), ARRAY, workload)
+    assert not bench.asked
+
+
+def test_no_writes_at_all_are_no_curve(bench: Bench) -> None:
+    bench.iops = [0] * 40
+    with pytest.raises(InvalidMeasurement, match=r"^randwrite_4k_qd8 wrote nothing to raid0x2$"):
+        saturation.saturate(bench.setup(), ARRAY, WRITE)
+    assert not bench.notes

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders import strategies
+from support.fakes.scripted import ScriptedMachine, completed
+from support.simulator.simulated_surroundings import Surroundings, of_members, traffic
+
+from pytest_ssdqual.qual.measured.environment import KernelLog, Link, Seen, Traffic
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.fio.intervals import Direction
+from pytest_ssdqual.rig.fio.output import FioResult
+from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe.environment import SCRIPT, When, look, seen
+from pytest_ssdqual.rig.observe.sight import Sight, parse
+
+SMART_LOG = (Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text()
+STAT = "   10    5  800   3    7    0   56    0    0    2    3    0    0    0    0    0    0\n"
+#: A machine with an NVMe drive, one of two controllers, a SATA drive and an array (paths as Linux 6.1 has them).
+TREE = {
+    "proc/uptime": "1442.10 2770.07\n",
+    "proc/stat": "cpu  90 0 584 2775 12 0 36 3 0 0\ncpu0 90 0 584 2775 12 0 36 3 0 0\nintr 5133 78 9\nctxt 193344\n",
+    "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_total_time_ms": "7\n",
+    "sys/block/nvme0n1/stat": STAT,
+    "sys/block/nvme0n1/diskseq": "9\n",
+    "sys/block/nvme0n1/queue/iostats": "1\n",
+    "sys/block/nvme0n1/device/device/current_link_speed": "8.0 GT/s PCIe\n",
+    "sys/block/nvme0n1/device/device/current_link_width": "2\n",
+    "sys/block/nvme0n1/device/device/max_link_speed": "8.0 GT/s PCIe\n",
+    "sys/block/nvme0n1/device/device/max_link_width": "4\n",
+    "sys/block/nvme0n1/device/hwmon3/temp1_max": "81850\n",
+    "sys/block/nvme1n1/stat": "0 0 0 0 0 0 0 0 0 0 0\n",
+    "sys/block/nvme1c0n1/stat": STAT,
+    "sys/block/nvme1n1/device/nvme1/device/current_link_speed": "16.0 GT/s PCIe\n",
+    "sys/block/nvme1n1/device/nvme1/device/current_link_width": "4\n",
+    "sys/block/nvme1n1/device/nvme1/device/max_link_speed": "16.0 GT/s PCIe\n",
+    "sys/block/nvme1n1/device/nvme1/device/max_link_width": "4\n",
+    "sys/block/sda/stat": STAT,
+    "sys/block/sda/device/hwmon/hwmon4/temp1_max": "70000\n",
+    "sys/block/md100/stat": STAT,
+    "sys/block/md100/md/chunk_size": "65536\n",
+    "sys/block/md100/md/bitmap/location": "none\n",
+}
+KNAMES = "nvme0n1", "nvme1n1", "sda"
+SATA = {"json_format_version": [1, 0], "temperature": {"current": 38, "op_limit_max": 72}}
+PROGRAMS = {
+    "nvme": f"#!/bin/sh\ncase $* in *nvme1n1) exit 1;; esac\ncat <<E\n{SMART_LOG}\nE\n",
+    "smartctl": f"#!/bin/sh\ncase $* in *sda) echo '{json.dumps(SATA)}';; esac\n",
+    "dmesg": "#!/bin/sh\nfor a in md100 md10 md1000; do echo '[ 9.1] md: data-check of RAID array '$a; done\n",
+}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A root directory, with its programs in ``bin``."""
+    for name, content in TREE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    (tmp_path / "bin").mkdir()
+    for name, program in PROGRAMS.items():
+        (tmp_path / "bin" / name).write_text(program)
+        (tmp_path / "bin" / name).chmod(0o755)
+    return tmp_path
+
+
+def told(machine: Path, shell: list[str], when: str = "before", array: str = "md100", since: str = "new") -> str:
+    script = SCRIPT
+    for root in ("/proc/", "/sys/", "/dev/kmsg"):
+        script = script.replace(root, f"{machine}{root}")
+    drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}")]
+    path = f"{machine / 'bin'}:{os.environ['PATH']}"
+    argv = [*shell, "-c", script, "surroundings", when, array, since, "", *drives]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
+    assert done.stderr == ""
+    return done.stdout.replace(str(machine), "")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]], ids=" ".join)
+def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str], when: str) -> None:
+    if not shutil.which(shell[0]):
+        pytest.skip(f"there is no {shell[0]} here")
+    seen = parse(told(machine, shell, when, since="new" if when == "before" else "t9.0"), "md100", KNAMES)
+    assert seen.uptime_s == 1442.10
+    assert seen.clock_s is not None
+    assert seen.cpus["cpu0"] == (90, 0, 584, 2775, 12, 0, 36, 3)
+    assert list(seen.throttled_ms.values()) == [7]
+    one, several, sata = seen.drives
+    counted = Traffic(15, 7, 800 * 512, 56 * 512)
+    assert [each.counted.traffic for each in seen.drives] == [counted] * 3
+    assert seen.array.traffic == counted
+    assert one.counted.appearance == 9
+    assert [each.link for each in seen.drives] == [Link("PCIe", 8, 2, 8, 4), Link("PCIe", 16, 4, 16, 4), None]
+    assert (one.warmth.temperature_c, one.warmth.too_warm_s, one.alarm_c) == (50, 0, 81.85)
+    assert (several.warmth.temperature_c, several.alarm_c) == (None, None)
+    assert (sata.warmth.temperature_c, sata.warmth.limit_c, sata.alarm_c) == (38, 72, 70)
+    assert (seen.chunk_bytes, seen.bitmap) == (65536, False)
+    assert seen.heard
+    said = ["md: data-check of RAID array md100"] if when == "after" else []
+    assert (seen.heard.mark, [each.text for each in seen.heard.log.lines]) == ("t9.1", said)
+
+
+def test_counters_are_read_nearest_to_fio(machine: Path) -> None:
+    before, after = (told(machine, ["sh"], when) for when in ("before", "after"))
+    assert before.index("==warmth") < before.index("clock ")
+    assert after.index("==warmth") > after.index("clock ")
+
+
+def test_without_tools_and_without_an_array_less_is_known_and_nothing_fails(machine: Path) -> None:
+    for name in PROGRAMS:
+        (machine / "bin" / name).write_text("#!/bin/sh\nexit 1\n")
+    shutil.rmtree(machine / "sys/devices")
+    shutil.rmtree(machine / "sys/block/sda")
+    seen = parse(told(machine, ["sh"], array="-"), "", KNAMES)
+    assert [each.warmth.temperature_c for each in seen.drives] == [None] * 3
+    assert (seen.throttled_ms, seen.heard) == ({}, None)
+    assert seen.drives[2].counted.traffic is None
+    assert parse(told(machine, ["sh"]), "md100", KNAMES).heard is None
+
+
+# -- what two looks say together
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
+        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
+        rotational=False, transport="nvme",
+    )  # fmt: skip
+
+
+def array_of(name: str) -> Array:
+    geometry = Geometry.parse(name)
+    return Array(geometry, "/dev/md100", tuple(map(drive, range(geometry.width))), "1:2", 1 << 30, "zeroed")
+
+
+def result(intervals: tuple[Interval, ...], parts: tuple[tuple[Interval, ...], ...] = ()) -> FioResult:
+    nothing = Direction(0, 0, strategies.EMPTY, 0.0, 0)
+    return FioResult("fio-3.33", 0, 10.0, intervals, nothing, nothing, 0, 3.0, 17.0, (), (), parts)
+
+
+def around(name: str, *trouble: str) -> Seen:
+    """A process of ten seconds on an array or on drives, on a machine with such trouble."""
+    array, world = array_of(name), Surroundings(trouble, {f"nvme{n}n1": f"S{n}" for n in range(4)})
+    machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=lambda argv: world.text(argv))
+    before = look(machine, array, When.BEFORE)
+    alone = strategies.run([1000] * 10, workload=Workload("randrw", "4k", 8, 70)).intervals
+    parts = (alone,) * len(array.members) if array.geometry.is_side_by_side else ()
+    world.ran(array, parts or (alone,))
+    return seen(array, before, look(machine, array, When.AFTER, before), result(alone, parts))
+
+
+def test_a_quiet_process_on_drives_side_by_side() -> None:
+    found = around("drivex2")
+    assert [found.seconds, found.fio_s, found.jobs_busy] == pytest.approx([11.5, 10.0, 0.2])
+    assert found.clock_jump_s == pytest.approx(0, abs=1e-6)
+    assert found.array is None
+    asked = Traffic(7000, 3000, 7000 * 4096, 3000 * 4096)
+    assert [(each.name, each.device.counted, each.device.asked) for each in found.drives] == [
+        ("S0", asked, asked), ("S1", asked, asked),
+    ]  # fmt: skip
+    assert found.cpu
+    assert (found.cpu.count, found.cpu.throttled) == (2, None)
+    assert found.cpu.busy == pytest.approx(0.2, abs=0.01)
+
+
+def test_of_an_array_fio_knows_nothing_of_the_members() -> None:
+    found = around("raid5x4")
+    assert found.array
+    assert found.array.device.counted == found.array.device.asked
+    assert {each.device.asked for each in found.drives} == {None}
+    alone = strategies.run([1000] * 10, workload=Workload("randrw", "4k", 8, 70)).intervals
+    assert [each.device.counted for each in found.drives] == of_members(Geometry.parse("raid5x4"), traffic(alone))
+    assert (found.array.syncs, found.array.bitmap, found.array.chunk_bytes) == ((), False, 65536)
+
+
+def test_what_was_wrong_is_in_it() -> None:
+    found = around("raid5x4", "reads:S2", "resync", "clock:3600", "cpu", "lanes:S1", "throttled:S3", "hot:S0")
+    assert found.array
+    assert found.array.syncs
+    assert "data-check of RAID array md100" in found.array.syncs[0]
+    assert found.clock_jump_s == pytest.approx(3600)
+    assert found.cpu
+    assert found.cpu.busiest_in_kernel == 1.0
+    assert found.cpu.busy == pytest.approx(0.6, abs=0.01)
+    assert [each.link.width for each in found.drives if each.link] == [4, 2, 4, 4]
+    heats = [each.heat for each in found.drives]
+    assert [(each.too_warm, each.too_warm_s, each.events) for each in heats] == [
+        (True, 0, 0), (False, 0, 0), (False, 0, 0), (False, 40, 3),
+    ]  # fmt: skip
+    assert heats[0].temperature_c == 85
+    reads = [each.device.counted.read_bytes for each in found.drives if each.device.counted]
+    assert max(reads) == reads[2] > 1e9
+
+
+def test_what_the_kernel_said_meanwhile_is_seen_with_its_time() -> None:
+    assert around("drivex2").kernel == KernelLog((), 0, lost=False)
+    assert around("drivex2", "speechless").kernel is None
+    found = around("raid5x4", "timeout:S1", "resync").kernel
+    assert found
+    assert [(each.level, each.text) for each in found.lines] == [
+        (6, "md: data-check of RAID array md100"), (4, "nvme nvme1: I/O 12 QID 1 timeout, aborting"),
+    ]  # fmt: skip
+    assert around("raid5x4", "speechless").array.syncs is None  # type: ignore[union-attr]
+
+
+# -- one thing at a time
+
+
+def sight(**changed: object) -> Sight:
+    argv = ["sh", "-c", "", "surroundings", "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1"]
+    plain = parse(Surroundings().text(argv), "", ["nvme0n1"])
+    return replace(plain, **changed)  # type: ignore[arg-type]
+
+
+def of(before: Sight, after: Sight) -> Seen:
+    return seen(array_of("drivex1"), before, replace(after, uptime_s=before.uptime_s + 100), result(()))
+
+
+def test_waiting_is_idle_and_stolen_time_is_not() -> None:
+    before = sight(cpus={"cpu": (0,) * 8, "cpu0": (0,) * 8})
+    after = sight(cpus={"cpu": (10, 0, 20, 30, 20, 0, 10, 10), "cpu0": (10, 0, 20, 30, 20, 0, 10, 10)})
+    found = of(before, after).cpu
+    assert found
+    assert found.busy == found.busiest == found.busiest_in_kernel == pytest.approx(0.5)
+
+
+def test_a_cpu_busy_with_programs_is_not_busy_in_the_kernel() -> None:
+    ticks = {
+        "cpu": (100, 0, 40, 60, 0, 0, 0, 0),
+        "cpu0": (90, 0, 10, 0, 0, 0, 0, 0),
+        "cpu1": (10, 0, 30, 60, 0, 0, 0, 0),
+    }
+    found = of(sight(cpus=dict.fromkeys(ticks, (0,) * 8)), sight(cpus=ticks)).cpu
+    assert found
+    assert [found.busiest, found.busiest_in_kernel, found.count] == pytest.approx([1.0, 0.4, 2])
+
+
+def test_idle_time_that_went_back_and_cpus_that_came_or_went() -> None:
+    """On kernels without ticks idle and waiting are estimates."""
+    before = {"cpu": (0, 0, 0, 500, 50, 0, 0, 0), "cpu0": (0, 0, 0, 500, 50, 0, 0, 0), "cpu7": (0,) * 8}
+    after = {"cpu": (30, 0, 0, 570, 48, 0, 0, 0), "cpu0": (30, 0, 0, 570, 48, 0, 0, 0), "cpu8": (9,) * 8}
+    found = of(sight(cpus=before), sight(cpus=after)).cpu
+    assert found
+    assert [found.count, found.busy] == pytest.approx([1, 0.3])
+
+
+def test_no_cpu_time_at_all_says_nothing() -> None:
+    same = sight()
+    assert of(same, same).cpu is None
+
+
+def test_how_long_the_hottest_cpu_was_throttled() -> None:
+    cpus = {"cpu": (0,) * 8, "cpu0": (0,) * 8}
+    before = sight(cpus=cpus, throttled_ms={"a": 100, "b": 5000})
+    after = sight(cpus=dict.fromkeys(cpus, (50,) * 8), throttled_ms={"a": 2100, "b": 5500, "c": 9})
+    found = of(before, after).cpu
+    assert found
+    assert found.throttled == pytest.approx(2 / 100)
+
+
+def test_a_drive_that_was_replugged_was_not_counted() -> None:
+    before = sight()
+    (drive,) = before.drives
+    again = replace(drive, counted=replace(drive.counted, appearance=10))
+    assert of(before, replace(before, drives=(again,))).drives[0].device.counted is None
+    assert of(before, before).drives[0].device.counted == Traffic(0, 0, 0, 0)
+    more = replace(drive, counted=replace(drive.counted, traffic=Traffic(9, 9, 9, 9)))
+    assert of(replace(before, drives=(more,)), before).drives[0].device.counted is None
+
+
+def test_of_two_looks_at_a_link_the_worse_counts() -> None:
+    before = sight()
+    narrow = replace(before.drives[0], link=Link("PCIe", 16.0, 1, 16.0, 4))
+    assert of(replace(before, drives=(narrow,)), before).drives[0].link == narrow.link
+
+
+def test_a_machine_that_does_not_answer_is_an_error() -> None:
+    machine = ScriptedMachine().on("sh", answer=completed(["sh"], "", 127, "sh: not found"))
+    with pytest.raises(RigError, match="scripted does not tell what goes on there: the answer was cut short"):
+        look(machine, array_of("drivex1"), When.BEFORE)
+
+
+def test_the_second_look_is_told_what_the_first_one_found() -> None:
+    world = Surroundings()
+    machine = ScriptedMachine().on("sh", answer=lambda argv: world.text(argv))
+    before = look(machine, array_of("drivex1"), When.BEFORE)
+    look(machine, array_of("drivex1"), When.AFTER, before)
+    assert [asked[6:8] for asked in machine.asked] == [("new", ""), ("k1", "nvme0n1 nvme0")]
+
+
+def test_names_reach_the_script_as_parameters_only() -> None:
+    world = Surroundings()
+    machine = ScriptedMachine().on("sh", answer=lambda argv: world.text(argv))
+    odd = replace(drive(0), kname="cciss/c0d0", path="/dev/cciss/c0d0")
+    look(machine, replace(array_of("raid0x2"), members=(odd, drive(1))), When.AFTER)
+    (asked,) = machine.asked
+    assert asked[:4] == ("sh", "-c", environment.SCRIPT, "surroundings")
+    assert asked[4:] == ("after", "md100", "-", "", "cciss!c0d0", "/dev/cciss/c0d0", "nvme1n1", "/dev/nvme1n1")

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
+from pytest_ssdqual.rig.observe import kernel_log
+from pytest_ssdqual.rig.observe.environment import SCRIPT
+from pytest_ssdqual.rig.observe.kernel_log import Heard
+from pytest_ssdqual.rig.observe.sight import Sight, parse
+
+#: Where drives hang, as Linux 6.1 has it: NVMe below a root port, SATA at an AHCI controller, behind a port multiplier,
+#: SAS at an HBA, NVMe behind Intel's VMD, virtio, and an NVMe of two controllers.
+PLACES = {
+    "nvme0n1": "pci0000:00/0000:00:1c.0/0000:01:00.0/nvme/nvme0",
+    "nvme2n1": "pci0000:5d/0000:5d:05.5/pci10000:00/10000:00:02.0/10000:01:00.0/nvme/nvme2",
+    "sda": "pci0000:00/0000:00:1f.2/ata3/host2/target2:0:0/2:0:0:0",
+    "sdb": "pci0000:00/0000:00:1f.2/ata4/host3/target3:1:0/3:1:0:0",
+    "sdc": "pci0000:00/0000:00:03.0/0000:05:00.0/host6/port-6:0/end_device-6:0/target6:0:1/6:0:1:0",
+    "vda": "pci0000:00/0000:00:05.0/virtio2",
+    "nvme1n1": "virtual/nvme-subsystem/nvme-subsys1",
+}
+SECOND_PATH = "pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme3"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A root directory with those drives."""
+    devices, block = tmp_path / "sys/devices", tmp_path / "sys/block"
+    for kname, place in {**PLACES, "": SECOND_PATH}.items():
+        (devices / place).mkdir(parents=True)
+        if kname:
+            (block / kname).mkdir(parents=True)
+            (block / kname / "device").symlink_to(devices / place)
+    for namespace in ("nvme0n1", "nvme0n2"):
+        (devices / PLACES["nvme0n1"] / namespace).mkdir()
+    (devices / PLACES["nvme1n1"] / "nvme3").symlink_to(devices / SECOND_PATH)
+    (block / "nvme1c3n1").mkdir()
+    for host, driver in ((2, "ahci"), (6, "mpt3sas")):
+        (tmp_path / f"sys/class/scsi_host/host{host}").mkdir(parents=True)
+        (tmp_path / f"sys/class/scsi_host/host{host}/proc_name").write_text(f"{driver}\n")
+        (tmp_path / f"sys/class/scsi_host/host{host}/unique_id").write_text("1\n")
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/uptime").write_text("1442.10 2770.07\n")
+    (tmp_path / "bin").mkdir()
+    program(tmp_path, "dmesg", "exit 1")
+    return tmp_path
+
+
+def program(machine: Path, name: str, script: str) -> None:
+    (machine / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+    (machine / "bin" / name).chmod(0o755)
+
+
+def say(machine: Path, *texts: str, first: int = 1) -> None:
+    """Put them into the kernel's log, as errors, a second each, in the manner of /dev/kmsg."""
+    (machine / "dev").mkdir(exist_ok=True)
+    with (machine / "dev/kmsg").open("a") as log:
+        for number, text in enumerate(texts, first):
+            log.write(f"3,{number},{1_000_000 * number + 5},-;{text}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:01:00.0\n")
+
+
+def look(
+    machine: Path, drives: Sequence[str], when: str, array: str = "md100", since: str = "new", names: str = ""
+) -> Sight:
+    script = SCRIPT
+    for root in ("/proc/", "/sys/", "/dev/kmsg"):
+        script = script.replace(root, f"{machine}{root}")
+    words = [part for kname in drives for part in (kname, f"/dev/{kname}")]
+    env = {**os.environ, "PATH": f"{machine / 'bin'}:{os.environ['PATH']}"}
+    argv = ["sh", "-c", script, "surroundings", when, array, since, names, *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+    assert done.stderr == ""
+    return parse(done.stdout, array, drives)
+
+
+def between(machine: Path, drives: Sequence[str], *texts: str, array: str = "md100") -> list[str]:
+    """Which of these messages count for these drives."""
+    say(machine, "Linux version 6.1")
+    first = look(machine, drives, "before", array)
+    say(machine, *texts, first=2)
+    assert first.heard
+    last = look(machine, drives, "after", array, first.heard.mark, " ".join(first.names))
+    found = kernel_log.between(first.heard, last.heard)
+    assert found
+    return [each.text for each in found.lines]
+
+
+@pytest.mark.parametrize(
+    ("kname", "names"),
+    [
+        ("nvme0n1", "nvme0 0000:01:00.0 +0000:00:1c.0"),
+        ("nvme2n1", "nvme2 10000:01:00.0 +10000:00:02.0 +0000:5d:05.5"),
+        ("sda", "2:0:0:0 target2:0:0 host2 ata3 ata3.00 0000:00:1f.2"),
+        ("sdb", "3:1:0:0 target3:1:0 host3 ata4 ata4.01 0000:00:1f.2"),
+        (
+            "sdc",
+            "6:0:1:0 target6:0:1 end_device-6:0 port-6:0 host6 mpt3sas_cm1 0000:05:00.0 +0000:00:03.0",
+        ),
+        ("vda", "virtio2 0000:00:05.0"),
+        ("nvme1n1", "nvme1c3n1 nvme-subsys1 nvme3 0000:02:00.0 +0000:00:1d.0"),
+    ],
+)
+def test_a_drive_s_names_are_those_of_its_way_to_the_bus(machine: Path, kname: str, names: str) -> None:
+    assert look(machine, [kname], "before").names == ("md100", kname, *names.split())
+
+
+def test_without_an_array_there_are_only_drives_and_of_two_drives_what_they_share_is_named_once(machine: Path) -> None:
+    names = look(machine, ["sda", "sdb"], "before", "-").names
+    assert (names[0], names.count("0000:00:1f.2")) == ("sda", 1)
+
+
+OURS = {
+    "nvme0n1": (
+        "nvme nvme0: I/O 12 QID 1 timeout",
+        "nvme0n1: I/O Cmd(0x2) @ LBA 0, 8 blocks, I/O Error (sct 0x2 / sc 0x81) DNR",
+        "I/O error, dev nvme0n1, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
+        "nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",
+        "pcieport 0000:00:1c.0: AER: Corrected error message received from 0000:01:00.0",
+        "pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01 source:0x0000",
+        "md/raid:md100: Disk failure on nvme0n1, disabling device.",
+        "md: data-check of RAID array md100",
+        "INFO: task md100_raid5:811 blocked for more than 120 seconds.",
+    ),
+    "sda": (
+        "ata3: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+        "ata3.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen",
+        "sd 2:0:0:0: [sda] tag#4 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s",
+        "scsi host2: ahci",
+        "ahci 0000:00:1f.2: controller reset",
+        "critical medium error, dev sda, sector 2048",
+    ),
+    "sdc": ("mpt3sas_cm1: log_info(0x31120303): originator(PL), code(0x12), sub_code(0x0303)",),
+}
+OTHERS = {
+    "nvme0n1": (
+        "nvme nvme01: timeout",
+        "nvme nvme00: timeout",
+        "nvme0n11: I/O error",
+        "nvme0n2: I/O error",
+        "xnvme0n1: I/O error",
+        "nvme 10000:01:00.0: AER",
+        "nvme 0000:01:00.01: AER",
+        "nvme 0000:01:0000: AER",
+        "pcieport 0000:00:1c.0: AER: Corrected error message received from 0000:02:00.0",
+        "pcieport 0000:00:1c.1: AER",
+        "md: data-check of RAID array md1001",
+        "md/raid:md10: Disk failure on nvme1n1, disabling device.",
+        "nvme: starting",
+        "pci_bus 0000:00: resource 4",
+    ),
+    "sda": (
+        "ata30: SATA link up",
+        "ata3.01: exception Emask 0x0",
+        "ata12: hard resetting link",
+        "sd 12:0:0:0: [sdaa] tag#4 FAILED",
+        "sd 2:0:0:1: [sdx] tag#4 FAILED",
+        "sd 2:0:0:01: [sdx] tag#4 FAILED",
+        "critical medium error, dev sdaa, sector 2048",
+        "scsi host22: ahci",
+    ),
+    "sdc": ("mpt3sas_cm0: log_info(0x31120303)", "sd 6:0:2:0: [sdd] tag#4 FAILED"),
+}
+
+
+@pytest.mark.parametrize(("kname", "text"), [(kname, text) for kname, texts in OURS.items() for text in texts])
+def test_what_is_said_of_a_drive_its_ports_and_its_array_counts(machine: Path, kname: str, text: str) -> None:
+    assert between(machine, [kname], text) == [text]
+
+
+@pytest.mark.parametrize(("kname", "text"), [(kname, text) for kname, texts in OTHERS.items() for text in texts])
+def test_what_is_said_of_others_does_not(machine: Path, kname: str, text: str) -> None:
+    assert between(machine, [kname], text) == []
+
+
+def test_a_drive_that_was_pulled_is_known_by_the_names_it_had(machine: Path) -> None:
+    say(machine, "Linux version 6.1")
+    first = look(machine, ["sda"], "before")
+    (machine / "sys/block/sda/device").unlink()
+    say(machine, "ata3: SATA link down", first=2)
+    assert look(machine, ["sda"], "after", since="k1", names=" ".join(first.names)).heard == Heard(
+        "k2", KernelLog((KernelLine(2.000005, 3, "ata3: SATA link down"),), 0, lost=False)
+    )
+    assert look(machine, ["sda"], "after", since="k1").heard == Heard("k2", KernelLog((), 0, lost=False))
+
+
+def test_a_drive_that_came_back_elsewhere_is_known_by_its_new_names_too(machine: Path) -> None:
+    say(machine, "Linux version 6.1", "ata4: SATA link up")
+    heard = look(machine, ["sdb"], "after", since="k1", names="sdb ata3").heard
+    assert heard
+    assert [each.text for each in heard.log.lines] == ["ata4: SATA link up"]
+
+
+def test_nothing_that_was_said_before_counts_though_it_is_still_there(machine: Path) -> None:
+    say(machine, "nvme nvme0: old")
+    assert between(machine, ["nvme0n1"], "nvme nvme0: new", "nvme nvme0: new") == ["nvme nvme0: new"] * 2
+
+
+def test_a_log_that_has_forgotten_says_so(machine: Path) -> None:
+    say(machine, "nvme nvme0: timeout", first=500)
+    heard = look(machine, ["nvme0n1"], "after", since="k7").heard
+    assert heard == Heard("k500", KernelLog((KernelLine(500.000005, 3, "nvme nvme0: timeout"),), 0, lost=True))
+    # Nor does a gap go unnoticed that came while it was read.
+    say(machine, "nvme nvme0: timeout", first=502)
+    heard = look(machine, ["nvme0n1"], "after", since="k499").heard
+    assert heard
+    assert heard.log.lost
+    heard = look(machine, ["nvme0n1"], "after", since="k502").heard
+    assert heard == Heard("k502", KernelLog((), 0, lost=False))
+
+
+def test_of_many_messages_the_first_are_kept_and_the_others_counted(machine: Path) -> None:
+    say(machine, *(f"nvme nvme0: error {number}" for number in range(1, 1001)))
+    say(machine, "md: resync of RAID array md100", "md: other", first=1001)
+    heard = look(machine, ["nvme0n1"], "after", since="k0").heard
+    assert heard
+    texts = [each.text for each in heard.log.lines]
+    # md's own work is told in any case, because it is judged.
+    assert texts == [*(f"nvme nvme0: error {number}" for number in range(1, 41)), "md: resync of RAID array md100"]
+    assert heard.log.more == 960
+    assert kernel_log.syncs(heard.log, "md100") == ("[ 1001.000005] error: md: resync of RAID array md100",)
+    assert kernel_log.syncs(heard.log, "md10") == ()
+
+
+def test_a_long_message_is_cut_and_a_hostile_one_is_harmless(machine: Path) -> None:
+    say(machine, "nvme0: " + "x" * 5000, "nvme0: \x1b[2J\u202e", '==end"; $(reboot) nvme0', "==")
+    heard = look(machine, ["nvme0n1"], "after", since="k0").heard
+    assert heard
+    long, escape, quoted = (each.text for each in heard.log.lines)
+    assert (len(long), long[-1]) == (kernel_log.LINE_CHARACTERS, "…")
+    assert (escape, quoted) == ("nvme0: \\x1b[2J\\u202e", '==end"; $(reboot) nvme0')
+
+
+def test_where_only_dmesg_can_be_asked_time_stamps_tell_what_is_new(machine: Path) -> None:
+    lines = ["[    0.000000] Linux", "[    7.000001] nvme nvme0: old", "[    7.000002][  T811] nvme nvme0: new"]
+    lines += ["[   12.5] nvme nvme0: newer", "no stamp nvme0"]
+    program(machine, "dmesg", "\n".join(["cat <<E", *lines, "E"]))
+    assert look(machine, ["nvme0n1"], "before").heard == Heard("t12.5", KernelLog((), 0, lost=False))
+    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").heard
+    assert heard
+    assert heard.log == KernelLog(
+        (KernelLine(7.000002, None, "nvme nvme0: new"), KernelLine(12.5, None, "nvme nvme0: newer")), 0, lost=False
+    )
+    program(machine, "dmesg", "echo '[    9.0] nvme nvme0: first that is left'")
+    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").heard
+    assert heard
+    assert heard.log.lost
+    # The numbers of /dev/kmsg are not to be had there, nor the other way round.
+    assert look(machine, ["nvme0n1"], "after", since="k7").heard is None
+    say(machine, "nvme nvme0: one")
+    assert look(machine, ["nvme0n1"], "after", since="t7.0").heard is not None
+
+
+@pytest.mark.parametrize("dmesg", ["exit 1", "echo 'nvme0: no time stamps'", ":"])
+def test_a_log_that_may_not_be_read_is_not_known_and_no_error(machine: Path, dmesg: str) -> None:
+    program(machine, "dmesg", dmesg)
+    if os.getuid():
+        say(machine, "nvme nvme0: secret")
+        (machine / "dev/kmsg").chmod(0)
+    assert look(machine, ["nvme0n1"], "before").heard is None
+    assert look(machine, ["nvme0n1"], "after", since=kernel_log.UNREAD).heard is None
+    assert kernel_log.between(None, None) is None
+
+
+def test_without_awk_nothing_is_known(machine: Path) -> None:
+    say(machine, "Linux version 6.1")
+    program(machine, "awk", "exit 127")
+    assert look(machine, ["nvme0n1"], "before").heard is None
+
+
+def test_what_the_second_look_is_told(machine: Path) -> None:
+    heard = Heard("k12", KernelLog((), 0, lost=False))
+    assert kernel_log.parameters(None, (), is_first=True) == ["new", ""]
+    assert kernel_log.parameters(heard, ("md100", "+0000:00:1c.0"), is_first=False) == ["k12", "md100 +0000:00:1c.0"]
+    assert kernel_log.parameters(None, ("sda",), is_first=False) == ["-", "sda"]
+
+
+def test_only_names_are_names() -> None:
+    assert kernel_log.names(["cciss!c0d0", "sda", "sda", "x y", "$(reboot)", "a" * 99]) == ("cciss/c0d0", "sda")
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=3))
+def test_a_section_is_read_or_refused(said: str, lines: list[str]) -> None:
+    with contextlib.suppress(ValueError):
+        kernel_log.parse(said, lines)
+
+
+@pytest.mark.parametrize("said", ["", "k1", "k1 2", "k1 x 0", "k1 0 2", "z1 0 0", "k1 -1 0", "t1 0 0"])
+def test_a_section_that_is_damaged_is_an_error(said: str) -> None:
+    with pytest.raises(ValueError, match="tells nothing of the kernel's log"):
+        kernel_log.parse(said, [])
+    with pytest.raises(ValueError, match="is no line of the kernel's log"):
+        kernel_log.parse("k1 0 0", ["nonsense"])

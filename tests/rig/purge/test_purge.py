@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine.machine import Completed, DriveRefused, Machine, RigError
+from pytest_ssdqual.rig.purge import ata, nvme, purge
+from pytest_ssdqual.rig.purge.purge import DISCARD, LADDER, NONE, Purged, Rung, purge_one
+from pytest_ssdqual.rig.purge.zero import PassedOver
+
+BUSY = "blkdiscard: cannot open /dev/nvme0n1: Device or resource busy\n"
+UNSUPPORTED = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Operation not supported\n"
+IO_ERROR = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Input/output error\n"
+
+
+def drive(number: int = 0, transport: str | None = "nvme") -> Drive:
+    kname = f"nvme{number}n1" if transport == "nvme" else f"sd{'bcdefghij'[number]}"
+    return Drive(
+        path=f"/dev/{kname}", kname=kname, model="ACME", serial=f"S{number}", wwn=None, firmware=None,
+        size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport=transport,
+    )  # fmt: skip
+
+
+def failing(stderr: str) -> Completed:
+    return completed(["blkdiscard"], status=1, stderr=stderr)
+
+
+def machine(discard: Completed | str = "") -> ScriptedMachine:
+    return ScriptedMachine().on("blkdiscard", answer=discard).on("wipefs")
+
+
+def rung(name: str, outcome: str | Exception, *transports: str) -> Rung:
+    def climb(here: Machine, each: Drive) -> str:
+        here.run([name, each.path])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return Rung(name, frozenset(transports or ("nvme",)), climb)
+
+
+def test_the_first_rung_that_holds_is_the_purge() -> None:
+    here = machine().on("best").on("good").on("other")
+    ladder = (rung("best", PassedOver("it has none")), rung("good", "done well"), rung("other", "done, too"))
+    assert purge_one(here, drive(), ladder) == Purged("done well", ("best: it has none",))
+    # The discard opens the drive exclusively, which neither nvme-cli nor hdparm does: it is always first.
+    assert [argv[0] for argv in here.asked] == ["blkdiscard", "best", "good"]
+
+
+def test_a_rung_is_for_its_own_kind_of_drive() -> None:
+    ladder = (rung("nvme's", "by nvme"), rung("ata's", "by ata", "sata", "sas"))
+    here = machine().on("ata's")
+    assert purge_one(here, drive(transport="sata"), ladder) == Purged("by ata")
+    assert purge_one(machine(), drive(transport="usb"), ladder) == Purged(DISCARD)
+    assert purge_one(machine(), drive(transport=None), ladder) == Purged(DISCARD)
+
+
+def test_when_no_rung_holds_it_is_a_discard_and_says_why() -> None:
+    ladder = (rung("best", PassedOver("it is frozen")), rung("good", PassedOver("it has none")))
+    purged = purge_one(machine().on("best").on("good"), drive(), ladder)
+    assert purged == Purged(DISCARD, ("best: it is frozen", "good: it has none"))
+    assert purged.to_record() == {"method": DISCARD, "passed_over": ["best: it is frozen", "good: it has none"]}
+    assert json.loads(json.dumps(purged.to_record())) == purged.to_record()
+
+
+def test_a_drive_that_can_do_nothing_is_recorded_as_not_purged() -> None:
+    here = machine(failing(UNSUPPORTED)).on("best").on("hdparm", "--sanitize-status")
+    purged = purge_one(here, drive(transport="sata"), (rung("best", PassedOver("it has none"), "sata"),))
+    words = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Operation not supported"
+    assert purged == Purged(NONE, ("best: it has none", f"discard: {words}"))
+    assert here.asked[-1] == ("wipefs", "--all", "/dev/sdb")  # what the user gave up is not found there afterwards
+
+
+def test_a_drive_that_is_purged_needs_no_discard_and_no_wiping() -> None:
+    here = machine(failing(UNSUPPORTED)).on("best").on("nvme", "get-log", answer=failing("unsupported"))
+    assert purge_one(here, drive(), (rung("best", "done"),)) == Purged("done")
+    assert "wipefs" not in [argv[0] for argv in here.asked]
+
+
+@pytest.mark.parametrize("best", [True, False])
+def test_a_drive_that_is_in_use_after_all_is_refused_before_anything_is_erased(best: bool) -> None:
+    here = machine(failing(BUSY))
+    with pytest.raises(DriveRefused, match=r"^/dev/nvme0n1 \(ACME, serial S0\) is in use: blkdiscard could not"):
+        purge.purge(here, [drive()], best=best)
+    assert here.asked == [("blkdiscard", "/dev/nvme0n1")]
+
+
+def test_a_drive_that_is_put_to_use_before_it_is_wiped_is_refused() -> None:
+    here = machine(failing(UNSUPPORTED)).on("wipefs", answer=failing("wipefs: error: /dev/x: Device or resource busy"))
+    with pytest.raises(DriveRefused, match="wipefs could not open it exclusively"):
+        purge_one(here, drive(transport="usb"), ())
+
+
+def test_a_drive_that_cannot_be_written_either_is_an_error_with_all_reasons() -> None:
+    """A drive that is locked by a password, say."""
+    here = machine(failing(IO_ERROR)).on("best").on("hdparm", "--sanitize-status")
+    here.on("wipefs", answer=failing("wipefs: error: /dev/sdb: Input/output error"))
+    with pytest.raises(RigError, match=r"neither purged nor written \(best: it is locked; discard: .*\): wipefs") as it:
+        purge_one(here, drive(transport="sata"), (rung("best", PassedOver("it is locked"), "sata"),))
+    assert "/dev/sdb (ACME, serial S0)" in str(it.value)
+
+
+def test_an_error_of_a_rung_is_not_passed_over() -> None:
+    ladder = (rung("best", RigError("the drive is worse")), rung("good", "done"))
+    with pytest.raises(RigError, match="is worse"):
+        purge_one(machine().on("best"), drive(), ladder)
+
+
+@pytest.mark.parametrize(("transport", "room"), [("nvme", nvme), ("sata", ata), ("sas", ata)])
+def test_a_drive_that_somebody_sanitizes_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, transport: str, room: object
+) -> None:
+    answers = [failing(IO_ERROR), completed(["blkdiscard"])]
+    monkeypatch.setattr(room, "await_sanitize", lambda here, drive: len(answers) == 1)
+    here = ScriptedMachine().on("blkdiscard", answer=lambda argv: answers.pop(0))
+    assert purge_one(here, drive(transport=transport), ()) == Purged(DISCARD)
+    assert not answers
+
+
+def test_every_drive_is_purged_and_named_by_its_identity() -> None:
+    here = machine()
+    purged = purge.purge(here, [drive(0), drive(1, "sata")], best=False)
+    assert purged == {name: {"method": DISCARD, "passed_over": []} for name in ("S0", "S1")}
+    assert sorted(here.asked) == [("blkdiscard", "/dev/nvme0n1"), ("blkdiscard", "/dev/sdc")]
+
+
+def test_without_best_nothing_better_is_tried() -> None:
+    assert set(purge.purge(here := machine(), [drive()], best=False)["S0"]) == {"method", "passed_over"}
+    assert [argv[0] for argv in here.asked] == ["blkdiscard"]
+
+
+def test_the_best_of_an_nvme_drive_is_a_format_and_an_ata_drive_s_a_sanitize() -> None:
+    names = {transport: [each.name for each in LADDER if transport in each.transports] for transport in TRANSPORTS}
+    assert names == TRANSPORTS
+
+
+TRANSPORTS = {
+    "nvme": ["NVMe Format", "NVMe Sanitize"],
+    "sata": ["ATA Sanitize", "ATA Security Erase"],
+    "sas": ["ATA Sanitize", "ATA Security Erase"],  # SATA drives behind a SAS adapter
+    "usb": [],
+}
+
+
+def test_a_sata_drive_of_a_machine_without_hdparm() -> None:
+    here = machine().on("hdparm", answer=completed(["hdparm"], status=127))
+    assert purge.purge(here, [drive(transport="sata")], best=True)["S0"] == {
+        "method": DISCARD,
+        "passed_over": [
+            "ATA Sanitize: hdparm is not installed on scripted",
+            "ATA Security Erase: hdparm is not installed on scripted",
+        ],
+    }
+
+
+@pytest.mark.parametrize("best", [True, False])
+def test_only_the_best_means_ask_the_controller(best: bool) -> None:
+    here = machine().on("nvme", "id-ctrl", answer=failing("no"))
+    assert purge.purge(here, [drive()], best=best)["S0"]["method"] == DISCARD
+    assert (("nvme", "id-ctrl", "/dev/nvme0n1", "--output-format=json") in here.asked) is best

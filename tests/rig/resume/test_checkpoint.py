@@ -1,0 +1,293 @@
+"""A station that remembers: what an earlier session has measured and left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from support.builders import strategies
+
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol, SteadyRule
+from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.measure.station import Station
+from pytest_ssdqual.rig.resume import readopt_array
+from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Forgetful, Inheritance, Key
+
+RAID5X3, RAID5X4 = Geometry.parse("raid5x3"), Geometry.parse("raid5x4")
+READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
+LOOP = Loop("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
+SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
+PROTOCOL = Protocol(
+    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
+    window_s=5, repeats=1, attempts=2,
+)  # fmt: skip
+LEFT = Inheritance(
+    geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=1 << 29,
+    data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITE, SETTLED), counters={},
+)  # fmt: skip
+
+
+def measured(workload: Workload = READ, geometry: Geometry = RAID5X3) -> Measured:
+    return Measured((strategies.run([1000] * 5, geometry=str(geometry), workload=workload),))
+
+
+@dataclass
+class Recalled:
+    """A ``Memory``, and what it was asked."""
+
+    known: dict[Key, object] = field(default_factory=dict)
+    left: Inheritance | None = None
+
+    def has(self, key: Key) -> bool:
+        return key in self.known
+
+    def recall(self, key: Key) -> object | None:
+        return self.known.get(key)
+
+    def inheritance(self) -> Inheritance | None:
+        return self.left
+
+
+@dataclass
+class Rig:
+    """Everything below the station, and what it was asked to do."""
+
+    did: list[str] = field(default_factory=list)
+    #: What becomes of taking over, and of confirming.
+    is_as_it_was: bool = True
+    confirms: bool = True
+
+    def setup(self) -> Setup:
+        nothing = cast("Any", None)
+        return Setup(nothing, nothing, PROTOCOL, nothing, "m", lambda what, seconds: None)
+
+    def array(self, geometry: Geometry, what: str) -> Array:
+        self.did.append(f"{what} {geometry}")
+        return Array(geometry, "/dev/md100", (), what, 1 << 29, "zeroed")
+
+    def confirm(self, setup: Setup, array: Array, kept: Conditioned) -> steady_state.SteadyState | None:
+        self.did.append(f"confirm {kept.writes}")
+        return SETTLED if self.confirms else None
+
+    def precondition(self, setup: Setup, array: Array, workload: Workload) -> steady_state.SteadyState:
+        self.did.append(f"condition for {workload}")
+        return SETTLED
+
+    def measure(self, setup: Setup, array: Array, workload: Workload, *, tail: bool) -> Measured:
+        self.did.append(f"measure {workload}")
+        return measured(workload, array.geometry)
+
+    def loop(self, setup: Setup, array: Array, loop: Loop) -> LoopResult:
+        self.did.append(f"loop {loop}")
+        cells = tuple(measured(each, array.geometry).runs[0] for each in loop.workloads)
+        return LoopResult(array.geometry, loop, (cells,) * 5)
+
+    def saturate(self, setup: Setup, array: Array, workload: Workload) -> Saturation:
+        self.did.append(f"saturate with {workload}")
+        return Saturation(measured(workload, array.geometry).runs[0], 1 << 29)
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    rig = Rig()
+
+    def take_over(setup: Setup, left: Inheritance) -> Array | None:
+        return rig.array(left.geometry, "take over") if rig.is_as_it_was else None
+
+    monkeypatch.setattr(array_lifecycle, "build", lambda setup, geometry, fill: rig.array(geometry, "build"))
+    monkeypatch.setattr(array_lifecycle, "stop", lambda setup, array: rig.did.append(f"stop {array.geometry}"))
+    monkeypatch.setattr(readopt_array, "take_over", take_over)
+    monkeypatch.setattr(readopt_array, "confirm", rig.confirm)
+    monkeypatch.setattr(readopt_array, "count", lambda setup, array, moment: rig.did.append(f"count {moment}"))
+    monkeypatch.setattr(fixed_time, "precondition", rig.precondition)
+    monkeypatch.setattr(fixed_time, "measure", rig.measure)
+    monkeypatch.setattr(rounds, "run", rig.loop)
+    monkeypatch.setattr(saturation, "saturate", rig.saturate)
+    return rig
+
+
+def done(rig: Rig) -> list[str]:
+    return [each for each in rig.did if not each.startswith("count")]
+
+
+# -- what was measured
+
+
+def test_nothing_is_known_of_a_run_that_was_not_resumed() -> None:
+    key, memory = Key("measured", RAID5X3, str(READ)), Forgetful()
+    assert (memory.has(key), memory.recall(key), memory.inheritance()) == (False, None, None)
+
+
+def rebuilding(workload: Workload) -> tuple[Key, Rebuild]:
+    geometry = Geometry.parse("raid5x3-1rebuilding")
+    return Key("rebuild", geometry, str(READ)), Rebuild(geometry, 60.0, 1 << 28, measured(workload, geometry), 0)
+
+
+def looped(loop: Loop) -> LoopResult:
+    cells = tuple(measured(each).runs[0] for each in loop.workloads)
+    return LoopResult(RAID5X3, loop, (cells,) * 5)
+
+
+KNOWN: dict[str, tuple[Key, object, Callable[[Station], object]]] = {
+    "measured": (Key("measured", RAID5X3, str(READ)), measured(), lambda here: here.measure(RAID5X3, READ)),
+    "saturation": (
+        Key("saturation", RAID5X3, str(WRITE)),
+        Saturation(measured(WRITE).runs[0], 1 << 29),
+        lambda here: here.saturate(RAID5X3, WRITE),
+    ),
+    "loop": (Key("loop", RAID5X3, "pair"), looped(LOOP), lambda here: here.loop(RAID5X3, LOOP)),
+    "rebuild": (*rebuilding(READ), lambda here: here.rebuild(Geometry.parse("raid5x3-1rebuilding"), READ)),
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_what_is_recalled_is_not_made_again(rig: Rig, kind: str) -> None:
+    key, value, ask = KNOWN[kind]
+    here = Station(rig.setup(), Recalled({key: value}, LEFT))
+    assert ask(here) is value
+    here.close()
+    assert rig.did == []
+
+
+PROFILE = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver")
+CHANGED: dict[str, tuple[Key, object, Callable[[Station], object]]] = {
+    "measured": (
+        Key("measured", RAID5X3, str(PROFILE)),
+        measured(replace(PROFILE, read_percent=70)),
+        lambda here: here.measure(RAID5X3, PROFILE),
+    ),
+    "loop": (
+        Key("loop", RAID5X3, "pair"),
+        looped(replace(LOOP, workloads=(WRITE, READ))),
+        lambda here: here.loop(RAID5X3, LOOP),
+    ),
+    "saturation": (
+        Key("saturation", RAID5X3, str(PROFILE)),
+        Saturation(measured(replace(PROFILE, read_percent=70)).runs[0], 1 << 29),
+        lambda here: here.saturate(RAID5X3, PROFILE),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_what_has_only_its_name_in_common_is_made_again(rig: Rig, kind: str) -> None:
+    """A suite may be changed between two sessions of a run."""
+    key, value, ask = CHANGED[kind]
+    assert ask(Station(rig.setup(), Recalled({key: value}))) is not value
+    assert done(rig)
+
+
+# -- what was left
+
+
+def test_what_was_left_is_taken_over_and_confirmed(rig: Rig) -> None:
+    here = Station(rig.setup(), Recalled(left=LEFT))
+    here.measure(RAID5X3, READ)
+    here.measure(RAID5X3, WRITE)
+    here.measure(RAID5X3, STREAM)
+    assert done(rig) == [
+        "take over raid5x3", f"confirm {WRITE}", f"measure {READ}", f"measure {WRITE}",
+        f"condition for {STREAM}", f"measure {STREAM}",
+    ]  # fmt: skip
+
+
+def test_what_was_conditioned_for_the_other_class_is_conditioned_anew(rig: Rig) -> None:
+    here = Station(rig.setup(), Recalled(left=LEFT))
+    here.measure(RAID5X3, STREAM)
+    here.measure(RAID5X3, READ)
+    assert done(rig) == [
+        "take over raid5x3", f"condition for {STREAM}", f"measure {STREAM}", f"condition for {READ}", f"measure {READ}",
+    ]  # fmt: skip
+
+
+def test_what_is_not_confirmed_is_conditioned_again(rig: Rig) -> None:
+    rig.confirms = False
+    Station(rig.setup(), Recalled(left=LEFT)).measure(RAID5X3, READ)
+    assert done(rig) == ["take over raid5x3", f"confirm {WRITE}", f"condition for {READ}", f"measure {READ}"]
+
+
+def test_what_is_not_as_it_was_is_built(rig: Rig) -> None:
+    rig.is_as_it_was = False
+    Station(rig.setup(), Recalled(left=LEFT)).measure(RAID5X3, READ)
+    assert done(rig) == ["build raid5x3", f"condition for {READ}", f"measure {READ}"]
+
+
+@pytest.mark.parametrize(
+    "left", [replace(LEFT, passes=2), replace(LEFT, fill_bs="1m"), replace(LEFT, geometry=RAID5X4)]
+)
+def test_another_array_or_another_fill_is_not_taken_over(rig: Rig, left: Inheritance) -> None:
+    Station(rig.setup(), Recalled(left=left)).array(RAID5X3)
+    assert done(rig) == ["build raid5x3"]
+
+
+def test_nothing_is_taken_over_when_something_was_built(rig: Rig) -> None:
+    here = Station(rig.setup(), Recalled(left=LEFT))
+    here.array(RAID5X4)
+    here.array(RAID5X3)
+    assert done(rig) == ["build raid5x4", "stop raid5x4", "build raid5x3"]
+
+
+def test_it_is_taken_over_once(rig: Rig) -> None:
+    here = Station(rig.setup(), Recalled(left=LEFT))
+    for geometry in (RAID5X3, RAID5X4, RAID5X3):
+        here.array(geometry)
+    assert done(rig) == ["take over raid5x3", "stop raid5x3", "build raid5x4", "stop raid5x4", "build raid5x3"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [lambda here: here.loop(RAID5X3, LOOP), lambda here: here.saturate(RAID5X3, WRITE)],
+    ids=["loop", "saturation"],
+)
+def test_what_begins_with_a_purge_takes_nothing_over(rig: Rig, ask: Callable[[Station], object]) -> None:
+    """Not even what stands and was filled in the same way."""
+    here = Station(rig.setup(), Recalled(left=LEFT))
+    ask(here)
+    assert done(rig)[0] == "build raid5x3"
+    rig.did.clear()
+    here = Station(rig.setup())
+    here.array(RAID5X3)
+    ask(here)
+    assert done(rig)[:3] == ["build raid5x3", "stop raid5x3", "build raid5x3"]
+
+
+# -- what the next session will want to know
+
+
+def test_what_drives_were_sent_is_counted_after_each_step(rig: Rig) -> None:
+    here = Station(rig.setup())
+    here.measure(RAID5X3, READ)
+    here.close()
+    assert rig.did == [
+        "build raid5x3", "count built", f"condition for {READ}", "count conditioned", f"measure {READ}",
+        "count measured", "stop raid5x3", "count closed",
+    ]  # fmt: skip
+
+
+def test_what_nobody_can_build_on_is_not_counted_when_it_ends(rig: Rig) -> None:
+    here = Station(rig.setup())
+    here.saturate(RAID5X3, WRITE)
+    here.close()
+    assert rig.did[-1] == "stop raid5x3"
+
+
+def test_a_measurement_that_fails_is_not_counted(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, tail: bool) -> None:
+        raise InvalidMeasurement("not steady")
+
+    monkeypatch.setattr(fixed_time, "measure", fail)
+    with pytest.raises(InvalidMeasurement):
+        Station(rig.setup()).measure(RAID5X3, READ)
+    assert rig.did[-1] == "count conditioned"

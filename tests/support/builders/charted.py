@@ -1,0 +1,303 @@
+"""A story told in memory: records as runs write them, of which tests take and change what they need."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Limit
+from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.verdict.verdict import Subject, judge
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, of_verdict
+from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.run_folder.story import Story
+
+NOWHERE = Path("/nonexistent")
+#: Of a drive behind every measurement here, by mix: what a RAID 5 makes of it is up to ``measured``.
+SERIALS = tuple(f"S3X{index:04}" for index in range(1, 9))
+
+
+def parsed(svg: str) -> ElementTree.Element:
+    """A drawing as elements; ``ParseError`` unless it is well-formed."""
+    return ElementTree.fromstring(svg)  # noqa: S314 (ours)
+
+
+def record(kind: str, facts: Mapping[str, object], at_s: int = 0) -> Record:
+    """As it is read back from a file, so that nothing but JSON is in it."""
+    return Record(1, kind, f"2026-11-21T12:{at_s // 60:02}:{at_s % 60:02}+00:00", json.loads(json.dumps(facts)))
+
+
+def story(*records: Record, manifest: Mapping[str, object] | None = None, folder: Path = NOWHERE) -> Story:
+    return Story(folder, manifest or {}, records)
+
+
+def run(array: str, workload: Workload, rounds: Sequence[float], **more: object) -> dict[str, object]:
+    """A run's summary: a second a round."""
+    iops = sum(rounds) / len(rounds)
+    outstanding = workload.outstanding(Geometry.parse(array).width)
+    return {
+        "geometry": array,
+        "workload": str(workload),
+        "raw": f"fio/{array}-{workload}-run.json.gz",
+        "members": list(SERIALS[: Geometry.parse(array).width]),
+        "ramp_s": 0.0,
+        "window_s": float(len(rounds)),
+        "ios": round(sum(rounds)),
+        "iops": iops,
+        "bytes_per_s": iops * workload.block_bytes,
+        "mean_latency_ns": outstanding / iops * 1e9,
+        "max_latency_ns": 4 * outstanding / iops * 1e9,
+        "round_iops": list(rounds),
+        "round_max_latency_ns": [3e6 + 1e5 * index for index in range(len(rounds))],
+        **more,
+    }
+
+
+def measured(array: str, workload: Workload, iops: float, at_s: int = 0, **more: object) -> Record:
+    rounds = [iops * factor for factor in (0.99, 1.01, 1.0, 0.98, 1.02)]
+    facts = {
+        "geometry": array,
+        "workload": str(workload),
+        "asked": workload.to_record(),
+        "iops": iops,
+        "runs": [run(array, workload, rounds, **more)],
+    }
+    return record("measured", facts, at_s)
+
+
+def judged(
+    claim: Claim, arrays: str, workloads: Iterable[Workload], value: float, bound: float, *, about: About = About.RUN,
+    group: str = "", members: Sequence[Part] = (), points: Sequence[Part] = (),
+    figures: Mapping[str, float] | None = None, published: Published | None = None,
+    worst: str = "", test: str = "suites/test_it.py::test_it",
+) -> Record:  # fmt: skip
+    """A verdict's record."""
+    subject = Subject(tuple(map(Geometry.parse, arrays.split())), tuple(workloads))
+    estimate = Estimate(value, 0.98 * value, 1.02 * value, 5, claim.unit)
+    verdict = judge(claim, subject, estimate, Limit(claim.direction, bound, claim.unit, "acme.toml promise[3]"))
+    evidence = replace(
+        of_verdict(verdict, protocol="snia", acceptance=True), about=about, group=group, members=tuple(members),
+        points=tuple(points), published=published, worst=worst,
+        figures=tuple(Figure(name, each) for name, each in (figures or {}).items()),
+    )  # fmt: skip
+    return of_evidence(evidence, test)
+
+
+def of_evidence(evidence: Evidence, test: str = "suites/test_it.py::test_it") -> Record:
+    return record(
+        "verdict", {"test": f"{test}[{evidence.geometries[0]}-{evidence.workloads[0]}]", **evidence.to_record()}
+    )
+
+
+def parity_sweep(level: str = "raid5", serials: Sequence[str] = SERIALS) -> list[Record]:
+    """Four mixes at four depths on 3 to 8 drives, each with its promise; writes of 8 drives fall short of theirs."""
+    found = []
+    for width in (3, 4, 6, 8):
+        for reads in (0, 70, 100):
+            for depth in (1, 4):
+                kind = "randread" if reads == 100 else "randrw" if reads else "randwrite"
+                workload = Workload(kind, "4k", depth, read_percent=reads or None if reads < 100 else None)
+                iops = 1000.0 * width * (0.3 + 0.7 * reads / 100) * depth**0.5
+                array = f"{level}x{width}"
+                bound = iops * (1.3 if width == 8 and not reads else 0.8)
+                found.append(measured(array, workload, iops, at_s=60 * width + depth, members=list(serials[:width])))
+                found.append(judged(Claim.STEADY_IOPS, array, [workload], iops, bound))
+    return found
+
+
+def depths(published: bool = True) -> Record:
+    """A curve over queue depths with its knee."""
+    workloads = [Workload("randread", "4k", depth, threads=1) for depth in (1, 4, 16, 64)]
+    points = []
+    for workload, iops in zip(workloads, (8e3, 28e3, 88e3, 90e3), strict=True):
+        depth = workload.qd_per_drive
+        stated = [Published(iops * 1.1, Claim.STEADY_IOPS.unit, "habr.com 156147")] if published else []
+        figures = (Figure("outstanding", depth), Figure("iops", iops), Figure("mean_latency_ns", depth / iops * 1e9))
+        points.append(Part(str(workload), figures, published=tuple(stated)))
+    return judged(
+        Claim.QD_KNEE, "raid0x4", workloads, 16, 8, about=About.SERIES, group="randread_qd1to64", points=points
+    )
+
+
+def bathtub() -> Record:
+    """A mix sweep that sags in the middle."""
+    mixes = {100: 90e3, 65: 40e3, 35: 25e3, 0: 50e3}
+    workloads, points = [], []
+    for reads, iops in mixes.items():
+        kind = "randread" if reads == 100 else "randwrite" if reads == 0 else "randrw"
+        workload = Workload(kind, "8k", 32, read_percent=reads if 0 < reads < 100 else None)
+        workloads.append(workload)
+        points.append(
+            Part(
+                str(workload),
+                (Figure("outstanding", 32), Figure("iops", iops), Figure("mean_latency_ns", 32 / iops * 1e9)),
+            )
+        )
+    return judged(
+        Claim.BATHTUB_DEPTH, "raid0x4", workloads, 0.4, 0.6, about=About.SERIES, group="mixes_8k", points=points
+    )
+
+
+def outlier(name: str = SERIALS[4]) -> Record:
+    """Eight drives side by side of which one is slow."""
+    workload = Workload("randread", "4k", 8)
+    serials = [*SERIALS[:4], name, *SERIALS[5:]]
+    members = [
+        Part(
+            serial,
+            (Figure("value", 41e3 if serial == name else 80e3 + 300 * index),),
+            Finding.FAIL if serial == name else Finding.PASS,
+        )
+        for index, serial in enumerate(serials)
+    ]
+    return judged(Claim.STEADY_IOPS, "drivex8", [workload], 41e3, 60e3, members=members, worst=name)
+
+
+def saturation() -> list[Record]:
+    """Fresh for a while, then a cliff, then settled, of one drive of 1 GB."""
+    workload = Workload("randwrite", "4k", 32)
+    rounds = [20e3] * 12 + [9e3, 6e3] + [5e3 + 50 * (index % 3) for index in range(150)]
+    facts = {
+        "geometry": "drivex1",
+        "workload": str(workload),
+        "asked": workload.to_record(),
+        "capacity_bytes": 10**9,
+        "run": run("drivex1", workload, rounds),
+    }
+    figures = {"fresh_iops": 20e3, "cliff_capacities": 0.983, "cliff_s": 12.0, "settled_iops": 5050.0,
+               "settled_capacities": 1.06, "settled_s": 14.0, "capacities": 4.1, "seconds": 164.0}  # fmt: skip
+    promised = judged(Claim.SETTLED_IOPS, "drivex1", [workload], 5050, 4000, about=About.SATURATION, figures=figures)
+    return [record("saturation", facts), promised]
+
+
+def conditioned() -> Record:
+    rounds = [9000.0, 7000.0, 5500.0, 5100.0, 5050.0, 4980.0, 5020.0, 5000.0]
+    average = sum(rounds[-5:]) / 5
+    steady = {"values": rounds[-5:], "average": average, "range_allowed": 0.2 * average, "slope_allowed": 0.1 * average}
+    facts = {"geometry": "raid5x4", "workload": "randwrite_4k_qd8", "round_iops": rounds, "steady": steady}
+    return record("conditioned", facts)
+
+
+def matrix() -> list[Record]:
+    """Every size with every mix on one array."""
+    found = []
+    for size in ("512", "4k", "32k", "128k"):
+        for reads in (100, 65, 0):
+            kind = "randread" if reads == 100 else "randwrite" if reads == 0 else "randrw"
+            workload = Workload(kind, size, 32, read_percent=reads if 0 < reads < 100 else None, threads=2)
+            iops = min(300e3 * (0.2 + 0.8 * reads / 100), 1.6e9 / workload.block_bytes)
+            found.append(measured("raid0x6", workload, iops))
+    return found
+
+
+def profiles() -> list[Record]:
+    """Three servers' workloads on two arrays."""
+    found = []
+    for width in (4, 8):
+        for name, sizes, iops in (("database", "8k", 20e3), ("exchange", "32k", 9e3), ("web", "4k/60:64k/40", 15e3)):
+            workload = Workload("randrw", sizes, 32, read_percent=67, name=name)
+            found.append(measured(f"raid0x{width}", workload, iops * width**0.9))
+    return found
+
+
+def search(outcome: str = "confirmed") -> list[Record]:
+    """A search that finds a broken workload, makes it simpler in two steps, and measures it anew."""
+    plain = Workload("randread", "4k", 1)
+    wide = Workload("randrw", "128k", 16, read_percent=70, offset="512", sync=True)
+    middle = Workload("randwrite", "128k", 1, offset="512", sync=True)
+    simple = Workload("randwrite", "64k", 1, offset="512", sync=True)
+    looks = [
+        (plain, 50.0, "kept"), (Workload("randread", "8k", 4), 20.0, "kept"), (wide, -70.0, "broken"),
+        (Workload("randwrite", "4k", 1), 45.0, "kept"), (middle, -65.0, "broken"), (simple, -62.0, "broken"),
+        (Workload("randwrite", "64k", 1), 3.0, "undecided"), (Workload("randwrite", "4k", 1, sync=True), None, ""),
+    ]  # fmt: skip
+    findings = {"kept": Finding.PASS, "broken": Finding.FAIL, "undecided": Finding.INCONCLUSIVE}
+    points = [
+        Part(str(work), (Figure("margin_percent", margin), Figure("seconds", 6.0)), findings.get(look))
+        for work, margin, look in looks
+    ]
+    facts = {
+        "geometry": "drivex2",
+        "plain": str(plain),
+        "began_with": [],
+        "probed": [
+            {"workload": str(work), "look": look, "told": f"steady IOPS of {work}", "trouble": []}
+            for work, _, look in looks
+        ],
+        "suspects": [
+            {"workload": str(simple), "confirmed": outcome == "confirmed", "cleared": outcome == "cleared"},
+        ],
+    }
+    value = 75 if outcome == "confirmed" else 300
+    told = judged(
+        Claim.STEADY_IOPS, "drivex2", [simple], value, 200, about=About.SEARCH, points=points,
+        group=f"searched {len(looks)} random workloads on drivex2",
+    )  # fmt: skip
+    return [record("searched", facts), told]
+
+
+def health(names: Sequence[str] = SERIALS) -> list[Record]:
+    found = []
+    for when, at_s, written in (("before", 0, 10**9), ("after", 3000, 9 * 10**9)):
+        for index, name in enumerate(names):
+            facts = {
+                "drive": name,
+                "when": when,
+                "temperature_c": 31 + index + at_s // 300,
+                "data_written_bytes": written + index * 10**8,
+                "percentage_used": 1,
+                "media_errors": 0,
+            }
+            found.append(record("health", facts, at_s))
+    return found
+
+
+def with_output(folder: Path, array: str, workload: Workload, seconds: Sequence[Mapping[int, int]]) -> Record:
+    """A measurement whose output is there: of each second, I/Os by latency in ns."""
+    (folder / "fio").mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    documents, counts = [], Counter[int]()
+    for number, each in enumerate(seconds, start=1):
+        counts.update(each)
+        documents.append(json.dumps(_document(number, counts)))
+    raw = f"fio/{array}-{workload}-run.json.gz"
+    path = folder / raw
+    path.write_bytes(gzip.compress("\n".join(documents).encode()))
+    path.chmod(0o600)
+    rounds = [float(sum(each.values())) for each in seconds]
+    slowest = [float(max(each)) for each in seconds]
+    facts = {
+        "geometry": array,
+        "workload": str(workload),
+        "asked": workload.to_record(),
+        "iops": sum(rounds) / len(rounds),
+        "runs": [run(array, workload, rounds, round_max_latency_ns=slowest, raw=raw)],
+    }
+    return record("measured", facts)
+
+
+def _document(number: int, counts: Mapping[int, int]) -> dict[str, object]:
+    """A status document of fio 3.33 after so many seconds, of reads."""
+    ios = sum(counts.values())
+    latency = {"N": ios, "mean": 0.0, "max": max(counts), "bins": {str(each): counts[each] for each in sorted(counts)}}
+    nothing = {"runtime": 1000 * number, "total_ios": 0, "io_bytes": 0, "lat_ns": {"N": 0, "mean": 0.0, "max": 0}}
+    reads = {"runtime": 1000 * number, "total_ios": ios, "io_bytes": 4096 * ios, "lat_ns": latency}
+    job = {"jobname": "", "error": 0, "usr_cpu": 1.0, "sys_cpu": 1.0, "read": reads, "write": nothing}
+    return {"fio version": "fio-3.33", "timestamp_ms": 1795262516000 + 1000 * number, "jobs": [job]}
+
+
+def everything() -> Story:
+    """At least one of each kind of chart that needs no output of fio."""
+    return story(
+        *parity_sweep(), depths(), bathtub(), outlier(), *saturation(), conditioned(), *matrix(), *profiles(),
+        *search(), *health()
+    )  # fmt: skip

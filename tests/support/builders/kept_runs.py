@@ -1,0 +1,93 @@
+"""Run folders as runs leave them, made of figures that a test says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.verdict.verdict import Subject
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.evidence import of_observation
+from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, DriveEntry, Manifest
+from pytest_ssdqual.rig.drives.topology import Drive
+
+READS = Workload("randread", "4k", 8)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure of a run; its interval is ``half_percent`` to either side."""
+
+    value: float
+    claim: Claim = Claim.STEADY_IOPS
+    geometry: str = "raid5x4"
+    workload: Workload = READS
+    half_percent: float = 1.0
+    n: int = 10
+    is_reading: bool = False
+    #: Of drives side by side.
+    drives: Mapping[str, float] = field(default_factory=dict)
+
+    def record(self) -> dict[str, object]:
+        half = abs(self.value) * self.half_percent / 100
+        estimate = Estimate(
+            self.value, self.value - half, self.value + half, self.n, self.claim.unit, is_reading=self.is_reading
+        )
+        subject = Subject((Geometry.parse(self.geometry),), (self.workload,))
+        found = of_observation(self.claim, subject, estimate, protocol="quick", acceptance=False)
+        parts = tuple(Part(name, (Figure("value", each),), Finding.OBSERVED) for name, each in self.drives.items())
+        return {"test": f"t.py::{self.claim}[{subject}]", **replace(found, members=parts).to_record()}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run."""
+
+    figures: Sequence[Measured]
+    started: str = "2026-03-01T12:00:00.000+00:00"
+    model: str = "ACME 9"
+    firmware: str = "A1"
+    protocol: str = "fill = 1\n"
+    facts: Mapping[str, str] = field(default_factory=lambda: {"machine_id": "m1", "fio": "3.33", "kernel": "6.1"})
+    serials: Sequence[str] = ("S1", "S2", "S3", "S4")
+    #: Instead of what the workload itself says.
+    asked: Mapping[str, object] = field(default_factory=dict)
+
+    def keep(self, folder: Path) -> Path:
+        folder.mkdir(parents=True, mode=0o700)
+        lines: list[dict[str, object]] = [{"kind": "run_started", "machine": "host"}]
+        for each in self.figures:
+            asked = {**each.workload.to_record(), **self.asked}
+            lines.append(
+                {"kind": "measured", "geometry": each.geometry, "workload": str(each.workload), "asked": asked}
+            )
+            lines.append({"kind": "observation", **each.record()})
+        head = {"schema": 1, "time": self.started, "writer": "main"}
+        text = "".join(json.dumps({**head, **line}, separators=(",", ":")) + "\n" for line in lines)
+        (folder / "records.jsonl").write_text(text)
+        (folder / "manifest.json").write_text(json.dumps(self.manifest(folder.name).to_record()))
+        return folder
+
+    def manifest(self, name: str) -> Manifest:
+        drives = [DriveEntry(self._drive(serial)) for serial in self.serials]
+        return Manifest(
+            run_id=name, command_line=("pytest",), started=self.started, spec=Document("acme", "spec"),
+            protocol=Document("quick", self.protocol), acceptance=False,
+            bays=(BayEntry("host", dict(self.facts), drives),),
+        )  # fmt: skip
+
+    def _drive(self, serial: str) -> Drive:
+        return Drive.from_json(
+            {
+                "path": f"/dev/{serial}", "kname": serial, "model": self.model, "serial": serial, "wwn": None,
+                "firmware": self.firmware, "size_bytes": 480_000_000_000, "logical_block_bytes": 512,
+                "physical_block_bytes": 4096, "rotational": False, "transport": "nvme", "read_only": False,
+                "queue_limit": None,
+            }
+        )  # fmt: skip

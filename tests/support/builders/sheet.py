@@ -1,0 +1,55 @@
+"""Spec files of tests: a product that exists only there, read the way a user's file is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.spec import Spec, SpecError
+
+PRODUCT = """
+[product]
+name = "ACME 9"
+models = ["ACME-9*"]
+"""
+
+
+def load(tmp_path: Path, text: str) -> Spec:
+    """The spec of a file with this text."""
+    path = tmp_path / "acme.toml"
+    path.write_text(text, encoding="utf-8")
+    return spec.load(path)
+
+
+def errors(tmp_path: Path, text: str) -> list[str]:
+    """What is wrong with it, one line each, without the file's name."""
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, text)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith("acme.toml: ") for line in lines)
+    return [line.removeprefix("acme.toml: ") for line in lines]
+
+
+def promise(**given: object) -> str:
+    """One ``[[promise]]``; numbers bare, all else in quotes."""
+    return "[[promise]]\n" + _keys(given)
+
+
+def figure(**given: object) -> str:
+    """One ``[[figure]]`` with a source."""
+    return "[[figure]]\n" + _keys({"source": "sheet", **given})
+
+
+def _keys(given: dict[str, object]) -> str:
+    lines = [f"{key} = {_value(value)}" for key, value in given.items()]
+    return "\n".join(lines) + "\n\n"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return str(value) if isinstance(value, int | float) else f'"{value}"'

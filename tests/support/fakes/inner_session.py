@@ -1,0 +1,82 @@
+"""pytest inside of pytest, on a rig that was never there: what it printed, what it wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[2]
+SUITES = TESTS.parent / "suites"
+NOTHING_JUDGED = "nothing was judged"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One ``<testcase>`` as a CI sees it."""
+
+    name: str
+    #: ``passed`` or the name of the element inside.
+    outcome: str
+    message: str
+    text: str
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A session that can be run, and what it left behind."""
+
+    pytester: pytest.Pytester
+
+    def run(self, *args: str) -> pytest.RunResult:
+        """With the simulated rig, in this process."""
+        return self.pytester.runpytest_inprocess("-p", "support.simulator.simulated_rig", "--junitxml=junit.xml", *args)
+
+    def suite(self, name: str) -> str:
+        """A copy of a shipped suite; the name of its folder."""
+        shutil.copytree(SUITES / name, self.pytester.path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        return name
+
+    def suites(self) -> list[str]:
+        """Names of all shipped suites."""
+        return sorted(path.name for path in SUITES.iterdir() if any(path.glob("test_*.py")))
+
+    def refused(self, *args: str) -> str:
+        """What pytest says when it is asked wrongly; it must be a usage error that wrote no results."""
+        result = self.run(*args)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR, result.outlines
+        assert not (self.pytester.path / "junit.xml").exists()
+        return "\n".join(line for line in result.errlines if line).removeprefix("ERROR: ")
+
+    def cases(self) -> dict[str, Case]:
+        """Those of tests: that nothing was judged is a case of its own."""
+        return {name: case for name, case in self.all_cases().items() if not name.startswith(NOTHING_JUDGED)}
+
+    def all_cases(self) -> dict[str, Case]:
+        root = ET.parse(self.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
+        found = [_case(each) for each in root.iter("testcase")]
+        assert len({each.name for each in found}) == len(found)
+        return {each.name: each for each in found}
+
+    def outcomes(self) -> dict[str, str]:
+        return {name: case.outcome for name, case in self.cases().items()}
+
+    def records(self, *kinds: str) -> list[dict[str, object]]:
+        """Lines of the only run folder, by kind."""
+        (folder,) = (self.pytester.path / "ssdqual-runs").iterdir()
+        lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+        return [line for line in lines if line["kind"] in kinds]
+
+
+def _case(element: ET.Element) -> Case:
+    properties = {each.get("name", ""): each.get("value", "") for each in element.iter("property")}
+    results = [each for each in element if each.tag in ("failure", "error", "skipped")]
+    if not results:
+        return Case(element.get("name", ""), "passed", "", "", properties)
+    (result,) = results
+    return Case(element.get("name", ""), result.tag, result.get("message", ""), result.text or "", properties)

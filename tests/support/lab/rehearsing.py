@@ -1,0 +1,48 @@
+"""A pytest plugin: the lab's one virtual machine, and whole runs against it. For ``tests`` and for ``suites/faults``.
+
+Nothing is imported before it is asked for: every run that is started from a checkout loads this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.lab.rehearsed import Lab, LabHost, Server, Start
+
+#: Drives of the machine that rehearsals share: two widths of RAID 5, and one to play with.
+LAB_DRIVES = 4
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHost]:
+    """One VM for the whole session; whoever uses it leaves its drives blank and unused."""
+    from pytest_ssdqual.lab import start
+    from support.lab.rehearsed import LabHost
+
+    with start(LAB_DRIVES) as vm:
+        yield LabHost.of(vm, tmp_path_factory.mktemp("ssh") / "config")
+
+
+@pytest.fixture
+def server(lab: Lab) -> Iterator[Server]:
+    """The machine under test; put in order again when the test has ended."""
+    from support.lab.rehearsed import Server
+
+    server = Server(lab)
+    yield server
+    server.reset()
+
+
+@pytest.fixture
+def start(server: Server, tmp_path: Path) -> Iterator[Start]:
+    """Starts runs; those that still go on when the test ends are killed."""
+    from support.lab.rehearsed import Start
+
+    start = Start(tmp_path, server.options)
+    yield start
+    start.close()

@@ -1,0 +1,292 @@
+"""What fio would have measured on drives that were never there: the law of the level, at 300 I/Os a second and drive.
+
+As the lab's scale model: of any size and direction, at any depth that keeps the drive busy. From the purged state a
+drive is twice as fast, until it was written once. No time passes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio import output
+from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure.fixed_time import Window
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe.environment import When
+from support.builders import fio_documents
+from support.builders.strategies import fio_bucket
+from support.fakes.scripted import completed
+from support.simulator.simulated_weakness import Weakness
+
+IOPS = 300
+#: Share of the I/Os of a second, and their latency over the mean: the mean is 1, the p99 twice that.
+LATENCIES = ((0.49, 0.6), (0.49, 1.36), (0.02, 2.0))
+#: How a round differs from the mean; the signs of the five rounds of a window add up to zero.
+SIGNS = (1.0, -1.0, 0.0, -1.0, 1.0)
+#: Fresh over settled, and the user capacities written before the cliff.
+FRESH, CLIFF = 2.0, 1.0
+#: A longer one would look as if fio had been silent.
+LONGEST_S = 2.5
+#: What a rebuild leaves to the load, and how long it takes.
+LEFT, REBUILD_S = 0.5, 270.0
+#: About how many I/Os of each direction are begun and not timed while a process is looked at.
+AHEAD = 7
+
+
+@dataclass(frozen=True)
+class Fio:
+    """How the drives of one machine do; ``slow`` is the share of its speed that a drive has, by serial."""
+
+    slow: Mapping[str, float]
+    #: By how much a round differs from the mean, as a share of it.
+    noise: float
+    #: Of the run that is now made.
+    number: int = 0
+    #: Called when fio would start, and when it has ended.
+    begin: Callable[[], None] = lambda: None
+    ran: Callable[[Array, Sequence[Sequence[Interval]]], None] = lambda array, parts: None
+
+    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
+        """Instead of ``measuring.run``: what fio would have written, read as ever."""
+
+        def work() -> Finished:
+            self.begin()
+            curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
+            parts = self.parts(array, workload, curve)
+            self.ran(array, parts)
+            return Finished(completed(["fio"]), fio_documents.packed(*parts))
+
+        before = environment.look(setup.machine, array, When.BEFORE)
+        raw, finished = fixed_time.noted(setup, array, workload, kind, work)
+        after = environment.look(setup.machine, array, When.AFTER, before)
+        read = output.parse(finished.pieces())
+        run = Run(
+            workload=workload,
+            geometry=array.geometry,
+            members=tuple(drive.identity for drive in array.members),
+            intervals=read.intervals,
+            ramp_s=window.ramp_s,
+            window_s=window.window_s,
+            rounds=window.rounds,
+            raw=raw,
+            seen=environment.seen(array, before, after, read),
+            parts=read.parts if array.geometry.is_side_by_side else (),
+        )
+        environment.note(setup, run, kind)
+        return run
+
+    def parts(
+        self, array: Array, workload: Workload, curve: Sequence[tuple[float, float, float]]
+    ) -> list[tuple[Interval, ...]]:
+        """What each target did; ``curve`` has time, length and share of the mean rate of each interval."""
+        weak = Weakness.of_environment().share(workload, self.number)
+        speeds = [weak * self.slow.get(drive.serial or "", 1.0) for drive in array.members]
+        geometry = array.geometry
+        alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
+        rates = [law(each, workload) * speed for each, speed in zip(alone, speeds, strict=False)]
+        if not geometry.is_side_by_side:  # the slowest member sets the pace of all
+            rates = [rates[0] / speeds[0] * min(speeds)]
+        return [
+            tuple(
+                interval(at, seconds, workload, workload.outstanding(each.width), rate * share)
+                for at, seconds, share in curve
+            )
+            for each, rate in zip(alone, rates, strict=True)
+        ]
+
+    def _even(self, window: Window) -> list[tuple[float, float, float]]:
+        """A curve in which a round differs a little from the next."""
+        whole = window.ramp_s + window.window_s
+        seconds = max(1.0, min(whole / 200, LONGEST_S if window.rounds < 6 else whole / 200))
+        times = [number * seconds for number in range(round(whole / seconds))]
+        first = self.number if window.rounds == 1 else 0
+
+        def sign(at: float) -> float:
+            return SIGNS[(first + int((at - window.ramp_s) / window.window_s * window.rounds)) % len(SIGNS)]
+
+        return [(at, seconds, 1 + self.noise * sign(at)) for at in times]
+
+    def _saturating(self, array: Array, workload: Workload, window: Window) -> list[tuple[float, float, float]]:
+        """The same for a curve that has written its volume when the time is over, whatever a drive can do."""
+        capacity = array.size_bytes
+        volume = (window.volume_bytes or 0) / capacity
+        settled = (CLIFF / FRESH + volume - CLIFF) * capacity / window.window_s
+        share = settled / (law(array.geometry, workload) * workload.block_bytes * (1 - workload.read_fraction))
+        cliff_s = CLIFF * capacity / (FRESH * settled)
+        count = max(1, round(window.window_s / window.every_s))
+        return [
+            (
+                number * window.every_s,
+                float(window.every_s),
+                share * (FRESH if number * window.every_s < cliff_s else 1.0) * (1 + self.noise * SIGNS[number % 5]),
+            )
+            for number in range(count)
+        ]
+
+
+@dataclass
+class UnderWay:
+    """A fio process that is looked at while it runs; time passes when somebody waits, and only then.
+
+    Its reports scatter independently by ``noise``. It dies after ``dies_s``, if that comes before its end.
+    """
+
+    documents: list[bytes]
+    report_s: int
+    dies_s: float = math.inf
+    last_words: str = "fio: pid=77, got signal=9"
+    #: Called whenever somebody waits.
+    wait_on: Callable[[], None] = lambda: None
+    #: What each document adds, of each target; and what is called with those that were written.
+    intervals: Sequence[Sequence[Interval]] = ()
+    ran: Callable[[Sequence[Sequence[Interval]]], None] = lambda parts: None
+    now_s: float = 0.0
+    parts: list[bytes] = field(default_factory=list)
+    given: int = 0
+    ended: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        fio: Fio,
+        array: Array,
+        workload: Workload,
+        seconds: float,
+        report_s: int,
+        swing: tuple[float, float] | None = None,
+    ) -> UnderWay:
+        """As ``fio`` does it; the scatter depends on array and workload alone. ``swing``: period and share."""
+        draw = random.Random(f"{array.geometry} {workload}")  # noqa: S311
+        shares = [1 + draw.gauss(0, fio.noise) for _ in range(round(seconds / report_s))]
+        if swing:
+            turns = (2 * math.pi * number * report_s / swing[0] for number in range(len(shares)))
+            shares = [share + swing[1] * math.sin(turn) for share, turn in zip(shares, turns, strict=True)]
+        curve = [(number * report_s, float(report_s), share) for number, share in enumerate(shares)]
+        parts = [[in_buckets(each) for each in part] for part in fio.parts(array, workload, curve)]
+        return cls(fio_documents.documents(*parts, ahead=AHEAD), report_s, intervals=parts)
+
+    @property
+    def lasts_s(self) -> float:
+        return min(len(self.documents) * self.report_s, self.dies_s)
+
+    def is_alive(self) -> bool:
+        return not self.ended and self.now_s < self.lasts_s
+
+    def rest(self, seconds: float) -> bool:
+        self.wait_on()
+        self.now_s += seconds
+        return self.is_alive()
+
+    def read_new(self) -> Iterator[bytes]:
+        """Up to now, and the beginning of the document that comes next."""
+        begun = self.documents[self._count][:400] if self.is_alive() else b""
+        data = (b"".join(self.documents[: self._count]) + begun)[self.given :]
+        self.given += len(data)
+        self.parts.append(gzip.compress(data, mtime=0))
+        yield data
+
+    def wait(self, seconds: float) -> Finished:
+        self.now_s = max(self.now_s, self.lasts_s)
+        return self._finished(self.last_words if self._died else "")
+
+    def end(self) -> Finished:
+        """It finishes the document that it is writing, and adds its last one."""
+        return self._finished("fio: terminating on signal 2" if self.is_alive() else "")
+
+    @property
+    def _died(self) -> bool:
+        return self.dies_s < len(self.documents) * self.report_s and self.now_s >= self.dies_s
+
+    @property
+    def _count(self) -> int:
+        return min(int(min(self.now_s, self.lasts_s) / self.report_s), len(self.documents))
+
+    def _finished(self, said: str) -> Finished:
+        count = self._count + self.is_alive()
+        written = self.documents[:count]
+        final = fio_documents.ended(written[-1]) if written and not self._died else b""
+        data = b"".join([*written, final])
+        self.ran([part[:count] for part in self.intervals])
+        self.ended = True
+        packed = gzip.compress(data[self.given :], mtime=0)
+        return Finished(completed(["fio"], stderr=said), b"".join([*self.parts, packed]), packed)
+
+    def __enter__(self) -> UnderWay:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.ended = True
+
+
+def law(geometry: Geometry, workload: Workload) -> float:
+    """I/Os per second; fewer if less is outstanding than there are members."""
+    failed = Geometry(geometry.level, geometry.width, geometry.missing)
+    left = LEFT if geometry.rebuilding else 1.0
+    busy = expected_iops(failed, workload.read_fraction, IOPS, IOPS)
+    return left * min(busy, workload.outstanding(geometry.width) * IOPS)
+
+
+def interval(start_s: float, seconds: float, workload: Workload, outstanding: int, iops: float) -> Interval:
+    reads = round(iops * seconds * workload.read_fraction)
+    writes = round(iops * seconds) - reads
+    mean_ns = outstanding / iops * 1e9
+    size = workload.block_bytes
+    return Interval(
+        start_s, seconds, reads, writes, round(reads * size), round(writes * size),
+        histogram(reads, mean_ns), histogram(writes, mean_ns),
+    )  # fmt: skip
+
+
+def histogram(ios: int, mean_ns: float) -> LatencyHistogram:
+    counts = [round(ios * share) for share, _ in LATENCIES]
+    counts[0] += ios - sum(counts)
+    return LatencyHistogram.from_bins(
+        {round(mean_ns * factor): count for (_, factor), count in zip(LATENCIES, counts, strict=True) if count}
+    )
+
+
+def in_buckets(done: Interval) -> Interval:
+    """With latencies as fio counts them: of hours of scatter there would be thousands of bins otherwise."""
+    reads, writes = (
+        LatencyHistogram.merged(LatencyHistogram.from_bins({fio_bucket(ns): count}) for ns, count in each.bins)
+        for each in (done.read_latency, done.write_latency)
+    )
+    return replace(done, read_latency=reads, write_latency=writes)
+
+
+def fail(setup: Setup, array: Array, missing: int) -> Array:
+    """Instead of ``degraded.fail``."""
+    geometry = Geometry(array.geometry.level, array.geometry.width, missing)
+    setup.logbook.note("members_failed", geometry=str(geometry), uuid=array.uuid)
+    return replace(array, geometry=geometry)
+
+
+def rebuild(run: Callable[..., Run]) -> Callable[[Setup, Array, Workload], Rebuild]:
+    """Instead of ``rebuilding.rebuild``."""
+
+    def rebuilt(setup: Setup, array: Array, workload: Workload) -> Rebuild:
+        failed = array.geometry
+        geometry = Geometry(failed.level, failed.width, failed.missing, rebuilding=True)
+        rule = setup.protocol
+        window = fixed_time.Window(rule.ramp_s, REBUILD_S - rule.ramp_s, rule.steady.window)
+        foreground = Measured((run(setup, replace(array, geometry=geometry), workload, "rebuild", window).condensed(),))
+        size = array.members[0].size_bytes
+        found = Rebuild(geometry, REBUILD_S, size, foreground, mismatches=0)
+        about = {"asked": workload.to_record(), "protocol": rule.name, "acceptance": rule.acceptance}
+        setup.logbook.note("rebuild", **about, **found.summary())
+        return found
+
+    return rebuilt

@@ -1,0 +1,433 @@
+"""A machine with drives that was never there, for ``-p simulated_rig``: everything of the plugin runs but fio.
+
+It answers what ``rig`` asks of a machine (survey, lease, purge, mdadm) and measures by the law of the level, at
+300 IOPS a drive. No time passes. The scene is set by environment variables, so that xdist's workers see it too.
+
+PYTEST_DONT_REWRITE: it has no assertions, and pytest warns of plugins that it finds imported already.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_ssdqual import lab
+from pytest_ssdqual.lab import drives as media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
+from pytest_ssdqual.plugin.searches import surviving
+from pytest_ssdqual.qual.integrity.array_state import Abilities
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives import fencing, health, survey, write_counters
+from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.guard import holders, shared_paths
+from pytest_ssdqual.rig.integrity.power_cut import Switch
+from pytest_ssdqual.rig.machine import facts, local, ssh
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MachineLost, MustFinish, Observer, RigError
+from pytest_ssdqual.rig.md import degraded, mdadm
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild, sequential_verdict
+from pytest_ssdqual.rig.measure.array_lifecycle import Fill
+from pytest_ssdqual.rig.measure.fixed_time import Window
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import environment as surroundings
+from pytest_ssdqual.rig.purge import zero
+from support.fakes.scripted import completed
+from support.simulator import simulated_fio, simulated_paths
+from support.simulator.simulated_array import SimulatedBody
+from support.simulator.simulated_content import Contents
+from support.simulator.simulated_disks import Device, World
+from support.simulator.simulated_fio import UnderWay
+from support.simulator.simulated_media import Media
+from support.simulator.simulated_surroundings import Surroundings
+
+SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
+REAL_BODY = surviving.body_of
+LSBLK_BYTES = 480_103_981_056
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is wrong with the machine."""
+
+    drives: int
+    model: str
+    #: Serial → share of the speed.
+    slow: dict[str, float]
+    #: This array cannot be built.
+    broken: str
+    #: Where a bug of the program shows: ``fill``, ``run``, ``fill:raid5x4``, ``run:raid5x4:randread_4k_qd8``.
+    mistakes: tuple[str, ...]
+    #: fio's run of this number never comes back, and neither does the machine.
+    lost_at: int
+    #: At fio's run of this number somebody presses Ctrl-C.
+    interrupted_at: int
+    #: At fio's run of this number the process that measures is killed.
+    killed_at: int
+    #: By how much a round differs from the mean, as a share of it.
+    noise: float
+    #: The same of each report of a process that is looked at while it runs.
+    scatter: float
+    #: fio's processes that are looked at while they run die after so many seconds; 0: they do not.
+    dies_s: float
+    #: Commands that are not installed.
+    missing: tuple[str, ...]
+    #: This option is one that its fio does not know.
+    unknown_option: str
+    #: What smartctl says instead of identifying the first drive.
+    unidentified: str
+    #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
+    block: int
+    queue: int
+    #: Its drives report a critical warning as soon as something was measured.
+    worn: bool
+    #: What goes wrong around each run, see ``simulated_surroundings``.
+    trouble: tuple[str, ...]
+    #: How often those who ask are told that somebody holds the first two drives.
+    held: int
+    #: How long each process of fio lasts in truth, for those who watch; 0: no time passes.
+    takes_s: float
+
+    @classmethod
+    def of_environment(cls, machine: str = "") -> Scene:
+        """``SIMULATED_ONLY`` names the one machine of several where anything is out of the ordinary."""
+        only = os.environ.get("SIMULATED_ONLY", machine)
+        ordinary = {"SIMULATED_DRIVES": os.environ.get("SIMULATED_DRIVES", "4")}
+        given = os.environ.get if only == machine else ordinary.get
+        slow = [each.split("=") for each in given("SIMULATED_SLOW", "").split(",") if each]
+        return cls(
+            drives=int(given("SIMULATED_DRIVES", "4")),
+            model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
+            slow={serial: float(share) for serial, share in slow},
+            broken=given("SIMULATED_BROKEN", ""),
+            mistakes=tuple(given("SIMULATED_MISTAKES", "").split()),
+            lost_at=int(given("SIMULATED_LOST_AT", "0")),
+            interrupted_at=int(given("SIMULATED_INTERRUPTED_AT", "0")),
+            killed_at=int(given("SIMULATED_KILLED_AT", "0")),
+            noise=float(given("SIMULATED_NOISE", "0.01")),
+            scatter=float(given("SIMULATED_SCATTER", "0.01")),
+            dies_s=float(given("SIMULATED_DIES", "0")),
+            missing=tuple(given("SIMULATED_MISSING", "").split()),
+            unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
+            unidentified=given("SIMULATED_UNIDENTIFIED", ""),
+            block=int(given("SIMULATED_BLOCK", "512")),
+            queue=int(given("SIMULATED_QUEUE", "0")),
+            worn=bool(given("SIMULATED_WORN")),
+            trouble=tuple(given("SIMULATED_TROUBLE", "").split()),
+            held=int(given("SIMULATED_HELD", "0")),
+            takes_s=float(given("SIMULATED_TAKES", "0")),
+        )
+
+
+class Held:
+    """A lease that lasts until it is cut."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._argv = argv
+
+    def wait(self, deadline_s: float) -> Completed:
+        raise NotImplementedError("nobody waits for a lease to end")
+
+    def alive(self) -> bool:
+        return True
+
+    def rest(self, seconds: float) -> bool:
+        return True
+
+    def read_line(self, deadline_s: float) -> str:
+        return "held\n"
+
+    def cut(self, deadline_s: float = 30.0) -> Completed:
+        return completed(self._argv)
+
+
+@dataclass
+class Counting:
+    """Answers as the kernel would count 4 KiB writes at this rate, with a slow swing of a tenth."""
+
+    iops: Callable[[], float]
+    began_s: float = field(default_factory=time.monotonic)
+    writes: float = 0.0
+    at_s: float = 0.0
+
+    def ask(self, text: str, answers: int, deadline_s: float) -> list[str]:
+        now_s = time.monotonic() - self.began_s
+        self.writes += (now_s - self.at_s) * self.iops() * (1 + 0.1 * math.sin(now_s))
+        self.at_s = now_s
+        return [f"0 0 0 0 0 0 {int(self.writes * (8 + index))}" for index in range(answers)]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class SimulatedMachine:
+    """A ``Machine``; of arrays it knows only that they are there."""
+
+    name: str
+    scene: Scene
+    observer: Observer | None = None
+    generation: int = 0
+    token: str = "ab"  # noqa: S105 (of file names)
+    arrays: dict[str, str] = field(default_factory=dict)
+    #: Of the last one.
+    geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
+    media: Media = field(default_factory=Media.of_environment)
+    contents: Contents = field(default_factory=Contents.of_environment)
+    surroundings: Surroundings = field(init=False)
+    runs: int = 0
+    #: How often it was asked who holds drives.
+    asked: int = 0
+    gone: bool = False
+    #: Kernel names of drives that an earlier session labelled and filled, and none purged since.
+    inherited: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inherited = set(self.media.filled)
+        serials = {device.kname: device.serial or "" for device in self.world.disks}
+        self.surroundings = Surroundings(self.scene.trouble, serials)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
+        must_finish: MustFinish | None = None,
+    ) -> Completed:
+        self.require_alive()
+        said = self.contents.answer(fencing.unbound(argv), stdin)
+        done = self._answer(fencing.unbound(argv)) if said is None else completed(argv, said.decode())
+        if self.observer:
+            self.observer(done)
+        if check and done.status:
+            raise CommandFailed(f"{argv[0]} on {self.name} failed: {done.errors}", done)
+        return done
+
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Held:
+        self.require_alive()
+        return Held(argv)
+
+    def talk(self, argv: Sequence[str]) -> Counting:
+        """Of whatever name, its drives' counters go up by the law for 4 KiB; see ``rig.observe.live_stats``."""
+        return Counting(lambda: simulated_fio.IOPS * self.geometry.data_drives)
+
+    def unfinished(self) -> tuple[str, ...]:
+        return ()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def begin_run(self) -> None:
+        """What happens when fio would start."""
+        if self.runs == self.scene.lost_at:
+            self.gone = True
+        self.require_alive()
+        if self.runs == self.scene.interrupted_at:
+            raise KeyboardInterrupt
+        if self.runs == self.scene.killed_at:
+            os._exit(9)
+        time.sleep(self.scene.takes_s)
+
+    def write(self, array: Array, size_bytes: int) -> None:
+        """To every member, behind the first MiB."""
+        self.media.write((drive.kname for drive in array.members), size_bytes)
+        for drive in array.members if size_bytes else ():
+            if drive.kname not in self.inherited:
+                self.contents.data[drive.path] = 1 << 20
+
+    def require_alive(self) -> None:
+        if self.gone:
+            raise MachineLost(f"{self.name} is lost: no answer")
+
+    @property
+    def world(self) -> World:
+        numbers = range(1, self.scene.drives + 1)
+        digits = re.sub(r"\D", "", self.name.partition(".")[0])  # dut2's drives are not dut1's
+        return World(
+            [
+                Device(
+                    f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{digits}{number:04}",
+                    model=self.scene.model, transport="nvme", logical_block=self.scene.block,
+                    queue_depth=self.scene.queue or None,
+                )
+                for number in numbers
+            ]
+        )  # fmt: skip
+
+    def _answer(self, argv: tuple[str, ...]) -> Completed:
+        if argv[:2] == ("sh", "-c"):
+            return completed(argv, self._script(argv))
+        if argv[:2] == ("fio", "--parse-only") and self.scene.unknown_option:
+            return completed(argv, status=1, stderr=f"fio: unrecognized option '--{self.scene.unknown_option}=1'")
+        if argv[0] == "blkdiscard":
+            self.media.purge(argv[-1])
+            self.contents.wipe(argv[-1])
+            self.inherited.discard(argv[-1].removeprefix("/dev/"))
+        if argv[:2] == ("mdadm", "--create"):
+            said = dict(each.removeprefix("--").split("=", 1) for each in argv if each.startswith("--") and "=" in each)
+            self.arrays[argv[2]] = said["uuid"]
+            self.geometry = Geometry(Level(f"raid{said['level']}"), int(said["raid-devices"]))
+        if argv[:2] == ("mdadm", "--stop"):
+            self.arrays.pop(argv[2])
+        if argv[:2] == ("test", "-e"):
+            return completed(argv, status=0 if f"/dev/{argv[2].split('/')[3]}" in self.arrays else 1)
+        return completed(argv, self._command(argv))
+
+    def _command(self, argv: tuple[str, ...]) -> str:
+        state = "array_state:clean", "sync_action:idle", "degraded:0", "mismatch_cnt:0"
+        answers: dict[str, Callable[[], str]] = {
+            "lsblk": lambda: self.world.lsblk(),
+            "id": lambda: "0",
+            "nproc": lambda: "2",
+            "fio": lambda: "fio-3.33" if "--version" in argv else "",
+            "cat": lambda: "2147483648\n" * (len(argv) - 1),
+            "blockdev": lambda: str(LSBLK_BYTES * self.geometry.data_drives),
+            "ls": lambda: "\n".join(device.kname for device in self.world.disks),
+            "nvme": lambda: json.dumps({"oacs": 2, "fna": 0}),
+            "smartctl": lambda: (self.scene.unidentified if argv[-1] == self.world.disks[0].path else "") or SMART,
+            "mdadm": lambda: f"MD_UUID={self.arrays.get(argv[-1], '')}",
+            "grep": lambda: "".join(f"/sys/block/md100/md/{each}\n" for each in state),
+        }
+        return answers.get(argv[0], lambda: "")()
+
+    def _script(self, argv: tuple[str, ...]) -> str:
+        script, arguments = argv[2], argv[4:]
+        if script == survey.EXPAND:
+            return "".join(map(self._expanded, arguments)) + "end \0"
+        if script == survey.FACTS:
+            return self.world.facts(*arguments[2:])
+        if script == facts.MISSING:
+            return "\n".join(each for each in arguments if each in self.scene.missing)
+        if script == facts.FACTS:
+            return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
+        if script == health.SCRIPT:
+            answer = json.loads(SMART)
+            if self.scene.worn and self.runs:
+                answer["nvme_smart_health_information_log"]["critical_warning"] = 1
+            return f"{json.dumps(answer)}\n" * len(arguments)
+        if script == zero.ZEROES:
+            return self.media.zeroes(arguments[0], arguments[2:])
+        if script == write_counters.SCRIPT:
+            return self.media.counters(arguments)
+        if script == holders.HELD:
+            self.asked += 1
+            note = holders.Note("anna@one", 77, "20261122T093701Z-ab12", 10_800).to_line()
+            return "".join(f"{each}\t3600\t{note} \n" for each in arguments[:2] if self.asked <= self.scene.held)
+        if script == shared_paths.SCRIPT:
+            boot = str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
+            return simulated_paths.text(boot, arguments, os.environ.get("SIMULATED_SWITCHED", "").split())
+        if script == surroundings.SCRIPT:
+            return self.surroundings.text(argv)
+        return "2048\n" if script == mdadm.OFFSETS else ""
+
+    def _expanded(self, pattern: str) -> str:
+        """Every pattern with a star is all drives; any other is those that it matches."""
+        is_all = "*" in pattern or "?" in pattern
+        found = [each.kname for each in self.world.disks if is_all or fnmatchcase(each.path, pattern)]
+        return f"pattern {pattern}\0" + "".join(f"path /dev/{each}\0kname {each}\0disk \0" for each in found)
+
+
+def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
+    """Instead of ``measuring.run``: what ``simulated_fio`` says, unless something comes in between."""
+    machine = machine_of(setup)
+    machine.runs += 1
+    mistake(machine, "run", str(array.geometry), str(workload))
+    fio = simulated_fio.Fio(
+        machine.scene.slow, machine.scene.noise, machine.runs, machine.begin_run, machine.surroundings.ran
+    )
+    run = fio.run(setup, array, workload, kind, window)
+    machine.write(array, run.bytes_written)
+    return run
+
+
+def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) -> UnderWay:
+    """Instead of ``sequential.start``."""
+    machine = machine_of(setup)
+    machine.runs += 1
+    machine.begin_run()
+    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.scatter, machine.runs)
+    seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
+    running = UnderWay.of(fio, array, workload, seconds, rule.report_s if rule else 1)
+    running.dies_s = machine.scene.dies_s or running.dies_s
+    running.ran = partial(machine.surroundings.ran, array)
+    if workload.writes:
+        machine.write(array, round(seconds))
+    return running
+
+
+def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
+    """Instead of ``assembly.fill_up``; where a rig that is broken breaks."""
+    machine = machine_of(setup)
+    mistake(machine, "fill", str(array.geometry))
+    if str(array.geometry) == machine.scene.broken:
+        raise RigError(f"fio on {machine.name} was refused by {array.path}")
+    if fill.passes:
+        machine.write(array, fill.passes * array.size_bytes)
+        setup.logbook.note("filled", geometry=str(array.geometry), passes=fill.passes, bs=fill.bs, raw="")
+
+
+def mistake(machine: SimulatedMachine, *what: str) -> None:
+    """Raise what a bug of the program would raise, not an error of the rig."""
+    for each in machine.scene.mistakes:
+        if set(each.split(":")) <= set(what):
+            raise IndexError(f"{each} is out of range")
+
+
+def simulated_body(setup: Setup, switch: Switch | None) -> SimulatedBody:
+    """Instead of ``surviving.body_of``: an array that keeps its data."""
+    chunk = parse_size(setup.protocol.array.chunk)
+    return SimulatedBody(drives=len(setup.held.drives), can=Abilities(power_cut=switch is not None), chunk=chunk)
+
+
+def machine_of(setup: Setup) -> SimulatedMachine:
+    if not isinstance(setup.machine, SimulatedMachine):
+        raise TypeError("this is a real machine")
+    return setup.machine
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Replace the machine, for this session only: pytester runs many in one process."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+
+    def connect_local(observer: Observer | None = None) -> SimulatedMachine:
+        return SimulatedMachine("localhost", Scene.of_environment("localhost"), observer)
+
+    def connect_ssh(target: SimpleNamespace, observer: Observer | None = None) -> SimulatedMachine:
+        name = target.name or target.destination
+        return SimulatedMachine(name, Scene.of_environment(name), observer)
+
+    @contextmanager
+    def start(count: int, first: int = 1) -> Iterator[SimpleNamespace]:
+        patch.setenv("SIMULATED_DRIVES", str(count))  # for xdist's workers, too
+        reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
+        yield SimpleNamespace(ssh=reach)
+
+    patch.setattr(local, "connect", connect_local)
+    patch.setattr(ssh, "connect", connect_ssh)
+    patch.setattr(lab, "start", start)
+    patch.setattr(fixed_time, "run", simulated_run)
+    patch.setattr(sequential_verdict, "start", simulated_start)
+    patch.setattr(array_lifecycle, "fill_up", simulated_fill)
+    patch.setattr(degraded, "fail", simulated_fio.fail)
+    patch.setattr(rebuild, "rebuild", simulated_fio.rebuild(simulated_run))
+    if surviving.body_of is REAL_BODY:  # a test may have its own
+        patch.setattr(surviving, "body_of", simulated_body)

@@ -1,0 +1,150 @@
+"""What goes on around fio on a machine that was never there, as ``surroundings.SCRIPT`` would print it.
+
+Time passes and sectors are counted when fio has run, and only then. What is wrong is a list of words, as in the
+environment variable ``SIMULATED_TROUBLE``: ``reads:SSDQ0002 resync clock:3600``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ssdqual.qual.measured.environment import Traffic, total
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.raid.geometry import Geometry, loads
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.observe import environment
+
+SMART = json.loads((Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text())
+NOTHING = Traffic(0, 0, 0, 0)
+#: What another program reads of a drive during one run.
+FOREIGN = Traffic(20_000, 0, 20_000 * 131_072, 0)
+CPUS = 2
+#: Of the ticks of one CPU: user, nice, system, idle, iowait, irq, softirq, steal.
+CALM, SATURATED = (8, 0, 10, 80, 0, 0, 2, 0), (8, 0, 60, 0, 0, 0, 32, 0)
+PCI = "/sys/block/{}/device/device"
+
+
+@dataclass
+class Surroundings:
+    """Of one machine; ``serials`` by kernel name, for those drives that have trouble."""
+
+    trouble: Sequence[str] = ()
+    serials: Mapping[str, str] = field(default_factory=dict)
+    uptime_s: float = 5000.0
+    wall_s: float = 1_795_286_113.25
+    counted: dict[str, Traffic] = field(default_factory=dict)
+    ticks: list[list[int]] = field(default_factory=lambda: [[1000] * 8 for _ in range(CPUS)])
+    log: list[str] = field(default_factory=list)
+    runs: int = 0
+
+    def ran(self, array: Array, parts: Sequence[Sequence[Interval]]) -> None:
+        """A fio process, of one target or of drives side by side, and what happened meanwhile."""
+        self.runs += 1
+        seconds = parts[0][-1].end_s + 1.5
+        self.uptime_s += seconds
+        self.wall_s += seconds + sum(float(each) for each in self._about("clock"))
+        for number, cpu in enumerate(self.ticks):
+            share = SATURATED if number == 1 and "cpu" in self.trouble else CALM
+            cpu[:] = [before + round(seconds * each) for before, each in zip(cpu, share, strict=True)]
+        done = [traffic(part) for part in parts]
+        if array.geometry.is_side_by_side:
+            for drive, each in zip(array.members, done, strict=True):
+                self._count(drive.kname, each)
+        else:
+            self._count(array.kname, done[0])
+            for drive, each in zip(array.members, of_members(array.geometry, done[0]), strict=False):
+                self._count(drive.kname, each)
+        for drive in array.members:
+            if self.serials.get(drive.kname, drive.serial) in self._about("reads"):
+                self._count(drive.kname, FOREIGN)
+        if "resync" in self.trouble:
+            self._say(6, f"md: data-check of RAID array {array.kname}")
+        for drive in array.members:
+            if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
+                self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
+
+    def text(self, argv: Sequence[str]) -> str:
+        """The answer to ``sh -c SCRIPT surroundings WHEN ARRAY SINCE NAMES KNAME PATH …``."""
+        when, array, since, _, *drives = argv[4:]
+        files = self._clock() + self._files(array, drives[::2])
+        warmth = [line for kname in drives[::2] for line in (f"==warmth {kname}", self._smart(kname))] + ["=="]
+        names = ["==names", *({array} - {"-"}), *(name for kname in drives[::2] for name in (kname, kname[:-2])), "=="]
+        new = self.log[int(since[1:]) - 1 :] if when == "after" and since.startswith("k") else []
+        # Message 1 is of the boot, and has scrolled out of sight.
+        said = [] if "speechless" in self.trouble else [f"==kernel k{len(self.log) + 1} 0 0", *new, "=="]
+        return "\n".join([*(warmth + names + said + files if when == "before" else files + said + warmth), "==end", ""])
+
+    def _say(self, level: int, text: str) -> None:
+        self.log.append(f"{level} {self.uptime_s - 2:.6f} {text}")
+
+    def _clock(self) -> list[str]:
+        cpus = [" ".join(map(str, [*cpu, 0, 0])) for cpu in self.ticks]
+        together = " ".join(str(sum(each)) for each in zip(*self.ticks, strict=True))
+        return [
+            f"clock {self.uptime_s:.2f} {self.wall_s:.9f} {self.uptime_s + 0.02:.2f}",
+            f"/proc/stat:cpu  {together} 0 0",
+            *(f"/proc/stat:cpu{number} {cpu}" for number, cpu in enumerate(cpus)),
+        ]
+
+    def _files(self, array: str, drives: Sequence[str]) -> list[str]:
+        lines = []
+        for kname in [*drives, *([] if array == "-" else [array])]:
+            seen = self.counted.get(kname, NOTHING)
+            stat = f"{seen.reads} 0 {seen.read_bytes // 512} 0 {seen.writes} 0 {seen.write_bytes // 512} 0 0 0 0"
+            lines += [f"/sys/block/{kname}/{each}" for each in (f"stat:{stat}", "diskseq:9", "queue/iostats:1")]
+        if array != "-":
+            lines += [f"/sys/block/{array}/md/{each}" for each in ("chunk_size:65536", "bitmap/location:none")]
+        for kname in drives:
+            lanes = 2 if self.serials.get(kname) in self._about("lanes") else 4
+            rates = "current_link_speed:16.0 GT/s PCIe", "max_link_speed:16.0 GT/s PCIe"
+            widths = f"current_link_width:{lanes}", "max_link_width:4"
+            lines += [f"{PCI.format(kname)}/{each}" for each in (*rates, *widths)]
+        return lines
+
+    def _smart(self, kname: str) -> str:
+        answer: dict[str, Any] = dict(SMART)
+        if self.serials.get(kname) in self._about("throttled"):
+            answer |= {"thm_temp1_trans_count": 3 * self.runs, "thm_temp1_total_time": 40 * self.runs}
+        if self.serials.get(kname) in self._about("hot"):
+            answer |= {"temperature": 358, "critical_warning": 2}
+        return json.dumps(answer, indent=2)
+
+    def _about(self, word: str) -> list[str]:
+        return [each.partition(":")[2] for each in self.trouble if each.partition(":")[0] == word]
+
+    def _count(self, kname: str, more: Traffic) -> None:
+        self.counted[kname] = total([self.counted.get(kname, NOTHING), more])
+
+
+def traffic(intervals: Sequence[Interval]) -> Traffic:
+    return Traffic(
+        sum(each.read_ios for each in intervals),
+        sum(each.write_ios for each in intervals),
+        sum(each.read_bytes for each in intervals),
+        sum(each.write_bytes for each in intervals),
+    )
+
+
+def of_members(geometry: Geometry, done: Traffic) -> list[Traffic]:
+    """By the level's law; while it is rebuilt, by that of the degraded array."""
+    return [
+        Traffic(
+            int(done.reads * load.reads_for_read + done.writes * load.reads_for_write),
+            int(done.writes * load.writes_for_write),
+            512 * int((done.read_bytes * load.reads_for_read + done.write_bytes * load.reads_for_write) / 512),
+            512 * int(done.write_bytes * load.writes_for_write / 512),
+        )
+        for load in loads(Geometry(geometry.level, geometry.width, geometry.missing))
+    ]
+
+
+def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at the surroundings: for tests of what else happens."""
+    monkeypatch.setattr(environment, "look", lambda machine, array, when, *_: None)
+    monkeypatch.setattr(environment, "seen", lambda array, before, after, result: None)
