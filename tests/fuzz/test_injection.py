@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.mutations import fuzzed, plain_like
 
+import pytest_ssdqual
 from pytest_ssdqual.plugin.options.settings import parse_devices
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
@@ -36,7 +37,7 @@ HOSTILE = st.sampled_from(PAYLOADS) | st.text(max_size=20)
 #: Every option that a job of ours has, whatever it does.
 OPTION = re.compile(r"--(?P<name>[a-z_0-9-]+)(?:=(?P<value>[A-Za-z0-9._:/,+%@~-]*))?")
 HARMFUL = ("exec", "write_", "read_iolog", "replay", "include", "client", "server", "cgroup", "directory", "opendir")
-SHIPPED = Path(protocols.__file__).parents[1] / protocols.FOLDER
+SHIPPED = Path(pytest_ssdqual.__file__).parent / protocols.FOLDER
 
 
 def assert_harmless(job: Job, *paths: str) -> None:

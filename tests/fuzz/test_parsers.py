@@ -14,6 +14,7 @@ from support.builders.mutations import bytes_like, fuzzed, json_like, plain_like
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_disks import World, worlds
 
+import pytest_ssdqual
 from pytest_ssdqual.plugin.options.settings import parse_devices, parse_wipe
 from pytest_ssdqual.plugin.plan.arrays import parse_list
 from pytest_ssdqual.qual import units
@@ -66,7 +67,7 @@ DRIVE = Drive("/dev/sdb", "sdb", "ACME SSD", "S 1/2", "0x50", "F1", 480 * 10**9,
 TOML = [
     file.read_text()
     for folder in ("specs", "protocols")
-    for file in sorted((Path(spec.__file__).parents[1] / folder).glob("*.toml"))
+    for file in sorted((Path(pytest_ssdqual.__file__).parent / folder).glob("*.toml"))
     if file.stat().st_size < 6000
 ]
 

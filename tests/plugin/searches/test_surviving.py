@@ -9,6 +9,7 @@ import pytest
 from support.fakes.inner_session import Inner
 from support.simulator.simulated_array import Bugs, SimulatedBody
 
+import pytest_ssdqual
 from pytest_ssdqual.plugin.searches import surviving
 from pytest_ssdqual.qual.integrity import steps
 from pytest_ssdqual.qual.integrity.array_state import Abilities
@@ -68,7 +69,7 @@ def test_every_history_is_in_the_run_folder_as_it_was_drawn(inner: Inner, bodies
 
 def test_lost_data_fail_the_test_in_one_sentence_with_a_script_that_does_it_again(inner: Inner, bodies: Bodies) -> None:
     bodies.bugs = Bugs(misplaced=True)
-    shipped = (Path(surviving.__file__).parents[1] / "protocols" / "quick.toml").read_text()
+    shipped = (Path(pytest_ssdqual.__file__).parent / "protocols" / "quick.toml").read_text()
     inner.pytester.path.joinpath("long.toml").write_text(shipped.replace("histories = 2", "histories = 40"))
     inner.run(*LAB, "--ssd-protocol=long.toml").assert_outcomes(failed=1, deselected=9)
     (case,) = inner.cases().values()
