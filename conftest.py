@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-#: ``tests/support/lab/rehearsing.py`` has the lab; it is found through pyproject's ``pythonpath``, and not everywhere.
-pytest_plugins = ["pytester", *(["rehearsing"] if find_spec("rehearsing") else [])]
+
+def has_tests() -> bool:
+    """Whether pyproject's ``pythonpath`` leads to ``tests``, whose lab rehearsals need."""
+    try:
+        return find_spec("support.lab.rehearsing") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+pytest_plugins = ["pytester", *(["support.lab.rehearsing"] if has_tests() else [])]
 
 #: Of the tests, ``unit`` those without a lab, ``unhurried`` those with that mark, ``lab`` the other ones that need one,
 #: or several of these with commas between: script/test runs them part by part. With pytest's own prefix, because no

@@ -1,4 +1,4 @@
-"""What all rooms' tests share: hypothesis' profiles. The lab's virtual machine is in ``rehearsing``."""
+"""What all rooms' tests share: hypothesis' profiles. The lab's virtual machine is in ``support.lab.rehearsing``."""
 
 from __future__ import annotations
 

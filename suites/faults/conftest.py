@@ -15,10 +15,18 @@ if TYPE_CHECKING:
     from support.lab.rehearsed import Lab
 
 
+def has_tests() -> bool:
+    """Whether the pieces of ``tests`` that rehearsals need can be imported."""
+    try:
+        return find_spec("support.lab.rehearsing") is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Nothing is here where ``tests`` is not, nor in a run that was given drives: those are not for this."""
     del collection_path
-    return True if find_spec("rehearsing") is None or config.getoption("--ssd-devices", None) else None
+    return None if has_tests() and not config.getoption("--ssd-devices", None) else True
 
 
 #: One run goes through the first four; when all has been seen, the table is compared.
