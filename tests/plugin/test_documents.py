@@ -18,6 +18,8 @@ LINK = re.compile(r"!?\[[^\]]*\]\((?!https?:)([^)\s#]*)(#[^)\s]*)?\)")
 #: Of the command ``ssdqual`` and of others no option begins so.
 OPTION = re.compile(r"(?<![\w-])--ssd-[a-z-]*[a-z]")
 INI = re.compile(r"(?<![\w./-])ssd_[a-z_]+")
+#: A module or a package of ours, in code: ``rig/fio/jobs.py``, ``qual/stats``.
+MODULE = re.compile(r"`((?:pytest_ssdqual|qual|rig|report|live|lab|plugin)/[\w/]+(?:\.\w+)?)`")
 NAMES = [path.relative_to(ROOT).as_posix() for path in DOCUMENTS]
 
 
@@ -47,6 +49,19 @@ def test_links_lead_somewhere(name: str) -> None:
         assert file.is_file(), f"{name} links to {file}"
         assert file.is_relative_to(ROOT), f"{name} links to {file}, which is not in the repository"
         assert not anchor or anchor in anchors(file), f"{name} links to #{anchor} of {file.name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_modules_that_are_named_exist(name: str) -> None:
+    named = {module.removeprefix("pytest_ssdqual/") for module in MODULE.findall((ROOT / name).read_text())}
+    assert {module for module in named if not (ROOT / "pytest_ssdqual" / module).exists()} == set()
+
+
+def test_the_architecture_names_every_package() -> None:
+    named = set(MODULE.findall((ROOT / "docs/architecture.md").read_text()))
+    rooms = [path for path in (ROOT / "pytest_ssdqual").iterdir() if (path / "__init__.py").is_file()]
+    packages = {path for room in rooms for path in room.iterdir() if (path / "__init__.py").is_file()}
+    assert {path.relative_to(ROOT / "pytest_ssdqual").as_posix() for path in packages} <= named
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -92,11 +107,29 @@ def test_the_guide_goes_from_task_to_reference_to_explanation() -> None:
     assert headings == ["Do", "Look up", "Understand"]
 
 
-def test_every_option_is_named_in_the_readme() -> None:
+def test_every_option_is_named_in_the_users_guide() -> None:
     """In the short table; the long one is in docs/reference.md."""
-    readme = (ROOT / "README.md").read_text()
-    assert [each.name for each in declared_now().options if f"`{each.name}" not in readme] == []
-    assert [ini for ini, *_ in declared_now().inis if ini not in readme] == []
+    table = (ROOT / "docs/using.md").read_text()
+    assert [each.name for each in declared_now().options if f"`{each.name}" not in table] == []
+    assert [ini for ini, *_ in declared_now().inis if ini not in table] == []
+
+
+def test_the_readme_is_short_and_names_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.split()) <= 900
+    for command in ("script/demo", "script/test"):
+        assert f"\n    {command} " in text
+        assert (ROOT / command).is_file()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lines_are_at_most_120_characters(name: str) -> None:
+    """Except tables, generated text, and lines that cannot be broken: commands, and the output of programs."""
+    written = re.sub(
+        r"^```.*?^```$|<!-- begin.*?<!-- end", "", (ROOT / name).read_text(), flags=re.DOTALL | re.MULTILINE
+    )
+    lines = written.splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "    ", "!["))] == []
 
 
 def test_pictures_are_named_by_a_document_and_small() -> None:

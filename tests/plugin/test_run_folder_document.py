@@ -32,8 +32,8 @@ BY_NAME = {
 }
 #: What is said above the table of records.
 ABOUT = {"geometry", "uuid", "workload", "asked", "raw", "protocol", "acceptance"}
-#: The words above that table.
-RECORDS = "The table has what comes on top."
+#: The heading above that table.
+RECORDS = "### Kinds of records"
 #: A value of everything, so that no part of the record is left out.
 PUBLISHED = Published(1.0, Unit.IOPS, "a data sheet", True)
 PART = Part("S1", (Figure("iops", 1.0),), Finding.PASS, (PUBLISHED,))
