@@ -35,32 +35,10 @@ TO_WRITE = (Program("mke2fs", "e2fsprogs"),)
 #: Places in the guest → directories of this host.
 Files = Callable[[], Mapping[str, Path]]
 
-#: Only the adapter of the root disk gets a driver before the file system is mounted, so that it is /dev/sda.
-SWITCH = f"""#!/usr/bin/busybox sh
-export PATH=/usr/bin
-busybox mount -t proc proc /proc
-busybox mount -t sysfs sysfs /sys
-busybox mount -t devtmpfs devtmpfs /dev
-exec </dev/null >/dev/ttyS0 2>&1
-first=
-for module in $(busybox cat /modules); do
-    case $module in
-    virtio_scsi) echo 0 >/sys/bus/virtio/drivers_autoprobe ;;
-    esac
-    busybox insmod "/$module.ko"
-done
-for device in /sys/bus/pci/devices/0000:00:{ROOT_SLOT:02x}.0/virtio*; do
-    echo "${{device##*/}}" >/sys/bus/virtio/drivers_probe
-done
-until [ -b /dev/sda ]; do busybox sleep 0.1; done
-echo 1 >/sys/bus/virtio/drivers_autoprobe
-busybox mount -t ext4 -o noatime /dev/sda /root || exec busybox sh
-for device in /sys/bus/virtio/devices/*; do
-    [ -e "$device/driver" ] || echo "${{device##*/}}" >/sys/bus/virtio/drivers_probe
-done
-for place in proc sys dev; do busybox umount "/$place"; done
-exec busybox switch_root /root /init
-"""
+#: PCI address of the adapter of the root disk.
+ROOT_ADAPTER = f"0000:00:{ROOT_SLOT:02x}.0"
+#: The init of the initramfs.
+SWITCH = Path(__file__).with_name("switch") / "init"
 
 
 def ensure_disk(cache: Path, say: Say, packages: Iterable[str] = (), files: Files = dict, digest: str = "") -> Image:
@@ -92,7 +70,7 @@ def _assemble(files: Files, packages: Iterable[Path], result: Path) -> None:
 
 
 def switching(tree: Tree, modules: Iterable[Module]) -> Tree:
-    """The initramfs: busybox, what the root disk needs, and the script."""
+    """The initramfs: busybox, what the root disk needs, and ``SWITCH``."""
     small, modules = Tree(), tuple(modules)
     for name in ("proc", "sys", "dev", "root"):
         small.add(name, directory())
@@ -102,7 +80,8 @@ def switching(tree: Tree, modules: Iterable[Module]) -> Tree:
     for module in modules:
         small.add(f"{module.name}.ko", regular(module.image))
     small.add("modules", regular("".join(f"{module.name}\n" for module in modules).encode()))
-    small.add("init", regular(SWITCH.encode(), 0o755))
+    small.add("root-adapter", regular(f"{ROOT_ADAPTER}\n".encode()))
+    small.add("init", regular(SWITCH.read_bytes(), 0o755))
     return small
 
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_ssdqual.lab.drives import Bus, shelf
 from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.contents import is_used
-from pytest_ssdqual.lab.image.disk import MD_RULES, SWITCH, switching, wanted, write_file_system, write_tree
+from pytest_ssdqual.lab.image.disk import MD_RULES, switching, wanted, write_file_system, write_tree
 from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.lab.image.initramfs import Entry, Tree, directory, regular, symlink
 from pytest_ssdqual.lab.image.kernel import Module
@@ -30,7 +30,7 @@ def test_root_disk_has_an_adapter_of_its_own() -> None:
     found = devices(HARDWARE)
     assert f"virtio-scsi-pci,id=root-hba,addr={ROOT_SLOT:#x}" in found
     assert len([each for each in found if each.startswith("virtio-scsi-pci")]) == 2
-    assert f"0000:00:{ROOT_SLOT:02x}.0" in SWITCH
+    assert switching(tree(), []).entries["root-adapter"].data == f"0000:00:{ROOT_SLOT:02x}.0\n".encode()
     without = replace(HARDWARE, image=replace(IMAGE, root=None))
     assert not [each for each in devices(without) if "root" in each]
 
