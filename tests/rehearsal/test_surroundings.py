@@ -23,7 +23,7 @@ from pytest_ssdqual.rig.measure.fixed_time import Window
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.environment import SCRIPT, When
-from pytest_ssdqual.rig.observe.kernel_log import FIRST
+from pytest_ssdqual.rig.observe.kernel_log import FIRST, PICK
 from pytest_ssdqual.rig.observe.sight import parse
 
 pytestmark = pytest.mark.lab
@@ -46,7 +46,7 @@ def here(lab: Lab) -> Iterator[Bench]:
 def test_all_that_is_asked_is_answered_by_either_shell(here: Bench, shell: list[str]) -> None:
     members = here.drives[:2]
     names = [part for drive in members for part in (drive.kname, drive.path)]
-    argv = [*shell, "-c", SCRIPT, "surroundings", "before", "-", FIRST, "", *names]
+    argv = [*shell, "-c", SCRIPT, "surroundings", PICK, "before", "-", FIRST, "", *names]
     seen = parse(here.machine.run(argv).text, "", names[::2])
     assert len(seen.cpus) == 3
     assert seen.clock_s is not None
@@ -64,7 +64,7 @@ def test_what_the_kernel_says_of_a_member_is_heard_by_either_shell(here: Bench, 
     """And of nobody else; the messages are ours, the names are those of the guest's own sysfs."""
     member, other = here.drives[:2]
     script = SCRIPT if source == "/dev/kmsg" else SCRIPT.replace("/dev/kmsg", "/dev/no-such-log")
-    argv = [*shell, "-c", script, "surroundings"]
+    argv = [*shell, "-c", script, "surroundings", PICK]
     before = parse(here.machine.run([*argv, "before", "-", FIRST, "", member.kname, member.path]).text, "", [])
     controller, pci = before.names[1:3]
     assert (member.kname, pci.count(":")) == (f"{controller}n1", 2)

@@ -11,7 +11,7 @@ nobody can mount the drive, build on it or swap to it, and if somebody does alre
 wipefs) ask for the drive exclusively themselves, and that can be had only once: they are bound ``beside``. blkdiscard
 does so since util-linux 2.36; an older one is bound ``alone``, which is decided where it runs (``itself``).
 
-The scripts are constants; names of drives reach them as positional parameters only.
+The scripts are ``scripts/fence*``; names of drives reach them as positional parameters only.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused, Machine, MustFinish
 
@@ -28,92 +29,9 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRe
 REFUSED = 76
 BUSY = "Device or resource busy"
 
-#: $1 to $3 are the programs below; then ``alone``, ``beside`` or ``itself``, the number of drives, of each its path,
-#: bytes, serial and WWN (or nothing), and the command. blkdiscard has --force since it uses O_EXCL (util-linux 2.36).
-BOUND = r"""# a command on the drives that were checked
-perl_hold=$1 python_hold=$2 check=$3 how=; shift 3
-if [ "$1" = itself ]; then
-    case $(blkdiscard --help 2>&1) in *--force*) how=beside ;; *) how=alone ;; esac
-    shift; set -- $how "$@"
-fi
-command -v perl >/dev/null && exec perl -e "$perl_hold" sh -c "$check" bound "$@"
-python=$(command -v python3 || command -v /usr/libexec/platform-python)
-[ -z "$python" ] || exec "$python" -I -S -c "$python_hold" sh -c "$check" bound "$@"
-[ "$how" != alone ] || {
-    echo 'blkdiscard of util-linux before 2.36 needs perl or python3 to open a drive exclusively; neither is there' >&2
-    exit 76
-}
-exec sh -c "$check" bound "$@"
-"""
-
-#: Open every drive for what comes next; its path then has the descriptor's number in front. udev's claims are short.
-PERL_HOLD = r"""
-use Fcntl;
-$^F = 1 << 20;
-my ($how, $count, @held) = @ARGV[4, 5];
-for my $at (map { 6 + 4 * $_ } 0 .. $count - 1) {
-    my ($path, $tries, $device) = ($ARGV[$at], 0);
-    until (sysopen($device, $path, O_RDONLY | O_NONBLOCK | ($how eq 'alone' ? O_EXCL : 0))) {
-        if ($! != 16 || ++$tries > 10) { print STDERR "$path: $!\n"; exit 76 }
-        select(undef, undef, undef, 0.2);
-    }
-    push @held, $device;
-    $ARGV[$at] = fileno($device) . ":$path";
-}
-exec { $ARGV[0] } @ARGV;
-exit 127;
-"""
-
-PYTHON_HOLD = r"""
-import os, sys, time
-argv = sys.argv[1:]
-flags = os.O_RDONLY | os.O_NONBLOCK | (os.O_EXCL if argv[4] == "alone" else 0)
-for at in range(6, 6 + 4 * int(argv[5]), 4):
-    for pause in [0.2] * 10 + [0]:
-        try:
-            device = os.open(argv[at], flags)
-            break
-        except OSError as problem:
-            if problem.errno != 16 or not pause:
-                sys.stderr.write("%s: %s\n" % (argv[at], problem.strerror))
-                sys.exit(76)
-            time.sleep(pause)
-    os.set_inheritable(device, True)
-    argv[at] = "%d:%s" % (device, argv[at])
-os.execvp(argv[0], argv)
-"""
-
-#: sysfs has what no udev is needed for; lsblk has what udev found out, as it had when the drive was checked. Numbers of
-#: descriptors have two digits at times, which dash cannot redirect, so they are looked at through /proc.
-CHECK = r"""
-refuse() { printf '%s is not the drive that was checked: %s\n' "$path" "$1" >&2; exit 76; }
-squeezed() { set -f; set -- $1; said=$*; set +f; }
-is() { squeezed "$2"; [ "$said" = "$1" ] || [ "$said" = "naa.${1#0x}" ]; }
-bears() {
-    squeezed "$1"; wanted=$said
-    for file in "$sys/serial" "$sys/device/serial" "$sys/wwid" "$sys/device/wwid"; do
-        line=
-        [ -r "$file" ] && { read -r line <"$file"; is "$wanted" "$line"; } 2>/dev/null && return
-    done
-    is "$wanted" "$(lsblk --nodeps --noheadings --output "$2" "$path" 2>/dev/null)"
-}
-how=$1 left=$2; shift 2
-while [ "$left" -gt 0 ]; do
-    case $1 in /*) fd= path=$1 ;; *) fd=${1%%:*} path=${1#*:} ;; esac
-    bytes=$2 serial=$3 wwn=$4 left=$((left - 1)) sectors=; shift 4
-    number=$(stat -L -c '%t:%T' "$path" ${fd:+"/proc/self/fd/$fd"} 2>/dev/null) || refuse 'it is gone'
-    first=${number%%[!0-9a-f:]*}
-    [ -z "$fd" ] || [ "$number" = "$first
-$first" ] || refuse 'another device has its name'
-    sys=/sys/dev/block/$((0x${first%:*})):$((0x${first#*:}))
-    { read -r sectors <"$sys/size"; } 2>/dev/null
-    has=$((${sectors:-0} * 512))
-    [ "$has" = "$bytes" ] || refuse "it has $has bytes where $bytes were checked"
-    [ -z "$serial" ] || bears "$serial" SERIAL || refuse "its serial is not $serial"
-    [ -z "$wwn" ] || bears "$wwn" WWN || refuse "its WWN is not $wwn"
-done
-exec "$@"
-"""
+BOUND, PERL_HOLD, PYTHON_HOLD, CHECK = map(
+    scripts.text, ("fence.sh", "fence_open.pl", "fence_open.py", "fence_check.sh")
+)
 
 
 @dataclass(frozen=True, slots=True)

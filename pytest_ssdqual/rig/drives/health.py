@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
 
 #: One command for all drives. Compact JSON is one line; the exit status is in it, so the shell's is not needed.
-SCRIPT = """
-command -v smartctl >/dev/null || exit 127
-for drive; do smartctl --json=c -x "$drive" </dev/null; echo; done
-"""
+SCRIPT = scripts.text("health.sh")
 
 #: Of drives that are identified: sshd's default MaxSessions is 10.
 AT_ONCE = 6

@@ -1,18 +1,18 @@
 """Which block devices a machine has, what uses them, and which of them a user's pattern names.
 
 The rule of the module: two commands for a survey, one for an expansion (a command costs 0.15 s over OpenSSH in
-an emulated VM). The scripts are constants (the survey's are files in ``scripts``); what a user wrote reaches them
-as positional parameters only, and what cannot be understood is an error, never an empty answer.
+an emulated VM). What a user wrote reaches the scripts as positional parameters only, and what cannot be understood is
+an error, never an empty answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 
 from pytest_ssdqual.rig.drives import lsblk
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, MdArray, Node, Topology, Use, UseKind
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError
 
 __all__ = [
@@ -31,37 +31,8 @@ __all__ = [
 ]
 
 
-def _script(name: str) -> str:
-    return files("pytest_ssdqual").joinpath("rig", "scripts", name).read_text("utf-8")
-
-
-#: The survey; $1 and $2 are the probes, the rest are the nodes of the candidates.
-FACTS = _script("survey.sh")
-PERL_PROBE, PYTHON_PROBE = _script("probe.pl"), _script("probe.py")
-
-#: Each line of the answer is ``kind SP value``, ended by NUL. With IFS empty a parameter is not split; its
-#: expansion is globbed and nothing else: no command substitution, no quote removal, no further expansion.
-EXPAND = r"""
-IFS=
-for pattern; do
-    printf 'pattern %s\0' "$pattern"
-    if [ -e "$pattern" ] || [ -L "$pattern" ]; then set -f; else set +f; fi
-    for path in $pattern; do
-        if [ ! -e "$path" ] && [ ! -L "$path" ]; then continue; fi
-        kname= disk=
-        if [ -b "$path" ]; then
-            n=$(stat -L -c '%t:%T' "$path")
-            if cd -P "/sys/dev/block/$((0x${n%:*})):$((0x${n#*:}))"; then
-                kname=${PWD##*/}
-                [ -e partition ] && cd -P .. && disk=${PWD##*/}
-            fi
-            cd /
-        fi
-        printf 'path %s\0kname %s\0disk %s\0' "$path" "$kname" "$disk"
-    done
-done
-printf 'end \0'
-"""
+FACTS, PERL_PROBE, PYTHON_PROBE = map(scripts.text, ("survey.sh", "probe.pl", "probe.py"))
+EXPAND = scripts.text("expand_patterns.sh")
 
 
 class UnusablePattern(ValueError):

@@ -15,6 +15,7 @@ from typing import Self
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError
 
 SECTOR_BYTES = 512
@@ -25,20 +26,7 @@ STOPPING_BYTES = 32 << 10
 #: Fields of /sys/block/<name>/stat, counted from 0: sectors written; sectors discarded (since kernel 4.18).
 WRITTEN, DISCARDED = 6, 13
 
-#: $@ kernel names, as sysfs spells them. An NVMe drive of a subsystem with several controllers is a head
-#: (``nvme0n1``) above hidden paths (``nvme0c1n1``), and kernels before 6.4 count on the paths only. ``diskseq`` (since
-#: 5.15) tells one appearance of a drive from the next.
-SCRIPT = r"""
-read -r boot </proc/sys/kernel/random/boot_id && echo "boot $boot"
-for k; do
-    for d in "/sys/block/$k" "/sys/block/${k%n*}"c[0-9]*"n${k##*n}"; do
-        [ -r "$d/stat" ] || continue
-        appearance=0
-        [ -r "$d/diskseq" ] && read -r appearance <"$d/diskseq"
-        read -r counts <"$d/stat" && echo "$k $appearance $counts"
-    done
-done
-"""
+SCRIPT = scripts.text("write_counters.sh")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.machine import run_files
+from pytest_ssdqual.rig.machine import run_files, scripts
 from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError, Tethered
 
 #: fio's own start and end, on an emulated or busy machine.
@@ -21,15 +21,8 @@ END_S = 60.0
 FETCH_S = 300.0
 #: Pack the output. It is removed only when it is here, so that this can be said again over another connection.
 FETCH = 'gzip -1 -c "$1"'
-#: The same from byte $2 on, the last part of a file that was read before.
-FETCH_REST = 'tail -c "+$(($2 + 1))" "$1" | gzip -1 -c'
-#: What was written from byte $2 on. What is before that was read and gives its memory back: /run is a tmpfs, and four
-#: hours of documents of 24 drives side by side are 1 to 2 GB. fio writes at the position it has come to (its file is
-#: not opened for appending), so a hole changes nothing for it; where there is no fallocate, or no hole can be punched,
-#: the file just stays.
-READ_NEW = 'fallocate --punch-hole --offset 0 --length "$2" "$1" 2>/dev/null; tail -c "+$(($2 + 1))" "$1" | gzip -1 -c'
-
-
+#: The last part of a file that was read before, and what was written since it was read.
+FETCH_REST, READ_NEW = map(scripts.text, ("fetch_rest.sh", "fetch_new.sh"))
 #: No output of fio is larger: a status of 24 drives every 5 s for five hours has 2 GB. Zeroes pack a thousandfold, so
 #: a file that is nothing of fio's must not keep us busy for ever.
 UNPACKED_BYTES = 4 << 30

@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.rig.fio import acceptance, jobs, output
 from pytest_ssdqual.rig.fio.jobs import Expectation, Job, Target
 from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 DEPTH = 32
@@ -22,24 +23,7 @@ DEPTH = 32
 DIFFERENT, UNREADABLE = errno.EILSEQ, (errno.EIO, errno.ENODATA, errno.EREMOTEIO, errno.ETIMEDOUT)
 #: Generations that one fio process writes, one after the other; between two processes nothing is written for a moment.
 BATCH = 16
-#: $1 where to note what is done, $2 the first generation and $3 the end of them, $4 how many a process writes, $5 the
-#: pattern for printf, then fio: one generation after the other, each flushed before the next begins (a stonewalled job
-#: starts when the one before it has ended), and noted when its process has ended.
-OVERWRITE = r"""
-note=$1 at=$2 end=$3 batch=$4 form=$5; shift 5
-while [ "$at" -lt "$end" ]; do
-    (
-        n=$at
-        while [ "$n" -lt "$((at + batch))" ]; do
-            set -- "$@" "--name=pass-$n" --stonewall "--verify_pattern=$(printf "$form" "$n")%o"
-            n=$((n + 1))
-        done
-        exec "$@" >/dev/null
-    ) || exit 1
-    at=$((at + batch))
-    echo "$((at - 1))" >"$note.part" && mv "$note.part" "$note"
-done
-"""
+OVERWRITE = scripts.text("overwrite_passes.sh")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Names of devices in the configuration files of a machine: drives that somebody means to use, in use or not.
 
 Files are read by one command and parsed here; what they name is resolved on the machine by a second one. Comments do
-not count. Which files these are: scripts/named.sh; what is not read: docs/security.md.
+not count. Which files these are: scripts/configured_names.sh; what is not read: docs/security.md.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.drives.topology import Node, Topology, plain_uuid
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
-_FOLDER = resources.files("pytest_ssdqual").joinpath("rig", "scripts")
-FILES, RESOLVE = (_FOLDER.joinpath(name).read_text("utf-8") for name in ("named.sh", "resolve.sh"))
+FILES, RESOLVE = map(scripts.text, ("configured_names.sh", "resolve_names.sh"))
 
 #: Folder of the links that udev makes for each kind of name.
 LINKS = {

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
 
 #: What our ``flock`` answers when somebody else holds the lock (EX_TEMPFAIL).
@@ -23,18 +24,8 @@ CONFLICT = 75
 #: What a drive's second lock file has in its name. Work that must finish locks it itself, so that the lock outlives the
 #: run and its lease. No identity is written with this character, see ``lease``.
 UNFINISHED = "~unfinished"
-#: Of each lock file $g that a process holds: the lease's name $f, the seconds since the holder wrote into the file, and
-#: what. Several who ask at once can have a shared lock, but not while the drive is held; who takes the lease is told
-#: what else may be wrong with the file.
-_TOLD = (
-    f'[ -f "$g" ] || continue; flock --shared --nonblock --conflict-exit-code {CONFLICT} "$g" true; '
-    f"[ $? -eq {CONFLICT} ] || continue; "
-    'age=$(($(date +%s) - $(stat -c %Y "$g"))); '
-    'printf "%s\\t%s\\t%s\\n" "$f" "$age" "$(head -c 2000 "$g" | tr "\\n\\t" "  ")"; '
-)
-HELD = f'for f; do for g in "$f" "${{f%.lock}}{UNFINISHED}.lock"; do {_TOLD}done; done'
-#: The same of all work of this machine that must finish; $1 is the directory of the locks.
-UNDER_WAY = f'for g in "$1"/*{UNFINISHED}.lock; do f=$g; {_TOLD}done'
+#: The holders of locks, of drives or of all work of this machine that must finish.
+HELD = scripts.text("lock_holders.sh")
 #: Drives named in a sentence.
 MOST_NAMED = 8
 #: Of another's word.
@@ -103,7 +94,7 @@ def ask(machine: Machine, files: Mapping[str, str]) -> tuple[Holder, ...]:
 
     ``files`` maps a lock file to the drive's identity.
     """
-    return _holders((files.get(file, file), age_s, said) for file, age_s, said in _asked(machine, HELD, files))
+    return _holders((files.get(file, file), age_s, said) for file, age_s, said in _asked(machine, files))
 
 
 def under_way(machine: Machine, directory: str, knames: Collection[str]) -> tuple[Holder, ...]:
@@ -111,12 +102,12 @@ def under_way(machine: Machine, directory: str, knames: Collection[str]) -> tupl
 
     It is asked for before anything is read from a drive: a drive that erases itself answers only when it is done.
     """
-    found = [(_kname(said), age_s, said) for _, age_s, said in _asked(machine, UNDER_WAY, [directory])]
+    found = [(_kname(said), age_s, said) for _, age_s, said in _asked(machine, [directory])]
     return _holders((f"/dev/{kname}", age_s, said) for kname, age_s, said in found if kname in knames)
 
 
-def _asked(machine: Machine, script: str, files: Iterable[str]) -> Iterator[tuple[str, float, str]]:
-    text = machine.run(["sh", "-c", script, "held", *files]).text
+def _asked(machine: Machine, files: Iterable[str]) -> Iterator[tuple[str, float, str]]:
+    text = machine.run(["sh", "-c", HELD, "held", UNFINISHED, *files]).text
     for line in text.removesuffix("\n").split("\n") if text else ():
         file, _, rest = line.partition("\t")
         age, _, said = rest.partition("\t")

@@ -12,18 +12,18 @@ import re
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
 
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.topology import Drive, plain_uuid
 from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, Page, Sample
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, Machine
 
 #: What is left to the label at the beginning of every device.
 HEAD_BYTES = 1 << 20
-SCRIPT = resources.files("pytest_ssdqual").joinpath("rig", "scripts", "label.sh").read_text("utf-8")
+SCRIPT = scripts.text("label.sh")
 TITLE = "pytest-ssdqual test data, may be overwritten"
 _TEXT = re.compile(
     rf"(?P<said>{TITLE}\nversion 1\n(?P<owner>(?:drive|array) [^\n]+)\nid [0-9a-f]{{32}}\n)"

@@ -18,17 +18,11 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard import holders
 from pytest_ssdqual.rig.guard.holders import CONFLICT, UNFINISHED, Note
-from pytest_ssdqual.rig.machine import run_files
+from pytest_ssdqual.rig.machine import run_files, scripts
 from pytest_ssdqual.rig.machine.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine.machine import LeaseTaken, Machine, MustFinish, RigError, Tethered
 
-#: $1 who we are, then the lock files: note it in each, say so, and live until the tether is cut. Work that must finish
-#: on one of the drives, begun by a run that has ended since, is a conflict like any other holder.
-HOLDER = (
-    'who=$1; shift; for f; do printf "%s\\n" "$who" >"$f"; g="${f%.lock}' + UNFINISHED + '.lock"; '
-    f'[ ! -e "$g" ] || flock --shared --nonblock --conflict-exit-code {CONFLICT} "$g" true || exit; done; '
-    "echo held; exec sleep 2147483647"
-)
+HOLDER = scripts.text("lease.sh")
 #: Between two looks of somebody who waits.
 LOOK_EVERY_S = 5.0
 #: A lock that was held when we wanted it and is not when we ask was somebody's who asked, too, or has just been freed.
@@ -200,4 +194,4 @@ def holder_argv(files: Iterable[str], who: str, of_run: str) -> list[str]:
     files = tuple(files)
     flock = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", str(CONFLICT))
     locks = [*flock, "--shared", of_run, *(part for file in files for part in (*flock, file))]
-    return [*locks, "sh", "-c", HOLDER, "lease", who, *files]
+    return [*locks, "sh", "-c", HOLDER, "lease", UNFINISHED, who, *files]

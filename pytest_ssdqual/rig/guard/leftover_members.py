@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES, MD_SUPERBLOCK, of_array, owner_of
 from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, Sample
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
-#: $1 device, $2 offset, $3 bytes: what is there, packed; less if it cannot be read.
-RAW = 'dd if="$1" bs=65536 iflag=direct,skip_bytes,count_bytes skip="$2" count="$3" 2>/dev/null | gzip -1 -c'
+RAW = scripts.text("read_raw.sh")
 SECTOR_BYTES = 512
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
 PAGE_BYTES = 4096
@@ -20,10 +20,7 @@ SPOTS = 192
 #: A drive that answers each read with an error after half a minute is given up after three.
 DEADLINE_S = 110.0
 
-_FOLDER = resources.files("pytest_ssdqual").joinpath("rig", "scripts")
-SCRIPT, PERL, PYTHON = (
-    _FOLDER.joinpath(name).read_text("utf-8") for name in ("sample.sh", "sample.pl", "sample.python")
-)
+SCRIPT, PERL, PYTHON = map(scripts.text, ("sample.sh", "sample.pl", "sample.py"))
 
 
 @dataclass(frozen=True, slots=True)

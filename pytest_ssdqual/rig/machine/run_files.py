@@ -9,27 +9,11 @@ from __future__ import annotations
 
 import secrets
 
-from pytest_ssdqual.rig.machine.keeper import DIRECTORY, KEPT
+from pytest_ssdqual.rig.machine import scripts
+from pytest_ssdqual.rig.machine.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine.machine import Machine
 
-#: $1 the directory. Prints what it has removed. Locks of drives stay: a run that waits for one has it open. What is as
-#: young as a minute may be in the making, before its lock is held.
-SWEEP = f"""
-cd "$1" 2>/dev/null || exit 0
-remove='for file; do rm "$file" 2>/dev/null && echo "$file"; done'
-is_old() {{ [ -n "$(find "$1" -maxdepth 0 -mmin +1 2>/dev/null)" ]; }}
-for lock in run-*.lock; do
-    [ -f "$lock" ] && [ ! -L "$lock" ] && is_old "$lock" || continue
-    token=${{lock#run-}} token=${{token%.lock}}
-    flock --nonblock "$lock" sh -c "$remove" remove *-"$token"-* "$lock"
-done
-for keeper in tether-*; do
-    [ -d "$keeper" ] && [ ! -L "$keeper" ] && is_old "$keeper" || continue
-    [ ! -e "$keeper/{KEPT}" ] || flock --nonblock "$keeper/{KEPT}" true || continue
-    rm -rf "$keeper" && echo "$keeper"
-done
-exit 0
-"""
+SWEEP = scripts.text("sweep_run_files.sh")
 
 
 def path(machine: Machine, kind: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import Channel, last_words
 from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, Observer, RigError, spelled
 from pytest_ssdqual.rig.machine.owned_directory import OwnedDirectory
@@ -42,14 +43,7 @@ SSH_FAILED = 255
 PREFIX = "ssdqual-ssh-"
 #: Seconds for which one attempt to connect anew may go on.
 ATTEMPT_S = 20.0
-#: The connection ends with us, but a little later: whoever speaks for us when we are killed (``keeper.WILL``) needs it.
-MASTER = r"""
-exec 3<&0
-"$@" </dev/null 3<&- & master=$!
-( cat <&3 >/dev/null; sleep 10; kill "$master" ) 2>/dev/null &
-exec 3<&-
-wait "$master"
-"""
+MASTER = scripts.text("ssh_master.sh")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio.jobs import Target
 from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError, count
 
 #: Levels whose members must agree with each other from the start.
@@ -28,14 +29,7 @@ REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
 SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
 #: $1 the array's kernel name: where the data of each member begin, in sectors.
 OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
-#: $1 UUID, then devices: erase the md superblock of those that bear it, name the others; and those that bear it still:
-#: mdadm writes through the page cache and does not notice that a drive took nothing (seen with mdadm 4.2, and a drive
-#: that had turned read-only).
-ERASE = (
-    'uuid=$1; shift; ours() { mdadm --examine --export "$1" 2>/dev/null | grep -qxF "MD_UUID=$uuid"; }; '
-    'for d; do if ours "$d" && mdadm --zero-superblock "$d" 2>/dev/null && sync "$d" && ! ours "$d"; '
-    'then :; else echo "$d"; fi; done'
-)
+ERASE = scripts.text("erase_superblock.sh")
 
 
 @dataclass(frozen=True, slots=True)

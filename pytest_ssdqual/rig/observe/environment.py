@@ -1,7 +1,7 @@
 """Two looks at the machine under test, just before and just after a fio process: what went on around it.
 
 One command a look. The rule of the module: looking changes nothing and never fails for a file that is not there; what
-cannot be read is not known. The script is a constant; device names are its positional parameters.
+cannot be read is not known. Device names are positional parameters of the script.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.rig.drives import temperature
 from pytest_ssdqual.rig.fio.output import FioResult
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
@@ -25,71 +26,7 @@ from pytest_ssdqual.rig.observe.sight import Counted, Sight
 #: The kernel gives an admin command of NVMe a minute before it resets the drive.
 LOOK_S = 150.0
 
-#: $1 when, $2 the array's kernel name or "-", $3 and $4 what ``kernel_log`` says of the earlier look, then of each
-#: drive its kernel name, as sysfs spells it, and its path.
-#: Counters are read nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after another:
-#: some shells write line by line, and answers of several at once would get mixed.
-#: A namespace of an NVMe subsystem with several controllers is a head (nvme0n1) above hidden paths (nvme0c1n1), and
-#: kernels before 6.4 count on the paths only. Where hwmon has a threshold it is temp1_max.
-_LOOK = r"""
-export LC_ALL=C
-when=$1 array=$2 since=$3 names=$4
-shift 4
-counters() {
-    read -r up rest </proc/uptime
-    now=$(date +%s.%N)
-    read -r later rest </proc/uptime
-    echo "clock $up $now $later"
-    set -- /proc/stat /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_total_time_ms "$@"
-    grep -sH '' "$@" | grep -v '^/proc/stat:[^c]'
-}
-warmth() {
-    tool=smartctl
-    command -v nvme >/dev/null && tool=nvme
-    while [ $# -gt 1 ]; do
-        if [ "$tool" = nvme ] && [ "$1" != "${1#nvme}" ]; then
-            echo "==warmth $1"
-            nvme smart-log -o json "$2" </dev/null 2>/dev/null
-        else
-            echo "==warmth $1"
-            smartctl --json=c -i -c -A -l scttempsts "$2" </dev/null 2>/dev/null
-        fi
-        echo
-        shift 2
-    done
-    echo ==
-}
-files() {
-    m=/sys/block/$array/md
-    if [ "$array" != - ]; then
-        echo "/sys/block/$array/stat /sys/block/$array/diskseq /sys/block/$array/queue/iostats"
-        echo "$m/chunk_size $m/bitmap/location"
-    fi
-    while [ $# -gt 1 ]; do
-        d=/sys/block/$1 p=/sys/block/${1%n*}c[0-9]*n${1##*n}
-        echo "$d/stat $d/diskseq $d/queue/iostats $p/stat"
-        for c in "$d/device" "$d/device/nvme[0-9]*"; do
-            echo "$c/device/current_link_* $c/device/max_link_* $c/hwmon*/temp1_max $c/hwmon/hwmon*/temp1_max"
-        done
-        shift 2
-    done
-}
-if [ "$when" = before ]; then
-    warmth "$@"
-    echo ==names
-    names "$@"
-    echo ==
-    kernel
-fi
-counters $(files "$@")
-if [ "$when" = after ]; then
-    names="$names $(names "$@")"
-    kernel
-    warmth "$@"
-fi
-echo ==end
-"""
-SCRIPT = kernel_log.SCRIPT + _LOOK
+SCRIPT = kernel_log.SCRIPT + scripts.text("environment.sh")
 
 #: Of the fields of /proc/stat (proc(5)): idle and iowait; system, irq and softirq. Time stolen by a hypervisor is the
 #: last, and is neither.
@@ -112,7 +49,7 @@ def look(machine: Machine, array: Array, when: When, earlier: Sight | None = Non
     drives = [part for drive in array.members for part in (drive.kname.replace("/", "!"), drive.path)]
     heard, names = (earlier.heard, earlier.names) if earlier else (None, ())
     since = kernel_log.parameters(heard, names, is_first=when is When.BEFORE)
-    argv = ["sh", "-c", SCRIPT, "surroundings", when.value, kname or "-", *since, *drives]
+    argv = ["sh", "-c", SCRIPT, "surroundings", kernel_log.PICK, when.value, kname or "-", *since, *drives]
     done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
     try:
         return sight.parse(done.text, kname, drives[::2])

@@ -22,15 +22,13 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_ssdqual.qual.progress_events import Load, News, Now, Steadiness
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine import scripts
 
 if TYPE_CHECKING:
     from pytest_ssdqual.rig.md.mdadm import Array
 
 #: Ends when its standard input does, which is when we do.
-ANSWER = (
-    'set -f; while read -r names; do for name in $names; do s=; read -r s <"/sys/class/block/$name/stat"; '
-    'echo "$s"; done 2>/dev/null; done'
-)
+ANSWER = scripts.text("block_stats.sh")
 #: What the kernel calls a block device; ``!`` stands for the slash in names of some controllers.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9!:._-]{0,62}", re.ASCII)
 #: Counters of the kernel, Documentation/block/stat.rst: sectors read and sectors written are of 512 bytes, whatever

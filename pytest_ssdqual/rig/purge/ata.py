@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, MachineLost, RigError, StillRunning
 from pytest_ssdqual.rig.purge import zero
@@ -38,35 +39,7 @@ SANITIZES = (
     ("CRYPTO_SCRAMBLE_EXT", "--sanitize-crypto-scramble", "crypto scramble"),
 )
 
-#: $1 device, $2 seconds between two looks: until no sanitize is in process.
-AWAIT_SANITIZE = 'while hdparm --sanitize-status "$1" 2>&1 | grep -q SD2; do sleep "$2"; done'
-
-#: $1 device, $2 password, $3 option that erases. Its last line but what hdparm said is one of
-#:   refused  no password was set, and nothing erased;
-#:   erased   the password was set, and the drive has taken it off: which it does when it has erased itself;
-#:   failed   it was not erased; the password was set and is off again;
-#:   locked   the password may still be set.
-#: Its keeper sends it no signal; those of others it ignores, but for KILL.
-SECURITY_ERASE = r"""
-trap '' HUP INT TERM PIPE
-drive=$1 password=$2 erase=$3
-security() {
-    hdparm -I "$drive" 2>/dev/null |
-        sed -n 's/^[[:space:]]*not[[:space:]]*enabled[[:space:]]*$/off/p; s/^[[:space:]]*enabled[[:space:]]*$/on/p'
-}
-said=$(hdparm --user-master u --security-set-pass "$password" "$drive" 2>&1)
-outcome=refused
-if [ "$(security)" != off ]; then
-    said=$(hdparm --user-master u "$erase" "$password" "$drive" 2>&1) && outcome=erased || outcome=failed
-    if [ "$(security)" != off ]; then
-        outcome=failed
-        hdparm --user-master u --security-disable "$password" "$drive" >/dev/null 2>&1
-        [ "$(security)" = off ] || outcome=locked
-    fi
-fi
-echo "$outcome"
-printf '%s\n' "$said"
-"""
+AWAIT_SANITIZE, SECURITY_ERASE = map(scripts.text, ("await_ata_sanitize.sh", "security_erase.sh"))
 
 
 @dataclass(frozen=True, slots=True)

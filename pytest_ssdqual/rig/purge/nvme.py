@@ -17,6 +17,7 @@ from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError
 from pytest_ssdqual.rig.purge import zero
@@ -38,12 +39,7 @@ IN_PROGRESS, FAILED, SUCCEEDED = 2, 3, (1, 4)
 #: Get Log Page. The status is in the first eight bytes; the page is asked for whole, because there are drives that
 #: write more of it than was asked for (udisks#1152).
 SANITIZE_STATUS = ("--log-id=0x81", "--log-len=512", "--raw-binary")
-#: $1 device, $2 seconds between two looks: until no sanitize is in progress.
-AWAIT_SANITIZE = f"""
-while state=$(nvme get-log "$1" {" ".join(SANITIZE_STATUS)} 2>/dev/null | od -A n -t u1 -j 2 -N 1)
-    [ $((${{state:-0}} & 7)) -eq {IN_PROGRESS} ]
-do sleep "$2"; done
-"""
+AWAIT_SANITIZE = scripts.text("await_nvme_sanitize.sh")
 #: Of a command that only starts something.
 COMMAND_DEADLINE_S = 60.0
 #: A sanitize ends by itself, or not at all: there is no command to stop it.
@@ -172,7 +168,7 @@ def sanitize_status(machine: Machine, drive: Drive) -> SanitizeStatus | None:
 
 def _finished(machine: Machine, drive: Drive) -> SanitizeStatus | None:
     """The status when the drive is through: the command's completion only says that it has begun."""
-    zero.await_in_drive(machine, drive, AWAIT_SANITIZE, "NVMe Sanitize", SANITIZE_DEADLINE_S)
+    zero.await_in_drive(machine, drive, AWAIT_SANITIZE, "NVMe Sanitize", SANITIZE_DEADLINE_S, SANITIZE_STATUS)
     return sanitize_status(machine, drive)
 
 

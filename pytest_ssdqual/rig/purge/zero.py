@@ -14,6 +14,7 @@ from typing import TypeVar
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import (
     CommandFailed,
     Completed,
@@ -37,12 +38,7 @@ PAUSE_S = 2.0
 
 #: How much is read back at each spot of a zeroed drive.
 SPOT_BYTES = 65536
-#: $1 device, $2 bytes of a spot, then numbers of spots: how many bytes there are zero. Zeroes are counted, not what
-#: differs from them: a spot that cannot be read must not look like one that is zero.
-ZEROES = (
-    "dev=$1 size=$2; shift 2; for at; do "
-    'dd if="$dev" bs="$size" skip="$at" count=1 iflag=direct 2>/dev/null | tr -cd "\\0" | wc -c; done'
-)
+ZEROES = scripts.text("count_zeroes.sh")
 
 
 class PassedOver(Exception):
@@ -97,13 +93,15 @@ def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
     return [done.result() for done in working]
 
 
-def await_in_drive(machine: Machine, drive: Drive, script: str, what: str, deadline_s: float) -> None:
+def await_in_drive(
+    machine: Machine, drive: Drive, script: str, what: str, deadline_s: float, more: Sequence[str] = ()
+) -> None:
     """Until what goes on inside the drive by itself is over, by a script: $1 the drive, $2 seconds between its looks.
 
     No power loss and no signal ends such a thing, so the script, which only looks, is kept and holds the drive for as
     long. ``RigError`` past the deadline.
     """
-    argv = ["sh", "-c", script, "await", drive.path, f"{PAUSE_S:g}"]
+    argv = ["sh", "-c", script, "await", drive.path, f"{PAUSE_S:g}", *more]
     work = must_finish(drive, what)
     try:
         machine.run(argv, deadline_s=deadline_s, check=False, must_finish=work)

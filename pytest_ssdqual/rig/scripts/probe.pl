@@ -1,5 +1,9 @@
-# What only system calls tell of block devices; the same as probe.py. Records as survey.sh prints them.
-# loops NODE...: what loop devices are over. drives NODE...: who else may have these drives.
+# What only system calls tell of block devices; see survey.sh.
+#
+# Arguments: `loops` (what loop devices are over) or `drives` (who else may have these drives); nodes.
+# Output: records as survey.sh prints them.
+# Exit status: not used.
+
 use strict;
 use Fcntl;
 use constant {
@@ -24,8 +28,8 @@ sub loops {
     }
 }
 
-# Is a device claimed (mount of any namespace, swap, md, dm, ZFS)? The kernel answers EBUSY to O_EXCL, for a disk also when
-# one of its partitions is claimed. Read-only, non-blocking, in three rounds: udev's claims are short.
+# Is a device claimed (mount of any namespace, swap, md, dm, ZFS)? The kernel answers EBUSY to O_EXCL, for a disk also
+# when one of its partitions is claimed. Read-only, non-blocking, in three rounds: udev's claims are short.
 sub exclusive {
     my %error;
     for my $round (1 .. 3) {

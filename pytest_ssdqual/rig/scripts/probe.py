@@ -1,8 +1,6 @@
-"""System calls on block devices whose answers no file of sysfs has; the same as probe.pl, for machines without perl.
-
-Runs by itself, with the Python of the machine under test (3.6 or later). Prints records as survey.sh does.
-``loops NODE...``: what loop devices are over. ``drives NODE...``: who else may have these drives.
-"""
+# The same as probe.pl, for machines without perl, by Python 3.6 or later.
+#
+# Arguments, output and exit status: see there.
 
 import array
 import errno
@@ -122,7 +120,7 @@ def reserve_in(path: str, device: int, action: int) -> "bytes | None":
 def scsi(path: str, device: int) -> None:
     """SCSI drives but SATA's and USB's: those have no second port, and bridges of USB do not take every command."""
     sysfs = "/sys/class/block/" + path[5:].replace("/", "!")
-    if not os.path.exists(sysfs + "/device/scsi_level") or "/usb" in os.readlink(sysfs):  # noqa: PTH110, PTH115
+    if not os.path.exists(sysfs + "/device/scsi_level") or "/usb" in os.readlink(sysfs):  # noqa: PTH110
         return
     inquiry = contents(sysfs + "/device/inquiry")
     if contents(sysfs + "/device/vendor").startswith(b"ATA "):
@@ -146,7 +144,7 @@ def contents(path: str) -> bytes:
 
 
 def main(mode: str, paths: "list[str]") -> None:
-    """See the module."""
+    """Look at ``paths``, see above."""
     if mode == "loops":
         return loops(paths)
     exclusive(paths)

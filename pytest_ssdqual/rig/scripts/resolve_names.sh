@@ -1,4 +1,12 @@
-# The device number of what each parameter, a path, leads to: records "MAJOR MINOR" in hexadecimal digits, or "-".
+# The device numbers of what paths lead to.
+#
+# Arguments: $1... paths.
+# Output: of each a record `MAJOR MINOR` in hexadecimal digits, or `-` if it leads to no block device, ended by NUL; at
+#   last `end`.
+# Exit status: not used; an answer without `end` was cut short.
+# Shells: dash, bash, busybox sh.
+# shellcheck shell=dash
+
 for path; do
     number=-
     [ -b "$path" ] && number=$(stat -L -c '%t %T' "$path")

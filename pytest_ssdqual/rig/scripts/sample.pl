@@ -1,4 +1,9 @@
-# See sample.sh. A child for each device; parameters: the number of spots, then path and size of each.
+# Samples of what is on devices, with a child for each device; see sample.sh.
+#
+# Arguments: the number of spots; of each device its path and its size in bytes.
+# Output: see sample.sh.
+# Exit status: not 0 if a sample was cut short.
+
 use strict;
 use warnings;
 use Fcntl;

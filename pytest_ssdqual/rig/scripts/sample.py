@@ -1,4 +1,9 @@
-# See sample.sh. A thread for each device; parameters: the number of spots, then path and size of each.
+# Samples of what is on devices, with a thread for each device, by Python 3.6 or later; see sample.sh.
+#
+# Arguments: the number of spots; of each device its path and its size in bytes.
+# Output: see sample.sh.
+# Exit status: not 0 if a sample was cut short.
+
 import mmap
 import os
 import sys
@@ -8,19 +13,21 @@ MIB, PAGE, MOST_ERRORS = 1 << 20, 4096, 3
 
 
 class Sample:
-    def __init__(self, path, size):
+    def __init__(self, path: str, size: int) -> None:
         self.path, self.size = path, size
-        self.records, self.count, self.found, self.first_found, self.errors = [], 0, 0, None, 0
+        self.records: list[bytes] = []
+        self.first_found: int | None = None
+        self.count = self.found = self.errors = 0
         self.done = False
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         self.records.append(os.fsencode(text))
 
-    def fail(self, at, why):
+    def fail(self, at: int, why: object) -> None:
         self.errors += 1
-        self.say("error %d %s" % (at, why))
+        self.say(f"error {at} {why}")
 
-    def get(self, at, length):
+    def get(self, at: int, length: int) -> "bytes | None":
         try:
             # os.preadv is Python 3.7's; RHEL 8's platform-python is 3.6.
             os.lseek(self.device, at, os.SEEK_SET)
@@ -34,25 +41,23 @@ class Sample:
         self.count += 1
         return self.memory[:length]
 
-    def pages(self, at, length):
+    def pages(self, at: int, length: int) -> "list[tuple[int, bytes]]":
         data = self.get(at, length) or b""
-        for place in range(0, len(data), PAGE):
-            page = data[place : place + PAGE]
-            if page.count(page[:1]) != len(page):
-                yield at + place, page
+        every = [(at + place, data[place : place + PAGE]) for place in range(0, len(data), PAGE)]
+        return [(place, page) for place, page in every if page.count(page[:1]) != len(page)]
 
-    def head(self, first):
+    def head(self, first: int) -> None:
         for at, page in self.pages(0, first):
-            self.say("page %d %s %s" % (at, page[:16].hex(), page[-16:].hex()))
+            self.say(f"page {at} {page[:16].hex()} {page[-16:].hex()}")
             if at == 0 and page.startswith(b"pytest-ssdq"):
                 self.say("label " + page.hex())
 
-    def look(self, at, length):
+    def look(self, at: int, length: int) -> None:
         for place, _ in self.pages(at, length):
             self.found += 1
             self.first_found = place if self.first_found is None else self.first_found
 
-    def rest(self, first, spots):
+    def rest(self, first: int, spots: int) -> None:
         last = max(self.size - MIB, first)
         blocks, random = (last - first) // PAGE, 1
         for number in range(spots if blocks > 0 else 0):
@@ -63,7 +68,7 @@ class Sample:
         if self.size > last and self.errors < MOST_ERRORS:
             self.look(last, self.size - last)
 
-    def run(self, spots):
+    def run(self, spots: int) -> None:
         self.say("drive " + self.path)
         try:
             self.device = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_DIRECT)
@@ -76,8 +81,8 @@ class Sample:
             self.head(first)
             self.rest(first, spots)
         if self.found:
-            self.say("data %d %d" % (self.first_found, self.found))
-        self.say("read %d" % self.count)
+            self.say(f"data {self.first_found} {self.found}")
+        self.say(f"read {self.count}")
         self.done = True
 
 

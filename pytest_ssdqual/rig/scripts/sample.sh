@@ -1,5 +1,14 @@
-# Samples of what is on devices, read with O_DIRECT: $1 and $2 are the programs for perl and Python, $3 the number of
-# spots, then of each device its path and its size in bytes. The answer is records that end in NUL; see sampling.py.
+# Samples of what is on devices, read with O_DIRECT; nothing is written. See sampling.py.
+#
+# Arguments: $1 and $2 the texts of sample.pl and sample.py; $3 the number of spots; of each device its path and its
+#   size in bytes.
+# Output: of each device the records `drive PATH`, `page OFFSET HEAD TAIL` of each page of the first MiB that is not
+#   blank, `label HEX`, `error OFFSET REASON`, `data OFFSET COUNT`, `read COUNT`, each ended by NUL; at last `end`.
+# Exit status: not used; an answer without `end` was cut short.
+# Needs perl, Python 3.6, or dd of coreutils.
+# Shells: dash, bash, busybox sh.
+# shellcheck shell=dash
+
 export LC_ALL=C
 perl=$1 python=$2
 shift 2
@@ -31,7 +40,7 @@ why() {
 }
 sample() {
     said "drive $1"
-    count=0 found=0 at= failed=0
+    count=0 found=0 at='' failed=0
     first=$mib
     [ "$2" -ge "$first" ] || first=$2
     look "$1" 0 "$first"
@@ -66,6 +75,7 @@ sample() {
             [ "$length" -gt 0 ] || break
         else
             random=$(((random * 1103515245 + 12345) % 2147483648))
+            # shellcheck disable=SC2017  # whole pages
             spot=$((first + (number * 65536 + random / 32768) * blocks / (spots * 65536) * 4096))
         fi
         look "$1" "$spot" "$length"

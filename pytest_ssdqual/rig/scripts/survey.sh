@@ -1,14 +1,19 @@
-# Reports what the kernel and the tools of a machine know of its block devices; facts.py reads it, records.py parses it.
+# What the kernel and the tools of the machine know of its block devices; survey_parse.py reads it.
 #
-# $1 and $2 are the texts of probe.pl and probe.py; all others are nodes of drives that may be destroyed.
-# The output is records: the kind and then its fields, each ended by NUL. No shell variable, no file of sysfs read here and
-# no name of a process has a NUL in it, so no value can end its field. Values are printed by printf %s alone: the echo of
-# dash expands backslashes, and a serial number \n==mounts once opened a section of the answer.
-# Builtins are used where possible: a fork costs 10 ms under emulation.
+# Values are printed by printf %s alone: the echo of dash expands backslashes, and a serial number \n==mounts once
+# opened a section of the answer. Builtins are used where possible: a fork costs 10 ms under emulation.
+#
+# Arguments: $1 and $2 the texts of probe.pl and probe.py; $3... nodes of drives that may be destroyed.
+# Output: records: the kind and then its fields, each ended by NUL. No shell variable, no file of sysfs read here and no
+#   name of a process has a NUL in it, so no value can end its field. At last `end`.
+# Exit status: not used; an answer without `end` was cut short.
+# Shells: dash, bash, busybox sh.
+# shellcheck shell=dash
+
 root=
 sys=$root/sys proc=$root/proc
 export LC_ALL=C
-perl_probe=$1 python_probe=$2 loops= generics=
+perl_probe=$1 python_probe=$2 loops='' generics=''
 shift 2
 python=$(command -v python3 || command -v /usr/libexec/platform-python)
 
@@ -80,8 +85,10 @@ for f in "$sys"/kernel/config/nvmet/subsystems/*/passthru/device_path; do
     IFS= read -r line <"$f"
     [ -z "$line" ] || tell passthru "$line" "$([ ! -c "$line" ] || stat -L -c '%t %T' "$line")"
 done 2>/dev/null
+# shellcheck disable=SC2086  # words
 [ -z "$loops" ] || probe loops $loops
 
+# shellcheck disable=SC2034  # the inode is not wanted any more
 mounted=$(stat -L -c '%i %n' "$proc"/[0-9]*/ns/mnt 2>/dev/null | sort -u -k1,1 | {
     cat "$proc/1/mountinfo" "$proc/self/mountinfo"
     while read -r inode f; do cat "${f%/ns/mnt}/mountinfo"; done
@@ -94,8 +101,8 @@ if command -v zpool >/dev/null; then
     tell zfs "$(printf '%s\n' "$pools" | grep -o '/dev/[^ ]*')"
 fi
 
-# Open files, by the number of the device: names may be those of another mount namespace, or gone. A file of a network or
-# FUSE file system is not looked at: stat would wait for its server. Their mounts are known by number.
+# Open files, by the number of the device: names may be those of another mount namespace, or gone. A file of a network
+# or FUSE file system is not looked at: stat would wait for its server. Their mounts are known by number.
 far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse'
 remote=$(printf '%s\n' "$mounted" | sed -n -E "s/^([0-9]+) .* - ($far)[^ ]* .*/:\\1:/p")
 is_remote() {
@@ -109,7 +116,7 @@ handles() {
         case $mode in
         6*)
             while read -r key flags; do [ "$key" != flags: ] || break; done <"${f%/fd/*}/fdinfo/${f##*/}"
-            case $flags in *[1256]) access=write ;; esac
+            case $flags in *[1256]) access='write' ;; esac
             ;;
         *)
             case "$generics " in *" $number "*) access=generic ;; *) continue ;; esac
@@ -119,10 +126,11 @@ handles() {
     done 2>/dev/null
 }
 # A command line of all files could be longer than the kernel takes.
-opened= files= count=0
+opened='' files='' count=0
+# shellcheck disable=SC2086  # words
 handle() {
     opened="$opened
-$(handles $files)" files= count=0
+$(handles $files)" files='' count=0
 }
 for p in "$proc"/[0-9]*; do
     for f in "$p"/fd/*; do
@@ -134,7 +142,7 @@ for p in "$proc"/[0-9]*; do
     done
 done 2>/dev/null
 [ $count -eq 0 ] || handle
-writers= users=
+writers='' users=''
 # Those who do not write count if they stay: udev, smartd, lsblk and their like have a node open for a moment.
 case $opened in
 *:*)
@@ -142,6 +150,7 @@ case $opened in
     users=$(printf '%s\n' "$opened" | grep -E ' (read|generic)$')
     ;;
 esac
+# shellcheck disable=SC2034,SC2046  # round counts only; paths of /proc have no blanks
 for round in 1 2 3 4 5 6 7 8; do
     [ -n "$users" ] || break
     sleep 0.3

@@ -62,7 +62,7 @@ class Tree:
         return link
 
     def survey(self, shell: str, *nodes: str, pause: str = ":", path: str | None = None) -> survey_records.Records:
-        script = FACTS.replace("\nroot=\n", f"\nroot={self.root}\n").replace("sleep 0.3", pause)
+        script = FACTS.replace("root=\n", f"root={self.root}\n", 1).replace("sleep 0.3", pause)
         assert script.count(str(self.root)) >= 1
         argv = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]
         environment = {**os.environ, **({"PATH": path} if path else {})}

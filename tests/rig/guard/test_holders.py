@@ -94,6 +94,6 @@ def test_a_lock_that_cannot_be_looked_at_is_not_told_as_held(unprivileged: Chann
     (tmp_path / "flock").chmod(0o755)
     (lock := tmp_path / "a.lock").touch()
     script = f"PATH={tmp_path}:$PATH\n{holders.HELD}"
-    assert unprivileged.run(["sh", "-c", script, "held", str(lock)]).text == ""
+    assert unprivileged.run(["sh", "-c", script, "held", holders.UNFINISHED, str(lock)]).text == ""
     (tmp_path / "flock").write_text(f"#!/bin/sh\nexit {holders.CONFLICT}\n")
-    assert unprivileged.run(["sh", "-c", script, "held", str(lock)]).text.startswith(f"{lock}\t")
+    assert unprivileged.run(["sh", "-c", script, "held", holders.UNFINISHED, str(lock)]).text.startswith(f"{lock}\t")

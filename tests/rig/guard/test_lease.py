@@ -83,6 +83,7 @@ def test_the_holder_takes_every_lock_or_none() -> None:
         "-c",
         leases.HOLDER,
         "lease",
+        "~unfinished",
         "me",
         "/a",
         "/b",

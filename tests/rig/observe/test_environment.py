@@ -23,6 +23,7 @@ from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.environment import SCRIPT, When, look, seen
+from pytest_ssdqual.rig.observe.kernel_log import PICK
 from pytest_ssdqual.rig.observe.sight import Sight, parse
 
 SMART_LOG = (Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text()
@@ -80,7 +81,7 @@ def told(machine: Path, shell: list[str], when: str = "before", array: str = "md
         script = script.replace(root, f"{machine}{root}")
     drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}")]
     path = f"{machine / 'bin'}:{os.environ['PATH']}"
-    argv = [*shell, "-c", script, "surroundings", when, array, since, "", *drives]
+    argv = [*shell, "-c", script, "surroundings", PICK, when, array, since, "", *drives]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
     assert done.stderr == ""
     return done.stdout.replace(str(machine), "")
@@ -219,7 +220,7 @@ def test_what_the_kernel_said_meanwhile_is_seen_with_its_time() -> None:
 
 
 def sight(**changed: object) -> Sight:
-    argv = ["sh", "-c", "", "surroundings", "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1"]
+    argv = ["sh", "-c", "", "surroundings", PICK, "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1"]
     plain = parse(Surroundings().text(argv), "", ["nvme0n1"])
     return replace(plain, **changed)  # type: ignore[arg-type]
 
@@ -297,7 +298,7 @@ def test_the_second_look_is_told_what_the_first_one_found() -> None:
     machine = ScriptedMachine().on("sh", answer=lambda argv: world.text(argv))
     before = look(machine, array_of("drivex1"), When.BEFORE)
     look(machine, array_of("drivex1"), When.AFTER, before)
-    assert [asked[6:8] for asked in machine.asked] == [("new", ""), ("k1", "nvme0n1 nvme0")]
+    assert [asked[7:9] for asked in machine.asked] == [("new", ""), ("k1", "nvme0n1 nvme0")]
 
 
 def test_names_reach_the_script_as_parameters_only() -> None:
@@ -306,5 +307,5 @@ def test_names_reach_the_script_as_parameters_only() -> None:
     odd = replace(drive(0), kname="cciss/c0d0", path="/dev/cciss/c0d0")
     look(machine, replace(array_of("raid0x2"), members=(odd, drive(1))), When.AFTER)
     (asked,) = machine.asked
-    assert asked[:4] == ("sh", "-c", environment.SCRIPT, "surroundings")
-    assert asked[4:] == ("after", "md100", "-", "", "cciss!c0d0", "/dev/cciss/c0d0", "nvme1n1", "/dev/nvme1n1")
+    assert asked[:5] == ("sh", "-c", environment.SCRIPT, "surroundings", PICK)
+    assert asked[5:] == ("after", "md100", "-", "", "cciss!c0d0", "/dev/cciss/c0d0", "nvme1n1", "/dev/nvme1n1")

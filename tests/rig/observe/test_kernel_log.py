@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.rig.observe import kernel_log
 from pytest_ssdqual.rig.observe.environment import SCRIPT
-from pytest_ssdqual.rig.observe.kernel_log import Heard
+from pytest_ssdqual.rig.observe.kernel_log import PICK, Heard
 from pytest_ssdqual.rig.observe.sight import Sight, parse
 
 #: Where drives hang, as Linux 6.1 has it: NVMe below a root port, SATA at an AHCI controller, behind a port multiplier,
@@ -75,7 +75,7 @@ def look(
         script = script.replace(root, f"{machine}{root}")
     words = [part for kname in drives for part in (kname, f"/dev/{kname}")]
     env = {**os.environ, "PATH": f"{machine / 'bin'}:{os.environ['PATH']}"}
-    argv = ["sh", "-c", script, "surroundings", when, array, since, names, *words]
+    argv = ["sh", "-c", script, "surroundings", PICK, when, array, since, names, *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     assert done.stderr == ""
     return parse(done.stdout, array, drives)

@@ -141,7 +141,7 @@ def test_other_files_of_a_link_do_not_stand_for_those_that_are_missing() -> None
 
 def test_the_simulation_speaks_the_same_language() -> None:
     """So that what is tested with it is what the script prints."""
-    argv = ["sh", "-c", "", "surroundings", "before", "md100", "new", "", "nvme0n1", "/dev/nvme0n1"]
+    argv = ["sh", "-c", "", "surroundings", "", "before", "md100", "new", "", "nvme0n1", "/dev/nvme0n1"]
     seen = parse(Surroundings().text(argv), "md100", ["nvme0n1"])
     assert (seen.chunk_bytes, seen.bitmap, seen.names) == (65536, False, ("md100", "nvme0n1", "nvme0"))
     assert seen.heard

@@ -322,7 +322,7 @@ def test_await_sanitize_script_ends_with_the_sanitize(log: str, tmp_path: Path) 
     (tmp_path / "nvme").write_text(log)
     (tmp_path / "nvme").chmod(0o755)
     (tmp_path / "left").write_text("3\n")
-    argv = ["sh", "-c", nvme.AWAIT_SANITIZE, "await", "/dev/nvme0n1", "0"]
+    argv = ["sh", "-c", nvme.AWAIT_SANITIZE, "await", "/dev/nvme0n1", "0", *nvme.SANITIZE_STATUS]
     subprocess.run(argv, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=True, timeout=60)
     assert (tmp_path / "left").read_text() == ("-1\n" if log is NVME else "3\n")
 

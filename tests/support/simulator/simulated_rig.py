@@ -329,7 +329,7 @@ class SimulatedMachine:
         if script == holders.HELD:
             self.asked += 1
             note = holders.Note("anna@one", 77, "20261122T093701Z-ab12", 10_800).to_line()
-            return "".join(f"{each}\t3600\t{note} \n" for each in arguments[:2] if self.asked <= self.scene.held)
+            return "".join(f"{each}\t3600\t{note} \n" for each in arguments[1:3] if self.asked <= self.scene.held)
         if script == shared_paths.SCRIPT:
             boot = str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
             return simulated_paths.text(boot, arguments, os.environ.get("SIMULATED_SWITCHED", "").split())

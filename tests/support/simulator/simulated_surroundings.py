@@ -70,8 +70,8 @@ class Surroundings:
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
 
     def text(self, argv: Sequence[str]) -> str:
-        """The answer to ``sh -c SCRIPT surroundings WHEN ARRAY SINCE NAMES KNAME PATH …``."""
-        when, array, since, _, *drives = argv[4:]
+        """The answer to ``sh -c SCRIPT surroundings PICK WHEN ARRAY SINCE NAMES KNAME PATH …``."""
+        when, array, since, _, *drives = argv[5:]
         files = self._clock() + self._files(array, drives[::2])
         warmth = [line for kname in drives[::2] for line in (f"==warmth {kname}", self._smart(kname))] + ["=="]
         names = ["==names", *({array} - {"-"}), *(name for kname in drives[::2] for name in (kname, kname[:-2])), "=="]

@@ -1,0 +1,75 @@
+# A look at the machine, just before or just after a fio process; kernel_log.sh is put in front of it. Counters are read
+# nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after another: some shells write
+# line by line, and answers of several at once would get mixed.
+#
+# A namespace of an NVMe subsystem with several controllers is a head (nvme0n1) above hidden paths (nvme0c1n1), and
+# kernels before 6.4 count on the paths only. Where hwmon has a threshold it is temp1_max.
+#
+# Arguments: $1 the text of kernel_log.awk; $2 `before` or `after`; $3 the array's kernel name or `-`; $4 where the log
+#   ended at the earlier look (`new`: there was none, `-`: it could not be read); $5 the names found then; of each drive
+#   its kernel name, as sysfs spells it, and its path.
+# Output: sections `==warmth NAME`, `==names`, `==kernel`, each ended by `==`; lines `clock`, and FILE:LINE of counters;
+#   `==end`.
+# Exit status: not used; an answer without `==end` was cut short.
+# Shells: dash, bash, busybox sh.
+# shellcheck shell=dash
+
+export LC_ALL=C
+# shellcheck disable=SC2034  # kernel_log.sh reads pick and since
+pick=$1 when=$2 array=$3 since=$4 names=$5
+shift 5
+counters() {
+    read -r up rest </proc/uptime
+    now=$(date +%s.%N)
+    read -r later rest </proc/uptime
+    echo "clock $up $now $later"
+    set -- /proc/stat /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_total_time_ms "$@"
+    grep -sH '' "$@" | grep -v '^/proc/stat:[^c]'
+}
+warmth() {
+    tool=smartctl
+    command -v nvme >/dev/null && tool=nvme
+    while [ $# -gt 1 ]; do
+        if [ "$tool" = nvme ] && [ "$1" != "${1#nvme}" ]; then
+            echo "==warmth $1"
+            nvme smart-log -o json "$2" </dev/null 2>/dev/null
+        else
+            echo "==warmth $1"
+            smartctl --json=c -i -c -A -l scttempsts "$2" </dev/null 2>/dev/null
+        fi
+        echo
+        shift 2
+    done
+    echo '=='
+}
+files() {
+    m=/sys/block/$array/md
+    if [ "$array" != - ]; then
+        echo "/sys/block/$array/stat /sys/block/$array/diskseq /sys/block/$array/queue/iostats"
+        echo "$m/chunk_size $m/bitmap/location"
+    fi
+    while [ $# -gt 1 ]; do
+        # shellcheck disable=SC2125  # patterns, which are expanded where counters is called
+        d=/sys/block/$1 p=/sys/block/${1%n*}c[0-9]*n${1##*n}
+        echo "$d/stat $d/diskseq $d/queue/iostats $p/stat"
+        for c in "$d/device" "$d/device/nvme[0-9]*"; do
+            echo "$c/device/current_link_* $c/device/max_link_* $c/hwmon*/temp1_max $c/hwmon/hwmon*/temp1_max"
+        done
+        shift 2
+    done
+}
+if [ "$when" = before ]; then
+    warmth "$@"
+    echo '==names'
+    names "$@"
+    echo '=='
+    kernel
+fi
+# shellcheck disable=SC2046  # words, which are expanded
+counters $(files "$@")
+if [ "$when" = after ]; then
+    names="$names $(names "$@")"
+    kernel
+    warmth "$@"
+fi
+echo '==end'

@@ -1,0 +1,40 @@
+# Compare opened drives with what was checked, and become the command; see fence.sh.
+#
+# sysfs has what needs no udev; lsblk has what udev found out, as it had when the drive was checked. The number of a
+# descriptor may have two digits, which dash cannot redirect, so descriptors are reached through /proc.
+#
+# Arguments: $1 `alone` or `beside`, not used here; $2 the number of drives; of each drive its path, with the
+#   descriptor's number and a colon in front if it is open, its bytes, serial and WWN (or nothing); the command.
+# Output: the command's.
+# Exit status: the command's; 76 if a drive is not what was checked, with the reason on standard error.
+# Shells: dash, bash, busybox sh.
+# shellcheck shell=dash
+
+refuse() { printf '%s is not the drive that was checked: %s\n' "$path" "$1" >&2; exit 76; }
+# shellcheck disable=SC2086  # words, so that blanks between them count once
+squeezed() { set -f; set -- $1; said=$*; set +f; }
+is() { squeezed "$2"; [ "$said" = "$1" ] || [ "$said" = "naa.${1#0x}" ]; }
+bears() {
+    squeezed "$1"; wanted=$said
+    for file in "$sys/serial" "$sys/device/serial" "$sys/wwid" "$sys/device/wwid"; do
+        line=
+        [ -r "$file" ] && { read -r line <"$file"; is "$wanted" "$line"; } 2>/dev/null && return
+    done
+    is "$wanted" "$(lsblk --nodeps --noheadings --output "$2" "$path" 2>/dev/null)"
+}
+left=$2; shift 2
+while [ "$left" -gt 0 ]; do
+    case $1 in /*) fd='' path=$1 ;; *) fd=${1%%:*} path=${1#*:} ;; esac
+    bytes=$2 serial=$3 wwn=$4 left=$((left - 1)) sectors=; shift 4
+    number=$(stat -L -c '%t:%T' "$path" ${fd:+"/proc/self/fd/$fd"} 2>/dev/null) || refuse 'it is gone'
+    first=${number%%[!0-9a-f:]*}
+    [ -z "$fd" ] || [ "$number" = "$first
+$first" ] || refuse 'another device has its name'
+    sys=/sys/dev/block/$((0x${first%:*})):$((0x${first#*:}))
+    { read -r sectors <"$sys/size"; } 2>/dev/null
+    has=$((${sectors:-0} * 512))
+    [ "$has" = "$bytes" ] || refuse "it has $has bytes where $bytes were checked"
+    [ -z "$serial" ] || bears "$serial" SERIAL || refuse "its serial is not $serial"
+    [ -z "$wwn" ] || bears "$wwn" WWN || refuse "its WWN is not $wwn"
+done
+exec "$@"

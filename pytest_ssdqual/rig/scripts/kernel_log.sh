@@ -1,0 +1,69 @@
+# Functions of environment.sh, in front of which this text is put: the names of drives in the kernel's messages, and the
+# messages that have them. They read $array, $since, $names and $pick (see there).
+#
+# above: the directories in between that are no devices (nvme, platform) have no number; a root bus is everybody's.
+# libata's name of a drive is its port's with port multiplier plus device number, which are channel and target of its
+# SCSI address; mpt3sas calls itself by its driver and the host's number.
+# ring: a read of /dev/kmsg is one message, and fails when the log was overtaken; the next one goes on behind.
+#
+# Arguments: of above a directory of sysfs; of names the kernel name and path of each drive; of kernel none.
+# Output: of above and names a name a line, `+` before it if other drives may hang on it, too; of kernel the section
+#   `==kernel` of kernel_log.awk, and `==`, if the log could be read.
+# Exit status: not used.
+# Shells: dash, bash, busybox sh.
+# shellcheck shell=dash
+
+above() {
+    p=$(readlink -f "$1" 2>/dev/null) shared='' address=0:0:0:0
+    while [ "${p#/sys/devices/}" != "$p" ]; do
+        n=${p##*/} p=${p%/*}
+        case $n in
+        pci????*:??) ;;
+        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]) printf '%s\n' "$shared$n"; shared=+ ;;
+        [0-9]*:*:*:*) printf '%s\n' "$shared$n"; address=$n ;;
+        ata[0-9]*)
+            target=${address#*:}
+            channel=${target%%:*} target=${target#*:}
+            printf '%s\n%s.%02d\n' "$n" "$n" $((channel + ${target%%:*}))
+            ;;
+        host[0-9]*)
+            printf '%s\n' "$n"
+            h=/sys/class/scsi_host/$n
+            [ -r "$h/unique_id" ] && [ -r "$h/proc_name" ] && read -r number <"$h/unique_id" &&
+                read -r driver <"$h/proc_name" && [ "${driver#mpt}" != "$driver" ] &&
+                printf '%s\n' "${driver}_cm$number"
+            ;;
+        *[!0-9.:-]*) [ "${n#*[0-9]}" = "$n" ] || printf '%s\n' "$shared$n" ;;
+        esac
+    done
+}
+names() {
+    [ "$array" = - ] || echo "$array"
+    while [ $# -gt 1 ]; do
+        echo "$1"
+        for each in "/sys/block/${1%n*}"c[0-9]*"n${1##*n}"; do
+            [ ! -e "$each" ] || echo "${each##*/}"
+        done
+        above "/sys/block/$1/device"
+        for each in "/sys/block/$1/device"/nvme[0-9]*; do
+            n=${each##*/}
+            case ${n#nvme} in *[!0-9]*) ;; *) above "$each" ;; esac
+        done
+        shift 2
+    done
+}
+ring() {
+    # shellcheck disable=SC2034  # counts only
+    { for again in 1 2 3; do dd iflag=nonblock bs=8192; done </dev/kmsg; } 2>/dev/null
+}
+# shellcheck disable=SC2154  # environment.sh sets it
+kernel() {
+    told=
+    export array since names
+    case $since in k* | new) told=$(ring | form=k awk "$pick" 2>/dev/null) ;; esac
+    case $since in
+    t* | new) [ -z "$told" ] && log=$(dmesg 2>/dev/null) &&
+        told=$(printf '%s\n' "$log" | form=t awk "$pick" 2>/dev/null) ;;
+    esac
+    [ -z "$told" ] || printf '%s\n==\n' "$told"
+}

@@ -1,0 +1,24 @@
+# Write one generation of a pattern after the other, each flushed before the next begins (a stonewalled job starts when
+# the one before it has ended), and note the last one whose process has ended.
+#
+# Arguments: $1 the file where to note it, $2 the first generation, $3 the end of them (itself not written), $4 how many
+#   one process of fio writes, $5 the pattern as a format of printf, $6... fio and its options.
+# Output: none.
+# Exit status: 1 as soon as fio fails.
+# Shells: dash, bash, busybox sh.
+# shellcheck shell=dash
+
+note=$1 at=$2 end=$3 batch=$4 form=$5; shift 5
+while [ "$at" -lt "$end" ]; do
+    (
+        n=$at
+        while [ "$n" -lt "$((at + batch))" ]; do
+            # shellcheck disable=SC2059  # the format is the parameter
+            set -- "$@" "--name=pass-$n" --stonewall "--verify_pattern=$(printf "$form" "$n")%o"
+            n=$((n + 1))
+        done
+        exec "$@" >/dev/null
+    ) || exit 1
+    at=$((at + batch))
+    echo "$((at - 1))" >"$note.part" && mv "$note.part" "$note"
+done
