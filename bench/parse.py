@@ -46,7 +46,7 @@ _, status, used = os.wait4(pid, 0)
 with open(note, "w") as file:
     json.dump([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)], file)
 """
-#: What was asked for (docs/decisions.md).
+#: What was asked for (docs/decisions.md D60).
 TIMES_FIO, TIMES_BYTES = 10, 3
 
 

@@ -13,6 +13,8 @@ from pytest_ssdqual.plugin.options import ansible_hosts
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = ROOT / "docs/README.md"
+DECISIONS = ROOT / "docs/decisions.md"
+CITED = re.compile(r"decisions\.md\)?[#,]? ?\(?[Dd](\d+)")
 #: Of a picture, too; what has a scheme is not ours to look after.
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?:)([^)\s#]*)(#[^)\s]*)?\)")
 #: Of the command ``ssdqual`` and of others no option begins so.
@@ -130,6 +132,22 @@ def test_lines_are_at_most_120_characters(name: str) -> None:
     )
     lines = written.splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "    ", "!["))] == []
+
+
+def test_decisions_are_numbered_once() -> None:
+    numbers = [int(number) for number in re.findall(r"^### D(\d+)\. ", DECISIONS.read_text(), re.MULTILINE)]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert len(re.findall(r"^### ", DECISIONS.read_text(), re.MULTILINE)) == len(numbers)
+
+
+def test_decisions_that_are_cited_exist() -> None:
+    numbers = set(re.findall(r"^### D(\d+)\. ", DECISIONS.read_text(), re.MULTILINE))
+    texts = [path for folder in ("pytest_ssdqual", "bench", "docs", "tests") for path in (ROOT / folder).rglob("*")]
+    cited = {
+        number for path in texts if path.suffix in (".py", ".md", ".sh") for number in CITED.findall(path.read_text())
+    }
+    assert cited
+    assert cited <= numbers
 
 
 def test_pictures_are_named_by_a_document_and_small() -> None:

@@ -2,7 +2,7 @@
 
 Between a look at a drive and the command that destroys it, another may have taken its place: pulled and plugged, or
 named anew. So the command is preceded, in one process that becomes it, by three steps. The node is opened and stays
-open: while it is, the kernel gives neither its number nor its name to another device (measured, see docs/decisions.md).
+open: while it is, the kernel gives neither its number nor its name to another device (measured, docs/decisions.md D42).
 Then what is behind that number is compared with what was checked, by serial, WWN and size. Then the command is
 executed, and inherits what is open.
 

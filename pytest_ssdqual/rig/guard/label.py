@@ -2,7 +2,7 @@
 
 The first MiB is the label and zeroes, and no workload writes there (``md.Array.targets``). So whoever uses the device
 later (a file system, a partition table, a volume, a database) changes that MiB, and the device is not ours any more.
-The reasoning, and what it cannot detect, is in docs/decisions.md.
+The reasoning, and what it cannot detect, is in docs/decisions.md D48.
 """
 
 from __future__ import annotations
