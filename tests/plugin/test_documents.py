@@ -14,7 +14,7 @@ from pytest_ssdqual.plugin.options import ansible_hosts
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = ROOT / "docs/README.md"
 DECISIONS = ROOT / "docs/decisions.md"
-CITED = re.compile(r"decisions\.md\)?[#,]? ?\(?[Dd](\d+)")
+CITED = re.compile(r"decisions\.md\)? D(\d+)")
 #: Of a picture, too; what has a scheme is not ours to look after.
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?:)([^)\s#]*)(#[^)\s]*)?\)")
 #: Of the command ``ssdqual`` and of others no option begins so.
