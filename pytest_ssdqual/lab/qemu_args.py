@@ -81,8 +81,10 @@ def root_argv(directory: Path) -> list[str]:
 
 def kernel_arguments(row: Architecture, key: str) -> str:
     # panic=-1: reboot at once, which -no-reboot makes the end of QEMU.
+    # norandmaps: QEMU finds translated code again by its virtual address, so with randomized addresses it translates a
+    # program anew each time that it is started: 44 ms of processor time for /bin/true instead of 10 (QEMU 7.2).
     # The rest saves seconds of an emulated boot: no clock calibration, no mitigations, no watchdogs.
     return (
         f"console={row.console} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "
-        f"raid=noautodetect random.trust_cpu=on rdinit=/init ssdqual.key={key}"
+        f"norandmaps raid=noautodetect random.trust_cpu=on rdinit=/init ssdqual.key={key}"
     )
