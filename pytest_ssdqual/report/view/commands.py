@@ -125,8 +125,7 @@ def _shown(argv: list[str]) -> list[str]:
         return [_shortened(each, ARGUMENT_CHARACTERS) for each in argv]
     if argv[3] == BOUND and (program := _bound(argv)):
         return [_shortened(each, ARGUMENT_CHARACTERS) for each in program]
-    script = _shortened(" ".join(argv[2].split()), SCRIPT_CHARACTERS)
-    return [*argv[:2], script, *(_shortened(each, ARGUMENT_CHARACTERS) for each in argv[3:])]
+    return [*argv[:2], *(_script_shortened(each) for each in argv[2:])]
 
 
 def _bound(argv: list[str]) -> list[str]:
@@ -135,6 +134,13 @@ def _bound(argv: list[str]) -> list[str]:
         return argv[9 + 4 * int(argv[8]) :]
     except (IndexError, ValueError):
         return []
+
+
+def _script_shortened(argument: str) -> str:
+    """A script, also one that another is given (to awk, perl or Python), by its beginning; any other word as usual."""
+    if "\n" in argument:
+        return _shortened(" ".join(argument.split()), SCRIPT_CHARACTERS)
+    return _shortened(argument, ARGUMENT_CHARACTERS)
 
 
 def _shortened(argument: str, most: int) -> str:

@@ -101,12 +101,14 @@ def test_scripts_of_ours_do_not_hide_what_was_done(folder: Path) -> None:
     checked = Checked("/dev/sda", 1 << 30, "S1", "wwn-1")
     argv = fencing.bound(("blkdiscard", "/dev/sda"), [checked], alone=True)
     script = "export LC_ALL=C\n" + "counters() { read -r up </proc/uptime; }\n" * 9
+    look = ["sh", "-c", script, "surroundings", script, "before"]
     found = transcribe(
-        folder, line(1, "00:00:00", list(argv)), line(2, "00:00:01", ["sh", "-c", script, "surroundings", "before"]),
+        folder, line(1, "00:00:00", list(argv)), line(2, "00:00:01", look),
         line(3, "00:00:02", ["sh", "-c", "hold", "bound", "short"]),
     )  # fmt: skip
+    shown = "'export LC_ALL=C counters() { read -r up </proc/uptime; } cou…'"
     assert [each.text for each in found] == [
         "blkdiscard /dev/sda",
-        "sh -c 'export LC_ALL=C counters() { read -r up </proc/uptime; } cou…' surroundings before",
+        f"sh -c {shown} surroundings {shown} before",
         "sh -c hold bound short",
     ]
