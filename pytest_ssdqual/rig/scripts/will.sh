@@ -3,7 +3,8 @@
 # copy of what is redirected for the length of a command.
 #
 # Arguments: $1... the attachment's command.
-# Input and output: the attachment's; `q` follows the input.
+# Input: the attachment's; `q` follows it.
+# Output: the attachment's.
 # Exit status: the attachment's.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
