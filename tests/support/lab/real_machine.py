@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import shlex
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 from pytest_ssdqual.lab.drives import Bus, shelf
 from pytest_ssdqual.lab.host import architecture, cache_directory
@@ -32,6 +35,13 @@ UNNEEDED = ("tests", "test", "__pycache__", "sample_data")
 DRIVES, DRIVE_BYTES, IOPS = 8, 64 << 20, 100
 #: Of the guest.
 MEMORY_MIB = 1024
+#: A test module that imports all of the package.
+IMPORTS_ALL = """
+import importlib, pkgutil, pytest_ssdqual
+for module in pkgutil.walk_packages(pytest_ssdqual.__path__, "pytest_ssdqual."):
+    if not module.name.startswith(("pytest_ssdqual.suites", "pytest_ssdqual.__main__", "pytest_ssdqual.lab.__main__")):
+        importlib.import_module(module.name)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ def _package(scratch: Path) -> Path:
     (wheel,) = scratch.glob("pytest_ssdqual-*.whl")
     _pip_install(scratch / "package", "--no-deps", str(wheel))
     _compile(scratch / "package")
+    _rewrite(scratch / "package")
     return scratch / "package"
 
 
@@ -120,6 +131,27 @@ def _compile(place: Path) -> None:
     if f"{sys.version_info.major}.{sys.version_info.minor}" == PYTHON:
         argv = [sys.executable, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
         subprocess.run([*argv, "-s", str(place), "-p", f"/{SITE}", str(place)], check=False, capture_output=True)
+
+
+def _rewrite(place: Path) -> None:
+    """Let pytest compile it, too: it rewrites the assertions of its plugins, for which the guest needs a minute.
+
+    What it keeps is for one version of Python and of pytest; a guest that has others does it anew.
+    """
+    importing = place.parent / "test_imports_all.py"
+    importing.write_text(IMPORTS_ALL)
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", str(importing)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
+    done = subprocess.run(
+        argv,
+        cwd=place.parent,
+        env=environment | {"PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise RuntimeError(f"the package cannot be imported\n{done.stdout}{done.stderr}")
 
 
 def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
