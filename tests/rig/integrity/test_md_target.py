@@ -88,8 +88,8 @@ class Rack:
     def did(self, *prefix: str) -> bool:
         return any(argv[: len(prefix)] == prefix for argv in self.machine.asked)
 
-    def states(self, *states: str) -> None:
-        """What sysfs says at each look; the last for ever."""
+    def states(self, *states: str) -> list[str]:
+        """What sysfs says at each look; the last for ever. What is returned shrinks to that one."""
         left = list(states)
 
         def said(argv: tuple[str, ...]) -> str:
@@ -98,6 +98,12 @@ class Rack:
             return f"/md/array_state:clean\n/md/sync_action:{action}\n/md/degraded:{degraded}\n/md/mismatch_cnt:0\n"
 
         self.machine.on("grep", answer=said).on("cat", answer="none\n")
+        return left
+
+    @property
+    def looks(self) -> int:
+        """How often sysfs was asked for the state."""
+        return sum(argv[0] == "grep" for argv in self.machine.asked)
 
 
 @pytest.fixture
@@ -164,8 +170,9 @@ def test_a_member_that_md_will_not_have_back_is_given_as_a_new_one(rack: Rack) -
 
 
 def test_settling_waits_for_the_end_of_a_rebuild(rack: Rack) -> None:
-    rack.states("idle 1", "recover 1", "recover 1", "idle 0")
+    left = rack.states("idle 1", "recover 1", "recover 1", "idle 0")
     rack.body.settle(0)
+    assert (left, rack.looks) == (["idle 0"], 4)
 
 
 def test_a_resync_that_is_due_is_waited_for(rack: Rack) -> None:
@@ -177,8 +184,9 @@ def test_a_resync_that_is_due_is_waited_for(rack: Rack) -> None:
 
 
 def test_members_that_should_be_missing_are_waited_for_too(rack: Rack) -> None:
-    rack.states("recover 2", "idle 1")
+    left = rack.states("recover 2", "idle 1")
     rack.body.settle(1)
+    assert (left, rack.looks) == (["idle 1"], 2)
 
 
 def test_an_array_that_does_not_settle_is_an_error(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
