@@ -28,13 +28,11 @@ from scipy.special import ndtr
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats import latency
-from pytest_ssdqual.qual.stats.basis import Basis
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import Basis, Estimate, Sureness, TooFew
 from pytest_ssdqual.qual.stats.throughput import of_rounds
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
-from pytest_ssdqual.qual.verdict.family import BONFERRONI
-from pytest_ssdqual.qual.verdict.multiplicity import Widening
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Widening
 from pytest_ssdqual.qual.verdict.ratio import Shown
 
 CLAIMS = ("steady_iops", "mean_latency", "p50_latency", "p90_latency", "p99_latency")

@@ -24,15 +24,14 @@ import stopping_rules
 from stopping_rules import Ending, run_of
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.stopping_rule import Question
-from pytest_ssdqual.qual.verdict.family import Family
+from pytest_ssdqual.qual.verdict.multiplicity import Family
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_sweep
 from pytest_ssdqual.qual.workload.workload import Workload
 

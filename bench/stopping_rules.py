@@ -10,8 +10,7 @@ import numpy as np
 from drive_kinds import Series
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, SteadyRule, VerdictRule
@@ -19,7 +18,7 @@ from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_stat
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.stats.stopping_rule import Question
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.family import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_members
 from pytest_ssdqual.qual.workload.workload import Workload
 

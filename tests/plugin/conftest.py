@@ -15,7 +15,7 @@ from support.simulator import simulated_rig  # noqa: F401
 import pytest_ssdqual.plugin.judging.sla
 import pytest_ssdqual.plugin.session.controller
 import pytest_ssdqual.plugin.session.outcome
-import pytest_ssdqual.qual.spec.schema  # noqa: F401
+import pytest_ssdqual.qual.spec.toml  # noqa: F401
 
 #: Whoever tests a suite tests that it is silent, too.
 INI = """

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ssdqual.plugin.session.claims import KIND
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.earlier import Earlier, Ends
 from pytest_ssdqual.report.evidence.evidence import Evidence

@@ -13,7 +13,7 @@ from support.lab.bare_drives import Bench, bench
 from support.lab.rehearsed import BRIEF, Lab, Server, Start, await_that, drives
 
 from pytest_ssdqual.plugin.searches.integrity import Search
-from pytest_ssdqual.qual.integrity import regions
+from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.reference_model import Kind
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Write
@@ -114,7 +114,7 @@ class Corrupting(LiveBody):
             argv = ["sh", "-c", f"cat /sys/block/{self.array.kname}/md/dev-*/offset"]
             sectors = int(self.here.machine.run(argv).text.split()[0])
             width = len(self.array.members)
-            row = self.array.begin_bytes // regions.stripe_bytes(RAID5, ArraySettings())
+            row = self.array.begin_bytes // reference_model.stripe_bytes(RAID5, ArraySettings())
             # Left-symmetric: the first data of a row are behind its parity, which begins on the last member.
             first = self.array.members[(width - row % width) % width]
             at = sectors * 512 + self.array.begin_bytes // (width - 1)
@@ -136,9 +136,9 @@ def corrupting(lab: Lab) -> Iterator[Body]:
 
 def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> None:
     settings = ArraySettings()
-    sizes = (UNIT_BYTES, regions.stripe_bytes(RAID5, settings))
+    sizes = (UNIT_BYTES, reference_model.stripe_bytes(RAID5, settings))
     looks = itertools.count()  # at the clock, one for each life: few of them, however fast the lab is
-    size = regions.region_bytes(RAID5, settings)
+    size = reference_model.region_bytes(RAID5, settings)
     found = Search(corrupting, RAID5, 4, RULE, sizes, size, clock=lambda: float(next(looks))).run()
     assert not found
     assert found.findings[0].kind is Kind.GARBAGE

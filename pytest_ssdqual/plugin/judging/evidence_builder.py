@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Scope
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness
@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
 from pytest_ssdqual.qual.verdict.baseline import Since
-from pytest_ssdqual.qual.verdict.family import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
 from pytest_ssdqual.qual.verdict.verdict import Subject, Verdict
 from pytest_ssdqual.qual.workload.rounds import LoopResult
 from pytest_ssdqual.qual.workload.workload import Workload

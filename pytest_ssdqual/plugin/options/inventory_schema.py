@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 from pytest_ssdqual.plugin.options import device_address
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import MOST_BAYS
-from pytest_ssdqual.qual.spec.schema import Name, Strict
+from pytest_ssdqual.qual.spec.toml import Name, Strict
 
 #: Of a label: it stands in tables, as a column's head and as what is in the column.
 KEY, LONGEST_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"), 200

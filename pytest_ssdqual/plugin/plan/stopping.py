@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import stopping_rule
 from pytest_ssdqual.qual.stats.stopping_rule import Decision, Question
-from pytest_ssdqual.qual.verdict.family import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Claims about one measurement; of the others a single measurement decides nothing.

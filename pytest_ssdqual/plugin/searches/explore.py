@@ -27,7 +27,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
 from pytest_ssdqual.qual.stats.stopping_rule import Decision
-from pytest_ssdqual.qual.verdict.family import BONFERRONI, Family
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Family
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members, worst
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.survey import Drive

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ssdqual.plugin.searches.integrity import Search
 from pytest_ssdqual.plugin.stash import QUALIFICATION
-from pytest_ssdqual.qual.integrity import regions
+from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -75,8 +75,8 @@ def body_of(setup: Setup, switch: Switch | None) -> LiveBody:
 
 def _search(setup: Setup, body: Body, geometry: Geometry, book: _Book) -> Search:
     settings = setup.protocol.array
-    each = regions.region_bytes(geometry, settings)
-    stripe = regions.stripe_bytes(geometry, settings)
+    each = reference_model.region_bytes(geometry, settings)
+    stripe = reference_model.stripe_bytes(geometry, settings)
     wanted = (UNIT_BYTES, 4 * UNIT_BYTES, stripe // max(1, geometry.data_drives), stripe)
     return Search(
         body,

@@ -22,7 +22,7 @@ from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.verdict.family import Family
+from pytest_ssdqual.qual.verdict.multiplicity import Family
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline
 from pytest_ssdqual.report.fleet.folder import called

@@ -3,15 +3,78 @@
 Two kinds: by attributes a drive is conforming or not and the bad ones are counted; by variables the drives' figures
 are taken as normally distributed, and their mean has to lie k of their standard deviations on the good side of the
 limit (ISO 3951, s-method). Fractions nonconforming are between 0 and 1 in here, per cent everywhere else.
+
+Single sampling for normal inspection by attributes, as in ISO 2859-1:1999 (the same tables: ANSI/ASQ Z1.4).
+
+The master table is not copied cell by cell: sample sizes and AQLs both grow in steps of about 10^(1/5), so the
+acceptance number depends only on the sum of the two positions, and so do the arrows between the plans. AQLs below
+0.065 % need samples of 315 drives and more, those above 10 % count faults and not drives: neither is in here.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_ssdqual.qual.lots import iso2859
+#: Per cent nonconforming.
+AQLS = (0.065, 0.10, 0.15, 0.25, 0.40, 0.65, 1.0, 1.5, 2.5, 4.0, 6.5, 10.0)
+
+LETTERS = "ABCDEFGHJKLMNPQR"
+SAMPLES = (2, 3, 5, 8, 13, 20, 32, 50, 80, 125, 200, 315, 500, 800, 1250, 2000)
+
+#: Largest lot of each row of table 1; the last row is open.
+LOTS = (8, 15, 25, 50, 90, 150, 280, 500, 1200, 3200, 10_000, 35_000, 150_000, 500_000)
+#: Code letters of those rows, by inspection level.
+LEVELS = {
+    "S-1": "AAAABBBBCCCCDDD",
+    "S-2": "AAABBBCCCDDDEEE",
+    "S-3": "AABBCCDDEEFFGGH",
+    "S-4": "AABCCDEEFGGHJJK",
+    "I": "AABCCDEFGHJKLMN",
+    "II": "ABCDEFGHJKLMNPQ",
+    "III": "BCDEFGHJKLMNPQR",
+}
+
+#: Acceptance number by position of the letter plus position of the AQL.
+_ACCEPT = {10: 0, 13: 1, 14: 2, 15: 3, 16: 5, 17: 7, 18: 10, 19: 14, 20: 21}
+#: Where the arrow points to the plan above, a smaller sample; everywhere else without a number it points below.
+_UP = 11
+_LAST = max(_ACCEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """A cell of the master table, after the arrows."""
+
+    #: Of the row that the plan stands in, which may not be that of the lot.
+    letter: str
+    sample: int
+    accept: int
+
+
+def code_letter(lot: int, level: str) -> str:
+    """Of a lot of so many drives; ValueError for a lot below two and for a level that does not exist."""
+    if lot < 2:
+        raise ValueError(f"a lot has at least 2 drives, not {lot}")
+    if level not in LEVELS:
+        raise ValueError(f"{level} is no inspection level; there are {', '.join(LEVELS)}")
+    return LEVELS[level][bisect_left(LOTS, lot)]
+
+
+def plan(letter: str, aql_percent: float) -> TablePlan:
+    """The plan of a code letter and an AQL; ValueError if the table has no such column."""
+    if aql_percent not in AQLS:
+        listed = ", ".join(f"{each:g}" for each in AQLS)
+        raise ValueError(f"{aql_percent:g} % is no AQL of the table; there are {listed} %")
+    row, column = LETTERS.index(letter), AQLS.index(aql_percent)
+    # The first row has nothing above it.
+    step = -1 if row + column > _LAST or (row + column == _UP and row > 0) else 1
+    while row + column not in _ACCEPT:
+        row += step
+    return TablePlan(LETTERS[row], SAMPLES[row], _ACCEPT[row + column])
+
 
 #: Probability of rejecting a lot as good as the AQL, and of accepting one as bad as the limiting quality: what the
 #: tables of ISO 2859 and 3951 are made around.
@@ -130,7 +193,7 @@ def indexed_by_aql(lot: int, level: str, aql_percent: float) -> ByAttributes:
 
     Where the sample would be as large as the lot, every drive is inspected.
     """
-    cell = iso2859.plan(iso2859.code_letter(lot, level), aql_percent)
+    cell = plan(code_letter(lot, level), aql_percent)
     origin = f"ISO 2859-1 level {level}, AQL {aql_percent:g} %, code letter {cell.letter}"
     sample = min(cell.sample, lot)
     return ByAttributes(sample, min(cell.accept, sample - 1), origin, lot, aql_percent)

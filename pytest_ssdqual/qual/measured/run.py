@@ -1,4 +1,10 @@
-"""What was measured: per-interval counts and latency histograms of one workload on one array."""
+"""What was measured: per-interval counts and latency histograms of one workload on one array.
+
+What happened between two status documents of fio: counts, latencies, and how long it really was.
+
+One interim analysis (look) at a sequential measurement: how much of it counts, and how sure its intervals have to
+be.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +15,156 @@ from typing import TypeVar
 
 from pytest_ssdqual.qual.measured.environment import Seen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
-from pytest_ssdqual.qual.measured.look import Look
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One of the planned looks; the run that it belongs to is cut into blocks of equal length, all of them after the
+    ramp.
+    """
+
+    #: Counted from 1.
+    number: int
+    #: How many there can be at most.
+    of: int
+    #: Two-sided confidence of an interval at this look, so that those of all looks hold together at the protocol's.
+    level: float
+    #: Head of the series that the truncation rule takes for warm-up, seconds after the ramp. Means leave it out; what
+    #: extremes and quantiles are read from is the whole series.
+    warmup_s: float
+    #: Blocks at the beginning that means ignore altogether.
+    left_out: int = 0
+    #: Blocks behind those that are warm-up, too: they only show whether a trend goes on.
+    head: int = 0
+    #: See ``SequentialRule``.
+    slowest_s: float = 2100.0
+    pause_s: float = 60.0
+    #: Length of the spells of which the slowest I/O and the slowest second are known, seconds.
+    spell_s: float = 10.0
+
+
+#: Shorter intervals are no "second" when the slowest second of a run is looked for…
+SHORTEST_RATE_S = 0.5
+#: …and in longer ones a second is hidden: it may have been without any I/O.
+LONGEST_SECOND_S = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What happened between two status documents of one fio process, all jobs together.
+
+    ``start_s`` counts from the start of the process; ``seconds`` is the interval's real length, which
+    after a stall is longer than asked (so: resample by time, never by index).
+    """
+
+    start_s: float
+    seconds: float
+    read_ios: int
+    write_ios: int
+    read_bytes: int
+    write_bytes: int
+    read_latency: LatencyHistogram
+    write_latency: LatencyHistogram
+    #: Bytes per second of the slowest and the fastest interval it was merged of; None: it was not merged.
+    slowest: float | None = None
+    fastest: float | None = None
+
+    @property
+    def bytes_per_s(self) -> float:
+        return (self.read_bytes + self.write_bytes) / self.seconds
+
+    @property
+    def slowest_bytes_per_s(self) -> float:
+        return self.bytes_per_s if self.slowest is None else self.slowest
+
+    @property
+    def fastest_bytes_per_s(self) -> float:
+        return self.bytes_per_s if self.fastest is None else self.fastest
+
+    @property
+    def ios(self) -> int:
+        return self.read_ios + self.write_ios
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.seconds
+
+    @property
+    def latencies(self) -> tuple[LatencyHistogram, LatencyHistogram]:
+        """Of reads and of writes."""
+        return self.read_latency, self.write_latency
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        """Reads and writes together."""
+        return self.read_latency + self.write_latency
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """The extremes of one of fio's reporting intervals, or of several that follow each other."""
+
+    #: As of an ``Interval``.
+    start_s: float
+    seconds: float
+    #: Slowest I/O; 0 if none ended in it.
+    max_ns: int
+    #: Bytes per second of the slowest second: between these two.
+    slowest_low: float
+    slowest_high: float
+
+    @classmethod
+    def of(cls, start_s: float, seconds: float, transferred: int, max_ns: int) -> Spell:
+        """Of one report. In one that is longer than a second a second may have been without any I/O."""
+        rate = transferred / seconds
+        return cls(start_s, seconds, max_ns, rate if seconds <= LONGEST_SECOND_S else 0.0, rate)
+
+    @classmethod
+    def of_interval(cls, interval: Interval) -> Spell:
+        """Where no finer reports are known."""
+        slowest = interval.slowest_bytes_per_s
+        is_hidden = interval.slowest is None and interval.seconds > LONGEST_SECOND_S
+        max_ns = max((each.max_ns for each in interval.latencies if each), default=0)
+        return cls(interval.start_s, interval.seconds, max_ns, 0.0 if is_hidden else slowest, slowest)
+
+    @classmethod
+    def joined(cls, part: Sequence[Spell]) -> Spell:
+        """Of several that follow each other, at least one."""
+        # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+        whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
+        return cls(
+            start_s=part[0].start_s,
+            seconds=sum(each.seconds for each in part),
+            max_ns=max(each.max_ns for each in part),
+            slowest_low=min(each.slowest_low for each in whole),
+            slowest_high=min(each.slowest_high for each in whole),
+        )
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.seconds
+
+
+def merged(part: Sequence[Interval]) -> Interval:
+    """Intervals that follow each other as one; of their rates only the lowest and the highest are left."""
+    # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+    whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
+    return Interval(
+        start_s=part[0].start_s,
+        seconds=sum(each.seconds for each in part),
+        read_ios=sum(each.read_ios for each in part),
+        write_ios=sum(each.write_ios for each in part),
+        read_bytes=sum(each.read_bytes for each in part),
+        write_bytes=sum(each.write_bytes for each in part),
+        read_latency=LatencyHistogram.merged(each.read_latency for each in part),
+        write_latency=LatencyHistogram.merged(each.write_latency for each in part),
+        slowest=min(each.slowest_bytes_per_s for each in whole),
+        fastest=max(each.fastest_bytes_per_s for each in whole),
+    )
+
 
 #: Status documents come a few milliseconds early or late.
 JITTER_S = 0.1

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, median
 
 from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import JITTER_S, Run
+from pytest_ssdqual.qual.measured.run import JITTER_S, Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state

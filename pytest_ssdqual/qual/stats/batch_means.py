@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.measured.run import Look
 from pytest_ssdqual.qual.stats.estimate import TooFew, student_t
 from pytest_ssdqual.qual.units import format_duration
 

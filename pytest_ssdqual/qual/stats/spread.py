@@ -16,10 +16,9 @@ from statistics import fmean, median, variance
 
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.stats import exceedance
-from pytest_ssdqual.qual.stats.basis import ROUNDS, Basis
-from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew, student_t
-from pytest_ssdqual.qual.stats.exceedance import Level, return_level
+from pytest_ssdqual.qual.stats import latency
+from pytest_ssdqual.qual.stats.estimate import ROUNDS, Basis, Estimate, NotApplicable, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.latency import Level, return_level
 from pytest_ssdqual.qual.units import Unit, format_duration
 
 #: Few and long, so that neighbours are nearly independent (batch means; Schmeiser 1982: ten to thirty of them).
@@ -68,7 +67,7 @@ def max_latency(measured: Measured, sure: Sureness, per_hour: float) -> Estimate
     spells = measured.spells
     if not any(each.max_ns for each in spells):
         raise TooFew("a maximum latency needs I/Os, there are none")
-    found = exceedance.slowest(measured, sure, per_hour)
+    found = latency.slowest(measured, sure, per_hour)
     return _rare(found, measured, sure, per_hour, Unit.NANOSECONDS)
 
 
@@ -82,7 +81,7 @@ def over_time(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
     slowest = Slowest.of(measured, half)
     if len(slowest.maxima_ns) < 3:
         raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
-    worst, usual = exceedance.slowest(measured, half, per_hour), _median(slowest)
+    worst, usual = latency.slowest(measured, half, per_hour), _median(slowest)
     ratio = Level(
         value=max(1.0, worst.value / usual.value),
         low=max(1.0, worst.low / usual.high),
@@ -127,7 +126,7 @@ def _median(slowest: Slowest) -> Level:
 
 
 def _rare(found: Level, measured: Measured, sure: Sureness, per_hour: float, unit: Unit) -> Estimate:
-    spells, shortest = measured.spells, exceedance.shortest_s(per_hour, Basis.whole(measured, sure).level)
+    spells, shortest = measured.spells, latency.shortest_s(per_hour, Basis.whole(measured, sure).level)
     seconds = sum(run.seconds for run in measured.runs)
     observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
     short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest else ""

@@ -2,16 +2,23 @@
 
 It is a stopping rule on a few noisy numbers and says nothing about how likely it is to be wrong, and a
 fresh drive before its write cliff passes it. Conditioning has to be done first; this only confirms it.
+
+How a measurement settled, for people: what was left out as warm-up, what trend is left, whether it repeats itself.
+
+Nothing here decides anything: verdicts account for trends and rhythms in their intervals.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import correlation as _correlation
-from statistics import fmean, linear_regression
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, linear_regression, median
 
+from pytest_ssdqual.qual.detect import periodicity as rhythm
+from pytest_ssdqual.qual.detect.periodicity import Rhythm
+from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.units import Unit, format_value
 
@@ -90,7 +97,7 @@ def judge(values: Sequence[float], rule: SteadyRule) -> SteadyState:
         slope_per_round=slope,
         slope_excursion=slope_excursion,
         slope_allowed=slope_allowed,
-        correlation=_correlation(rounds, window) if range_measured > slack else 0.0,
+        correlation=correlation(rounds, window) if range_measured > slack else 0.0,
     )
 
 
@@ -104,3 +111,52 @@ def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:
         if judge(values[:end], rule).reached:
             return end
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """Of one target, an array or a drive, over the time that was counted."""
+
+    #: Left out at the head, seconds after the ramp; 0 of a measurement of fixed length.
+    warmup_s: float
+    #: Change of IOPS from one end to the other along the least-squares line, per cent of the mean.
+    drift_percent: float
+    #: Of the IOPS of each round with those of the next, -1…1: near 0 rounds are independent.
+    correlation: float
+    rhythm: Rhythm | None
+
+
+def of(run: Run) -> Settling:
+    """How ``run``, of one target, settled; a series without I/O has no drift and no rhythm."""
+    rates = run.round_iops()
+    mean = fmean(rates)
+    slope = linear_regression(range(len(rates)), rates).slope if len(rates) > 1 else 0.0
+    return Settling(
+        warmup_s=run.look.warmup_s if run.look else 0.0,
+        drift_percent=100 * slope * len(rates) / mean if mean else 0.0,
+        correlation=_lag_one_autocorrelation(rates),
+        rhythm=rhythm.period(*series(run)),
+    )
+
+
+def series(run: Run) -> tuple[tuple[float, ...], float]:
+    """IOPS in steps of equal length, one of fio's reports each, and that length in seconds."""
+    counted = run.counted
+    if not counted:
+        return (), 1.0
+    step_s = median(interval.seconds for interval in counted)
+    count = max(1, round(run.window_s / step_s))
+    return replace(run, rounds=count).round_iops(), run.window_s / count
+
+
+def repeats(values: Sequence[float], step_s: float) -> str:
+    """The end of a sentence about a series that is not steady: that it repeats itself, if it does; else nothing."""
+    found = rhythm.period(values, step_s)
+    return f"; it {found.describe()}" if found else ""
+
+
+def _lag_one_autocorrelation(rates: Sequence[float]) -> float:
+    mean = fmean(rates)
+    off = [rate - mean for rate in rates]
+    whole = sum(each * each for each in off)
+    return sum(each * after for each, after in pairwise(off)) / whole if whole else 0.0

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
-from pytest_ssdqual.qual.verdict.family import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members
 
 

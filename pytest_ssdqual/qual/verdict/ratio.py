@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, Estimate, Sureness, TooFew, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
-from pytest_ssdqual.qual.verdict.family import Family, p_value
+from pytest_ssdqual.qual.verdict.multiplicity import Family, p_value
 
 #: Within 1/128 of what fio prints lies what it has measured: half a bucket (``qual.measured.histogram``), of
 #: logarithms.
@@ -152,7 +152,7 @@ def changes(
 ) -> tuple[Change, ...]:
     """What each comparison shows among all of them: a difference is told as one if it stands up to their number.
 
-    Each gives the ratio for a share of the error rate. ``control`` is that of ``qual.verdict.family``: with
+    Each gives the ratio for a share of the error rate. ``control`` is that of ``qual.verdict.multiplicity``: with
     ``bonferroni`` any false difference at all is as unlikely as of a single comparison. Readings are not counted: they
     make no statistical error.
     """

@@ -11,16 +11,16 @@ from functools import partial
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.raid import bend
+from pytest_ssdqual.qual.raid import scaling as bend
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Limit, Scope
-from pytest_ssdqual.qual.stats import exceedance
+from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, Estimate, Sureness, format_confidence
-from pytest_ssdqual.qual.stats.exceedance import Exceedance
+from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.baseline import Since
-from pytest_ssdqual.qual.verdict.family import ALONE, Family, p_value
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Number of drives in a sentence, and of characters of a serial; the evidence has all serials in full.
@@ -225,7 +225,7 @@ def judge_members(
         again = partial(estimators.estimate, claim, each, confidence, per_hour=limit.times_per_hour or TIMES_PER_HOUR)
         told = in_family(judge(claim, about, again(), limit, indifference_percent), again, family)
         if claim is Claim.MAX_LATENCY and isinstance(each, Measured):
-            told = replace(told, slower=exceedance.slower_than(limit.bound, each, Sureness(confidence)))
+            told = replace(told, slower=latency.slower_than(limit.bound, each, Sureness(confidence)))
         verdicts.append(told)
     return tuple(verdicts)
 
@@ -257,7 +257,7 @@ def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: Fami
     """A failure with its p-value; held back, as inconclusive, unless it stands up to all claims judged with it.
 
     ``again`` gives the estimate if only this share of the error rate may be spent on its interval. What passed is left
-    alone, see ``qual.verdict.family``; so is a reading, which makes no statistical error.
+    alone, see ``qual.verdict.multiplicity``; so is a reading, which makes no statistical error.
     """
     if verdict.outcome is not Outcome.FAIL or verdict.estimate.is_reading:
         return verdict

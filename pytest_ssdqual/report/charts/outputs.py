@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.report.charts.data import Noted
 from pytest_ssdqual.report.resume.rebuild_measurements import BUILDERS, Shelf

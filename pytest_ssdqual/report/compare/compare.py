@@ -13,7 +13,7 @@ from functools import partial
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
 from pytest_ssdqual.qual.verdict import ratio as comparison
-from pytest_ssdqual.qual.verdict.family import BONFERRONI, benjamini_yekutieli
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, benjamini_yekutieli
 from pytest_ssdqual.qual.verdict.ratio import Change
 from pytest_ssdqual.report.compare.circumstances import Fact, Weight, facts
 from pytest_ssdqual.report.compare.told import Figure, Key, Told
@@ -85,8 +85,8 @@ def compare(
 ) -> Comparison:
     """The first run against each of the others.
 
-    ``anyway`` compares what ``NotComparable`` would forbid. ``control`` is that of ``qual.verdict.family``, over all
-    comparisons together. ValueError with fewer than two runs.
+    ``anyway`` compares what ``NotComparable`` would forbid. ``control`` is that of ``qual.verdict.multiplicity``, over
+    all comparisons together. ValueError with fewer than two runs.
     """
     if len(runs) < 2:
         raise ValueError("a comparison needs two runs at least")

@@ -8,7 +8,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.stats.estimate import TooFew
-from pytest_ssdqual.qual.stats.exceedance import Exceedance
+from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.report.evidence.part import Figure

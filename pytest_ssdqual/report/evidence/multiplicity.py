@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.stats.estimate import format_confidence
-from pytest_ssdqual.qual.verdict import family
-from pytest_ssdqual.qual.verdict.family import Family
+from pytest_ssdqual.qual.verdict import multiplicity
+from pytest_ssdqual.qual.verdict.multiplicity import Family
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.evidence.part import Finding
 
@@ -59,12 +59,12 @@ class Tally:
     @property
     def upheld(self) -> tuple[bool, ...]:
         """By Benjamini & Hochberg's procedure, in the order of the failures."""
-        return family.benjamini_hochberg([each.p_value for each in self.failures], self.level, self.judged)
+        return multiplicity.benjamini_hochberg([each.p_value for each in self.failures], self.level, self.judged)
 
     @property
     def upheld_however_dependent(self) -> tuple[bool, ...]:
         """By that of Benjamini & Yekutieli: claims about one measurement are wrong together."""
-        return family.benjamini_yekutieli([each.p_value for each in self.failures], self.level, self.judged)
+        return multiplicity.benjamini_yekutieli([each.p_value for each in self.failures], self.level, self.judged)
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON data, for the manifest."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import Outlying, Spread
-from pytest_ssdqual.qual.stats import proportion
+from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.evidence.part import Finding
 from pytest_ssdqual.report.fleet.view import FigureKey, Seen
@@ -102,8 +102,8 @@ class Row:
         if not of:
             return None
         kept, undecided = (len(self.bays(outcome)) for outcome in (Finding.PASS, Finding.INCONCLUSIVE))
-        low, _ = proportion.interval(kept, of, TAIL)
-        _, high = proportion.interval(kept + undecided, of, TAIL)
+        low, _ = latency.interval(kept, of, TAIL)
+        _, high = latency.interval(kept + undecided, of, TAIL)
         return kept, undecided, of, low, high
 
 

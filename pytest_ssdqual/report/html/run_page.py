@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.verdict.family import Family
+from pytest_ssdqual.qual.verdict.multiplicity import Family
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.evidence.part import Finding

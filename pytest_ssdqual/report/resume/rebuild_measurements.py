@@ -19,9 +19,8 @@ from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.environment import Seen
-from pytest_ssdqual.qual.measured.look import Look
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import SteadyRule

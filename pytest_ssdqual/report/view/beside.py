@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.columns import columns
 from pytest_ssdqual.report.view.labels import label, span

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
-from pytest_ssdqual.qual.detect import outlier
+from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.lots.sampling_plan import CONSUMERS_RISK, POINTS_PERCENT, ByAttributes
@@ -67,7 +67,7 @@ def remarks(verdict: LotVerdict, measured: int) -> tuple[str, ...]:
 
 def standing_out(of_each: Mapping[str, float]) -> tuple[tuple[Figure, ...], str]:
     """Figures about the drive, by serial number, that is farthest from the others; a sentence if it is no chance."""
-    found = outlier.of_positive(list(of_each.values()))
+    found = outliers.of_positive(list(of_each.values()))
     if found is None:
         return (), ""
     told = (Figure("grubbs_statistic", found.statistic), Figure("grubbs_p_value", found.p_value))

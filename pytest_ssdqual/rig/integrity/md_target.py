@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ssdqual.qual.integrity import regions
+from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.steps import History
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
@@ -71,8 +71,8 @@ class LiveBody:
         label.write_drives(self.setup.machine, drives)
         array = self._created(geometry, history.bitmap, zeroed=zeroed)
         atom = drives[0].physical_block_bytes if rule.atomic == "physical" else drives[0].logical_block_bytes
-        stripe = regions.stripe_bytes(geometry, self.setup.protocol.array) if geometry.has_parity else 0
-        each = regions.region_bytes(geometry, self.setup.protocol.array)
+        stripe = reference_model.stripe_bytes(geometry, self.setup.protocol.array) if geometry.has_parity else 0
+        each = reference_model.region_bytes(geometry, self.setup.protocol.array)
         return Ground(
             array.size_bytes, each, rule.regions, min(atom or 512, 4096), stripe, len(drives), array.begin_bytes
         )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ssdqual.qual.integrity import regions
+from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import ArrayLife
-from pytest_ssdqual.qual.integrity.reference_model import PASSES, Finding, Kind, Ledger, Torn
-from pytest_ssdqual.qual.integrity.regions import Region
+from pytest_ssdqual.qual.integrity.reference_model import PASSES, Finding, Kind, Ledger, Region, Torn
 from pytest_ssdqual.qual.integrity.steps import (
     UNIT_BYTES,
     Add,
@@ -207,7 +206,7 @@ class _Living:
             # What a stripe is has changed.
             self.ledger.stripe_bytes += self.ledger.stripe_bytes // (self.life.geometry.data_drives - 1)
             try:
-                self._found(regions.behind(self.ledger.regions, size_bytes))
+                self._found(reference_model.behind(self.ledger.regions, size_bytes))
             except ValueError as error:
                 raise RigError(f"{self.life.geometry}: {error}") from error
         self.body.settle(self._missing)
@@ -247,4 +246,4 @@ def _spread(history: History, ground: Ground) -> tuple[Region, ...]:
             f"{history.geometry} has room for {count} of {ground.regions} regions: use more of each member "
             "(integrity.member), or fewer regions (integrity.regions)"
         )
-    return regions.spread(ground.size_bytes, ground.region_bytes, ground.regions, ground.begin_bytes)
+    return reference_model.spread(ground.size_bytes, ground.region_bytes, ground.regions, ground.begin_bytes)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.integrity.regions import stripe_bytes
+from pytest_ssdqual.qual.integrity.reference_model import stripe_bytes
 from pytest_ssdqual.qual.raid.geometry import Geometry, Level
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size

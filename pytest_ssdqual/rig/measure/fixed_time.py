@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.spec.protocol import Protocol, SteadyRule
-from pytest_ssdqual.qual.stats import settling, steady_state
+from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -161,7 +161,7 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
         if objections:
             trouble = f"is not valid: {'; '.join(objections)}"
         else:  # drives side by side: what they do together
-            trouble = f"is {now.describe()}{settling.repeats(*settling.series(found))}"
+            trouble = f"is {now.describe()}{steady_state.repeats(*steady_state.series(found))}"
     times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
     raise InvalidMeasurement(f"{workload} on {array.geometry} {trouble} (after {times})")
 
@@ -235,7 +235,7 @@ class _Steps:
     def add(self, found: Run, seconds: float) -> None:
         for rates, each in zip(self.rates, found.of_members(), strict=True):
             rates += each.round_iops()
-        values, self.report_s = settling.series(found)
+        values, self.report_s = steady_state.series(found)
         self.series += values
         self.raws.append(found.raw)
         self.seconds += seconds
@@ -261,7 +261,7 @@ def _require_conditioned(array: Array, writes: Workload, reached: SteadyState, s
     if not reached.reached:
         raise InvalidMeasurement(
             f"{array.geometry} did not settle within {steps.seconds:g} s of {writes}: {reached.describe()}"
-            f"{settling.repeats(steps.series, steps.report_s)}"
+            f"{steady_state.repeats(steps.series, steps.report_s)}"
         )
     if steps.bytes_written < least:
         raise InvalidMeasurement(

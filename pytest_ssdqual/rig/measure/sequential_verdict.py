@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
-from pytest_ssdqual.qual.stats import batch_means, group_sequential, settling
+from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state
 from pytest_ssdqual.qual.stats.stopping_rule import Decision
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.validity import checks
@@ -176,7 +176,7 @@ class _Watch:
             decision = self.enough(Measured((run.condensed(),)))
         if not decision and self.number == len(self.times_s):
             # Nothing that comes will help; what keeps it from settling may.
-            decision = replace(decision, told=f"{decision.told}{settling.repeats(*settling.series(run))}")
+            decision = replace(decision, told=f"{decision.told}{steady_state.repeats(*steady_state.series(run))}")
         if self._objected >= OBJECTED:
             self.given_up = objections
         self._note(run, objections, decision)
@@ -255,7 +255,7 @@ def _note_steady(setup: Setup, run: Run, objections: Sequence[str]) -> None:
         objections=objections,
         **asdict(now),
         look=asdict(run.look) if run.look else None,
-        settling=[asdict(settling.of(each)) for each in alone],
+        settling=[asdict(steady_state.of(each)) for each in alone],
     )
 
 

@@ -11,8 +11,7 @@ from dataclasses import asdict
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import Cpu, Device, KernelLog, Link, Seen, SeenArray, SeenDrive, Traffic
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.rig.drives import temperature
 from pytest_ssdqual.rig.fio.output import FioResult

@@ -15,8 +15,7 @@ from support.builders.sheet import PRODUCT, promise
 from pytest_ssdqual.plugin.plan import needs, stopping
 from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import Asked, Promises
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim

@@ -8,7 +8,7 @@ import pytest
 from support.simulator.simulated_array import CHUNK, Bugs, SimulatedBody
 
 from pytest_ssdqual.plugin.searches.integrity import Search
-from pytest_ssdqual.qual.integrity import regions
+from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.reference_model import Kind
@@ -40,7 +40,7 @@ def search(body: SimulatedBody, shape: str, rule: IntegrityRule = RULE, kept: li
     geometry = Geometry.parse(shape)
     body.drives = geometry.width + 1
     seen = [] if kept is None else kept
-    stripe = regions.stripe_bytes(geometry, ArraySettings(chunk=format_size(CHUNK)))
+    stripe = reference_model.stripe_bytes(geometry, ArraySettings(chunk=format_size(CHUNK)))
     sizes = tuple(sorted({UNIT_BYTES, 4 * UNIT_BYTES, CHUNK, stripe}))
     return Search(
         body, geometry, body.drives, rule, sizes, stripe + UNIT_BYTES, kept=lambda number, lived: seen.append(lived),

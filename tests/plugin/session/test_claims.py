@@ -20,7 +20,7 @@ from pytest_ssdqual.plugin.session.claims import planned_in
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.verdict.family import BONFERRONI, Family
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Family
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.evidence.part import Finding

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from pytest_ssdqual.qual.detect.outlier import Grubbs, grubbs, of_positive
+from pytest_ssdqual.qual.detect.outliers import Grubbs, grubbs, of_positive
 
 
 def test_grubbs_example() -> None:

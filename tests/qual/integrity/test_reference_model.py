@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind, Ledger, Torn
-from pytest_ssdqual.qual.integrity.regions import Region
+from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind, Ledger, Region, Torn
 from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ssdqual.qual.lots import iso2859
+from pytest_ssdqual.qual.lots import sampling_plan
 
 #: ISO 2859-1:1999, table 2-A, AQL 0.065 to 10 %: an acceptance number, or an arrow.
 TABLE = """
@@ -50,13 +50,13 @@ LETTERS = """
 @pytest.mark.parametrize("row", range(len(ROWS)), ids=lambda row: ROWS[row][0])
 def test_the_master_table(row: int) -> None:
     letter, _, *cells = ROWS[row]
-    for column, (cell, aql) in enumerate(zip(cells, iso2859.AQLS, strict=True)):
+    for column, (cell, aql) in enumerate(zip(cells, sampling_plan.AQLS, strict=True)):
         at = row
         while not ROWS[at][column + 2].isdigit():  # the first plan above or below the arrow
             at += 1 if cell == "v" else -1
         there = ROWS[at]
-        expected = iso2859.TablePlan(there[0], int(there[1]), int(there[column + 2]))
-        assert iso2859.plan(letter, aql) == expected, f"{letter} at {aql} %"
+        expected = sampling_plan.TablePlan(there[0], int(there[1]), int(there[column + 2]))
+        assert sampling_plan.plan(letter, aql) == expected, f"{letter} at {aql} %"
 
 
 def test_code_letters() -> None:
@@ -64,7 +64,7 @@ def test_code_letters() -> None:
     for line in LETTERS.strip().splitlines():
         largest, *letters = line.split()
         for lot in (smallest, int(largest)):
-            assert [iso2859.code_letter(lot, level) for level in iso2859.LEVELS] == letters, lot
+            assert [sampling_plan.code_letter(lot, level) for level in sampling_plan.LEVELS] == letters, lot
         smallest = int(largest) + 1
 
 
@@ -78,4 +78,4 @@ def test_code_letters() -> None:
 )
 def test_what_the_tables_do_not_have(lot: int, level: str, aql: float, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        iso2859.plan(iso2859.code_letter(lot, level), aql)
+        sampling_plan.plan(sampling_plan.code_letter(lot, level), aql)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.lots import iso2859
+from pytest_ssdqual.qual.lots import sampling_plan
 from pytest_ssdqual.qual.lots.sampling_plan import (
     ByAttributes,
     ByVariables,
@@ -202,7 +202,7 @@ def test_plans_that_cannot_be() -> None:
         variables_through_two_points(0.05, 0.04, "", lot=9)
 
 
-@given(st.integers(2, 10**6), st.sampled_from(list(iso2859.LEVELS)), st.sampled_from(iso2859.AQLS))
+@given(st.integers(2, 10**6), st.sampled_from(list(sampling_plan.LEVELS)), st.sampled_from(sampling_plan.AQLS))
 def test_every_lot_has_a_plan(lot: int, level: str, aql: float) -> None:
     plan = indexed_by_aql(lot, level, aql)
     assert plan.sample <= lot

@@ -7,7 +7,7 @@ from support.builders.strategies import run
 
 from pytest_ssdqual.qual.measured.environment import Cpu, Device, Heat, Link, Seen, SeenDrive
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.raid import bend
+from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.verdict.estimators import of_scaling
 
 
@@ -38,7 +38,7 @@ def drive(name: str, heat: Heat = Heat(), link: Link | None = None) -> SeenDrive
 
 
 def told(*sweep: Measured, least: float = 0.9) -> str:
-    return bend.told(sweep, of_scaling(sweep), least)
+    return scaling.told(sweep, of_scaling(sweep), least)
 
 
 def test_a_straight_line_does_not_bend() -> None:

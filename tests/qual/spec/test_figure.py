@@ -7,8 +7,7 @@ from support.builders.sheet import PRODUCT, errors, figure, load
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, FigureTable
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, FigureTable, Published
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload

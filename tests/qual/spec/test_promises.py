@@ -11,8 +11,7 @@ from support.builders.strategies import geometries, workloads
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.spec.promises import STATES, Promise, Relation
-from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.spec.spec_schema import PromiseTable
+from pytest_ssdqual.qual.spec.spec import PromiseTable, Spec
 from pytest_ssdqual.qual.verdict.baseline import OfBaseline
 from pytest_ssdqual.qual.workload.workload import Workload
 

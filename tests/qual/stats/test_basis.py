@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import run
 
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats import batch_means
-from pytest_ssdqual.qual.stats.basis import Basis
-from pytest_ssdqual.qual.stats.estimate import Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import Basis, Sureness, TooFew
 
 LOOK = Look(3, 14, 0.99, 45.0)
 #: Long enough that nothing is unseen.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pytest_ssdqual.qual.measured.look import Look
+from pytest_ssdqual.qual.measured.run import Look
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats.batch_means import Bounds
 from pytest_ssdqual.qual.stats.estimate import TooFew, student_t

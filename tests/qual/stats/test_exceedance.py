@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from support.builders.strategies import EMPTY, histogram, histograms, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.stats import exceedance
+from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import USUAL, Sureness, TooFew
-from pytest_ssdqual.qual.stats.exceedance import (
+from pytest_ssdqual.qual.stats.latency import (
     Exceedance,
     clusters,
     dispersion_of,
@@ -102,7 +101,7 @@ def test_more_hits_never_mean_fewer_clusters(count: int, data: st.DataObject, le
 
 @given(st.lists(histograms.filter(bool), min_size=10, max_size=14), st.floats(1, 1e10), st.floats(1, 1e10))
 def test_a_higher_limit_is_exceeded_no_more_often(each: list[LatencyHistogram], one: float, other: float) -> None:
-    with patch.object(exceedance, "dispersion_of", return_value=1.0):
+    with patch.object(latency, "dispersion_of", return_value=1.0):
         low, high = (slower_than(limit, watched(each), USUAL) for limit in sorted((one, other)))
     assert high.possible_ios <= low.possible_ios
     assert high.ios <= low.ios <= low.possible_ios
@@ -184,7 +183,7 @@ def test_too_short_a_time_proves_nothing_good_but_may_prove_something_bad() -> N
 )
 def test_what_may_happen_more_often_is_no_slower(maxima: list[float], one: float, other: float, level: float) -> None:
     # How far events come in bursts is seen at the level itself, and may differ from level to level.
-    with patch.object(exceedance, "dispersion_of", return_value=1.0):
+    with patch.object(latency, "dispersion_of", return_value=1.0):
         rare, frequent = (
             return_level(maxima, maxima, 60.0 * len(maxima), per_hour, level) for per_hour in sorted((one, other))
         )

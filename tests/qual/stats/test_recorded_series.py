@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, Level
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
-from pytest_ssdqual.qual.stats.settling import series
+from pytest_ssdqual.qual.stats.steady_state import series
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload

@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 from support.builders.strategies import EMPTY, histogram, interval, run, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.stats.basis import Basis
-from pytest_ssdqual.qual.stats.estimate import USUAL, Estimate, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
+from pytest_ssdqual.qual.stats.estimate import USUAL, Basis, Estimate, Sureness, TooFew, student_t
 from pytest_ssdqual.qual.stats.spread import (
     Slowest,
     between,

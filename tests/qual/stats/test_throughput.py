@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from support.builders.strategies import run
 
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats.estimate import Sureness, TooFew
 from pytest_ssdqual.qual.stats.throughput import iops, read_iops, throughput, write_iops

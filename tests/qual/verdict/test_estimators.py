@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import histogram, interval, run, side_by_side
 
-from pytest_ssdqual.qual.measured.look import Look
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim, Scope

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import strategies
 
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.spec.claims import Direction, Limit
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
-from pytest_ssdqual.qual.verdict.family import (
+from pytest_ssdqual.qual.verdict.multiplicity import (
     ALONE,
     BONFERRONI,
     SMALLEST_P,

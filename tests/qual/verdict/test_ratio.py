@@ -15,8 +15,7 @@ from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
-from pytest_ssdqual.qual.verdict.family import BONFERRONI, NONE
-from pytest_ssdqual.qual.verdict.multiplicity import Widening
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, NONE, Widening
 from pytest_ssdqual.qual.verdict.ratio import Shown, blurred, changes, paired, ratio, typical, widened
 
 RUNS = 600

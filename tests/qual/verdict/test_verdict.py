@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import estimates, geometries, run, side_by_side, watched, workloads
 
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit

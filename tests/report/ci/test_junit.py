@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from junitparser import Element, Error, Failure, Properties, Property, xunit2
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import About, Evidence

@@ -7,15 +7,13 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.environment import Heat
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.look import Look
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import USUAL
-from pytest_ssdqual.qual.stats.exceedance import slower_than
+from pytest_ssdqual.qual.stats.latency import slower_than
 from pytest_ssdqual.qual.stats.steady_state import judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.figures import (

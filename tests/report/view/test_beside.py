@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.beside import beside, stated, times

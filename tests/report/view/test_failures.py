@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.report_page import Claimed, Told, judged, record
 
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.part import Figure, Finding, Part

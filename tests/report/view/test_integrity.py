@@ -8,7 +8,7 @@ from pytest_ssdqual.qual.integrity import steps
 from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.verdict.family import Family
+from pytest_ssdqual.qual.verdict.multiplicity import Family
 from pytest_ssdqual.report.ci.junit import properties
 from pytest_ssdqual.report.evidence import multiplicity, part
 from pytest_ssdqual.report.evidence.evidence import from_record

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from support.builders import strategies
 
-from pytest_ssdqual.qual.measured.look import Look
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
-from pytest_ssdqual.qual.spec.figure import Published
+from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import Subject, judge
 from pytest_ssdqual.qual.workload.workload import Workload

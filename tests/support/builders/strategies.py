@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.environment import Cpu, Device, Heat, Link, Seen, SeenArray, SeenDrive, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.look import Look
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit

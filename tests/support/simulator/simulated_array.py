@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.integrity.array_state import Abilities
-from pytest_ssdqual.qual.integrity.regions import MOST_BYTES
+from pytest_ssdqual.qual.integrity.reference_model import MOST_BYTES
 from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, History
 from pytest_ssdqual.qual.raid.geometry import Geometry, Level
