@@ -1,10 +1,11 @@
-"""Evidence to report on."""
+"""Evidence to report on, and run folders to make a page of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+from support.builders.report_page import told
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
@@ -13,6 +14,8 @@ from pytest_ssdqual.qual.verdict.verdict import Subject, judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
 from pytest_ssdqual.report.evidence.part import Figure
+
+__all__ = ["Claimed", "make", "claimed", "told"]
 
 Claimed = Callable[..., Evidence]
 

@@ -27,7 +27,7 @@ GRID = 301
 
 
 @lru_cache(maxsize=32)
-def boundary_level(times: tuple[float, ...], confidence: float) -> float:
+def nominal_level(times: tuple[float, ...], confidence: float) -> float:
     """Two-sided confidence of each of the looks at ``times`` at which all of them hold together at ``confidence``.
 
     ValueError without a look, or if times do not grow.
@@ -83,7 +83,7 @@ def look_times(rule: SequentialRule) -> tuple[float, ...]:
 
 def level(rule: SequentialRule, confidence: float) -> float:
     """Two-sided confidence of the interval of each look, so that those of all looks hold together at ``confidence``."""
-    return boundary_level(look_times(rule), confidence)
+    return nominal_level(look_times(rule), confidence)
 
 
 def spell_s(rule: SequentialRule) -> float:

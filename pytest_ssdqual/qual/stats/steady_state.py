@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import fmean, linear_regression, median
+from statistics import correlation, fmean, linear_regression, median
 
 from pytest_ssdqual.qual.detect import periodicity as rhythm
 from pytest_ssdqual.qual.detect.periodicity import Rhythm

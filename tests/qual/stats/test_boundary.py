@@ -15,11 +15,11 @@ from pytest_ssdqual.qual.stats import group_sequential
 )
 def test_the_constants_are_the_published_ones(looks: int, constant: float) -> None:
     times = tuple(float(each + 1) for each in range(looks))
-    assert norm.isf((1 - group_sequential.boundary_level(times, 0.95)) / 2) == pytest.approx(constant, abs=2e-3)
+    assert norm.isf((1 - group_sequential.nominal_level(times, 0.95)) / 2) == pytest.approx(constant, abs=2e-3)
 
 
 def test_more_looks_have_to_be_surer() -> None:
-    levels = [group_sequential.boundary_level(tuple(1.2**each for each in range(count)), 0.95) for count in (1, 3, 9)]
+    levels = [group_sequential.nominal_level(tuple(1.2**each for each in range(count)), 0.95) for count in (1, 3, 9)]
     assert levels == sorted(levels)
     assert levels[0] == 0.95
     # Bonferroni is on the safe side of what is exact.
@@ -28,7 +28,7 @@ def test_more_looks_have_to_be_surer() -> None:
 
 def test_all_looks_together_err_as_often_as_stated() -> None:
     times = tuple(1.3**each for each in range(8))
-    bound = norm.isf((1 - group_sequential.boundary_level(times, 0.90)) / 2)
+    bound = norm.isf((1 - group_sequential.nominal_level(times, 0.90)) / 2)
     source = random.Random(7)  # noqa: S311
     crossed = 0
     for _ in range(4_000):
@@ -45,4 +45,4 @@ def test_all_looks_together_err_as_often_as_stated() -> None:
 @pytest.mark.parametrize("times", [(), (2.0, 2.0), (3.0, 1.0)])
 def test_looks_come_one_after_the_other(times: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="growing times"):
-        group_sequential.boundary_level(times, 0.95)
+        group_sequential.nominal_level(times, 0.95)
