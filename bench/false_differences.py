@@ -28,7 +28,8 @@ from scipy.special import ndtr
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats import latency
-from pytest_ssdqual.qual.stats.estimate import Basis, Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
 from pytest_ssdqual.qual.stats.throughput import of_rounds
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity, ratio

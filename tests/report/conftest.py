@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
 from pytest_ssdqual.report.evidence.part import Figure
 
-__all__ = ["Claimed", "make", "claimed", "told"]
+__all__ = ["Claimed", "claimed", "make", "told"]
 
 Claimed = Callable[..., Evidence]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol import LONGEST_PROBE_S, Protocol
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -180,8 +180,6 @@ def longer(probing: Protocol) -> Protocol:
     return replace(probing, sequential=replace(probing.sequential, limit_s=LONGER * probing.sequential.limit_s))
 
 
-#: Of a protocol of fixed length that says nothing of searches.
-LONGEST_PROBE_S = 60.0
 #: Times the first attempt.
 LONGER = 5
 

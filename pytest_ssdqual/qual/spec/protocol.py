@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pytest_ssdqual.qual.explore.dimensions import LONGEST_PROBE_S
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Strict, Throughput
 from pytest_ssdqual.qual.units import format_size, parse_size
+
+#: Of a protocol of fixed length that says nothing of searches.
+LONGEST_PROBE_S = 60.0
+
 
 #: How often a sequential measurement is tried: once more than needed, should the rig do wrong.
 SEQUENTIAL_ATTEMPTS = 2

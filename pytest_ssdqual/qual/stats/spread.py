@@ -17,7 +17,8 @@ from statistics import fmean, median, variance
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats import latency
-from pytest_ssdqual.qual.stats.estimate import ROUNDS, Basis, Estimate, NotApplicable, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.batch_means import ROUNDS, Basis
+from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew, student_t
 from pytest_ssdqual.qual.stats.latency import Level, return_level
 from pytest_ssdqual.qual.units import Unit, format_duration
 

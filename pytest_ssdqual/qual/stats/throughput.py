@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from pytest_ssdqual.qual.measured.run import Interval, Measured
-from pytest_ssdqual.qual.stats.estimate import USUAL, Basis, Estimate, NotApplicable, Sureness, mean_of_rounds
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import USUAL, Estimate, NotApplicable, Sureness, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
@@ -15,39 +15,7 @@ from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistog
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity import environment, foreign_io
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A figure, the range in which it is believable, and what is to be said if it is outside."""
-
-    #: With the unit at the end, as all figures of evidence: ``cpu_busy_percent``.
-    name: str
-    #: None: it could not be had.
-    figure: float | None
-    #: In words: ``90 to 105 %``.
-    believable: str
-    #: Why the measurement must not be judged; empty if nothing speaks against it.
-    objections: tuple[str, ...] = ()
-    #: Serial number, if it is about one drive.
-    drive: str = ""
-    #: The figure alone does not answer the question; with an objection that does not matter.
-    answered: bool = True
-    #: Of several figures of this name the lowest is the worst.
-    low_is_bad: bool = False
-
-    @property
-    def holds(self) -> bool | None:
-        """None: not known, which is neither right nor wrong."""
-        if self.objections:
-            return False
-        return True if self.answered and self.figure is not None else None
-
-
-def unknown(name: str, believable: str, drive: str = "") -> Check:
-    """A question that could not be answered."""
-    return Check(name, None, believable, drive=drive)
-
+from pytest_ssdqual.qual.validity.check import Check
 
 #: IOPS × latency over the queue depth asked for, of jobs that keep their queue full. Submission time is not
 #: in fio's latencies, so the low side is wider; a published table that was wrong showed 1.068.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pytest_ssdqual.qual.measured.environment import Cpu, Heat, Seen, SeenDrive
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.qual.validity.checks import Check, unknown
+from pytest_ssdqual.qual.validity.check import Check, unknown
 
 #: Above this the host, not the drives, sets the pace.
 CPU_BUSY = 0.95

@@ -13,7 +13,7 @@ from statistics import median
 from pytest_ssdqual.qual.measured.environment import SeenArray, SeenDrive, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level, costs
-from pytest_ssdqual.qual.validity.checks import Check, unknown
+from pytest_ssdqual.qual.validity.check import Check, unknown
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Part of what fio did that others may do: so little cannot be seen in any figure.

@@ -11,7 +11,8 @@ from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, throughput
-from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, Basis, Estimate, NotApplicable, Sureness, ratio
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, Estimate, NotApplicable, Sureness, ratio
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload

@@ -10,7 +10,8 @@ from typing import Any
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.run import Look
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.stats.estimate import Basis, TooFew
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.run_folder.reader import Record

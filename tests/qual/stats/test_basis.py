@@ -11,7 +11,8 @@ from support.builders.strategies import run
 
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats import batch_means
-from pytest_ssdqual.qual.stats.estimate import Basis, Sureness, TooFew
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import Sureness, TooFew
 
 LOOK = Look(3, 14, 0.99, 45.0)
 #: Long enough that nothing is unseen.

@@ -12,7 +12,8 @@ from support.builders.strategies import EMPTY, histogram, histograms
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Look
-from pytest_ssdqual.qual.stats.estimate import Basis, Sureness, TooFew
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import Sureness, TooFew
 from pytest_ssdqual.qual.stats.latency import mean_latency, quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit
 

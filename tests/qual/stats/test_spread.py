@@ -12,7 +12,8 @@ from support.builders.strategies import EMPTY, histogram, interval, run, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
 from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
-from pytest_ssdqual.qual.stats.estimate import USUAL, Basis, Estimate, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import USUAL, Estimate, Sureness, TooFew, student_t
 from pytest_ssdqual.qual.stats.spread import (
     Slowest,
     between,

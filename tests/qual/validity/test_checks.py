@@ -20,7 +20,8 @@ from support.builders.strategies import (
 from pytest_ssdqual.qual.measured.environment import Heat
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.validity.checks import Check, checks, objections, of_surroundings, said, worst
+from pytest_ssdqual.qual.validity.check import Check
+from pytest_ssdqual.qual.validity.checks import checks, objections, of_surroundings, said, worst
 from pytest_ssdqual.qual.workload.workload import Workload
 
 

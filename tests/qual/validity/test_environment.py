@@ -8,7 +8,7 @@ from support.builders.strategies import run, seen, seen_drive
 
 from pytest_ssdqual.qual.measured.environment import Cpu, Device, Heat, Link, Seen, SeenArray
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.validity.checks import Check
+from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.validity.environment import of_array, of_drives, of_host
 
 CPU = Cpu(count=32, busy=0.2, busiest=0.4, busiest_in_kernel=0.3, throttled=0.0)

@@ -13,7 +13,7 @@ from support.simulator.simulated_surroundings import of_members
 from pytest_ssdqual.qual.measured.environment import Device, SeenArray, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.validity.checks import Check
+from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.validity.foreign_io import LOOKED_AT, QUIET, needed, of_run
 from pytest_ssdqual.qual.workload.workload import Workload
 

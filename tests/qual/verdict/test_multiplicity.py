@@ -9,7 +9,8 @@ import pytest
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.stats import latency
-from pytest_ssdqual.qual.stats.estimate import Basis, Estimate, Sureness, TooFew, mean_of_rounds, student_t
+from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of, of_record, record
 
