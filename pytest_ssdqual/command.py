@@ -135,17 +135,16 @@ def _forms(parser: argparse.ArgumentParser) -> None:
 def report(given: argparse.Namespace) -> None:
     """``ssdqual report RUN``."""
     from pytest_ssdqual.report.fleet import folder as fleet
-    from pytest_ssdqual.report.html import fleet_page_file
-    from pytest_ssdqual.report.html import run_page_file as page
+    from pytest_ssdqual.report.html import fleet_page_file, run_page
 
     folder = find_any(given.run, given.run_dir)
-    print(fleet_page_file.write(folder) if fleet.is_fleet(folder) else page.write(folder))
+    print(fleet_page_file.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
 
 
 def compare(given: argparse.Namespace) -> None:
     """``ssdqual compare RUN RUN…``."""
     from pytest_ssdqual.report.compare import compare as comparison
-    from pytest_ssdqual.report.compare import compare_output, files, text
+    from pytest_ssdqual.report.compare import compare_output
 
     if len(given.runs) < 2:
         raise Refused("compare needs two runs at least: the first is what the others are held against")
@@ -159,11 +158,11 @@ def compare(given: argparse.Namespace) -> None:
     except comparison.NotComparable as error:
         raise Refused(f"{error}; --anyway compares them all the same") from error
     if given.json:
-        _print_json(files.record(found))
+        _print_json(compare_output.record(found))
     elif given.csv:
-        sys.stdout.write(files.csv_text(files.COLUMNS, files.rows(found)))
+        sys.stdout.write(compare_output.csv_text(compare_output.COLUMNS, compare_output.rows(found)))
     else:
-        write_lines(text.table(found, _width(), every=given.all))
+        write_lines(compare_output.table(found, _width(), every=given.all))
     _keep(given, lambda: compare_output.svg(found), lambda: compare_output.page(found))
 
 
@@ -177,7 +176,6 @@ def _require_different(runs: Sequence[Told]) -> None:
 
 def history(given: argparse.Namespace) -> None:
     """``ssdqual history DIR``."""
-    from pytest_ssdqual.report.compare import drawing
     from pytest_ssdqual.report.compare import history as histories
     from pytest_ssdqual.report.compare import history_output as text
 
@@ -192,12 +190,12 @@ def history(given: argparse.Namespace) -> None:
         sys.stdout.write(text.csv(found))
     else:
         write_lines(text.table(found, _width()))
-    _keep(given, lambda: drawing.svg(found), lambda: drawing.page(found))
+    _keep(given, lambda: text.svg(found), lambda: text.page(found))
 
 
 def merge(given: argparse.Namespace) -> None:
     """``ssdqual merge RUN… --into DIR``."""
-    from pytest_ssdqual.report.ci import fleet_junit
+    from pytest_ssdqual.report.ci import junit
     from pytest_ssdqual.report.fleet import merge as merging
     from pytest_ssdqual.report.html import fleet_page_file
 
@@ -211,7 +209,7 @@ def merge(given: argparse.Namespace) -> None:
         raise Refused(str(error)) from error
     page = fleet_page_file.write(fleet.path)
     if given.junitxml:
-        given.junitxml.write_bytes(fleet_junit.text(fleet.path))
+        given.junitxml.write_bytes(junit.text(fleet.path))
     told = [*fleet_page_file.differences(fleet.path), *merging.left_out(sources)]
     for line in [*told, *fleet_page_file.side_by_side(fleet.path, _width()), str(page)]:
         print(safe_text.line(line, 10 * PLAIN_WIDTH))

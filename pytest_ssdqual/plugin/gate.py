@@ -121,15 +121,15 @@ class Gate:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self._is_closed:
             return
-        from pytest_ssdqual.report.terminal import terminal
+        from pytest_ssdqual.report.terminal import summary
 
         for bay in self._bays:
             if why := self.nothing_judged(bay):
                 sentence = f"ssdqual: {f'{bay}: ' if bay else ''}nothing was judged: {why}"
-                terminal.tell(terminalreporter, sentence, red=True)
+                summary.tell(terminalreporter, sentence, red=True)
         session = self._config.pluginmanager.get_plugin("session")
         if session and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            terminal.tell(terminalreporter, f"ssdqual: exit status 5 instead of 0; {PERMIT}", red=True)
+            summary.tell(terminalreporter, f"ssdqual: exit status 5 instead of 0; {PERMIT}", red=True)
 
     def _add_properties(self) -> None:
         from pytest_ssdqual.report.ci import junit

@@ -127,7 +127,7 @@ def test_the_artefacts_of_a_run_are_there(
     inner: Inner, kept: tuple[str, ...], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pytest_ssdqual.report.html.run_page_file.write", lambda folder: (folder / "report.html").write_text("a page")
+        "pytest_ssdqual.report.html.run_page.write", lambda folder: (folder / "report.html").write_text("a page")
     )
     root = inner.pytester.path / "srv"
     (root / "20990101T000000Z-refused").mkdir(parents=True)  # before, though not by its name: another may be resumed

@@ -33,7 +33,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
 from pytest_ssdqual.report.terminal.progress import Progress
-from pytest_ssdqual.report.terminal.terminal import Header, header_lines, write_lines, write_table
+from pytest_ssdqual.report.terminal.summary import Header, header_lines, write_lines, write_table
 from pytest_ssdqual.report.view.tables import Line
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive

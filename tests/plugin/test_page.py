@@ -13,8 +13,8 @@ from support.builders.report_page import Reader
 from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.plugin.session import paging
-from pytest_ssdqual.report.html import run_page_file
-from pytest_ssdqual.report.html.page_drawing import Drawn, draw
+from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.html.run_page import Drawn, draw
 from pytest_ssdqual.report.run_folder.checksums import digest, read
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def test_a_page_that_cannot_be_made_is_a_sentence_and_nothing_else(
     def broken(path: Path) -> Path:
         raise error
 
-    monkeypatch.setattr(run_page_file, "write", broken)
+    monkeypatch.setattr(run_page, "write", broken)
     result = inner.run(*YES, *kept)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines([f"there is no report.html: {sentence.replace('[', '[[]')}"])
@@ -127,7 +127,7 @@ def test_arrays_are_gone_and_the_manifest_is_whole_when_it_is_drawn(
         assert inner.records("run_ended")
         return path / "report.html"
 
-    monkeypatch.setattr(run_page_file, "write", look)
+    monkeypatch.setattr(run_page, "write", look)
     inner.run(*YES, *kept)
     ((planned, stopped, ended, last),) = seen
     assert planned == stopped > 0

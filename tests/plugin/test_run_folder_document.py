@@ -15,9 +15,7 @@ from pytest_ssdqual.plugin.session.claims import KIND
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.earlier import Earlier, Ends
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import Earlier, Ends, Evidence, Figure, Finding, Part
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import Subject, judge
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
-from pytest_ssdqual.report.evidence.part import Figure
+from pytest_ssdqual.report.evidence.evidence import Evidence, Figure, of_verdict
 
 __all__ = ["Claimed", "claimed", "make", "told"]
 

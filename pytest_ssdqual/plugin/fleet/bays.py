@@ -30,7 +30,7 @@ from pytest_ssdqual.report.resume import resume
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import RECORDS, JournalError
 from pytest_ssdqual.report.run_folder.reader import read_records
-from pytest_ssdqual.report.terminal import terminal
+from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ class Fleet:
         told = [f"{len(self.runs)} bays, {drives} drives, protocol {protocol}, run folder {self.path}", *self.remarks]
         for number, run in enumerate(self.runs):
             # What must be read before a run is trusted is told of all of them.
-            lines = terminal.header_lines(replace(run.header, run_folder=None))[number >= TOLD :]
+            lines = summary.header_lines(replace(run.header, run_folder=None))[number >= TOLD :]
             told += [f"{run.name}: {line.removeprefix('ssdqual: ')}" for line in lines]
         if len(self.runs) > TOLD:
             told.append(f"and {len(self.runs) - TOLD} bays more: {', '.join(run.name for run in self.runs[TOLD:])}")
-        return [safe_text.line(f"ssdqual: {each}", terminal.LINE_CHARACTERS) for each in told]
+        return [safe_text.line(f"ssdqual: {each}", summary.LINE_CHARACTERS) for each in told]
 
     def finish(self, status: int) -> bool:
         """The last word in ``fleet.json``, the page and the summary; false if the first could not be written."""
@@ -90,14 +90,14 @@ class Fleet:
             each.tell(reporter)
         reporter.write_sep("=", f"{len(recorders)} bays")
         for line in paging.side_by_side(self.path, reporter._tw.fullwidth):
-            terminal.tell(reporter, line)
+            summary.tell(reporter, line)
         if self.page:
-            terminal.tell(reporter, f"{self.page}", yellow=bool(self.page.failed))
+            summary.tell(reporter, f"{self.page}", yellow=bool(self.page.failed))
         if self.complaint:
-            terminal.tell(reporter, self.complaint, yellow=True)
-        terminal.tell(reporter, f"run folder: {self.path}")
+            summary.tell(reporter, self.complaint, yellow=True)
+        summary.tell(reporter, f"run folder: {self.path}")
         if self.incomplete:
-            terminal.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
+            summary.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
 def goes_on(settings: Settings) -> bool:

@@ -23,10 +23,9 @@ from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
 from pytest_ssdqual.qual.verdict.verdict import Subject, Verdict
 from pytest_ssdqual.qual.workload.rounds import LoopResult
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence import earlier, evidence, figures
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
+from pytest_ssdqual.report.evidence import evidence, figures
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
 from pytest_ssdqual.report.evidence.multiplicity import P_VALUE
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
 from pytest_ssdqual.report.view import lots
 
 #: What a claim can be judged by.
@@ -81,7 +80,7 @@ class Account:
         alone = [_part(each) for each in verdicts if each.subject.drive]
         whole = self._whole(found, judged, alone, told.subject.drive, in_percent=told.reference is not None)
         more = figures.of_exceedance(told.slower) if told.slower else ()
-        since = earlier.of_since(told.reference) if isinstance(told.reference, Since) else None
+        since = evidence.of_since(told.reference) if isinstance(told.reference, Since) else None
         return replace(whole, figures=(*_p_value(told), *whole.figures, *more), baseline=since)
 
     def of_lot(self, judged: Measured, told: LotVerdict) -> Evidence:

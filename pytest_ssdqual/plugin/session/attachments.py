@@ -21,11 +21,11 @@ import pytest
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.charts.base import Chart
 from pytest_ssdqual.report.ci import fragments
 from pytest_ssdqual.report.evidence.evidence import Evidence, carried_by
-from pytest_ssdqual.report.html import run_page_file
-from pytest_ssdqual.report.terminal import terminal
+from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.terminal import summary
 
 #: Attribute of a report: why something could not be attached. Plain text, so xdist carries it.
 COMPLAINT = "ssdqual_not_attached"
@@ -50,7 +50,7 @@ def register(config: pytest.Config, folder: Path | None, *, paged: bool) -> None
     html, allure = (config.getoption(name, None) for name in ("htmlpath", "allure_report_dir"))
     publishers: dict[str, Callable[[Told], None]] = {}
     if html:
-        ours = folder / run_page_file.NAME if folder and paged else None
+        ours = folder / run_page.NAME if folder and paged else None
         publishers["pytest-html"] = lambda told: _to_html(told, _relative(ours, html) if ours else "")
     if allure:
         publishers["Allure"] = _to_allure
@@ -98,7 +98,7 @@ class Attachments:
         if self.complaints:
             tests = f"{len(self.complaints)} test{'s' if len(self.complaints) > 1 else ''}"
             said = f"not everything of {tests} could be attached: {self.complaints[0]}"
-            terminal.tell(terminalreporter, said, yellow=True)
+            summary.tell(terminalreporter, said, yellow=True)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_header(self, cells: list[str]) -> None:
@@ -140,7 +140,7 @@ def _to_html(told: Told, link: str) -> None:
         found.append(extras.svg(image, name=safe_text.line(chart.title)))
     if link:
         anchor = f"#{told.charts[0].key}" if told.charts else ""
-        found.append(extras.url(f"{link}{anchor}", name=run_page_file.NAME))
+        found.append(extras.url(f"{link}{anchor}", name=run_page.NAME))
     told.report.extras = [*getattr(told.report, "extras", []), *found]  # type: ignore[attr-defined]
 
 

@@ -30,7 +30,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.progress_events import News
 from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.report.terminal import terminal
+from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.terminal.plan import Plan, plan_lines
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
@@ -131,7 +131,7 @@ def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         if config.option.collectonly:
             narrator.plan = plan_lines(found)
             return []
-    return [safe_text.line(each, terminal.LINE_CHARACTERS) for each in plan_lines(found)]
+    return [safe_text.line(each, summary.LINE_CHARACTERS) for each in plan_lines(found)]
 
 
 def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> Plan | None:
@@ -181,7 +181,7 @@ class Narrator:
         if self._fleet:
             return self._fleet.header()
         (recorder,) = self._recorders.values()
-        return terminal.header_lines(recorder.run.header)
+        return summary.header_lines(recorder.run.header)
 
     def take(self, news: News) -> None:
         """News of the only bay, when this process is the one that measures."""
@@ -218,7 +218,7 @@ class Narrator:
         self._onlookers = Onlookers(self._config, [each.run for each in recorders], self._page)
         self._config.add_cleanup(lambda: self._onlookers.ended(self._status))
         if self._page and self._config.get_verbosity() < 0 and (reporter := _terminal(self._config)):
-            terminal.tell(reporter, f"ssdqual: live page: {self.url}")  # there is no header
+            summary.tell(reporter, f"ssdqual: live page: {self.url}")  # there is no header
         for each in recorders:
             each.run.glance_s = self._onlookers.period_s
             each.add_properties()
@@ -227,7 +227,7 @@ class Narrator:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         self._has_told = True
         for line in self.plan:
-            terminal.tell(terminalreporter, line)
+            summary.tell(terminalreporter, line)
         if self._fleet:
             self._fleet.tell(terminalreporter, list(self._recorders.values()))
         else:
@@ -235,7 +235,7 @@ class Narrator:
             recorder.tell(terminalreporter)
         for error in self.errors:
             said = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
-            terminal.tell(terminalreporter, said, red=True)
+            summary.tell(terminalreporter, said, red=True)
 
     # Before JUnit's file is written, and after that, but before the terminal's summary.
     @pytest.hookimpl(wrapper=True, trylast=True)

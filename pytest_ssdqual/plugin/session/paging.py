@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.html import run_page_file
+from pytest_ssdqual.report.html import run_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,12 @@ class Paged:
 
     def __str__(self) -> str:
         """For the summary."""
-        return f"there is no {run_page_file.NAME}: {self.failed}" if self.failed else f"report: {self.path}"
+        return f"there is no {run_page.NAME}: {self.failed}" if self.failed else f"report: {self.path}"
 
 
 def make(folder: Path) -> Paged:
     """The page of a run folder, also of a run that judged nothing. Never raises."""
-    return _made(folder, lambda: run_page_file.write(folder))
+    return _made(folder, lambda: run_page.write(folder))
 
 
 def make_of_fleet(folder: Path) -> Paged:
@@ -50,7 +50,7 @@ def _made(folder: Path, write: Callable[[], Path]) -> Paged:
     try:
         return Paged(write())
     except KeyboardInterrupt:
-        return Paged(folder / run_page_file.NAME, "it was interrupted while it was written")
+        return Paged(folder / run_page.NAME, "it was interrupted while it was written")
     except Exception as error:
         why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        return Paged(folder / run_page_file.NAME, safe_text.line(f"it could not be written ({why})", 300))
+        return Paged(folder / run_page.NAME, safe_text.line(f"it could not be written ({why})", 300))

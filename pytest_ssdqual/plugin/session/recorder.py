@@ -12,12 +12,11 @@ from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.session import claims
 from pytest_ssdqual.plugin.session.state import Qualification
 from pytest_ssdqual.report.ci import junit
-from pytest_ssdqual.report.evidence.evidence import Evidence, carried_by
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import Tally, properties, tally
-from pytest_ssdqual.report.evidence.part import Finding
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import read_records, still_running, worsened_drives
-from pytest_ssdqual.report.terminal import terminal
+from pytest_ssdqual.report.terminal import summary
 
 
 class Recorder:
@@ -124,7 +123,7 @@ class Recorder:
         """The table of its verdicts, what became of its drives, and where to read on."""
         run = self.run
         folder = run.journal.path if run.journal else None
-        terminal.write_table(
+        summary.write_table(
             reporter,
             [each for _, each in self.evidence],
             self.tally,
@@ -135,13 +134,13 @@ class Recorder:
         )
         with suppress(OSError):
             for sentence in (*worsened_drives(folder), *still_running(folder)) if folder else ():
-                terminal.tell(reporter, sentence, red=True)
+                summary.tell(reporter, sentence, red=True)
         if run.page:
-            terminal.tell(reporter, f"{run.page}", yellow=bool(run.page.failed))
+            summary.tell(reporter, f"{run.page}", yellow=bool(run.page.failed))
         for complaint in run.complaints:
-            terminal.tell(reporter, complaint, yellow=True)
+            summary.tell(reporter, complaint, yellow=True)
         if self.incomplete:
-            terminal.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
+            summary.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
 def _kind(report: pytest.TestReport) -> str:

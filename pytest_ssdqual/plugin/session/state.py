@@ -31,7 +31,7 @@ from pytest_ssdqual.report.run_folder.expectation import Expectation, describe
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
-from pytest_ssdqual.report.terminal.terminal import Header
+from pytest_ssdqual.report.terminal.summary import Header
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.holders import Note

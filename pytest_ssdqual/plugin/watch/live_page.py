@@ -22,9 +22,9 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.html import run_page_file
-from pytest_ssdqual.report.terminal.bay_line import Bay
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.terminal.progress import Bay
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.state import Qualification
@@ -230,7 +230,7 @@ def ending(outcomes: Mapping[str, int], status: int, folder: Path | None) -> str
     early = {2: "was interrupted", 3: "ended by an internal error", 4: "was refused"}.get(status, "has ended")
     where = ""
     if folder:
-        report = folder / run_page_file.NAME
+        report = folder / run_page.NAME
         where = f" The report is {report}." if report.is_file() else f" The evidence is in {folder}."
     return f"The run {early}: {counted or 'no tests'}.{where}"
 

@@ -6,8 +6,7 @@ something is missing there is no chart. matplotlib is imported where it draws an
 
 from __future__ import annotations
 
-from pytest_ssdqual.report.charts.chart import Chart, Table
-from pytest_ssdqual.report.charts.explain import chart_of
-from pytest_ssdqual.report.charts.selection import charts
+from pytest_ssdqual.report.charts.base import Chart, ChartTable
+from pytest_ssdqual.report.charts.selection import chart_of, charts
 
-__all__ = ["Chart", "Table", "chart_of", "charts"]
+__all__ = ["Chart", "ChartTable", "chart_of", "charts"]

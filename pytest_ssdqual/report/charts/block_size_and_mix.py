@@ -1,4 +1,7 @@
-"""Transfer size against mix of reads and writes: as lines, and as a map with a figure in every cell."""
+"""Transfer size against mix of reads and writes: as lines, and as a map with a figure in every cell.
+
+The bathtub: IOPS over the share of reads, beside the straight line from pure writes to pure reads.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,12 @@ from dataclasses import dataclass, replace
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.chart import Chart, Table, slug
+from pytest_ssdqual.report.charts.base import INK, LIMIT, SERIES, Chart, ChartTable, colour, over_places, sentence, slug
 from pytest_ssdqual.report.charts.data import Notes, tests_of
-from pytest_ssdqual.report.charts.decimate import over_places
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, LIMIT, SERIES
-from pytest_ssdqual.report.evidence.evidence import About
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.charts.queue_depth import Curve, interval_words, intervals
+from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
+from pytest_ssdqual.report.run_folder.reader import Judged
 
 #: Sizes and mixes that make a map; fewer are a curve.
 FEWEST = 3
@@ -137,12 +138,12 @@ def _share(value: float, values: Sequence[float]) -> float:
     return max(0.0, 1 - math.log(max(found) / value) / math.log(max(max(found) / min(found), LEAST_SPAN)))
 
 
-def _table(matrix: Matrix) -> Table:
+def _table(matrix: Matrix) -> ChartTable:
     rows = []
     for size in matrix.sizes:
         shown = [matrix.cells.get((size, mix)) for mix in matrix.mixes]
         rows.append((format_size(size), *("" if each is None else format_value(each, Unit.IOPS) for each in shown)))
-    return Table(("block size", *(_mix(mix) for mix in matrix.mixes)), tuple(rows))
+    return ChartTable(("block size", *(_mix(mix) for mix in matrix.mixes)), tuple(rows))
 
 
 def _named(prefix: str, matrix: Matrix, what: str) -> tuple[str, str]:
@@ -181,3 +182,76 @@ def _is_plain(workload: Workload) -> bool:
     same = replace(workload, name="") if "/" not in workload.bs else workload
     plain = same.is_usual and same.is_random and same.random_percent == 100 and same.offset == "0"
     return plain and not same.has_streams and not workload.name and "/" not in workload.bs
+
+
+BATHTUB_CLAIM = "bathtub_depth"
+
+
+def shares(curve: Curve) -> list[tuple[float, Part, float]]:
+    """Per cent of reads, the point and its IOPS, pure reads first; empty if a name does not say its mix."""
+    found = []
+    for point in curve.points:
+        try:
+            workload = Workload.parse(point.name)
+        except ValueError:
+            return []
+        iops = point.figure("iops")
+        if workload.has_streams or iops is None:
+            return []
+        found.append((100 * workload.read_fraction, point, iops))
+    return sorted(found, key=lambda each: -each[0])
+
+
+def is_by_mix(curve: Curve) -> bool:
+    """Whether it goes from pure reads to pure writes."""
+    found = shares(curve)
+    mixes = [share for share, _, _ in found]
+    return len(set(mixes)) == len(mixes) >= 3 and mixes[0] == 100 and mixes[-1] == 0
+
+
+def chart(notes: Notes, curve: Curve, prefix: str = "mixes") -> Chart:
+    """The curve, the line that a drive without trouble with mixes would follow, and what of it is promised."""
+    found = shares(curve)
+    xs, ys = [share for share, _, _ in found], [iops for _, _, iops in found]
+    line = [ys[-1] + (ys[0] - ys[-1]) * x / 100 for x in xs]
+    judged = curve.of_claim(BATHTUB_CLAIM)
+    evidence = judged.evidence if judged else None
+    key = slug(prefix, curve.geometry, curve.group)
+    deepest = f", at worst {evidence.measured} of the line" if evidence else ""
+    title = f"{curve.geometry}{curve.per}: mixes of reads and writes, {curve.group}{deepest}"
+    with drawing():
+        plate = Plate.of()
+        axes = plate.axes("reads, %", "IOPS")
+        (straight,) = axes.plot(xs, line, color=INK, linewidth=1.0, linestyle=":")
+        plate.entry(straight, "line from pure reads to pure writes")
+        if evidence and evidence.limit is not None:
+            least = [evidence.limit * y for y in line]
+            (bound,) = axes.plot(xs, least, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4)
+            plate.entry(bound, f"promised: {evidence.bound} of it")
+        ends = intervals(notes, curve, [point for _, point, _ in found])
+        plate.whiskers(axes, xs, ends, colour(0))
+        told = [f"{x:.0f} % reads: {format_value(y, Unit.IOPS)}" for x, y in zip(xs, ys, strict=True)]
+        plate.line(axes, xs, ys, 0, "IOPS", told=told)
+        stated = [(x, each) for x, point, _ in found if (each := point.stated(Unit.IOPS))]
+        if stated:
+            plate.published(
+                axes, [x for x, _ in stated], [each.value for _, each in stated], [str(each) for _, each in stated]
+            )
+        base.from_zero(axes, Unit.IOPS, [*ys, *(e[1] for e in ends if e), *(each.value for _, each in stated)])
+        axes.set_xlim(103, -3)
+        axes.set_xticks(xs)
+        svg = plate.svg(key, title, f"IOPS of {len(xs)} mixes from pure reads to pure writes.")
+    caption = f"From pure reads (left) to pure writes. {sentence(evidence.sentence) if evidence else ''}".rstrip()
+    level, table = curve.geometry.partition("x")[0], _mix_table(found, line, ends)
+    return Chart(key, title, caption, svg, table, tests_of(curve.judged), level)
+
+
+def _mix_table(found: Sequence[tuple[float, Part, float]], line: Sequence[float],
+           ends: Sequence[tuple[float, float] | None]) -> ChartTable:  # fmt: skip
+    rows = tuple(
+        (point.name, f"{share:.0f} %", format_value(iops, Unit.IOPS), interval_words(end),
+         format_value(straight, Unit.IOPS),
+         "; ".join(str(each) for each in point.published))
+        for (share, point, iops), straight, end in zip(found, line, ends, strict=True)
+    )  # fmt: skip
+    return ChartTable(("workload", "reads", "IOPS", "95 % interval", "the line", "published"), rows)

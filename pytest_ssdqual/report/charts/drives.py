@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.chart import Chart, Table, said, sentence, slug
+from pytest_ssdqual.report.charts.base import INK, PUBLISHED, Chart, ChartTable, colour, said, sentence, slug
 from pytest_ssdqual.report.charts.data import tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, PUBLISHED, colour
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import Finding, Part
-from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
+from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.labels import label
-from pytest_ssdqual.report.view.members import shortened
+from pytest_ssdqual.report.view.sections import shortened
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -28,7 +26,7 @@ STRAIGHT, NAMED = 8, 32
 
 
 def figure_of(evidence: Evidence, part: Part) -> tuple[float, Unit] | None:
-    """What the drives are compared by; of likeness the figure it was computed from (as ``report.view.members``)."""
+    """What the drives are compared by; of likeness the figure it was computed from (as ``report.view.sections``)."""
     slowest_ns, value, iops = (part.figure(name) for name in ("slowest_ns", "value", "iops"))
     if slowest_ns is not None:
         return slowest_ns, Unit.NANOSECONDS
@@ -70,7 +68,7 @@ def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
         base.places(axes, shown, steep=steep)
         svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
     rows = tuple((part.name, format_value(value, unit), str(part.outcome or "")) for part, (value, _) in found)
-    table = Table(("drive", _axis(unit), "outcome"), rows)
+    table = ChartTable(("drive", _axis(unit), "outcome"), rows)
     return Chart(
         key,
         title,

@@ -10,11 +10,10 @@ from typing import Any
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.chart import Chart, Table, said, slug
-from pytest_ssdqual.report.charts.decimate import extremes
+from pytest_ssdqual.report.charts.base import Chart, ChartTable, extremes, said, slug
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.run_folder.story import Story
-from pytest_ssdqual.report.view.members import shortened
+from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.view.sections import shortened
 
 #: More drives in one picture cannot be told apart; the table has all of them.
 MOST_DRIVES = 8
@@ -136,7 +135,7 @@ def temperatures(story: Story) -> Chart | None:
         )
         for name, each in found.items()
     )
-    return Chart(key, title, caption, svg, Table(("drive", "coolest", "hottest", "its own limit"), rows))
+    return Chart(key, title, caption, svg, ChartTable(("drive", "coolest", "hottest", "its own limit"), rows))
 
 
 def wear(story: Story) -> Chart | None:
@@ -167,7 +166,7 @@ def wear(story: Story) -> Chart | None:
     return Chart(key, title, caption, svg, _health_table({name: drive for name, (drive, _) in found.items()}))
 
 
-def _health_table(found: Mapping[str, Drive]) -> Table:
+def _health_table(found: Mapping[str, Drive]) -> ChartTable:
     figures = ("percentage_used", "media_errors", "critical_warning", "power_on_hours")
     columns = ("drive", "written", *(name.replace("_", " ") for name in figures))
     rows = []
@@ -177,7 +176,7 @@ def _health_table(found: Mapping[str, Drive]) -> Table:
         rows.append(
             (name, "" if written is None else format_capacity(round(written)), *(_both(*each) for each in ends))
         )
-    return Table(columns, tuple(rows))
+    return ChartTable(columns, tuple(rows))
 
 
 def _both(before: object, after: object) -> str:

@@ -1,4 +1,7 @@
-"""Latency percentiles to p99.999 with their intervals, from the histograms of all rounds, merged as they are."""
+"""Latency percentiles to p99.999 with their intervals, from the histograms of all rounds, merged as they are.
+
+The slowest I/O of every second in the smallest and in the widest array, one over the other.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,26 @@ from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range
-from pytest_ssdqual.report.charts import base, outputs
-from pytest_ssdqual.report.charts.chart import Chart, Table, slug
-from pytest_ssdqual.report.charts.data import Noted, Notes, tests_of
+from pytest_ssdqual.report.charts import base, data
+from pytest_ssdqual.report.charts.base import (
+    LIMIT,
+    MOST_ROWS,
+    PUBLISHED,
+    Chart,
+    ChartTable,
+    colour,
+    condensed,
+    condensing,
+    extremes,
+    gaps,
+    parted,
+    sentence,
+    slug,
+)
+from pytest_ssdqual.report.charts.data import Noted, Notes, family_name, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import LIMIT, PUBLISHED, colour
-from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.charts.width import Sweep
+from pytest_ssdqual.report.run_folder.reader import Judged
 
 #: By the names that claims have.
 QUANTILES = (
@@ -43,7 +60,7 @@ class Tail:
 
 def tail(notes: Notes, noted: Noted) -> Tail | None:
     """From fio's own output; None if that is not there, too large, or has too few I/Os for anything."""
-    runs = outputs.runs_of(notes.story.folder, noted)
+    runs = data.runs_of(notes.story.folder, noted)
     if not runs:
         return None
     rounds = tuple(chain.from_iterable(run.round_latency() for run in runs))
@@ -90,7 +107,7 @@ def chart(notes: Notes, tails: Sequence[Tail], title: str, key: str) -> Chart:
          format_range(each.low, each.high, Unit.NANOSECONDS), f"{each.n:,}")
         for one in tails for name, each in one.found
     )  # fmt: skip
-    table = Table(("array", "workload", "quantile", "latency", "95 % interval", "I/Os"), rows)
+    table = ChartTable(("array", "workload", "quantile", "latency", "95 % interval", "I/Os"), rows)
     levels = {one.noted.geometry.level.value for one in tails}
     return Chart(slug(key), title, caption, svg, table, tests_of(verdicts), levels.pop() if len(levels) == 1 else "")
 
@@ -143,3 +160,69 @@ def _stated(plate: Plate, at: int, each: Judged, words: str) -> list[float]:
         plate.entry(mark, "published")
         values.append(found.published.value)
     return values
+
+
+CLAIM = "latency_spread_between_widths"
+Series = tuple[list[float], list[float]]
+
+
+def maxima_judged(notes: Notes, sweep: Sweep, depth: int) -> tuple[Judged, ...]:
+    """The verdicts on how far the maxima of this sweep are apart."""
+    workloads = {str(cell.workload) for cell in sweep.at(depth)}
+    arrays = {str(cell.geometry) for cell in sweep.at(depth)}
+    return tuple(
+        each
+        for each in notes.of_claims(CLAIM)
+        if set(each.evidence.workloads) <= workloads and set(each.evidence.geometries) <= arrays
+    )
+
+
+def maxima_chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima") -> Chart | None:
+    """None where no I/O was slow or fast in one of them. Of a level of which only one array was built, of that."""
+    cells = sweep.at(depth)
+    pair = (cells[0], cells[-1]) if len(sweep.widths) > 1 else tuple(cells)
+    curves = [(cell, maxima(notes, cell)) for cell in pair]
+    if len(cells) < len(pair) or any(not ys for _, (_, ys) in curves):
+        return None
+    verdicts = maxima_judged(notes, sweep, depth)
+    apart = verdicts[0].evidence if verdicts else None
+    name = f"{family_name(sweep.family)} QD {depth}"
+    key = slug(prefix, sweep.level, name)
+    of = " and ".join(str(cell.geometry.width) for cell in pair)
+    title = f"{sweep.state}: slowest I/Os of {of} drives, {name}"
+    with drawing():
+        plate = Plate.of(2.8)
+        axes = plate.axes("time", "slowest I/O")
+        for index, (cell, (xs, ys)) in enumerate(curves):
+            shown = extremes(xs, ys)
+            told = [f"{cell.geometry}: {format_latency(y)} at {x:,.0f} s" for x, y in zip(*shown, strict=True)]
+            line = parted(*shown, gaps(xs))
+            plate.line(
+                axes, *line, index, f"{cell.geometry.width} drives", told=told, marked=len(shown[0]) <= MOST_ROWS
+            )
+        base.suited(axes, Unit.NANOSECONDS, [y for _, (_, ys) in curves for y in ys])
+        unit = base.seconds(axes, max(xs[-1] for _, (xs, _) in curves))
+        axes.set_xlabel(f"time, {unit}")
+        svg = plate.svg(key, title, f"Maximum latency over time of {of} drives.")
+    apart_words = f" {sentence(apart.sentence)}" if apart else ""
+    count = max(len(xs) for _, (xs, _) in curves)
+    stalls = (
+        " Where a line has a gap, no I/O ended or fio told nothing." if any(gaps(xs) for _, (xs, _) in curves) else ""
+    )
+    caption = f"Every point is the slowest of all I/Os since the one before.{stalls}{apart_words}{condensing(count)}"
+    rows = tuple(
+        (str(cell.geometry), f"{x:,.1f} s", format_latency(y))
+        for cell, (xs, ys) in curves
+        for x, y in condensed(list(zip(xs, ys, strict=True)))
+    )
+    return Chart(
+        key, title, caption, svg, ChartTable(("array", "until", "slowest I/O"), rows), tests_of(verdicts), sweep.level
+    )
+
+
+def maxima(notes: Notes, cell: Noted) -> Series:
+    """Of the first run, by fio's own intervals; by rounds where its output is not there or too large."""
+    runs = data.runs_of(notes.story.folder, cell)
+    if runs:
+        return data.series(runs[0], data.slowest_ns)
+    return data.noted_rounds(cell, cell.runs[0].round_max_latency_ns)

@@ -7,14 +7,24 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import base, outputs
-from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, sentence
+from pytest_ssdqual.report.charts import base, data
+from pytest_ssdqual.report.charts.base import (
+    INK,
+    MOST_ROWS,
+    PUBLISHED,
+    Chart,
+    ChartTable,
+    condensed,
+    condensing,
+    extremes,
+    gaps,
+    parted,
+    sentence,
+)
 from pytest_ssdqual.report.charts.data import Noted, NotedRun, Notes, tests_of
-from pytest_ssdqual.report.charts.decimate import extremes, gaps, parted
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, PUBLISHED
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.run_folder.reader import Judged
 
 MOST_RUNS = 4
 
@@ -51,10 +61,10 @@ def _of_direction(name: str) -> Callable[[Interval], float | None]:
     return rate
 
 
-IOPS = Measure("IOPS", Unit.IOPS, outputs.rate, _iops)
-THROUGHPUT = Measure("throughput", Unit.BYTES_PER_SECOND, outputs.bytes_rate, _bytes)
-SLOWEST = Measure("slowest I/O", Unit.NANOSECONDS, outputs.slowest_ns, _slowest, adds=False)
-MEAN = Measure("mean latency", Unit.NANOSECONDS, outputs.mean_ns, lambda run, noted: (), adds=False)
+IOPS = Measure("IOPS", Unit.IOPS, data.rate, _iops)
+THROUGHPUT = Measure("throughput", Unit.BYTES_PER_SECOND, data.bytes_rate, _bytes)
+SLOWEST = Measure("slowest I/O", Unit.NANOSECONDS, data.slowest_ns, _slowest, adds=False)
+MEAN = Measure("mean latency", Unit.NANOSECONDS, data.mean_ns, lambda run, noted: (), adds=False)
 
 
 def _mean_of(name: str) -> Measure:
@@ -111,17 +121,17 @@ def chart(notes: Notes, noted: Noted, judged: Judged, key: str) -> Chart | None:
         for index, (xs, ys) in enumerate(curves)
         for x, y in condensed(list(zip(xs, ys, strict=True)))
     )
-    table = Table(("run", "until", measure.name), rows)
+    table = ChartTable(("run", "until", measure.name), rows)
     return Chart(key, title, caption, svg, table, tests_of([judged]), noted.geometry.level.value)
 
 
 def _curves(notes: Notes, noted: Noted, measure: Measure) -> list[tuple[list[float], list[float]]]:
     """Of the first repeats, by seconds or else by rounds; of drives side by side the average drive."""
-    runs = outputs.runs_of(notes.story.folder, noted)[:MOST_RUNS]
+    runs = data.runs_of(notes.story.folder, noted)[:MOST_RUNS]
     if runs:
-        found = [outputs.series(run, measure.of_interval) for run in runs]
+        found = [data.series(run, measure.of_interval) for run in runs]
     else:
-        found = [outputs.noted_rounds(noted, measure.of_record(run, noted)) for run in noted.runs[:MOST_RUNS]]
+        found = [data.noted_rounds(noted, measure.of_record(run, noted)) for run in noted.runs[:MOST_RUNS]]
     drives = noted.drives if measure.adds else 1
     return [(xs, [y / drives for y in ys]) for xs, ys in found]
 

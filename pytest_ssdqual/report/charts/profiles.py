@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.chart import Chart, Table, said, slug
+from pytest_ssdqual.report.charts.base import DASHES, MARKERS, Chart, ChartTable, colour, said, slug
 from pytest_ssdqual.report.charts.data import Noted, Notes, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import DASHES, MARKERS, colour
 
 #: Fewer spokes show no area.
 FEWEST = 3
@@ -101,7 +100,7 @@ def _spokes(plate: Plate, turns: list[float], words: list[str]) -> None:
     axes.spines["polar"].set_visible(False)
 
 
-def _table(profiles: Profiles, most: Mapping[str, float]) -> Table:
+def _table(profiles: Profiles, most: Mapping[str, float]) -> ChartTable:
     rows = tuple(
         (
             name,
@@ -110,7 +109,7 @@ def _table(profiles: Profiles, most: Mapping[str, float]) -> Table:
         )
         for name in profiles.names
     )
-    return Table(("profile", *map(str, profiles.arrays), "the most"), rows)
+    return ChartTable(("profile", *map(str, profiles.arrays), "the most"), rows)
 
 
 def _tests(notes: Notes, profiles: Profiles) -> tuple[str, ...]:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
 from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.chart import Chart, Table, said, sentence, slug
+from pytest_ssdqual.report.charts.base import INK, PUBLISHED, Chart, ChartTable, colour, said, sentence, slug
 from pytest_ssdqual.report.charts.data import Notes, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, PUBLISHED, colour
-from pytest_ssdqual.report.evidence.evidence import About
-from pytest_ssdqual.report.evidence.part import Part
-from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.evidence.evidence import About, Part
+from pytest_ssdqual.report.run_folder.reader import Judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,7 +169,7 @@ def _sources(points: Sequence[Part]) -> str:
     return f" Published: {'; '.join(list(sources)[:2])}." if sources else ""
 
 
-def _table(points: Sequence[Part], ends: Sequence[tuple[float, float] | None]) -> Table:
+def _table(points: Sequence[Part], ends: Sequence[tuple[float, float] | None]) -> ChartTable:
     rows = []
     for point, end in zip(points, ends, strict=True):
         depth, iops, mean = (point.figure(name) for name in ("outstanding", "iops", "mean_latency_ns"))
@@ -183,7 +181,7 @@ def _table(points: Sequence[Part], ends: Sequence[tuple[float, float] | None]) -
             "" if mean is None else format_latency(mean),
             "; ".join(str(each) for each in point.published),
         ))  # fmt: skip
-    return Table(("workload", "outstanding", "IOPS", "95 % interval", "mean latency", "published"), tuple(rows))
+    return ChartTable(("workload", "outstanding", "IOPS", "95 % interval", "mean latency", "published"), tuple(rows))
 
 
 def interval_words(ends: tuple[float, float] | None) -> str:

@@ -11,16 +11,26 @@ from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import base, outputs
-from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, said, slug
+from pytest_ssdqual.report.charts import base, data
+from pytest_ssdqual.report.charts.base import (
+    BAND,
+    INK,
+    MOST_POINTS,
+    MOST_ROWS,
+    PUBLISHED,
+    Chart,
+    ChartTable,
+    condensed,
+    condensing,
+    extremes,
+    said,
+    slug,
+)
 from pytest_ssdqual.report.charts.data import NotedRun, Notes, noted_run, tests_of
-from pytest_ssdqual.report.charts.decimate import MOST_POINTS, extremes
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import BAND, INK, PUBLISHED
 from pytest_ssdqual.report.evidence.evidence import About
-from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.report.run_folder.story import Judged
-from pytest_ssdqual.report.view.members import shortened
+from pytest_ssdqual.report.run_folder.reader import Judged, Record
+from pytest_ssdqual.report.view.sections import shortened
 
 #: More drives in one picture cannot be told apart.
 MOST_DRIVES = 8
@@ -101,13 +111,13 @@ def chart(notes: Notes, strip: Strip, prefix: str = "saturation") -> Chart:
         (name, f"{x:.3f}", format_value(y, Unit.IOPS)) for name, each in curves for x, y in condensed(each, len(curves))
     ]
     marks = [("found", name, value) for name, value in _marks(figures)]
-    table = Table(("of", "capacities written", "IOPS"), (*rows, *marks))
+    table = ChartTable(("of", "capacities written", "IOPS"), (*rows, *marks))
     return Chart(key, title, caption, svg, table, tests_of(verdicts), strip.geometry.level.value)
 
 
 def _curves(notes: Notes, strip: Strip) -> list[tuple[str, list[tuple[float, float]]]]:
     """Of drives side by side each one, if there are few and fio's output is at hand; else their average."""
-    if 1 < strip.drives <= MOST_DRIVES and (found := outputs.saturation_of(notes.story.folder, strip.facts)):
+    if 1 < strip.drives <= MOST_DRIVES and (found := data.saturation_of(notes.story.folder, strip.facts)):
         alone = found.of_members()
         points = [[(at.bytes_written / each.capacity_bytes, at.iops) for at in each.points] for each in alone]
         if len(alone) == strip.drives and all(points):

@@ -1,8 +1,13 @@
-"""Which charts a page has: of each array level and family of workloads those that tell most, within bounds."""
+"""Which charts a page has: of each array level and family of workloads those that tell most, within bounds.
+
+The one plot that explains a verdict: what was measured over time, or the curve that it is a figure of.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import TypeVar
@@ -13,23 +18,19 @@ from pytest_ssdqual.report.charts import (
     explore,
     health,
     latency,
-    looks,
-    maxima,
-    mixes,
+    over_time,
     profiles,
     queue_depth,
     saturation,
-    scaling,
     steady_state,
     width,
 )
-from pytest_ssdqual.report.charts.chart import Chart
-from pytest_ssdqual.report.charts.data import Notes, mix_name
+from pytest_ssdqual.report.charts.base import Chart, sentence
+from pytest_ssdqual.report.charts.data import Notes, mix_name, tests_of
 from pytest_ssdqual.report.charts.queue_depth import Curve
 from pytest_ssdqual.report.charts.width import Sweep
-from pytest_ssdqual.report.evidence.evidence import About
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Judged, Story
+from pytest_ssdqual.report.evidence.evidence import About, Finding
+from pytest_ssdqual.report.run_folder.reader import Judged, Story
 
 T = TypeVar("T")
 Draw = Callable[[], Chart | None]
@@ -63,11 +64,11 @@ def _chosen(notes: Notes) -> Iterator[Draw]:
     yield from _curves(notes)
     yield from _matrices(notes)
     yield from (partial(drives.chart, each) for each in _members(notes))
-    yield from (partial(explore.chart, each) for each in islice(looks.searched(notes), MOST_SEARCHES))
+    yield from (partial(explore.chart, each) for each in islice(explore.searched(notes), MOST_SEARCHES))
     for sweeps in zip_longest(*levels):
         rest = [sweep for sweep in sweeps if sweep]
         yield from (partial(width.chart, notes, sweep) for sweep in rest)
-    yield from (partial(scaling.chart, notes, sweep) for sweeps in levels for sweep in sweeps[:MOST_GROWTHS])
+    yield from (partial(width.scaling_chart, notes, sweep) for sweeps in levels for sweep in sweeps[:MOST_GROWTHS])
     yield from _settling(notes)
     yield from (partial(health.temperatures, notes.story), partial(health.wear, notes.story))
 
@@ -79,7 +80,7 @@ def _by_level(notes: Notes) -> dict[str, list[Sweep]]:
         found.setdefault(sweep.level, []).append(sweep)
     for level, sweeps in found.items():
         largest = sweeps[:MOST_FAMILIES]
-        found[level] = sorted(largest, key=lambda each: -_broken(scaling.judged(notes, each)))
+        found[level] = sorted(largest, key=lambda each: -_broken(width.judged(notes, each)))
     return dict(sorted(found.items()))
 
 
@@ -88,8 +89,8 @@ def _first_of(levels: Sequence[Sequence[Sweep]], notes: Notes) -> Iterator[Draw]
     for sweeps in levels:
         first = sweeps[0]
         yield partial(width.chart, notes, first)
-        yield partial(scaling.chart, notes, first)
-        yield partial(maxima.chart, notes, first, first.deepest)
+        yield partial(width.scaling_chart, notes, first)
+        yield partial(latency.maxima_chart, notes, first, first.deepest)
         yield partial(_tails, notes, sweeps)
 
 
@@ -108,8 +109,8 @@ def _curves(notes: Notes) -> Iterator[Draw]:
     strips = saturation.strips(notes.story.of("saturation"))
     yield from (partial(saturation.chart, notes, each) for each in islice(strips, MOST_STRIPS))
     found = list(queue_depth.curves(notes))
-    tubs = _worst_first([each for each in found if mixes.is_by_mix(each)])
-    yield from (partial(mixes.chart, notes, each) for each in tubs[:MOST_BATHTUBS])
+    tubs = _worst_first([each for each in found if block_size_and_mix.is_by_mix(each)])
+    yield from (partial(block_size_and_mix.chart, notes, each) for each in tubs[:MOST_BATHTUBS])
     deep = _worst_first([each for each in found if queue_depth.is_by_depth(each)])
     # A curve that is to be read beside a published one tells more than its neighbours; sorting keeps their order.
     deep.sort(key=lambda each: not any(point.published for point in each.points))
@@ -166,3 +167,97 @@ def _worst_first(curves: Sequence[Curve]) -> list[Curve]:
 
 def _broken(judged: Iterable[Judged]) -> int:
     return sum(each.evidence.outcome is Finding.FAIL for each in judged)
+
+
+QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
+
+
+def chart_of(story: Story, judged: Judged) -> Chart | None:
+    """None where nothing that can be drawn is left of it: files and records that are gone."""
+    chart = _drawn(Notes.about(story, judged), judged, key_of(judged))
+    if chart is None:
+        return None
+    words = sentence(judged.evidence.sentence)
+    caption = chart.caption if words in chart.caption else f"{words} {chart.caption}"
+    return replace(chart, caption=caption, tests=tests_of([judged]))
+
+
+def _drawn(notes: Notes, judged: Judged, key: str) -> Chart | None:
+    match judged.evidence.about:
+        case About.SWEEP:
+            return _sweep(notes, judged, key)
+        case About.SERIES:
+            return _series(notes, judged, key)
+        case About.SATURATION:
+            return _saturation(notes, judged, key)
+        case About.SEARCH:
+            found = explore.of_search(notes.story, judged)
+            return explore.chart(found, key) if found else None
+        case About.LOOP if not judged.evidence.members:
+            return _loop(notes, judged, key)
+        case About.RUN | About.REBUILD | About.LOT | About.LOOP:
+            return _run(notes, judged, key)
+        case _:
+            return None
+
+
+def key_of(judged: Judged) -> str:
+    """Different for every verdict, and from the keys of the page's other charts."""
+    about = (judged.test, judged.evidence.claim, *judged.evidence.geometries, *judged.evidence.workloads)
+    return f"why-{hashlib.sha256(repr(about).encode('utf-8', 'backslashreplace')).hexdigest()[:10]}"
+
+
+def _sweep(notes: Notes, judged: Judged, key: str) -> Chart | None:
+    found = [each for each in width.sweeps(notes) if len(each.widths) > 1]
+    # Older runs judged several widths without saying that it is a sweep.
+    if not found:
+        return None
+    sweep = found[0]
+    if judged.evidence.claim in width.CLAIMS:
+        return width.scaling_chart(notes, sweep, key)
+    if judged.evidence.claim == latency.CLAIM:
+        return latency.maxima_chart(notes, sweep, sweep.deepest, key)
+    return width.chart(notes, sweep, key)
+
+
+def _series(notes: Notes, judged: Judged, key: str) -> Chart | None:
+    curve = next(queue_depth.curves(notes), None)
+    if curve is None:
+        return None
+    if block_size_and_mix.is_by_mix(curve):
+        return block_size_and_mix.chart(notes, curve, key)
+    return (
+        queue_depth.chart(notes, curve, key) if queue_depth.is_by_depth(curve) else queue_depth.bars(notes, curve, key)
+    )
+
+
+def _saturation(notes: Notes, judged: Judged, key: str) -> Chart | None:
+    place = judged.evidence.geometries[0], judged.evidence.workloads[0]
+    strips = saturation.strips(notes.story.of("saturation"))
+    found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
+    return saturation.chart(notes, found, key) if found else None
+
+
+def _loop(notes: Notes, judged: Judged, key: str) -> Chart | None:
+    evidence = judged.evidence
+    for record in notes.story.of("loop"):
+        if (record.facts.get("geometry"), record.facts.get("loop")) != (evidence.geometries[0], evidence.group):
+            continue
+        try:
+            return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim), key)
+        except (KeyError, TypeError, ValueError, IndexError):
+            return None
+    return None
+
+
+def _run(notes: Notes, judged: Judged, key: str) -> Chart | None:
+    evidence = judged.evidence
+    if len(evidence.geometries) > 1:
+        return _sweep(notes, judged, key)
+    beside = drives.chart(judged, key) if evidence.members else None
+    noted = notes.at(evidence.geometries[0], evidence.workloads[0]) if evidence.workloads else None
+    if beside or noted is None:
+        return beside
+    if evidence.claim in QUANTILE_CLAIMS and (found := latency.tail(notes, noted)):
+        return latency.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles", key)
+    return over_time.chart(notes, noted, judged, key)

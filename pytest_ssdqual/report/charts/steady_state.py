@@ -13,10 +13,19 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, Table, condensed, condensing, sentence, slug
-from pytest_ssdqual.report.charts.decimate import extremes
+from pytest_ssdqual.report.charts.base import (
+    INK,
+    LIMIT,
+    MOST_ROWS,
+    Chart,
+    ChartTable,
+    condensed,
+    condensing,
+    extremes,
+    sentence,
+    slug,
+)
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, LIMIT
 from pytest_ssdqual.report.run_folder.reader import Record
 
 #: By claim: the figure of a run's summary, its unit, and whether that of drives side by side is their sum.
@@ -137,7 +146,7 @@ def chart(settling: Settling, prefix: str = "steady") -> Chart:
     return Chart(key, title, caption, svg, _table(settling, low, high), (), settling.geometry.partition("x")[0])
 
 
-def _table(settling: Settling, low: float, high: float) -> Table:
+def _table(settling: Settling, low: float, high: float) -> ChartTable:
     state, unit = settling.state, settling.unit
     points = condensed([(index + 1.0, value) for index, value in enumerate(settling.values)])
     marks = (
@@ -145,7 +154,7 @@ def _table(settling: Settling, low: float, high: float) -> Table:
         ("slope per round", format_value(state.slope_per_round, unit, 1)),
         ("range allowed", f"{format_value(low, unit, 1)} to {format_value(high, unit, 1)}"),
     )
-    return Table(("round", _axis(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
+    return ChartTable(("round", _axis(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
 
 
 def _axis(unit: Unit) -> str:

@@ -12,12 +12,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.charts.chart import Chart
-from pytest_ssdqual.report.charts.palette import LIGHT, PAPER_LIGHT
+from pytest_ssdqual.report.charts.base import LIGHT, PAPER_LIGHT, Chart
 from pytest_ssdqual.report.ci.junit import rows
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Judged, Story
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder.reader import Judged, Story
 
 #: Of one cell: a test of a whole rack names all its raw files.
 CELL_CHARACTERS = 4_000

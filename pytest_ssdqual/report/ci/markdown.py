@@ -3,6 +3,8 @@
 The rule of the module: what is not our own words is in a code span, and always escaped so that it stays there. A
 backslash would not do: GitHub looks for @mentions, #1, addresses and commits in the text that is left when Markdown has
 been read, and only what is code is spared (https://github.github.com/gfm/#code-spans).
+
+``summary.md`` of a fleet: verdict, bays and what is broken on one screen. Its rule is in ``report.ci.markdown``.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.html.fleet_page import Cell, FleetTable, Link, Measured, Page, State
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.story import JUDGED, Judged, Story
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Story
 from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.errors import Trouble, troubles
 from pytest_ssdqual.report.view.fitness import Standing, count, stand
-from pytest_ssdqual.report.view.grid import Grid
+from pytest_ssdqual.report.view.tables import PageTable
 
 NAME = "summary.md"
 #: Records that it is made of.
@@ -100,7 +103,7 @@ def _trouble(each: Trouble) -> str:
     return f"{code(first)} in {code(each.tests[0])}{more}"
 
 
-def _fitting(grid: Grid, room: int) -> list[tuple[str, ...]]:
+def _fitting(grid: PageTable, room: int) -> list[tuple[str, ...]]:
     """As many rows as there is room for, the first ones."""
     kept = []
     for row in grid.rows:
@@ -111,7 +114,7 @@ def _fitting(grid: Grid, room: int) -> list[tuple[str, ...]]:
     return kept
 
 
-def _table(grid: Grid, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def _table(grid: PageTable, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     if not grid.rows:
         return
     yield f"### {words(grid.caption)}\n"
@@ -145,3 +148,79 @@ def _means(story: Story) -> Iterator[str]:
         yield f"- machine: {code(subject.text(bay, 'machine'))}"
     yield f"- run folder: {code(str(story.folder), 4096)}"
     yield ""
+
+
+#: Of each list and table; GitHub takes 1 MiB of all that one step says.
+MOST_LISTED, MOST_BAYS, MOST_FIGURES = 20, 150, 60
+CELL_CHARACTERS = 120
+
+
+def fleet_text(page: Page) -> str:
+    """The whole file."""
+    return "\n".join(
+        [
+            *_fleet_head(page),
+            *_fleet_list("Broken promises", page.broken),
+            *_fleet_list("Tests that came to no verdict", page.errors),
+            *_fleet_list("Drives that got worse", page.worsened),
+            *_differences(page),
+            *_fleet_table(page.bays, MOST_BAYS),
+            *_fleet_table(page.promised, MOST_FIGURES),
+            f"- folder: {code(page.folder, 4096)}",
+            "",
+        ]
+    )
+
+
+def _fleet_head(page: Page) -> Iterator[str]:
+    together = page.together
+    yield f"## {together.word}: {words(together.sentence)}\n"
+    if not together.acceptance:
+        yield f"{words(together.use)}\n"
+    yield from (f"- {code(remark)}" for remark in together.remarks)
+    yield ""
+    if page.standing_out:
+        yield from (f"- {code(each)}" for each in page.standing_out[:MOST_LISTED])
+        yield ""
+
+
+def _fleet_list(title: str, found: Sequence[tuple[Link, str]]) -> Iterator[str]:
+    if not found:
+        return
+    yield f"### {title}: {len(found):,}\n"
+    yield from (f"- {code(f'{bay.text}: {said}')}" for bay, said in found[:MOST_LISTED])
+    if len(found) > MOST_LISTED:
+        yield f"- and {len(found) - MOST_LISTED:,} more: the pages of the bays have all of them"
+    yield ""
+
+
+def _differences(page: Page) -> Iterator[str]:
+    if page.differences:
+        yield "### What differs between the bays\n"
+        for name, values, _ in page.differences[:MOST_LISTED]:
+            yield f"- {code(name)}: " + "; ".join(f"{code(value, 80)} in {code(who, 120)}" for value, who in values[:4])
+        yield ""
+
+
+def _fleet_table(table: FleetTable, most: int) -> Iterator[str]:
+    if not table.rows:
+        return
+    yield f"### {words(table.caption)}\n"
+    yield f"| {' | '.join(map(words, table.columns))} |"
+    yield "|---" * len(table.columns) + "|"
+    yield from (f"| {' | '.join(map(_fleet_cell, row))} |" for row in table.rows[:most])
+    if left := len(table.rows) - most if len(table.rows) > most else 0:
+        yield f"\n{left:,} more rows are left out here: report.html has them."
+    yield ""
+
+
+def _fleet_cell(value: Cell) -> str:
+    if isinstance(value, Finding):
+        return value.upper() if value is Finding.FAIL else str(value)
+    if isinstance(value, Measured):
+        return f"{words(value.text)} {_fleet_cell(value.outcome)}"
+    if isinstance(value, State):
+        return value.text
+    told = value.text if isinstance(value, Link) else value
+    # Names are others' words even where they look like ours.
+    return (code(told, CELL_CHARACTERS) if isinstance(value, Link) else words(told[:CELL_CHARACTERS])) if told else ""

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.story import JUDGED, Story
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Story
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.errors import troubles
 from pytest_ssdqual.report.view.fitness import Fitness, count, stand

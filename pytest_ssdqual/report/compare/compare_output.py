@@ -1,19 +1,174 @@
-"""A comparison drawn: each ratio with its interval beside 1, the most telling first; and the page around it."""
+"""A comparison drawn: each ratio with its interval beside 1, the most telling first; and the page around it.
+
+A comparison as lines of text within the width of a terminal; pure.
+
+A comparison for other programs: JSON with everything in base units, CSV with a row for each figure; pure.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
-from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict.ratio import Shown
-from pytest_ssdqual.report.compare import text
-from pytest_ssdqual.report.compare.compare import Comparison, Pair
+from pytest_ssdqual.report.compare.circumstances import firmware_of, model_of
+from pytest_ssdqual.report.compare.compare import Against, Comparison, Fact, Pair, Told, Weight
+from pytest_ssdqual.report.evidence.evidence import finite
 from pytest_ssdqual.report.html import small_page
 from pytest_ssdqual.report.html.small_page import Section, Table
 from pytest_ssdqual.report.view.labels import label
+from pytest_ssdqual.report.view.tables import INDENT, Line, columns
+
+#: Of pytest's TerminalWriter, and the order in which they are told.
+COLOUR = {
+    Shown.WORSE: ("red",),
+    Shown.BETTER: ("green",),
+    Shown.WORSE_ALONE: ("yellow",),
+    Shown.BETTER_ALONE: (),
+    Shown.WORSE_READ: (),
+    Shown.BETTER_READ: (),
+    Shown.OPEN: (),
+}
+HEAD = ("", "first", "now", "ratio", "interval", "")
+SCATTER = (
+    "An interval covers what varied within its run. Runs of the same drive also differ from each other, by what nobody "
+    "has measured here: repeat a run to see it, and allow for it with --run-to-run."
+)
+
+
+def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[Line]:
+    """All of it; with ``every`` also each figure of which no difference is shown."""
+    lines = [*_runs(found, width), *_facts(found, width)]
+    for other in found.others:
+        lines += _against(found, other, width, every=every)
+    return [*lines, *_ending(found, width)]
+
+
+def _runs(found: Comparison, width: int) -> Iterator[Line]:
+    for number, run in enumerate((found.first, *(each.run for each in found.others))):
+        called = "first" if number == 0 else "now" if len(found.others) == 1 else f"run {number + 1}"
+        unread = f", {run.unreadable} verdicts unreadable" if run.unreadable else ""
+        ended = "" if run.has_ended else ", has not ended: more may come"
+        when = run.started[:16] or "time unknown"
+        text = f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"
+        yield from _wrapped(text, width, ("bold",))
+    yield Line("")
+
+
+def _facts(found: Comparison, width: int) -> Iterator[Line]:
+    """What differs, as rows; then what is the same, in a few lines."""
+    if not found.differences:
+        yield Line("nothing that is known of machine, drives, spec, protocol and versions differs", ("bold",))
+    for fact in sorted(found.differences, key=lambda each: -each.weight):
+        yield from _difference(fact, width)
+    alike = ", ".join(f"{each.name} {each.values[0]}" for each in found.alike)
+    yield from _wrapped(f"the same: {alike or 'nothing that is known'}", width)
+    yield Line("")
+
+
+def _difference(fact: Fact, width: int) -> Iterator[Line]:
+    colour = {Weight.FORBIDS: ("red", "bold"), Weight.LOUD: ("yellow", "bold")}.get(fact.weight, ())
+    meaning = f"; {fact.meaning}" if fact.meaning else ""
+    yield from _wrapped(f"differs: {fact.name}: {' -> '.join(fact.values)}{meaning}", width, colour)
+
+
+def _against(found: Comparison, other: Against, width: int, *, every: bool) -> Iterator[Line]:
+    if len(found.others) > 1:
+        yield Line(f"{other.run.name} against {found.first.name}", ("bold",))
+    show = [shown for shown in Shown if every or shown is not Shown.OPEN]
+    for claim in dict.fromkeys(pair.key.claim for pair in other.pairs):
+        pairs = [pair for pair in other.pairs if pair.key.claim == claim and pair.change.shown in show]
+        if pairs:
+            pairs.sort(key=lambda pair: (list(COLOUR).index(pair.change.shown), pair.key))
+            colours = [COLOUR[pair.change.shown] for pair in pairs]
+            yield from columns(label(claim), HEAD, [_row(pair) for pair in pairs], width, colours)
+            yield Line("")
+    yield from _wrapped(counted(other), width, ("bold",))
+    if hidden := 0 if every else other.count(Shown.OPEN):
+        yield from _wrapped(f"{hidden:,} of which no difference is shown are not listed: --all lists them", width)
+    for why, count in other.left_out.items():
+        yield from _wrapped(f"{count:,} figure{_s(count)} not compared: {why}", width, ("yellow",))
+    if other.only_old or other.only_new:
+        text = f"{other.only_old:,} figures only in the first run, {other.only_new:,} only in {other.run.name}"
+        yield from _wrapped(text, width)
+    yield Line("")
+
+
+def _row(pair: Pair) -> tuple[str, ...]:
+    unit, ratio = pair.old.estimate.unit, pair.change.ratio
+    name = f"{pair.key.geometry} {pair.key.workload}"
+    if pair.key.group:
+        name = f"{name} ({pair.key.group})"
+    if pair.paired:
+        name = f"{name}, {pair.paired} drives paired"
+    elif pair.old.drives:
+        name = f"{name}, {len(pair.old.drives)} and {len(pair.new.drives)} drives"
+    return (
+        name,
+        format_value(pair.old.estimate.value, unit),
+        format_value(pair.new.estimate.value, unit),
+        format_value(ratio.value, Unit.RATIO, 1),
+        format_range(ratio.low, ratio.high, Unit.RATIO),
+        pair.change.shown.value if pair.change.shown is not Shown.OPEN else "-",
+    )
+
+
+def counted(other: Against) -> str:
+    """``3 worse, 1 better, 12 only when taken alone, 240 without a difference shown, of 256 figures compared``."""
+    alone, read = other.count(Shown.WORSE_ALONE, Shown.BETTER_ALONE), other.count(Shown.WORSE_READ, Shown.BETTER_READ)
+    return (
+        f"{other.count(Shown.WORSE):,} worse, {other.count(Shown.BETTER):,} better, {alone:,} only when taken alone"
+        f"{f', {read:,} only as read' if read else ''}, {other.count(Shown.OPEN):,} without a difference shown, "
+        f"of {len(other.pairs):,} figures compared"
+    )
+
+
+def _ending(found: Comparison, width: int) -> Iterator[Line]:
+    yield from _wrapped(caution(found), width)
+    if not found.run_to_run_percent:
+        yield from _wrapped(SCATTER, width)
+    else:
+        text = f"allowed for from run to run: a standard deviation of {found.run_to_run_percent:g} %"
+        yield from _wrapped(text, width)
+
+
+def caution(found: Comparison) -> str:
+    """How many comparisons were judged together, and what that does to them."""
+    changes = [pair.change for other in found.others for pair in other.pairs]
+    level = min((each.ratio.confidence for each in changes), default=0.95)
+    upheld = sum(other.upheld for other in found.others)
+    shown = sum(each.p_value is not None for each in changes)
+    readings = len(changes) - found.judged
+    told = (
+        f"{found.judged:,} comparisons at {format_confidence(level)}: without any difference "
+        f"{_number(found.judged * (1 - level))} would show one when taken alone; better and worse hold for all of them "
+        f"together (Bonferroni); of {shown:,} that show alone Benjamini-Yekutieli upholds {upheld:,}"
+    )
+    if readings:
+        told += f"; {readings:,} more are of what was read, which is true of these runs and need not be of others"
+    return told
+
+
+def _wrapped(text: str, width: int, markup: Sequence[str] = ()) -> Iterable[Line]:
+    for line in wrap(text, max(20, width), subsequent_indent=INDENT):
+        yield Line(line, tuple(markup))
+
+
+def _number(count: float) -> str:
+    """``6.6``, ``0.15``, ``1,320``."""
+    return f"{count:.2g}" if count < 100 else f"{count:,.0f}"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
+
 
 #: More rows are no longer read, and what is not drawn is in the table.
 MOST_ROWS = 40
@@ -62,12 +217,12 @@ def page(found: Comparison) -> str:
         rows = [(each.name, *_numbers(each.pair)) for each in _ordered([other.pairs])]
         more = (f"The first {MOST_LISTED:,} of {len(rows):,} are listed.",) if len(rows) > MOST_LISTED else ()
         columns = ("figure", *(run.name for run in (found.first, other.run)), "ratio", "interval", "shown")
-        words = (f"{text.counted(other)}.", *left_out, *more)
+        words = (f"{counted(other)}.", *left_out, *more)
         sections.append(Section(f"{other.run.name}", words, table=Table(columns, tuple(rows[:MOST_LISTED]))))
-    scatter = text.SCATTER if not found.run_to_run_percent else ""
-    lead = [f"{other.run.name} against {found.first.name}: {text.counted(other)}." for other in found.others]
+    scatter = SCATTER if not found.run_to_run_percent else ""
+    lead = [f"{other.run.name} against {found.first.name}: {counted(other)}." for other in found.others]
     lead += [f"{fact.name} differs: {fact.meaning}." for fact in found.differences if fact.weight and fact.meaning]
-    sections.append(Section("How sure", (f"{text.caution(found)}.", *([scatter] if scatter else []))))
+    sections.append(Section("How sure", (f"{caution(found)}.", *([scatter] if scatter else []))))
     return small_page.page("Runs compared", lead, sections)
 
 
@@ -88,7 +243,7 @@ def _ordered(several: Sequence[Sequence[Pair]], names: Sequence[str] = ()) -> li
         for index, pairs in enumerate(several)
         for pair in pairs
     ]
-    order = list(text.COLOUR)
+    order = list(COLOUR)
     return sorted(rows, key=lambda row: (order.index(row.pair.change.shown), -_telling(row.pair), row.name))
 
 
@@ -133,8 +288,8 @@ def _drawn(found: Comparison) -> str:
 def _rows(plate: object, axes: object, rows: Sequence[Row]) -> None:
     from matplotlib.axes import Axes
 
+    from pytest_ssdqual.report.charts.base import INK, MARKERS, colour
     from pytest_ssdqual.report.charts.figure import Plate
-    from pytest_ssdqual.report.charts.palette import INK, MARKERS, colour
 
     if not isinstance(axes, Axes) or not isinstance(plate, Plate):
         raise TypeError("rows are drawn on a plate's axes")
@@ -190,3 +345,121 @@ def ticks(left: float, right: float) -> list[float]:
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1].rstrip('… ')}…"
+
+
+SCHEMA = 1
+#: What spreadsheets take for the beginning of a formula, also behind blanks and in another width.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+COLUMNS = (
+    "run", "against", "claim", "geometry", "workload", "about", "group", "unit", "first", "first_low", "first_high",
+    "now", "now_low", "now_high", "ratio", "ratio_low", "ratio_high", "confidence", "shown", "p_value", "is_reading",
+    "drives_paired",
+)  # fmt: skip
+
+
+def record(found: Comparison) -> dict[str, object]:
+    """Plain JSON data."""
+    return {
+        "schema": SCHEMA,
+        "first": run_record(found.first),
+        "facts": [
+            {
+                "name": each.name,
+                "values": list(each.values),
+                "differs": each.differs,
+                "weight": each.weight.name.lower(),
+                "meaning": each.meaning,
+            }
+            for each in found.facts
+        ],
+        "comparisons_judged": found.judged,
+        "run_to_run_percent": found.run_to_run_percent,
+        "others": [_against_record(each) for each in found.others],
+    }
+
+
+def run_record(run: Told) -> dict[str, object]:
+    """What a run is, without its figures."""
+    return {
+        "name": run.name,
+        "started": run.started,
+        "model": model_of(run),
+        "firmware": firmware_of(run),
+        "figures": len(run.figures),
+        "unreadable": run.unreadable,
+        "has_ended": run.has_ended,
+    }
+
+
+def _against_record(other: Against) -> dict[str, object]:
+    return {
+        "run": run_record(other.run),
+        "only_first": other.only_old,
+        "only_now": other.only_new,
+        "left_out": dict(other.left_out),
+        "upheld_benjamini_yekutieli": other.upheld,
+        "figures": [_pair(each) for each in other.pairs],
+    }
+
+
+def _pair(pair: Pair) -> dict[str, object]:
+    key = pair.key
+    return {
+        "claim": key.claim,
+        "geometries": list(key.geometries),
+        "workloads": list(key.workloads),
+        "about": key.about,
+        "group": key.group,
+        "direction": pair.direction.value,
+        "first": estimate_record(pair.old.estimate),
+        "now": estimate_record(pair.new.estimate),
+        "ratio": estimate_record(pair.change.ratio),
+        "shown": pair.change.shown.value,
+        "p_value": pair.change.p_value,
+        "drives_paired": pair.paired,
+    }
+
+
+def estimate_record(estimate: Estimate) -> dict[str, object]:
+    """As in the records, but JSON has no infinity."""
+    return {**estimate.to_record(), "value": finite(estimate.value)}
+
+
+def rows(found: Comparison) -> Iterator[tuple[object, ...]]:
+    """Of the CSV file, below ``COLUMNS``."""
+    for other in found.others:
+        for pair in other.pairs:
+            key, change = pair.key, pair.change
+            ends = (_ends(pair.old.estimate), _ends(pair.new.estimate), _ends(change.ratio))
+            numbers = [number for each in ends for number in each]
+            yield (
+                other.run.name, found.first.name, key.claim, key.geometry, key.workload, key.about, key.group,
+                pair.old.estimate.unit.value, *numbers, change.ratio.confidence, change.shown.value, change.p_value,
+                change.ratio.is_reading, pair.paired,
+            )  # fmt: skip
+
+
+def csv_text(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """RFC 4180 with line feeds; no cell is a formula to a spreadsheet, whatever a drive or a spec is called."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_cell(each) for each in line] for line in lines)
+    return out.getvalue()
+
+
+def _cell(value: object) -> str:
+    """Numbers as they are; text that a spreadsheet would reckon with begins with an apostrophe."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value) if math.isfinite(value) else ""
+    if value is None:
+        return ""
+    text = safe_text.line(str(value))
+    return f"'{text}" if text.lstrip(" '\"").startswith(FORMULA) else text
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high

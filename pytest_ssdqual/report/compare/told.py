@@ -16,11 +16,9 @@ from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import unbounded
+from pytest_ssdqual.report.evidence.evidence import Evidence, unbounded
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.run_folder.reader import Record, Story
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"

@@ -2,12 +2,16 @@
 
 The rule of the module: what leaves it is plain JSON data. xdist carries nothing else: a dataclass on a report
 is a ``DumpError``, and the whole run is lost with it.
+
+Pieces of evidence: named figures, and the several things that one verdict was made of; to JSON and back.
+
+What a figure in per cent of a baseline was made of, as evidence keeps it; to JSON and back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -17,15 +21,172 @@ from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import multiplicity
+from pytest_ssdqual.qual.verdict.baseline import Since
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
-from pytest_ssdqual.report.evidence import earlier, part
-from pytest_ssdqual.report.evidence.earlier import Earlier
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
 
 if TYPE_CHECKING:
     from pytest_ssdqual.qual.spec.claims import Claim
     from pytest_ssdqual.qual.stats.estimate import Estimate
     from pytest_ssdqual.qual.verdict.verdict import Subject, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A figure and its interval, in base units; an end is None where it is unbounded."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The baseline, and both figures."""
+
+    #: Name of its run folder, and the digest of its records.
+    run: str
+    sha256: str
+    unit: Unit
+    now: Ends
+    then: Ends
+
+
+def of_since(since: Since) -> Earlier:
+    """What is kept of it."""
+    now, then = (Ends(*map(finite, (each.value, each.low, each.high))) for each in (since.now, since.then))
+    return Earlier(since.run, since.sha256, since.now.unit, now, then)
+
+
+def record(earlier: Earlier) -> dict[str, object]:
+    """Plain JSON data."""
+    ends = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in _both(earlier)}
+    return {"run": earlier.run, "sha256": earlier.sha256, "unit": earlier.unit.value, **ends}
+
+
+def of_record(plain: object) -> Earlier:
+    """The inverse; ``KeyError``, ``TypeError`` or ``ValueError`` if it is none."""
+    found = mapping(plain)
+    now, then = (_ends(mapping(found[name])) for name in ("now", "then"))
+    return Earlier(str(found["run"]), str(found["sha256"]), Unit(str(found["unit"])), now, then)
+
+
+def _both(earlier: Earlier) -> tuple[tuple[str, Ends], ...]:
+    return ("now", earlier.now), ("then", earlier.then)
+
+
+def _ends(plain: Mapping[str, object]) -> Ends:
+    return Ends(number(plain["value"]), number(plain["low"]), number(plain["high"]))
+
+
+class Finding(StrEnum):
+    """What came of it: a verdict's outcome, or just a figure, because nothing was promised."""
+
+    PASS = "pass"  # noqa: S105
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    OBSERVED = "observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One more number worth keeping beside a verdict; the unit is in the name: ``mean_latency_ns``."""
+
+    name: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of several that a figure was made of: a drive by its serial number, a workload of a series by its id."""
+
+    name: str
+    figures: tuple[Figure, ...] = ()
+    #: Of a drive: what came of it, judged by itself.
+    outcome: Finding | None = None
+    #: What is published of it, of whatever quantity.
+    published: tuple[Published, ...] = ()
+
+    def figure(self, name: str) -> float | None:
+        return next((each.value for each in self.figures if each.name == name), None)
+
+    def stated(self, unit: Unit) -> Published | None:
+        """What is published of it in this unit."""
+        return next((each for each in self.published if each.unit is unit), None)
+
+
+def finite(value: float | None) -> float | None:
+    """JSON has neither infinity nor NaN."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def number(value: object) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise TypeError(f"{value!r} is not a number")
+    return value
+
+
+def unbounded(value: object) -> float:
+    found = number(value)
+    return math.inf if found is None else found
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is not a mapping")
+    return value
+
+
+def listed(value: object) -> Sequence[object]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"{value!r} is not a list")
+    return value
+
+
+def texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, listed(value)))
+
+
+def figures_record(figures: Iterable[Figure]) -> dict[str, float | None]:
+    return {figure.name: finite(figure.value) for figure in figures}
+
+
+def figures_of_record(plain: object) -> tuple[Figure, ...]:
+    return tuple(Figure(name, number(value)) for name, value in mapping(plain).items())
+
+
+def published_record(published: Published) -> dict[str, object]:
+    return {
+        "value": published.value,
+        "unit": published.unit.value,
+        "source": published.source,
+        "approximate": published.approximate,
+    }
+
+
+def published_of_record(plain: object) -> Published:
+    found = mapping(plain)
+    value, unit = unbounded(found["value"]), Unit(str(found["unit"]))
+    return Published(value, unit, str(found["source"]), found["approximate"] is True)
+
+
+def part_record(part: Part) -> dict[str, object]:
+    return {
+        "name": part.name,
+        "figures": figures_record(part.figures),
+        "outcome": part.outcome and part.outcome.value,
+        "published": [published_record(each) for each in part.published],
+    }
+
+
+def part_of_record(plain: object) -> Part:
+    found = mapping(plain)
+    return Part(
+        name=str(found["name"]),
+        figures=figures_of_record(found["figures"]),
+        outcome=None if found["outcome"] is None else Finding(str(found["outcome"])),
+        published=tuple(map(published_of_record, listed(found["published"]))),
+    )
+
 
 #: Name of the attribute of a ``TestReport``. xdist hands on every attribute whose value is plain.
 ATTRIBUTE = "ssdqual"
@@ -103,7 +264,7 @@ class Evidence:
             "geometries": list(self.geometries),
             "workloads": list(self.workloads),
             "estimate": {
-                "value": part.finite(self.value),
+                "value": finite(self.value),
                 "low": self.low,
                 "high": self.high,
                 "n": self.n,
@@ -120,20 +281,20 @@ class Evidence:
                 "source": self.source,
             },
             "outcome": self.outcome.value,
-            "margin_percent": part.finite(self.margin_percent),
+            "margin_percent": finite(self.margin_percent),
             "sentence": self.sentence,
             "protocol": self.protocol,
             "acceptance": self.acceptance,
-            "figures": part.figures_record(self.figures),
+            "figures": figures_record(self.figures),
             "raw": list(self.raw),
             "about": self.about.value,
             "group": self.group,
-            "published": self.published and part.published_record(self.published),
-            "members": [part.part_record(each) for each in self.members],
+            "published": self.published and published_record(self.published),
+            "members": [part_record(each) for each in self.members],
             "worst": self.worst,
-            "points": [part.part_record(each) for each in self.points],
+            "points": [part_record(each) for each in self.points],
             "remarks": list(self.remarks),
-            "baseline": self.baseline and earlier.record(self.baseline),
+            "baseline": self.baseline and record(self.baseline),
         }
 
     @property
@@ -183,7 +344,7 @@ def of_verdict(
     raw: Iterable[str] = (),
 ) -> Evidence:
     """What is kept of a verdict."""
-    low, high = (part.finite(end) for end in (verdict.estimate.low, verdict.estimate.high))
+    low, high = (finite(end) for end in (verdict.estimate.low, verdict.estimate.high))
     return Evidence(
         claim=verdict.claim.value,
         geometries=tuple(map(str, verdict.subject.geometries)),
@@ -225,8 +386,8 @@ def of_observation(
         geometries=tuple(map(str, subject.geometries)),
         workloads=tuple(map(str, subject.workloads)),
         value=estimate.value,
-        low=part.finite(estimate.low),
-        high=part.finite(estimate.high),
+        low=finite(estimate.low),
+        high=finite(estimate.high),
         n=estimate.n,
         unit=estimate.unit,
         limit=None,
@@ -247,40 +408,40 @@ def of_observation(
 def from_record(record: Mapping[str, object]) -> Evidence:
     """The inverse of ``to_record``; keys it does not know are ignored. ``ValueError`` if one is missing or wrong."""
     try:
-        estimate, limit = part.mapping(record["estimate"]), part.mapping(record["limit"])
+        estimate, limit = mapping(record["estimate"]), mapping(record["limit"])
         outcome, unit = Finding(str(record["outcome"])), Unit(str(estimate["unit"]))
         promised = outcome is not Finding.OBSERVED
         return Evidence(
             claim=str(record["claim"]),
-            geometries=part.texts(record["geometries"]),
-            workloads=part.texts(record["workloads"]),
-            value=part.unbounded(estimate["value"]),
-            low=part.number(estimate["low"]),
-            high=part.number(estimate["high"]),
-            n=int(part.unbounded(estimate["n"])),
+            geometries=texts(record["geometries"]),
+            workloads=texts(record["workloads"]),
+            value=unbounded(estimate["value"]),
+            low=number(estimate["low"]),
+            high=number(estimate["high"]),
+            n=int(unbounded(estimate["n"])),
             unit=unit,
-            limit=part.unbounded(limit["bound"]) if promised else None,
+            limit=unbounded(limit["bound"]) if promised else None,
             direction=Direction(str(limit["direction"])),
             source=str(limit["source"]),
             outcome=outcome,
-            margin_percent=part.unbounded(record["margin_percent"]) if promised else None,
+            margin_percent=unbounded(record["margin_percent"]) if promised else None,
             sentence=str(record["sentence"]),
             protocol=str(record["protocol"]),
             acceptance=record["acceptance"] is True,
-            figures=part.figures_of_record(record["figures"]),
-            raw=part.texts(record["raw"]),
+            figures=figures_of_record(record["figures"]),
+            raw=texts(record["raw"]),
             about=About(str(record["about"])),
             group=str(record["group"]),
-            published=None if record["published"] is None else part.published_of_record(record["published"]),
-            members=tuple(map(part.part_of_record, part.listed(record["members"]))),
+            published=None if record["published"] is None else published_of_record(record["published"]),
+            members=tuple(map(part_of_record, listed(record["members"]))),
             worst=str(record["worst"]),
-            points=tuple(map(part.part_of_record, part.listed(record["points"]))),
-            remarks=part.texts(record["remarks"]),
+            points=tuple(map(part_of_record, listed(record["points"]))),
+            remarks=texts(record["remarks"]),
             # Older records are without.
-            confidence=part.unbounded(estimate.get("confidence", CONFIDENCE)),
+            confidence=unbounded(estimate.get("confidence", CONFIDENCE)),
             is_reading=estimate.get("is_reading") is True,
             basis=str(estimate.get("basis", "")),
-            baseline=earlier.of_record(record["baseline"]) if record.get("baseline") else None,
+            baseline=of_record(record["baseline"]) if record.get("baseline") else None,
             wider=multiplicity.of_record(estimate.get("wider", [])),
         )
     except (KeyError, TypeError, OverflowError) as error:

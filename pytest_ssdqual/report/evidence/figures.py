@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
-from pytest_ssdqual.report.evidence.part import Figure
+from pytest_ssdqual.report.evidence.evidence import Figure
 
 
 def of_measured(measured: Measured) -> tuple[Figure, ...]:

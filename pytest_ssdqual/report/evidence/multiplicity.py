@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual.stats.estimate import format_confidence
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import Family
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 
 #: The figure of a failed verdict, or of a drive that failed, that says how sure that is.
 P_VALUE = "p_value"

@@ -17,11 +17,11 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.compare.compare import Told
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
-from pytest_ssdqual.report.html.run_page_file import NAME
+from pytest_ssdqual.report.html.run_page import NAME
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.checksums import SUMS
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.run_folder.reader import Story
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.machine.machine import utc_now
 

@@ -6,16 +6,13 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.fleet import rows as figures
-from pytest_ssdqual.report.fleet.rows import Row
-from pytest_ssdqual.report.fleet.together import named, together
-from pytest_ssdqual.report.fleet.view import Bay, Seen
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.fleet import view
+from pytest_ssdqual.report.fleet.view import Bay, Row, Seen, named, together
 from pytest_ssdqual.report.html.fleet_page import MOST_COLUMNS, STATES
-from pytest_ssdqual.report.view.columns import columns
 from pytest_ssdqual.report.view.fitness import Fitness
-from pytest_ssdqual.report.view.members import SIGN
-from pytest_ssdqual.report.view.tables import INDENT, figure
+from pytest_ssdqual.report.view.sections import SIGN
+from pytest_ssdqual.report.view.tables import INDENT, columns, figure
 
 #: Bays and figures that are listed; the page has all.
 MOST_BAYS, MOST_FIGURES = 20, 20
@@ -31,7 +28,7 @@ def told(seen: Seen, width: int) -> list[str]:
     for remark in of_all.remarks:
         lines += wrap(remark, max(20, width), initial_indent=INDENT, subsequent_indent=INDENT * 2)
     lines += ["", *_bays(seen, width)]
-    lines += _figures(figures.promised(figures.rows(seen)), [bay.name for bay in seen.begun], width)
+    lines += _figures(view.promised(view.rows(seen)), [bay.name for bay in seen.begun], width)
     return [safe_text.line(line, 10_000) for line in lines]
 
 

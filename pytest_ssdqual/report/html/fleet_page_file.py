@@ -19,14 +19,13 @@ def write(folder: Path) -> Path:
 
     What ``fleet.json`` says of the end must have been written before. ``OSError`` if there is no room.
     """
-    from pytest_ssdqual.report.ci.fleet_markdown import text
+    from pytest_ssdqual.report.ci.markdown import fleet_text
     from pytest_ssdqual.report.fleet.view import Seen
-    from pytest_ssdqual.report.html.fleet_page import compose
-    from pytest_ssdqual.report.html.fleet_rendering import render
+    from pytest_ssdqual.report.html.fleet_page import compose, render
 
     seen = Seen.read(folder)
     page = compose(seen)
-    safe_files.write_whole(folder / markdown.NAME, text(page).encode("utf-8", "backslashreplace"))
+    safe_files.write_whole(folder / markdown.NAME, fleet_text(page).encode("utf-8", "backslashreplace"))
     path = folder / NAME
     safe_files.write_whole(path, render(page).encode("utf-8", "backslashreplace"))
     return path

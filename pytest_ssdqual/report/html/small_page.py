@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.charts import palette
+from pytest_ssdqual.report.charts import base
 
 HERE = Path(__file__).with_name("templates")
 #: Of a drawing that is a file, on either background.
@@ -46,7 +46,7 @@ def page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
     from markupsafe import Markup
 
     environment = Environment(autoescape=True, trim_blocks=True, finalize=_shown)
-    style = Markup(palette.style_sheet() + (HERE / "sheet.css").read_text(encoding="utf-8"))  # noqa: S704 (our own)
+    style = Markup(base.style_sheet() + (HERE / "sheet.css").read_text(encoding="utf-8"))  # noqa: S704 (our own)
     template = environment.from_string((HERE / "sheet.html").read_text(encoding="utf-8"))
     drawn = [{"title": s.title, "words": s.words, "svg": Markup(s.svg), "table": s.table} for s in sections]  # noqa: S704
     return template.render(title=title, lead=lead, sections=drawn, style=style)
@@ -54,7 +54,7 @@ def page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
 
 def file(svg: str) -> str:
     """The drawing as a file that any viewer shows, in its own colours."""
-    style = f"<style>{palette.style_sheet()}{ALONE}</style>"
+    style = f"<style>{base.style_sheet()}{ALONE}</style>"
     head, end, rest = svg.partition(">")
     return f'{head} xmlns="http://www.w3.org/2000/svg"{end}{style}{rest}\n'
 

@@ -2,16 +2,18 @@
 
 The rule of the module: an undecided verdict is told as one, not as an error as well, and what a later session has
 judged after all is no trouble any more.
+
+Tests that were skipped, by reason: neither kept nor broken, nor an error; pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.report.run_folder.story import JUDGED, Story
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Record, Story
+from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
 
 #: Kinds of records of a test that came to no verdict: the rig's errors, and tests that failed for another reason.
 ERROR, FAILED = "error", "failed"
@@ -77,3 +79,34 @@ def _open(story: Story) -> Iterable[Record]:
             continue
         if (test, message[:ENOUGH_CHARACTERS]) not in undecided:
             yield record
+
+
+KIND = "skipped"
+#: Reasons in the table, and tests that are named for each.
+MOST_REASONS, MOST_NAMED = 40, 3
+RECORDS = "records.jsonl has them"
+
+
+def skipped(story: Story) -> Mapping[str, Sequence[str]]:
+    """Ids of tests by why they were skipped; those that a later session ran after all are not among them."""
+    last = {str(record.facts.get("test")): record for record in story.of(KIND, ERROR, FAILED, *JUDGED)}
+    found: dict[str, list[str]] = {}
+    for test, record in last.items():
+        if record.kind == KIND:
+            found.setdefault(str(record.facts.get("reason", "")), []).append(test)
+    return found
+
+
+def table(found: Mapping[str, Sequence[str]]) -> PageTable:
+    """Reasons, those of most tests first."""
+    rows: list[PageRow] = [
+        (reason or "no reason was given", f"{len(tests):,}", "; ".join(tests[:MOST_NAMED]) + _more(tests))
+        for reason, tests in sorted(found.items(), key=lambda each: -len(each[1]))
+    ]
+    count = sum(map(len, found.values()))
+    title = f"Skipped tests: {count:,}"
+    return bounded(title, ("Why", "Tests", "Which"), rows, MOST_REASONS, RECORDS)
+
+
+def _more(tests: Sequence[str]) -> str:
+    return f" and {len(tests) - MOST_NAMED:,} more" if len(tests) > MOST_NAMED else ""

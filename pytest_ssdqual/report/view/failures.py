@@ -11,17 +11,15 @@ from typing import TypeVar
 from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.units import format_capacity, format_value
 from pytest_ssdqual.report.charts.drives import figure_of
-from pytest_ssdqual.report.evidence import part
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Judged, Story
-from pytest_ssdqual.report.view import commands, repeating
+from pytest_ssdqual.report.evidence import evidence as part
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder.reader import Judged, Story
+from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view import kernel_log as kernel
-from pytest_ssdqual.report.view.commands import Command, Mention
-from pytest_ssdqual.report.view.grid import Grid, Row, bounded
+from pytest_ssdqual.report.view.commands import Command, Mention, Repeat
 from pytest_ssdqual.report.view.kernel_log import Kernel
 from pytest_ssdqual.report.view.labels import parse_geometry, workload_order
-from pytest_ssdqual.report.view.repeating import Repeat
+from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
 
 #: Shown with all of this; the others are rows of a table.
 MOST = 40
@@ -42,9 +40,9 @@ class Failure:
     repeat: Repeat
     #: What a search or a history left for that purpose: the names of its files and their texts.
     scripts: tuple[tuple[str, str], ...]
-    members: Grid | None
-    figures: Grid
-    neighbours: Grid | None
+    members: PageTable | None
+    figures: PageTable
+    neighbours: PageTable | None
     kernel: Kernel
     #: Raw files, at most so many, and how many more.
     raw: tuple[str, ...]
@@ -69,7 +67,7 @@ class Context:
     @classmethod
     def of(cls, story: Story, judged: Sequence[Judged], found: Sequence[Command]) -> Context:
         runs, mentions = dict(_runs(story)), commands.mentions(story)
-        return cls(story.folder, judged, found, mentions, runs, kernel.logs(story), dict(repeating.names(story)))
+        return cls(story.folder, judged, found, mentions, runs, kernel.logs(story), dict(commands.names(story)))
 
 
 def failures(context: Context) -> Iterator[Failure]:
@@ -81,7 +79,7 @@ def failures(context: Context) -> Iterator[Failure]:
         yield Failure(
             key=f"failure-{number}",
             judged=each,
-            repeat=repeating.of(context.commands, mentioned[:MOST_COMMANDS], context.drives),
+            repeat=commands.of(context.commands, mentioned[:MOST_COMMANDS], context.drives),
             scripts=tuple(_scripts(context.folder, raw)),
             members=_members(each.evidence, context.runs),
             figures=_figures(each.evidence),
@@ -108,8 +106,8 @@ def _runs(story: Story) -> Iterator[tuple[str, Mapping[str, object]]]:
                 yield run["raw"], run
 
 
-def _figures(evidence: Evidence) -> Grid:
-    rows: list[Row] = [
+def _figures(evidence: Evidence) -> PageTable:
+    rows: list[PageRow] = [
         ("measured", f"{evidence.measured} ({evidence.interval_in_full})"),
         ("limit", f"{evidence.bound} ({evidence.source})"),
     ]
@@ -121,9 +119,9 @@ def _figures(evidence: Evidence) -> Grid:
     return bounded("Figures of this verdict", ("Figure", "Value"), rows, MOST_MEMBERS, COMMON)
 
 
-def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Grid | None:
+def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> PageTable | None:
     if evidence.members:
-        rows: list[Row] = [
+        rows: list[PageRow] = [
             (
                 each.name,
                 "" if (told := figure_of(evidence, each)) is None else format_value(*told),
@@ -140,7 +138,7 @@ def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Gr
     return bounded(title, columns, rows, MOST_MEMBERS, COMMON) if rows else None
 
 
-def _seen(run: Mapping[str, object]) -> Iterator[Row]:
+def _seen(run: Mapping[str, object]) -> Iterator[PageRow]:
     """As the kernel counted it, of each member of an array."""
     try:
         for drive in map(part.mapping, part.listed(part.mapping(run["seen"])["drives"])):
@@ -161,16 +159,16 @@ def _seen(run: Mapping[str, object]) -> Iterator[Row]:
         return
 
 
-def _neighbours(judged: Judged, every: Sequence[Judged]) -> Grid | None:
+def _neighbours(judged: Judged, every: Sequence[Judged]) -> PageTable | None:
     """The same claim about the same workload on the next widths, and about the next workloads on the same array."""
     mine = judged.evidence
     alike = [each.evidence for each in every if each.evidence.claim == mine.claim and each.evidence != mine]
-    rows: list[Row] = [
+    rows: list[PageRow] = [
         (how, each.sentence, each.outcome)
         for how, found in (("another width", _widths(mine, alike)), ("another workload", _workloads(mine, alike)))
         for each in found
     ]
-    return Grid("Neighbours", ("Differs in", "What was measured", "Outcome"), tuple(rows)) if rows else None
+    return PageTable("Neighbours", ("Differs in", "What was measured", "Outcome"), tuple(rows)) if rows else None
 
 
 def _widths(mine: Evidence, alike: Sequence[Evidence]) -> Iterator[Evidence]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.errors import Trouble
 
 #: Of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html

@@ -6,8 +6,7 @@ from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Figure, Finding
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding
 
 CLAIM = "lost_blocks"
 SOURCE = "what was acknowledged is what is read (docs/integrity.md)"

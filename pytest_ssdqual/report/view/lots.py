@@ -9,8 +9,7 @@ from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.lots.sampling_plan import CONSUMERS_RISK, POINTS_PERCENT, ByAttributes
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Figure
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure
 from pytest_ssdqual.report.view.tables import COLOUR, INDENT, Line
 
 #: Where the operating characteristic is told in words, per cent bad; the figures have all of ``POINTS_PERCENT``.

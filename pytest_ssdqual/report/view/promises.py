@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Judged
-from pytest_ssdqual.report.view.grid import Grid, Row, bounded
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.labels import label, parse_geometry, sorting, span
+from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
 
 #: With more of them, a row stands for all verdicts of one claim on one level: nobody reads thousands of rows.
 MOST_ROWS = 300
@@ -19,29 +18,31 @@ SINGLE = ("Promise", "Array", "Workload", "Measured", "Interval", "Limit", "Marg
 GROUPED = ("Promise", "Array", "Workloads", "Judged", "Kept", "Broken", "Undecided", "Closest to its limit", "Outcome")
 
 
-def promised(judged: Sequence[Judged]) -> Grid:
+def promised(judged: Sequence[Judged]) -> PageTable:
     """Every promise, or every claim of every level."""
     found = sorted((each.evidence for each in judged if each.evidence.is_promised), key=sorting)
     if len(found) <= MOST_ROWS:
-        rows: list[Row] = [_single(each) for each in sorted(found, key=_severity)]
-        return Grid(f"Promises: {len(found):,}", SINGLE, tuple(rows))
+        rows: list[PageRow] = [_single(each) for each in sorted(found, key=_severity)]
+        return PageTable(f"Promises: {len(found):,}", SINGLE, tuple(rows))
     groups = sorted(_groups(found), key=lambda group: min(map(_severity, group)))
     note = f"A row stands for all verdicts of one claim on one level ({len(found):,} in all): {RECORDS}."
-    return Grid(f"Promises: {len(found):,}, by claim and level", GROUPED, tuple(map(_grouped, groups)), note)
+    return PageTable(f"Promises: {len(found):,}, by claim and level", GROUPED, tuple(map(_grouped, groups)), note)
 
 
-def observed(judged: Sequence[Judged]) -> Grid:
+def observed(judged: Sequence[Judged]) -> PageTable:
     """Figures of which nothing is promised."""
     found = sorted((each.evidence for each in judged if not each.evidence.is_promised), key=sorting)
     title = f"Figures without a promise: {len(found):,}"
-    rows: list[Row]
+    rows: list[PageRow]
     if len(found) <= MOST_ROWS:
         rows = [(label(each.claim), span(each.geometries), span(each.workloads), *_measured(each)) for each in found]
-        return Grid(title, ("Figure", "Array", "Workload", "Measured", "Interval", "Published"), tuple(rows))
+        return PageTable(title, ("Figure", "Array", "Workload", "Measured", "Interval", "Published"), tuple(rows))
     rows = [_range(group) for group in _groups(found)]
     columns = ("Figure", "Array", "Workloads", "Observed", "Least", "Most")
     grid = bounded(f"{title}, by figure and level", columns, rows, MOST_ROWS, RECORDS)
-    return Grid(grid.caption, grid.columns, grid.rows, grid.note or f"A row stands for several figures: {RECORDS}.")
+    return PageTable(
+        grid.caption, grid.columns, grid.rows, grid.note or f"A row stands for several figures: {RECORDS}."
+    )
 
 
 def level(evidence: Evidence) -> str:
@@ -60,7 +61,7 @@ def _groups(found: Sequence[Evidence]) -> list[list[Evidence]]:
     return list(groups.values())
 
 
-def _single(each: Evidence) -> Row:
+def _single(each: Evidence) -> PageRow:
     margin = "" if each.margin_percent is None else f"{each.margin_percent:+,.1f} %"
     return (
         label(each.claim),
@@ -83,7 +84,7 @@ def _published(each: Evidence) -> str:
     return "" if times is None else f"{times:.3g} times"
 
 
-def _grouped(group: Sequence[Evidence]) -> Row:
+def _grouped(group: Sequence[Evidence]) -> PageRow:
     first, worst = group[0], min(group, key=_severity)
     closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
     margin = f", {closest.margin_percent:+,.1f} %" if closest.margin_percent is not None else ""
@@ -101,7 +102,7 @@ def _grouped(group: Sequence[Evidence]) -> Row:
     )
 
 
-def _range(group: Sequence[Evidence]) -> Row:
+def _range(group: Sequence[Evidence]) -> PageRow:
     first, ordered = group[0], sorted(group, key=lambda each: each.value)
     workloads = len({each.workloads for each in group})
     return (

@@ -9,8 +9,7 @@ from textwrap import wrap
 from pytest_ssdqual.qual.explore.search import Look, Probed, Search
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
 from pytest_ssdqual.report.view.tables import COLOUR, INDENT, Line
 
 #: What a search is about that found nothing: as many workloads keep their promises as were searched and decided.

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.run_folder import expectation
-from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.report.run_folder.story import Story
-from pytest_ssdqual.report.view.grid import Grid, Row, bounded
+from pytest_ssdqual.report.run_folder.reader import Record, Story
+from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
 
 #: Rows of a table that a run can make as long as it likes.
 MOST_ROWS = 100
@@ -35,9 +34,9 @@ def expected(story: Story) -> str:
     return expectation.describe(found) if "expected" in story.manifest else ""
 
 
-def drives(story: Story) -> Grid:
+def drives(story: Story) -> PageTable:
     """Every drive of every machine."""
-    rows: list[Row] = [
+    rows: list[PageRow] = [
         (
             text(drive, "serial") or text(drive, "identity"),
             text(drive, "model") or "unknown model",
@@ -48,15 +47,15 @@ def drives(story: Story) -> Grid:
         for bay in tables(story.manifest.get("bays"))
         for drive in tables(bay.get("drives"))
     ]
-    return Grid("Drives", ("Serial number", "Model", "Firmware", "Capacity", "Name"), tuple(rows))
+    return PageTable("Drives", ("Serial number", "Model", "Firmware", "Capacity", "Name"), tuple(rows))
 
 
-def means(story: Story) -> Grid:
+def means(story: Story) -> PageTable:
     """Machine, protocol, spec, versions, sessions."""
-    return Grid("Means", ("What", "Which"), tuple(_means(story)))
+    return PageTable("Means", ("What", "Which"), tuple(_means(story)))
 
 
-def _means(story: Story) -> Iterator[Row]:
+def _means(story: Story) -> Iterator[PageRow]:
     manifest = story.manifest
     for name in ("protocol", "spec"):
         document = table(manifest.get(name))
@@ -78,7 +77,7 @@ def _means(story: Story) -> Iterator[Row]:
         yield name, str(value)
 
 
-def health(story: Story) -> Grid:
+def health(story: Story) -> PageTable:
     """Of every drive, before and after; what did not change is one figure."""
     seen: dict[str, dict[str, Record]] = {}
     for record in story.of("health"):
@@ -90,10 +89,10 @@ def health(story: Story) -> Grid:
         for bay in tables(story.manifest.get("bays"))
         for drive in tables(bay.get("drives"))
     }
-    rows: list[Row] = [
+    rows: list[PageRow] = [
         (names.get(drive) or drive, *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
     ]
-    return Grid("Health of the drives, before → after", ("Drive", *HEALTH.values()), tuple(rows))
+    return PageTable("Health of the drives, before → after", ("Drive", *HEALTH.values()), tuple(rows))
 
 
 def worsened(story: Story) -> tuple[str, ...]:
@@ -105,14 +104,14 @@ def worsened(story: Story) -> tuple[str, ...]:
     )
 
 
-def arrays(story: Story) -> Grid:
+def arrays(story: Story) -> PageTable:
     """As they were created."""
     rows = [_array(record) for record in story.of("array_created")]
     columns = ("Array", "Members", "Size", "Consistency", "Purge", "Settings")
     return bounded(f"Arrays: {len(rows):,}", columns, rows, MOST_ROWS, RECORDS)
 
 
-def surroundings(story: Story) -> Grid:
+def surroundings(story: Story) -> PageTable:
     """The worst of each check over the whole run, and how often there was an objection."""
     figures: dict[str, list[float]] = {}
     unknown: Counter[str] = Counter()
@@ -123,14 +122,14 @@ def surroundings(story: Story) -> Grid:
                 figures.setdefault(name, []).append(value)
         unknown.update(texts(record.facts.get("unknown")))
         objections.update(texts(record.facts.get("objections")))
-    rows: list[Row] = [
+    rows: list[PageRow] = [
         (name.replace("_", " "), f"{min(found):,.4g}", f"{max(found):,.4g}", f"{len(found):,}", f"{unknown[name]:,}")
         for name, found in figures.items()
     ]
     rows += [(name.replace("_", " "), "", "", "0", f"{unknown[name]:,}") for name in unknown if name not in figures]
     rows += [(f"objection: {said}", "", "", f"{number:,}", "") for said, number in objections.most_common(MOST_ROWS)]
     columns = ("Looked at around every measurement", "Least", "Most", "Known", "Unknown")
-    return Grid("Surroundings", columns, tuple(rows))
+    return PageTable("Surroundings", columns, tuple(rows))
 
 
 def documents(story: Story) -> tuple[tuple[str, str], ...]:
@@ -139,12 +138,12 @@ def documents(story: Story) -> tuple[tuple[str, str], ...]:
     return tuple((f"The {name} {text(each, 'name')}", text(each, "text")) for name, each in found if each)
 
 
-def files(names: Sequence[tuple[str, int]]) -> Grid:
+def files(names: Sequence[tuple[str, int]]) -> PageTable:
     """Raw files (name, bytes), by folder, and the names of the first of them."""
     folders: dict[str, list[int]] = {}
     for name, size in names:
         folders.setdefault(name.rpartition("/")[0] or ".", []).append(size)
-    rows: list[Row] = [
+    rows: list[PageRow] = [
         (f"{folder}/ ({len(sizes):,} {'file' if len(sizes) == 1 else 'files'})", format_capacity(sum(sizes)))
         for folder, sizes in sorted(folders.items())
     ]
@@ -177,7 +176,7 @@ def _capacity(value: object) -> str:
     return format_capacity(value) if known else "unknown"  # type: ignore[arg-type]
 
 
-def _array(record: Record) -> Row:
+def _array(record: Record) -> PageRow:
     facts = record.facts
     purges = Counter(
         text(each, "method") if isinstance(each, Mapping) else str(each) for each in table(facts.get("purge")).values()

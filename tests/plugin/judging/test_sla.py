@@ -25,8 +25,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import SHARES
 from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.ci.junit import properties, section
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)

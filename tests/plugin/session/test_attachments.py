@@ -56,7 +56,7 @@ WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "x
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> str:
     """The option for a page, which is not drawn."""
-    monkeypatch.setattr("pytest_ssdqual.report.html.run_page_file.write", lambda folder: folder / "report.html")
+    monkeypatch.setattr("pytest_ssdqual.report.html.run_page.write", lambda folder: folder / "report.html")
     return "--ssd-page=yes"
 
 

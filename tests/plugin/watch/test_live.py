@@ -21,8 +21,8 @@ from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.plugin.watch import live_page
 from pytest_ssdqual.plugin.watch.live_page import Broadcast, ending
 from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Now, Planned
-from pytest_ssdqual.report.html import run_page_file as page
-from pytest_ssdqual.report.terminal.bay_line import Step
+from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.terminal.progress import Step
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -202,8 +202,8 @@ def test_a_page_without_drives_makes_no_sense(inner: Inner, promises: str) -> No
 def test_the_ending_says_how_it_went_and_where_to_look(tmp_path: Path) -> None:
     assert ending({"passed": 3, "error": 1}, 1, None) == "The run has ended: 3 passed, 1 error."
     assert ending({"failed": 2}, 2, tmp_path) == f"The run was interrupted: 2 failed. The evidence is in {tmp_path}."
-    (tmp_path / page.NAME).write_text("")
-    assert ending({}, 5, tmp_path) == f"The run has ended: no tests. The report is {tmp_path / page.NAME}."
+    (tmp_path / run_page.NAME).write_text("")
+    assert ending({}, 5, tmp_path) == f"The run has ended: no tests. The report is {tmp_path / run_page.NAME}."
 
 
 def shown(**facts: object) -> tuple[Broadcast, Callable[[], list[tuple[str, dict[str, Any]]]]]:

@@ -19,14 +19,13 @@ from pytest_ssdqual.report.charts import (
     block_size_and_mix,
     drives,
     health,
-    mixes,
     profiles,
     queue_depth,
     saturation,
     steady_state,
 )
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio.output import Reader
 
@@ -46,7 +45,7 @@ def only_curve(*records: Record) -> tuple[Notes, queue_depth.Curve]:
 def test_a_sweep_over_depths_has_its_knee_and_what_is_published() -> None:
     found, curve = only_curve(charted.depths())
     assert queue_depth.is_by_depth(curve)
-    assert not mixes.is_by_mix(curve)
+    assert not block_size_and_mix.is_by_mix(curve)
     chart = queue_depth.chart(found, curve)
     assert chart.title == "raid0x4: queue depth, randread_qd1to64, no gain beyond 16 outstanding"
     assert "knee: 16" in chart.svg
@@ -65,9 +64,9 @@ def test_a_knee_that_was_not_reached_is_not_claimed() -> None:
 
 def test_a_bathtub_lies_below_its_line() -> None:
     found, curve = only_curve(charted.bathtub())
-    assert mixes.is_by_mix(curve)
+    assert block_size_and_mix.is_by_mix(curve)
     assert not queue_depth.is_by_depth(curve)
-    chart = mixes.chart(found, curve)
+    chart = block_size_and_mix.chart(found, curve)
     assert chart.title.endswith("at worst 0.40 × of the line")
     assert [row[1] for row in chart.table.rows] == ["100 %", "65 %", "35 %", "0 %"]
     assert chart.table.rows[1][4] == "76,000 IOPS"

@@ -9,8 +9,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, charts
 from pytest_ssdqual.report.evidence.evidence import About
-from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.run_folder.reader import Record, Story
 
 READ = Workload("randread", "4k", 4)
 SWEEP = [charted.measured(f"raid5x{width}", READ, 100.0 * width) for width in (3, 4, 6)]

@@ -6,10 +6,9 @@ import pytest
 from support.builders import charted
 
 from pytest_ssdqual.report.charts import Chart, chart_of, charts
-from pytest_ssdqual.report.charts.explore import MOST_LOOKS
-from pytest_ssdqual.report.charts.looks import DRAWN, SHORTER, TRIED, of_search
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.charts.explore import DRAWN, MOST_LOOKS, SHORTER, TRIED, of_search
+from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
+from pytest_ssdqual.report.run_folder.reader import Story
 
 
 def told(chart: Chart) -> list[str]:

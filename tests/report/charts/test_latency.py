@@ -7,7 +7,7 @@ from support.builders import charted
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import chart_of, latency, outputs
+from pytest_ssdqual.report.charts import chart_of, data, latency
 from pytest_ssdqual.report.charts.data import Noted, Notes
 
 READ = Workload("randread", "4k", 8)
@@ -67,21 +67,21 @@ def test_what_is_too_large_or_damaged_is_left(
 ) -> None:
     notes, measured = noted
     path = tmp_path / measured.runs[0].raw
-    assert outputs.runs_of(tmp_path, measured)
+    assert data.runs_of(tmp_path, measured)
     with monkeypatch.context() as patch:
-        patch.setattr(outputs, "MOST_PACKED_BYTES", path.stat().st_size - 1)
-        assert outputs.runs_of(tmp_path, measured) == ()
+        patch.setattr(data, "MOST_PACKED_BYTES", path.stat().st_size - 1)
+        assert data.runs_of(tmp_path, measured) == ()
     path.write_bytes(path.read_bytes()[:-40])
-    assert outputs.runs_of(tmp_path, measured) == ()
+    assert data.runs_of(tmp_path, measured) == ()
     assert latency.tail(notes, measured) is None
 
 
 def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Noted], tmp_path: Path) -> None:
-    (run,) = outputs.runs_of(tmp_path, noted[1])
-    xs, ys = outputs.series(run, outputs.slowest_ns)
+    (run,) = data.runs_of(tmp_path, noted[1])
+    xs, ys = data.series(run, data.slowest_ns)
     assert ys == [50_069_504.0] * 6
     assert xs == pytest.approx([1, 2, 3, 4, 5, 6], abs=0.01)
-    assert outputs.series(run, outputs.rate)[1] == pytest.approx([20_000] * 6, rel=0.01)
+    assert data.series(run, data.rate)[1] == pytest.approx([20_000] * 6, rel=0.01)
 
 
 def test_limits_that_differ_say_what_they_are_of(tmp_path: Path) -> None:

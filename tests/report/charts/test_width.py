@@ -9,9 +9,9 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import maxima, scaling
+from pytest_ssdqual.report.charts import latency
 from pytest_ssdqual.report.charts import width as widths
-from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.charts.base import Chart
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.run_folder.reader import Record
 
@@ -106,8 +106,8 @@ def test_the_only_array_of_a_level_is_drawn_and_others_of_one_width_are_not() ->
     chart = widths.chart(found, sweeps[0])
     assert chart.title == "raid10: random reads 4k on 4 drives"
     assert [row[0] for row in chart.table.rows] == ["raid10x4", "raid10x4"]
-    assert scaling.chart(found, sweeps[0]) is None
-    slowest = maxima.chart(found, sweeps[0], 8)
+    assert widths.scaling_chart(found, sweeps[0]) is None
+    slowest = latency.maxima_chart(found, sweeps[0], 8)
     assert slowest is not None
     assert slowest.title == "raid10: slowest I/Os of 4 drives, random reads 4k QD 8"
 
@@ -125,7 +125,7 @@ def test_growth_is_held_against_the_law_of_the_level() -> None:
     records = [charted.measured(f"raid5x{width}", WRITE, iops) for width, iops in ((3, 100.0), (6, 158.0), (8, 150.0))]
     short = charted.judged(Claim.SCALING_DEVIATION, "raid5x3 raid5x6 raid5x8", [WRITE], 25, 20)
     found = notes(*records, short)
-    chart = scaling.chart(found, sweep_of(found))
+    chart = widths.scaling_chart(found, sweep_of(found))
     assert chart is not None
     assert tuple((*row[:3], *row[4:]) for row in chart.table.rows) == (
         ("raid5x3", "randwrite_4k_qd1", "1.000 ×", "1.000 ×", "100.0 %"),
@@ -140,7 +140,7 @@ def test_growth_is_held_against_the_law_of_the_level() -> None:
 
 def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
     found = notes(*(charted.measured(f"raid5x{width}", READ, 50.0 * width) for width in (3, 6)))
-    chart = scaling.chart(found, sweep_of(found, READ))
+    chart = widths.scaling_chart(found, sweep_of(found, READ))
     assert chart is not None
     assert [row[4:] for row in chart.table.rows] == [("1.000 ×", "100.0 %"), ("2.000 ×", "100.0 %")]
 
@@ -148,10 +148,10 @@ def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
 def test_without_a_promise_there_is_no_band_and_without_a_law_no_chart() -> None:
     streams = Workload("randread+randwrite", "4k", 1)
     found = notes(*(charted.measured(f"raid5x{width}", each, 100.0) for width in (3, 4) for each in (READ, streams)))
-    chart = scaling.chart(found, sweep_of(found, READ))
+    chart = widths.scaling_chart(found, sweep_of(found, READ))
     assert chart is not None
     assert "allowed" not in chart.svg + chart.caption
-    assert scaling.chart(found, sweep_of(found, streams)) is None
+    assert widths.scaling_chart(found, sweep_of(found, streams)) is None
 
 
 def test_of_writes_wider_than_a_chunk_there_is_no_law() -> None:
@@ -160,7 +160,7 @@ def test_of_writes_wider_than_a_chunk_there_is_no_law() -> None:
     def grown(chunk_bytes: object) -> Chart | None:
         seen = {"array": {"chunk_bytes": chunk_bytes}}
         found = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (3, 4)))
-        return scaling.chart(found, sweep_of(found, wide))
+        return widths.scaling_chart(found, sweep_of(found, wide))
 
     assert grown(64 * 1024) is None
     assert grown(128 * 1024) is not None
@@ -174,7 +174,7 @@ def test_maxima_of_the_smallest_and_the_widest() -> None:
         for width in (3, 4, 5)
     ]
     found = notes(*records, spread)
-    chart = maxima.chart(found, sweep_of(found, READ), 1)
+    chart = latency.maxima_chart(found, sweep_of(found, READ), 1)
     assert chart is not None
     assert {row[0] for row in chart.table.rows} == {"raid5x3", "raid5x5"}
     assert ("raid5x5", "3.0 s", "15 ms") in chart.table.rows
@@ -185,7 +185,7 @@ def test_maxima_of_the_smallest_and_the_widest() -> None:
 def test_no_maxima_without_latencies() -> None:
     records = [charted.measured(f"raid5x{width}", READ, 100.0, round_max_latency_ns=[None] * 5) for width in (3, 4)]
     found = notes(*records)
-    assert maxima.chart(found, sweep_of(found, READ), 1) is None
+    assert latency.maxima_chart(found, sweep_of(found, READ), 1) is None
 
 
 def strokes(svg: str) -> list[str]:
@@ -198,7 +198,7 @@ def test_no_line_leads_over_a_width_that_was_not_measured_at_this_depth() -> Non
     whole = charted.parity_sweep()
     lacking = [each for each in whole if "raid5x6" not in str(each.facts) or "randwrite_4k_qd4" not in str(each.facts)]
     assert len(lacking) == len(whole) - 2
-    for draw in (widths.chart, scaling.chart):
+    for draw in (widths.chart, widths.scaling_chart):
         counts = []
         for records in (whole, lacking):
             found = notes(*records)
@@ -227,7 +227,7 @@ def test_what_is_published_far_above_everything_is_said_and_not_drawn() -> None:
 
 def test_whiskers_are_in_the_table_of_growth() -> None:
     found = notes(*charted.parity_sweep())
-    chart = scaling.chart(found, sweep_of(found))
+    chart = widths.scaling_chart(found, sweep_of(found))
     assert chart
     assert all(len(row) == len(chart.table.columns) for row in chart.table.rows)
     assert [row[3] for row in chart.table.rows if row[0] == "raid5x3"] == ["0.980…1.020 ×"] * 2

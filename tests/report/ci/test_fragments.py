@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import Claimed
 
-from pytest_ssdqual.report.charts.chart import Chart, Table
-from pytest_ssdqual.report.charts.palette import LIGHT
+from pytest_ssdqual.report.charts.base import LIGHT, Chart, ChartTable
 from pytest_ssdqual.report.ci import fragments
-from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
 
 HOSTILE = "</td><script>alert(1)</script>\"'&amp;\x1b[31m\u202e"
 SVG = '<svg viewBox="0 0 9.5 8" class="chart"><path style="stroke:var(--s1)" d="M0 0"></path></svg>'
@@ -45,7 +44,7 @@ def test_a_table_has_the_figures_and_nothing_that_is_not_known(claimed: Claimed)
 
 
 def test_a_picture_stands_alone() -> None:
-    chart = Chart("a", "t", "c", SVG, Table((), ()))
+    chart = Chart("a", "t", "c", SVG, ChartTable((), ()))
     root = ET.fromstring(fragments.picture(chart))  # noqa: S314 (our own)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert (root.get("width"), root.get("height"), root.get("viewBox")) == ("9.5", "8", "0 0 9.5 8")
@@ -59,7 +58,7 @@ def test_only_what_was_broken_or_is_open_is_explained(
 ) -> None:
     monkeypatch.setattr(
         "pytest_ssdqual.report.charts.chart_of",
-        lambda story, each: Chart(each.evidence.outcome, each.test, "", SVG, Table((), ())),
+        lambda story, each: Chart(each.evidence.outcome, each.test, "", SVG, ChartTable((), ())),
     )
     (tmp_path / "records.jsonl").touch()
     every = [replace(claimed(), outcome=outcome) for outcome in Finding]

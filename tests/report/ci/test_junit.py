@@ -16,8 +16,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.ci import junit
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
 
 Claimed = Callable[..., Evidence]
 SCHEMA = Path(__file__).parents[2] / "data/junit/jenkins-xunit.xsd"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.builders.kept_runs import Kept, Measured
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.compare import files
+from pytest_ssdqual.report.compare import compare_output
 from pytest_ssdqual.report.compare.compare import Comparison, Told, compare
 
 
@@ -22,7 +22,7 @@ def compared(tmp_path: Path) -> Comparison:
 
 
 def test_json_has_everything_in_base_units(tmp_path: Path) -> None:
-    found = json.loads(json.dumps(files.record(compared(tmp_path)), allow_nan=False))
+    found = json.loads(json.dumps(compare_output.record(compared(tmp_path)), allow_nan=False))
     (other,) = found["others"]
     assert other["run"]["name"] == "b"
     assert other["run"]["model"] == "=1+1"
@@ -34,7 +34,7 @@ def test_json_has_everything_in_base_units(tmp_path: Path) -> None:
 
 
 def test_csv_has_a_row_for_each_figure(tmp_path: Path) -> None:
-    text = files.csv_text(files.COLUMNS, files.rows(compared(tmp_path)))
+    text = compare_output.csv_text(compare_output.COLUMNS, compare_output.rows(compared(tmp_path)))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["claim"] for row in rows] == ["max_latency", "steady_iops"]
     assert float(rows[1]["ratio"]) == pytest.approx(11 / 12)
@@ -44,7 +44,7 @@ def test_csv_has_a_row_for_each_figure(tmp_path: Path) -> None:
 
 @given(st.text(max_size=20), st.sampled_from(["=", "+", "-", "@", " =", "\t=", "'=", '"=', "＝", "\r=", ""]))
 def test_no_cell_is_a_formula(text: str, before: str) -> None:
-    (row,) = csv.reader(io.StringIO(files.csv_text(("a",), [(before + text, -1.5)]).split("\n", 1)[1]))
+    (row,) = csv.reader(io.StringIO(compare_output.csv_text(("a",), [(before + text, -1.5)]).split("\n", 1)[1]))
     assert row[1] == "-1.5"
     assert row[0].isprintable()
-    assert not row[0].lstrip(' "').startswith(files.FORMULA)
+    assert not row[0].lstrip(' "').startswith(compare_output.FORMULA)

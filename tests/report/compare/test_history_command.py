@@ -13,7 +13,7 @@ from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
 from support.builders.kept_runs import Kept, Measured
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.compare import drawing, history, history_output
+from pytest_ssdqual.report.compare import history, history_output
 from pytest_ssdqual.report.compare.history import Choice, History, NoFigure
 
 ANY = Choice()
@@ -133,7 +133,7 @@ def test_it_is_drawn_and_nothing_in_it_is_markup(tmp_path: Path) -> None:
     keep(tmp_path, STEADY[:6], firmware="<script>alert(1)</script>")
     keep(tmp_path, tuple(0.9 * each for each in STEADY[6:]), since=6, firmware="$\\alpha$")
     found = history.read(tmp_path, ANY)
-    svg, page = drawing.svg(found), drawing.page(found)
+    svg, page = history_output.svg(found), history_output.page(found)
     ET.fromstring(svg)  # noqa: S314 (our own)
     assert "changed here" in svg
     assert "<script" not in page

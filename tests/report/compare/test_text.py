@@ -6,7 +6,7 @@ import pytest
 from support.builders.kept_runs import Kept, Measured
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.compare import text
+from pytest_ssdqual.report.compare import compare_output
 from pytest_ssdqual.report.compare.compare import Comparison, Told, compare
 
 
@@ -21,7 +21,7 @@ def several(*values: float) -> list[Measured]:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_every_line_fits_and_differences_come_first(tmp_path: Path, width: int) -> None:
     found = compared(tmp_path, Kept(several(10_000, 9_000, 8_000)), Kept(several(5_000, 9_000, 8_000), firmware="B2"))
-    lines = text.table(found, width)
+    lines = compare_output.table(found, width)
     assert max(len(line.text) for line in lines) <= width
     words = " ".join(" ".join(line.text for line in lines).split())
     assert words.index("differs: firmware: A1 -> B2") < words.index("the same: ") < words.index("worse")
@@ -35,7 +35,7 @@ def test_every_line_fits_and_differences_come_first(tmp_path: Path, width: int) 
 
 def test_all_figures_are_listed_if_wanted(tmp_path: Path) -> None:
     run = Kept(several(10_000, 9_000))
-    lines = [line.text for line in text.table(compared(tmp_path, run, run), 100, every=True)]
+    lines = [line.text for line in compare_output.table(compared(tmp_path, run, run), 100, every=True)]
     assert any("raid5x4 randread_4k_qd8" in line and "9,000 IOPS" in line and line.endswith("-") for line in lines)
     assert not any("not listed" in line for line in lines)
     assert "nothing that is known of machine, drives, spec, protocol and versions differs" in lines
@@ -43,21 +43,21 @@ def test_all_figures_are_listed_if_wanted(tmp_path: Path) -> None:
 
 def test_what_forbids_a_comparison_is_said_loudly(tmp_path: Path) -> None:
     found = compared(tmp_path, Kept(several(1)), Kept(several(1), protocol="other"))
-    loud = [line for line in text.table(found, 200) if line.text.startswith("differs: protocol")]
+    loud = [line for line in compare_output.table(found, 200) if line.text.startswith("differs: protocol")]
     assert loud
     assert loud[0].markup == ("red", "bold")
 
 
 def test_text_from_drives_cannot_break_a_line(tmp_path: Path) -> None:
     found = compared(tmp_path, Kept(several(1)), Kept(several(1), firmware="\x1b[2J\n<b>", model="=cmd()"))
-    joined = "".join(line.text for line in text.table(found, 100))
+    joined = "".join(line.text for line in compare_output.table(found, 100))
     assert joined.isprintable()
     assert "\\x1b[2J\\x0a<b>" in joined
 
 
 def test_readings_are_told_apart(tmp_path: Path) -> None:
     runs = [Kept([Measured(value, Claim.MAX_LATENCY, is_reading=True)]) for value in (5e6, 9e6)]
-    words = " ".join(" ".join(line.text for line in text.table(compared(tmp_path, *runs), 200)).split())
+    words = " ".join(" ".join(line.text for line in compare_output.table(compared(tmp_path, *runs), 200)).split())
     assert "worse, as read" in words
     assert "0 worse, 0 better, 0 only when taken alone, 1 only as read" in words
     assert "1 more are of what was read" in words

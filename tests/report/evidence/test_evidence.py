@@ -17,9 +17,19 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.qual.verdict.verdict import Subject
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.earlier import Earlier, Ends
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, attach, carried_by, from_record, of_observation
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import (
+    About,
+    Earlier,
+    Ends,
+    Evidence,
+    Figure,
+    Finding,
+    Part,
+    attach,
+    carried_by,
+    from_record,
+    of_observation,
+)
 
 Claimed = Callable[..., Evidence]
 

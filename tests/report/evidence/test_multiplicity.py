@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Family
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
 from pytest_ssdqual.report.evidence.multiplicity import Tally, lines, properties, tally
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
 
 Claimed = Callable[..., Evidence]
 

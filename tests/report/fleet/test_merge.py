@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from junitparser import JUnitXml, Properties
 from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
 
-from pytest_ssdqual.report.ci import fleet_junit
+from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet import merge
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
@@ -222,7 +222,7 @@ def test_what_cannot_be_copied_leaves_nothing(tmp_path: Path) -> None:
 def test_junit_of_all_bays(tmp_path: Path) -> None:
     never = FleetBay("dut5", "bays/dut5", "root@dut5", {}, {}, "cannot be \x1b[2J reached")
     bays = [KeptBay("dut1", [GOOD]), KeptBay("dut2", [BAD]), KeptBay("dut3", [OPEN]), KeptBay("dut4", [], ["fio lost"])]
-    (tmp_path / "junit.xml").write_bytes(fleet_junit.text(keep_fleet(tmp_path, bays, never)))
+    (tmp_path / "junit.xml").write_bytes(junit.text(keep_fleet(tmp_path, bays, never)))
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(tmp_path / "junit.xml"))}
     assert {name: (suite.tests, suite.failures, suite.errors) for name, suite in suites.items()} == {
         "dut1": (1, 0, 0), "dut2": (1, 1, 0), "dut3": (1, 0, 1), "dut4": (1, 0, 1), "dut5": (1, 0, 1),

@@ -9,12 +9,11 @@ from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
 from support.builders.report_page import Reader
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleets
-from pytest_ssdqual.report.fleet import rows
+from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import FleetBay
-from pytest_ssdqual.report.fleet.together import Together, together
-from pytest_ssdqual.report.fleet.view import Seen
+from pytest_ssdqual.report.fleet.view import Seen, Together, together
 from pytest_ssdqual.report.html import fleet_page_file
 from pytest_ssdqual.report.html.fleet_page import Measured, compose
 
@@ -131,7 +130,7 @@ def test_many_bays_are_condensed_and_the_worst_is_named(tmp_path: Path) -> None:
 
 
 def test_an_undecided_bay_widens_the_share_to_both_sides(tmp_path: Path) -> None:
-    (row,) = rows.rows(Seen.read(keep_fleet(tmp_path, [bay("a", GOOD), bay("b", OPEN), bay("c", BAD)])))
+    (row,) = view.rows(Seen.read(keep_fleet(tmp_path, [bay("a", GOOD), bay("b", OPEN), bay("c", BAD)])))
     share = row.share()
     assert share
     assert share[:3] == (1, 1, 3)

@@ -7,15 +7,15 @@ import pytest
 from support.builders.report_page import Claimed, Told, judged
 
 from pytest_ssdqual.report import charts
-from pytest_ssdqual.report.charts.chart import Chart, Table
-from pytest_ssdqual.report.html import page_drawing
-from pytest_ssdqual.report.html.page_drawing import Drawn, draw
-from pytest_ssdqual.report.run_folder.story import Judged, Story
+from pytest_ssdqual.report.charts.base import Chart, ChartTable
+from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.html.run_page import Drawn, draw
+from pytest_ssdqual.report.run_folder.reader import Judged, Story
 from pytest_ssdqual.report.view.failures import Context, failures
 
 
 def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
-    return Chart(key, key, "", "x" * size, Table((), ()), (), geometry)
+    return Chart(key, key, "", "x" * size, ChartTable((), ()), (), geometry)
 
 
 def drawn(folder: Path) -> Drawn:
@@ -50,7 +50,7 @@ def test_the_chart_of_a_failure_is_shown_once(told: Told, claimed: Claimed, monk
 def test_what_does_not_fit_is_left_out_and_counted(
     told: Told, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    large = page_drawing.FAILURE_BYTES + 1
+    large = run_page.FAILURE_BYTES + 1
     of(monkeypatch, [chart(name, size=900_000) for name in "abc"], chart("z", size=large))
     found = drawn(told(judged(claimed())))
     assert found.of_failures == {}

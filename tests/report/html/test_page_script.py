@@ -10,7 +10,7 @@ from support.builders import charted
 from support.builders.report_page import Told
 from support.fakes import headless
 
-from pytest_ssdqual.report.html.run_page_file import write
+from pytest_ssdqual.report.html.run_page import write
 
 TOOLBARS = "[...document.querySelectorAll('.tools')]"
 

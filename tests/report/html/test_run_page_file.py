@@ -13,16 +13,14 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import MANIFEST, Claimed, Reader, Told, judged, record
 
-from pytest_ssdqual.report.charts.chart import Chart, Table
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.charts.base import Chart, ChartTable
+from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
 from pytest_ssdqual.report.html import run_page
-from pytest_ssdqual.report.html.page_drawing import Drawn
-from pytest_ssdqual.report.html.page_rendering import policy
-from pytest_ssdqual.report.html.run_page_file import write
+from pytest_ssdqual.report.html.run_page import Drawn, policy, write
 
 HOSTILE = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;\x1b[31m\u202e{{ 7*7 }}"
 SVG = '<svg class="chart" viewBox="0 0 9 9" role="img"><title id="a-t">t</title><path d="M0 0"></path></svg>'
-CHART = Chart("a", "What is <seen>", "How & why", SVG, Table(("x <1>", "y"), (("1", "<2>"),)), (), "raid5")
+CHART = Chart("a", "What is <seen>", "How & why", SVG, ChartTable(("x <1>", "y"), (("1", "<2>"),)), (), "raid5")
 
 
 @pytest.fixture(autouse=True)

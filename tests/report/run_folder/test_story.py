@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.story import OLDER, Story
+from pytest_ssdqual.report.run_folder.reader import OLDER, Story
 
 Claimed = Callable[..., Evidence]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Looked, Now, Planned, Steadiness
-from pytest_ssdqual.report.terminal.bay_line import Bay, Step, line, passed
+from pytest_ssdqual.report.terminal.progress import Bay, Step, line, passed
 
 LOAD = Load("precondition", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
 BUSY = Bay(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.terminal.terminal import Header, header_lines, write_table
+from pytest_ssdqual.report.terminal.summary import Header, header_lines, write_table
 
 Claimed = Callable[..., Evidence]
 INTEL = "INTEL SSDSC2BB480G4"
@@ -33,7 +33,7 @@ def test_what_a_reader_must_not_miss() -> None:
 SUMMARY = """
     from pathlib import Path
     from pytest_ssdqual.report.evidence.evidence import from_record
-    from pytest_ssdqual.report.terminal.terminal import write_table
+    from pytest_ssdqual.report.terminal.summary import write_table
 
     def pytest_terminal_summary(terminalreporter, config):
         write_table(

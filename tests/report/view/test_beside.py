@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.view.beside import beside, stated, times
+from pytest_ssdqual.report.view.sections import beside, stated, times
 
 Claimed = Callable[..., Evidence]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.view.columns import columns
+from pytest_ssdqual.report.view.tables import columns
 
 HEAD = ("", "IOPS", "published", "ours")
 ROWS = [("randread_4k_qd8", "41.3k", "", "1.06 ×"), ("randwrite_4k_qd32", "812", "", "")]

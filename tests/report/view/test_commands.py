@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import Told, record
 
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.run_folder.reader import Story
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view.commands import Mention
 from pytest_ssdqual.rig.drives import fencing

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from support.builders.report_page import Claimed, Told, judged, record
 
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.reader import Story
 from pytest_ssdqual.report.view.errors import troubles
 
 

@@ -11,11 +11,11 @@ from support.builders.report_page import Claimed, Told, judged, record
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
+from pytest_ssdqual.report.run_folder.reader import Story
 from pytest_ssdqual.report.view import commands, kernel_log
+from pytest_ssdqual.report.view.commands import Repeat
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, _next_to, failures
-from pytest_ssdqual.report.view.repeating import Repeat
 
 SEEN = {
     "name": "S1",

@@ -10,7 +10,8 @@ from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.verdict.multiplicity import Family
 from pytest_ssdqual.report.ci.junit import properties
-from pytest_ssdqual.report.evidence import multiplicity, part
+from pytest_ssdqual.report.evidence import evidence as part
+from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import from_record
 from pytest_ssdqual.report.terminal.summary import table
 from pytest_ssdqual.report.view.integrity import of_survival

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from support.builders.report_page import Claimed, Reader, Told, judged, record
 
-from pytest_ssdqual.report.html.run_page_file import write
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.html.run_page import write
+from pytest_ssdqual.report.run_folder.reader import Story
 from pytest_ssdqual.report.view import kernel_log
 from pytest_ssdqual.report.view.kernel_log import MOST_LINES, Kernel, Said
 

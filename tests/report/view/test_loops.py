@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Finding, Part
-from pytest_ssdqual.report.view.loops import loops
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
+from pytest_ssdqual.report.view.sections import loops
 
 Claimed = Callable[..., Evidence]
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
-from pytest_ssdqual.report.view.members import members, shortened
+from pytest_ssdqual.report.evidence.evidence import Evidence, Figure, Finding, Part
+from pytest_ssdqual.report.view.sections import members, shortened
 from pytest_ssdqual.report.view.tables import draw
 
 Claimed = Callable[..., Evidence]

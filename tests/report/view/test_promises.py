@@ -5,8 +5,8 @@ from dataclasses import replace
 from support.builders.report_page import Claimed
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.part import Finding
-from pytest_ssdqual.report.run_folder.story import Judged
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.promises import MOST_ROWS, observed, promised
 
 

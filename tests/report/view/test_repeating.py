@@ -10,10 +10,9 @@ import pytest
 from support.builders.report_page import Told
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.run_folder.story import Story
-from pytest_ssdqual.report.view import commands, repeating
-from pytest_ssdqual.report.view.commands import Command, Mention
-from pytest_ssdqual.report.view.repeating import Repeat
+from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.view import commands
+from pytest_ssdqual.report.view.commands import Command, Mention, Repeat
 from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import Target
 
@@ -46,7 +45,7 @@ def test_the_array_is_the_one_that_was_there_then(told: Told) -> None:
         line(5, FIO),
         line(6, [*CREATE[:5], "--level=10"]),
     )
-    assert repeating.of(found, [MENTION], DRIVES) == Repeat(
+    assert commands.of(found, [MENTION], DRIVES) == Repeat(
         fio=("fio --output=fio-1.json --filename=/dev/md100 --rw=randread",),
         arrays=("mdadm --create /dev/md100 --run --level=5 /dev/sda /dev/sdb",),
         destroyed=(),
@@ -64,7 +63,7 @@ def test_what_is_written_to_is_said_and_drives_need_no_array(told: Told) -> None
         "--filename=/dev/sdb",
         "--rw=randrw",
     ]
-    found = repeating.of(transcribed(told(), line(5, beside)), [MENTION, None], DRIVES)
+    found = commands.of(transcribed(told(), line(5, beside)), [MENTION, None], DRIVES)
     assert found.destroyed == ("/dev/sda", "/dev/sdb")
     assert found.arrays == ()
 
@@ -72,13 +71,13 @@ def test_what_is_written_to_is_said_and_drives_need_no_array(told: Told) -> None
 @pytest.mark.parametrize("time", ["no time", "2026-01-01T00:05:01", "2025-01-01T00:05:01+00:00"])
 def test_without_a_moment_there_is_no_array(told: Told, time: str) -> None:
     found = transcribed(told(), line(1, CREATE))
-    assert repeating.array_of(found, Mention(time, "main"), shlex.join(FIO)) == ""
+    assert commands.array_of(found, Mention(time, "main"), shlex.join(FIO)) == ""
 
 
 def test_drives_are_called_by_their_serial_number(told: Told) -> None:
     drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}, 7]
     story = Story.read(told(bays=[{"drives": drives}, "none"]))
-    assert dict(repeating.names(story)) == {"/dev/sda": "S1", "/dev/sdb": "wwn-2"}
+    assert dict(commands.names(story)) == {"/dev/sda": "S1", "/dev/sdb": "wwn-2"}
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")

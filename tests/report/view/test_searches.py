@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence import evidence
-from pytest_ssdqual.report.evidence.part import Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.terminal.summary import table
 from pytest_ssdqual.report.view.searches import of_confirmed, of_search, searches
 

@@ -7,8 +7,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.evidence.part import Figure, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Part
 from pytest_ssdqual.report.view.sections import saturations, series
 
 Claimed = Callable[..., Evidence]

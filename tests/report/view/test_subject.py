@@ -4,7 +4,7 @@ from typing import Any
 
 from support.builders.report_page import MANIFEST, Told, record
 
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.run_folder.reader import Story
 from pytest_ssdqual.report.view import subject
 
 

@@ -16,10 +16,8 @@ from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import Subject, judge
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, of_verdict
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
-from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.report.run_folder.story import Story
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part, of_verdict
+from pytest_ssdqual.report.run_folder.reader import Record, Story
 
 NOWHERE = Path("/nonexistent")
 #: Of a drive behind every measurement here, by mix: what a RAID 5 makes of it is up to ``measured``.

@@ -12,8 +12,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import Subject
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import of_observation
-from pytest_ssdqual.report.evidence.part import Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part, of_observation
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, DriveEntry, Manifest
 from pytest_ssdqual.rig.drives.topology import Drive
 
