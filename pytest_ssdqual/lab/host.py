@@ -1,4 +1,9 @@
-"""What this host can do for the lab: its architecture, the programs it has and lacks, where the cache is."""
+"""What this host can do for the lab: its architecture, the programs it has and lacks, where the cache is.
+
+Whether KVM works here: found out by starting a kernel, never by looking at the device file.
+
+There are hosts where /dev/kvm opens and yet a guest hangs before its first console line (nested virtualization).
+"""
 
 from __future__ import annotations
 

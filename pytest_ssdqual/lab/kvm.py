@@ -1,7 +1,4 @@
-"""Whether KVM works here: found out by starting a kernel, never by looking at the device file.
-
-There are hosts where /dev/kvm opens and yet a guest hangs before its first console line (nested virtualization).
-"""
+"""Whether KVM works here: found out by starting a kernel, never by looking at the device file."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.lot import Lot
     from pytest_ssdqual.plugin.judging.sla import Sla
-    from pytest_ssdqual.plugin.plan.arrays import Family
-    from pytest_ssdqual.plugin.searches.explored import Explore
+    from pytest_ssdqual.plugin.plan.marks import Family
+    from pytest_ssdqual.plugin.searches.explore import Explore
     from pytest_ssdqual.qual.integrity.result import Survival
     from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
     from pytest_ssdqual.qual.measured.run import Measured
@@ -190,7 +190,7 @@ def explore(pytestconfig: pytest.Config, station: Station, geometry: Geometry, w
 
     Needs the marks ``array`` and ``workload``, whose workload is the plain one.
     """
-    from pytest_ssdqual.plugin.searches.explored import Explore
+    from pytest_ssdqual.plugin.searches.explore import Explore
 
     return Explore(pytestconfig.stash[QUALIFICATION], station, geometry, workload, sla)
 
@@ -201,7 +201,7 @@ def integrity(request: pytest.FixtureRequest, station: Station, geometry: Geomet
 
     Needs the mark ``array``; the test is ``assert integrity``.
     """
-    from pytest_ssdqual.plugin.searches.surviving import survive
+    from pytest_ssdqual.plugin.searches.integrity import survive
 
     found, evidence = survive(request, station, geometry)
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)

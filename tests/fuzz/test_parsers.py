@@ -16,7 +16,7 @@ from support.simulator.simulated_disks import World, worlds
 
 import pytest_ssdqual
 from pytest_ssdqual.plugin.options.settings import parse_devices, parse_wipe
-from pytest_ssdqual.plugin.plan.arrays import parse_list
+from pytest_ssdqual.plugin.plan.marks import parse_list
 from pytest_ssdqual.qual import units
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec

@@ -31,9 +31,12 @@ HEAVY = """
         assert ours <= {"pytest_ssdqual", "pytest_ssdqual.plugin"} | LIGHT, ours - LIGHT
         assert not HEAVY & set(sys.modules)
 
-    ROOMS = ("declared", "options", "places", "fixtures", "stash", "distribute", "hookspecs", "gate")
+    ROOMS = (
+        "options", "options.declare", "options.settings", "options.device_address", "fixtures", "stash", "fleet",
+        "fleet.xdist", "hookspecs", "gate",
+    )
     LIGHT = {"pytest_ssdqual.plugin." + name for name in ROOMS}
-    LIGHT |= {"pytest_ssdqual." + name for name in ("qual", "qual.matrix", "qual.workload", "qual.units")}
+    LIGHT |= {"pytest_ssdqual." + name for name in ("qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units")}
     HEAVY = {"numpy", "scipy", "pydantic", "hypothesis", "jinja2", "matplotlib", "pytest_html", "allure"}
 """
 

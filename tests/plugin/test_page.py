@@ -12,7 +12,7 @@ import pytest
 from support.builders.report_page import Reader
 from support.builders.sheet import PRODUCT, promise
 
-from pytest_ssdqual.plugin.session import paging
+from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw
 from pytest_ssdqual.report.run_folder.checksums import digest, read
@@ -190,6 +190,6 @@ def test_a_test_that_fails_for_another_reason_is_told(inner: Inner, promises: st
 
 
 def test_a_folder_that_is_gone_is_a_sentence_too(tmp_path: Path) -> None:
-    paged = paging.make(tmp_path)
+    paged = artefacts.make(tmp_path)
     assert paged is not None
     assert str(paged).startswith("there is no report.html: it could not be written (No such file or directory")

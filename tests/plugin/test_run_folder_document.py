@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.plugin.session.claims import KIND
+from pytest_ssdqual.plugin.session.recorder import KIND
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
@@ -23,7 +23,7 @@ PACKAGE = ROOT / "pytest_ssdqual"
 DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 #: Calls whose kind is in a variable, and what that may be.
 BY_NAME = {
-    ("plugin/session/claims.py", "KIND"): {KIND},
+    ("plugin/session/recorder.py", "KIND"): {KIND},
     ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
     ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},
     ("rig/measure/fixed_time.py", "kind"): {"measured", EXPLORED, EXPLORED_LONGER, CONFIRMED},

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops, re
 from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
-from pytest_ssdqual.rig.md import degraded, mdadm, members
+from pytest_ssdqual.rig.md import mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild
 from pytest_ssdqual.rig.measure.array_lifecycle import FRESH
@@ -75,7 +75,7 @@ def damage(here: Bench, array: Array) -> None:
 
 def again(setup: Setup, array: Array) -> Array:
     """The array that was rebuilt, degraded anew."""
-    return degraded.fail(setup, replace(array, geometry=WHOLE), 1)
+    return members.fail_members(setup, replace(array, geometry=WHOLE), 1)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def story(lab: Lab) -> Iterator[Story]:
         try:
             for serial in SERIALS:
                 lab.vm.set_iops(serial, IOPS)
-            array = degraded.fail(setup, array, 1)
+            array = members.fail_members(setup, array, 1)
             found.runs = {each: measured(here, setup, array, each) for each in (READ, WRITE)}
             found.well = rebuild.rebuild(setup, array, LOAD)
             array = again(setup, array)

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec import toml
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.options.inventory_schema import BayTable
+    from pytest_ssdqual.plugin.options.inventory import BayTable
 
 #: Ours, and one for each label: ssd_label_rack.
 OURS, LABEL = ("ssd_devices", "ssd_ssh_config", "ssd_slots", "ssd_labels", "ssd_expect"), "ssd_label_"
@@ -132,7 +132,7 @@ def _memberships(groups: Groups, order: Sequence[str]) -> Mapping[str, list[str]
 
 def _table(host: str, called: str, variables: Mapping[str, Value], groups: Sequence[str]) -> BayTable:
     """``DocumentError`` with what is wrong about this host."""
-    from pytest_ssdqual.plugin.options.inventory_schema import LONGEST_LABEL, BayTable
+    from pytest_ssdqual.plugin.options.inventory import LONGEST_LABEL, BayTable
 
     if errors := list(_wrong(variables)):
         raise toml.DocumentError(host, errors)

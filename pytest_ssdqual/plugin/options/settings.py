@@ -14,7 +14,7 @@ from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.options.inventory import BayAsked
-    from pytest_ssdqual.plugin.plan.arrays import Request
+    from pytest_ssdqual.plugin.plan.marks import Request
     from pytest_ssdqual.qual.integrity.steps import History
 
 __all__ = ["Devices", "Settings", "active", "live_port", "parse_devices", "parse_wipe", "print_spec_schema", "read"]
@@ -195,7 +195,7 @@ def _reconnect(text: str) -> float:
 
 
 def _arrays(text: str) -> tuple[Request, ...]:
-    from pytest_ssdqual.plugin.plan.arrays import parse_list
+    from pytest_ssdqual.plugin.plan.marks import parse_list
 
     if not text:
         return ()

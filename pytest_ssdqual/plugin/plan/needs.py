@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ssdqual.plugin.plan.arrays import Family
-from pytest_ssdqual.plugin.plan.marks import needs_drives
+from pytest_ssdqual.plugin.plan.marks import Family, needs_drives
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.rounds import Loop

@@ -1,18 +1,22 @@
 """What others are told of a run when it ends, beside its page: the page of a CI's job, Prometheus.
 
 The rule of the module: what cannot be told is a sentence, never another verdict.
+
+The page of a run, made when it ends: a page that cannot be made is a sentence, never another verdict.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.ci import markdown, openmetrics
+from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.run_folder import safe_files
 
 #: Names the file whose Markdown GitHub shows on the page of the job.
@@ -82,3 +86,49 @@ def _append(folder: Path, path: Path) -> None:
         if there + len(data) > STEP_BYTES:
             raise OSError(f"there are {there:,} bytes in it already, and GitHub takes {STEP_BYTES:,}")
         file.write(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """What came of it."""
+
+    path: Path
+    #: Why there is none; empty if there is one.
+    failed: str = ""
+
+    def __str__(self) -> str:
+        """For the summary."""
+        return f"there is no {run_page.NAME}: {self.failed}" if self.failed else f"report: {self.path}"
+
+
+def make(folder: Path) -> Paged:
+    """The page of a run folder, also of a run that judged nothing. Never raises."""
+    return _made(folder, lambda: run_page.write(folder))
+
+
+def make_of_fleet(folder: Path) -> Paged:
+    """The page of the folder of a fleet, and its summary. Never raises."""
+    from pytest_ssdqual.report.html import fleet_page_file
+
+    return _made(folder, lambda: fleet_page_file.write(folder))
+
+
+def side_by_side(folder: Path, width: int) -> list[str]:
+    """The bays of a fleet for the summary, or why they cannot be told. Never raises."""
+    from pytest_ssdqual.report.html import fleet_page_file
+
+    try:
+        return fleet_page_file.side_by_side(folder, width)
+    except Exception as error:
+        return [safe_text.line(f"the bays cannot be told side by side ({type(error).__name__}: {error})", 300)]
+
+
+def _made(folder: Path, write: Callable[[], Path]) -> Paged:
+    """Whoever interrupts the drawing wants the run to end: what is left is only to seal it."""
+    try:
+        return Paged(write())
+    except KeyboardInterrupt:
+        return Paged(folder / run_page.NAME, "it was interrupted while it was written")
+    except Exception as error:
+        why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        return Paged(folder / run_page.NAME, safe_text.line(f"it could not be written ({why})", 300))

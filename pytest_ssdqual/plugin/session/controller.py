@@ -17,7 +17,8 @@ from pytest_ssdqual.plugin.fleet.worker import OfSeveral
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
 from pytest_ssdqual.plugin.plan import forecast, marks, needs, order, stopping
-from pytest_ssdqual.plugin.session import attachments, claims
+from pytest_ssdqual.plugin.session import attachments
+from pytest_ssdqual.plugin.session import recorder as claims
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
 from pytest_ssdqual.plugin.session.state import Qualification

@@ -1,4 +1,7 @@
-"""How a run begins: on the controller, which finds everything that can be wrong, and on xdist's workers, which join."""
+"""How a run begins: on the controller, which finds everything that can be wrong, and on xdist's workers, which join.
+
+What a run writes of itself when it begins: the spec and the protocol as they are, and the manifest.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayAsked
 from pytest_ssdqual.plugin.options.settings import Settings, read
 from pytest_ssdqual.plugin.session import baseline as baselines
-from pytest_ssdqual.plugin.session import expectation, resume, written
+from pytest_ssdqual.plugin.session import expectation, resume
 from pytest_ssdqual.plugin.session.bay import Bay, open_bay, planned_bay
+from pytest_ssdqual.plugin.session.manifest import manifest
 from pytest_ssdqual.plugin.session.resume import Resumption
 from pytest_ssdqual.plugin.session.state import Qualification
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm
@@ -35,6 +39,8 @@ from pytest_ssdqual.rig.machine.machine import RigError
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.fleet.bays import Fleet
+    from pytest_ssdqual.plugin.session.state import Qualification
+
 
 #: The lab's drives cannot be told by their model (QEMU's NVMe drives all have the same), but we know what they are.
 LAB_SPEC = "ssdqual-sm300"
@@ -103,7 +109,7 @@ class Beginning:
             run.resumed.note_begun(journal, run.present)
             return
         extra = [facts for facts in self.config.hook.pytest_ssdqual_facts(machine=channel) if facts]
-        run.manifest = written.manifest(run, journal, {name: facts[name] for facts in extra for name in facts})
+        run.manifest = manifest(run, journal, {name: facts[name] for facts in extra for name in facts})
         journal.write_manifest(run.manifest.to_record())
         journal.note("run_started", machine=run.bay.machine, drives=[drive.identity for drive in run.bay.drives])
 

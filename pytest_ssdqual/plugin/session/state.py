@@ -14,9 +14,10 @@ from typing import Any
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.plan import stopping
 from pytest_ssdqual.plugin.plan.stopping import Asked
-from pytest_ssdqual.plugin.session import artefacts, paging, written
+from pytest_ssdqual.plugin.session import artefacts
+from pytest_ssdqual.plugin.session.artefacts import Paged
 from pytest_ssdqual.plugin.session.bay import Bay
-from pytest_ssdqual.plugin.session.paging import Paged
+from pytest_ssdqual.plugin.session.manifest import documents
 from pytest_ssdqual.plugin.session.resume import Resumption
 from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -95,7 +96,7 @@ class Qualification:
     @property
     def present(self) -> Present:
         """What measurements of this session depend on."""
-        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *written.documents(self))
+        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *documents(self))
 
     @property
     def acceptance(self) -> bool:
@@ -221,5 +222,5 @@ class Qualification:
 
     def _make_page(self, folder: Path) -> None:
         """When everything else is written and given back, and before the folder is sealed with it."""
-        self.page = paging.make(folder) if self.settings.page else None
+        self.page = artefacts.make(folder) if self.settings.page else None
         self.complaints = artefacts.tell(folder, self.settings, alone=not self.name)

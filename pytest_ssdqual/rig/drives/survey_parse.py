@@ -2,20 +2,261 @@
 
 The rule of the module: sources are united, never preferred. A device or a relation between devices exists if any
 source says so, because what is missed here may be wiped later.
+
+lsblk's JSON → devices, as it lists them; pure. Versions from 2.34 on, which spell numbers and flags differently.
+
+What the survey's script read in sysfs and asked of loop devices → a topology's draft; pure.
+
+A topology while it is put together out of many sources, each of which may know only a part.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.rig.drives import lsblk, survey_records, sysfs
-from pytest_ssdqual.rig.drives.draft import Draft, decimal
+from pytest_ssdqual.qual.strict_json import read_json
+from pytest_ssdqual.rig.drives import survey_records
 from pytest_ssdqual.rig.drives.survey_records import Records
-from pytest_ssdqual.rig.drives.topology import MdArray, Node, Signature, Topology, UseKind, plain_uuid
+from pytest_ssdqual.rig.drives.topology import MdArray, Node, Signature, Topology, Use, UseKind, plain_name, plain_uuid
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is known so far. What is told of a path or a number holds for every device that has it."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    #: (lower, upper): the upper device is built on the lower one.
+    edges: dict[tuple[str, str], None] = field(default_factory=dict)
+    disks: dict[str, str] = field(default_factory=dict)
+    mountpoints: dict[str, dict[str, None]] = field(default_factory=dict)
+    uses: dict[str, dict[Use, None]] = field(default_factory=dict)
+    signatures: dict[str, dict[Signature, None]] = field(default_factory=dict)
+    md_uuids: dict[str, str] = field(default_factory=dict)
+    md_members: dict[str, list[str]] = field(default_factory=dict)
+    #: Of NVMe controllers (number) and of sg, bsg and ng nodes (number): the block devices that they lead to.
+    controllers: dict[str, list[str]] = field(default_factory=dict)
+    generics: dict[str, list[str]] = field(default_factory=dict)
+    unchecked: dict[str, None] = field(default_factory=dict)
+
+    def use(self, knames: Iterable[str], kind: UseKind, detail: str = "") -> None:
+        for kname in knames:
+            self.uses.setdefault(kname, {})[Use(kind, safe_text.line(detail))] = None
+
+    def mount(self, knames: Iterable[str], mountpoint: str) -> None:
+        for kname in knames:
+            self.mountpoints.setdefault(kname, {})[safe_text.line(mountpoint)] = None
+
+    def by_path(self, path: str) -> list[str]:
+        return [kname for kname, node in self.nodes.items() if path in (node.path, f"/dev/{kname}")]
+
+    def by_number(self, number: str) -> list[str]:
+        return [kname for kname, node in self.nodes.items() if node.device_number == number]
+
+
+def decimal(major: str, minor: str) -> str:
+    """The number of a device, which stat(1) and the probes write in hexadecimal digits."""
+    return f"{int(major, 16)}:{int(minor, 16)}"
+
+
+#: Who exports drives from inside of the kernel, where no process shows it.
+EXPORTS = {"nvmet": "NVMe over Fabrics target", "target": "SCSI target"}
+
+
+#: Kinds of records that are plain attributes of a device.
+ATTRIBUTES = ("dev", "size", "ro", "wwid", "serial", "model", "depth", "firmware")
+
+
+def add(draft: Draft, records: Records) -> None:
+    """Relations, and what lsblk leaves out when there is no udev."""
+    attributes: dict[tuple[str, str], list[str]] = {}
+    for what in ATTRIBUTES:
+        for kname, value in records[what]:
+            attributes.setdefault((named(kname), what), []).append(value.strip())
+    for kname, number in records["dev"]:
+        node = _unlisted(named(kname), number.strip(), attributes)
+        if draft.nodes.setdefault(node.kname, node).device_number != node.device_number:
+            raise ValueError(f"{node.kname} was replaced while the survey ran")
+    for kname, node in draft.nodes.items():
+        draft.nodes[kname] = _completed(node, attributes)
+    _relate(draft, records)
+    _add_uses(draft, records)
+
+
+def named(sysfs_name: str) -> str:
+    """The kernel's name of a device: sysfs has an exclamation mark for each slash."""
+    return sysfs_name.replace("!", "/")
+
+
+def _relate(draft: Draft, records: Records) -> None:
+    edges = [(lower, upper) for lower, upper in records["holder"]]
+    edges += [(lower, upper) for upper, lower in records["slave"]]
+    edges += [(disk, part) for part, disk in records["disk"]]
+    draft.edges.update(dict.fromkeys((named(lower), named(upper)) for lower, upper in edges))
+    draft.disks.update((named(part), named(disk)) for part, disk in records["disk"])
+    draft.md_uuids.update((named(kname), uuid.strip()) for kname, uuid in records["mduuid"])
+    for upper, path in records["loop"]:
+        draft.edges.update(dict.fromkeys((lower, named(upper)) for lower in draft.by_path(path)))
+    for upper, major, minor in records["over"]:
+        lowers = draft.by_number(decimal(major, minor))
+        draft.edges.update(dict.fromkeys((lower, named(upper)) for lower in lowers))
+    for kname, number in records["controller"]:
+        draft.controllers.setdefault(number.strip(), []).append(named(kname))
+    for number, kname in records["generic"]:
+        draft.generics.setdefault(number.strip(), []).append(named(kname))
+
+
+def _add_uses(draft: Draft, records: Records) -> None:
+    draft.use((named(kname) for (kname,) in records["bcache"]), UseKind.BCACHE)
+    for kname, uuid in records["bcachefs"]:
+        draft.use([named(kname)], UseKind.BCACHEFS, uuid)
+    for kname, uuid in records["btrfs"]:
+        draft.use([named(kname)], UseKind.BTRFS, uuid)
+    for by, path in records["export"]:
+        draft.use(draft.by_path(path), UseKind.EXPORT, EXPORTS[by])
+    for by, major, minor in records["exported"]:
+        draft.use(draft.by_number(decimal(major, minor)), UseKind.EXPORT, EXPORTS[by])
+    for path, number in records["passthru"]:
+        # Without a node of that name, the name alone: nvme0 has nvme0n1, and nvme0c0n1 of a subsystem.
+        named_so = [kname for kname in draft.nodes if re.fullmatch(rf"{re.escape(path[5:])}n\d+", kname)]
+        known = draft.controllers.get(decimal(*number.split(" ")), []) if number else []
+        draft.use({*known, *named_so}, UseKind.EXPORT, f"{EXPORTS['nvmet']}, passthru of {path}")
+    for kname, model in records["zoned"]:
+        if model.strip() != "none":
+            draft.use([named(kname)], UseKind.ZONED, model.strip())
+
+
+def _unlisted(kname: str, number: str, attributes: Mapping[tuple[str, str], list[str]]) -> Node:
+    return Node(
+        kname=kname,
+        path=f"/dev/{kname}",
+        device_number=number,
+        type="unknown",
+        # sysfs counts so whatever the drive's blocks are
+        size_bytes=int(attributes.get((kname, "size"), ["0"])[0]) * 512,
+        read_only=attributes.get((kname, "ro")) != ["0"],
+    )
+
+
+def _completed(node: Node, attributes: Mapping[tuple[str, str], list[str]]) -> Node:
+    def known(what: str) -> str | None:
+        return min(filter(None, attributes.get((node.kname, what), ())), default=None)
+
+    serials = [node.serial, *attributes.get((node.kname, "serial"), ())]
+    wwns = [node.wwn, *map(wwn, attributes.get((node.kname, "wwid"), ()))]
+    return replace(
+        node,
+        model=node.model or known("model"),
+        serial=node.serial or known("serial"),
+        wwn=node.wwn or wwn(known("wwid")),
+        names=frozenset(plain_name(name) for name in (*serials, *wwns) if name),
+        firmware=node.firmware or known("firmware"),
+        read_only=node.read_only or "1" in attributes.get((node.kname, "ro"), ()),
+        queue_limit=int(depth) if (depth := known("depth")) and depth.isdecimal() else None,
+    )
+
+
+#: Known to util-linux 2.34 and later. MOUNTPOINTS came with 2.37 and is not asked for: mounts come from mountinfo,
+#: of all mount namespaces, where lsblk sees only its own.
+COLUMNS = (
+    "NAME,KNAME,PATH,MAJ:MIN,TYPE,SIZE,RO,MODEL,SERIAL,WWN,VENDOR,REV,FSTYPE,PTTYPE,UUID,MOUNTPOINT,PKNAME,"
+    "LOG-SEC,PHY-SEC,ROTA,TRAN,HOTPLUG"
+)
+
+#: ``--all``: a drive of size zero must be found to be refused.
+ARGV = ("lsblk", "--all", "--json", "--bytes", "--output", COLUMNS)
+
+
+@dataclass(slots=True)
+class Listing:
+    """All that was listed."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    #: (lower, upper): the upper device is built on the lower one, or a partition of it.
+    edges: list[tuple[str, str]] = field(default_factory=list)
+    #: Kernel name, where it is mounted; ``[SWAP]`` for swap space.
+    mountpoints: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read(text: str) -> Listing:
+    """``ValueError`` if it is not what was asked for, or tells two different things of one device."""
+    listing = Listing()
+    for entry in _entries(read_json(text), "blockdevices"):
+        _add(listing, entry, None)
+    return listing
+
+
+def wwn(text: str | None) -> str | None:
+    """One spelling for lsblk's ``0x5000…`` and sysfs' ``naa.5000…``; all zeros is no name."""
+    if text is None:
+        return None
+    plain = re.sub(r"\s+", " ", "0x" + text.removeprefix("naa.") if text.startswith("naa.") else text)
+    return plain if re.search(r"[1-9a-fA-F]", plain.removeprefix("0x").removeprefix("eui.")) else None
+
+
+def _entries(plain: object, name: str) -> Iterator[Mapping[str, object]]:
+    entries = plain.get(name, []) if isinstance(plain, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"lsblk's JSON has no list of {name}")
+    yield from entries
+
+
+def _add(listing: Listing, entry: Mapping[str, object], parent: str | None) -> None:
+    kname = _text(entry, "kname") or ""
+    if not kname:
+        raise ValueError("lsblk lists a device without a kernel name")
+    node = _node(entry, kname)
+    if listing.nodes.setdefault(kname, node) != node:  # what is built on two devices is listed twice
+        raise ValueError(f"lsblk tells two different things of {kname}")
+    listing.edges += [(lower, kname) for lower in (parent, _text(entry, "pkname")) if lower]
+    if mountpoint := _text(entry, "mountpoint"):
+        listing.mountpoints.append((kname, mountpoint))
+    for child in _entries(entry, "children"):
+        _add(listing, child, kname)
+
+
+def _node(entry: Mapping[str, object], kname: str) -> Node:
+    return Node(
+        kname=kname,
+        path=_text(entry, "path") or f"/dev/{kname}",
+        device_number=_text(entry, "maj:min") or "",
+        type=_text(entry, "type") or "unknown",
+        size_bytes=_number(entry, "size"),
+        read_only=_flag(entry, "ro"),
+        model=_text(entry, "model"),
+        serial=_text(entry, "serial"),
+        wwn=wwn(_text(entry, "wwn")),
+        vendor=_text(entry, "vendor"),
+        firmware=_text(entry, "rev"),
+        fstype=_text(entry, "fstype"),
+        pttype=_text(entry, "pttype"),
+        uuid=_text(entry, "uuid"),
+        logical_block_bytes=_number(entry, "log-sec") or 512,
+        physical_block_bytes=_number(entry, "phy-sec") or 512,
+        rotational=_flag(entry, "rota"),
+        transport=_text(entry, "tran"),
+    )
+
+
+def _text(entry: Mapping[str, object], name: str) -> str | None:
+    value = entry.get(name)
+    return str(value).strip() or None if value is not None else None
+
+
+def _number(entry: Mapping[str, object], name: str) -> int:
+    number = int(_text(entry, name) or "0")
+    if number < 0:
+        raise ValueError(f"lsblk's {name} is {number}")
+    return number
+
+
+def _flag(entry: Mapping[str, object], name: str) -> bool:
+    """True, 1 or "1": util-linux changed its mind."""
+    return (_text(entry, name) or "0").lower() in ("true", "1")
+
 
 EBUSY = 16
 #: PROC_PID_INIT_INO of include/linux/proc_ns.h: the PID namespace that all others are in.
@@ -40,8 +281,8 @@ def topology_of(lsblk_json: str, facts: str, candidates: Iterable[str] = ()) -> 
 def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology:
     found = survey_records.parse(facts)
     draft = Draft()
-    _add_listed(draft, lsblk.read(lsblk_json))
-    sysfs.add(draft, found)
+    _add_listed(draft, read(lsblk_json))
+    add(draft, found)
     _add_mounts(draft, _lines(found, "mounts"))
     _add_claims(draft, found)
     _add_opened(draft, found)
@@ -71,7 +312,7 @@ def _lines(found: Records, kind: str) -> list[str]:
     return [line for line in found.text(kind).split("\n") if line]
 
 
-def _add_listed(draft: Draft, listing: lsblk.Listing) -> None:
+def _add_listed(draft: Draft, listing: Listing) -> None:
     draft.nodes.update(listing.nodes)
     draft.edges.update(dict.fromkeys(listing.edges))
     for kname, mountpoint in listing.mountpoints:
@@ -99,7 +340,7 @@ def _add_claims(draft: Draft, found: Records) -> None:
         # "md127 : active (auto-read-only) raid1 sdb1[1](F) sda[0]"; "md5 : inactive sdc[2](S)"
         name, colon, rest = line.partition(" : ")
         if colon and name.startswith("md"):  # active, inactive, broken, …: whatever it is, it has its members
-            members = [sysfs.named(match[1]) for match in re.finditer(r"(\S+)\[\d+\]", rest)]
+            members = [named(match[1]) for match in re.finditer(r"(\S+)\[\d+\]", rest)]
             draft.md_members.setdefault(name.strip(), []).extend(members)
             draft.edges.update(dict.fromkeys((member, name.strip()) for member in members))
     for line in _lines(found, "zfs"):

@@ -1,4 +1,7 @@
-"""Members of a running array of ours: failed, removed, and given back as if they were new ones."""
+"""Members of a running array of ours: failed, removed, and given back as if they were new ones.
+
+Making an array lose members: first something is written that must not be lost with them.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive, Topology, UseKind, survey
 from pytest_ssdqual.rig.drives.topology import plain_uuid
 from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine, RigError
-from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.md import mdadm, reserve
 from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure.session import Setup
 
 #: A failed member is let go by md's own thread, when its last I/O is over.
 REMOVAL_TRIES = 20
@@ -108,3 +113,30 @@ def give_back(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
     """Add members; one command for all, during which mdadm keeps md from starting with the first alone."""
     argv = ["mdadm", "--add", array.path, *(drive.path for drive in drives)]
     fencing.run(machine, argv, drives, alone=False, deadline_s=120)
+
+
+def fail_members(setup: Setup, array: Array, missing: int) -> Array:
+    """Fail and remove the last members until ``missing`` are; the array as it is then.
+
+    Before the first of them a pattern is written to the end of the array, which is reserved from then on
+    (``reserve``). Members are identified immediately before. ``ValueError`` if as many or more are missing already,
+    or the level cannot lose so many; ``RigError`` or a child of it if the array is not as it should be.
+    """
+    geometry = Geometry(array.geometry.level, array.geometry.width, missing)
+    if missing <= array.geometry.missing:
+        raise ValueError(f"{array.geometry} cannot become {geometry} by losing members")
+    setup.progress(f"{geometry}: fail members", 0)
+    mdadm.require_healthy(setup.machine, array)
+    if not array.geometry.missing:
+        array = reserve.write(setup, array)
+    failing = present(array)[geometry.width - missing :]
+    require(setup.held, setup.machine, array, failing)
+    for drive in failing:
+        setup.logbook.note(
+            "member_failed", geometry=str(geometry), uuid=array.uuid, member=drive.identity, serial=drive.serial,
+            path=drive.path,
+        )  # fmt: skip
+    lose(setup.machine, array, failing)
+    degraded = replace(array, geometry=geometry)
+    mdadm.require_healthy(setup.machine, degraded)
+    return degraded

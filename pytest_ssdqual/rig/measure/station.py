@@ -3,6 +3,8 @@
 What is measured is measured once: every measurement is kept, and so is every failure, so that a hundred tests that
 need the same broken thing tell one cause instead of trying a hundred times. What an earlier session of the same run
 has measured already is recalled.
+
+What is built on a station now, and what was done to it since.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
-from pytest_ssdqual.rig.md import degraded
+from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation, sequential_verdict
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
@@ -30,9 +32,25 @@ from pytest_ssdqual.rig.measure.probe import Probe
 from pytest_ssdqual.rig.measure.result_cache import Stock
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.measure.standing import Standing
 from pytest_ssdqual.rig.resume import readopt_array
-from pytest_ssdqual.rig.resume.checkpoint import Forgetful, Key, Memory
+from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Forgetful, Key, Memory
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is built now, and the state it was brought into."""
+
+    array: Array
+    fill: Fill
+    #: The class it is in the steady state of: True random, False sequential.
+    conditioned: dict[bool, SteadyState | None] = field(default_factory=dict)
+    #: What an earlier session conditioned it for; to be confirmed before anything is measured.
+    inherited: Conditioned | None = None
+    #: Something was done to it that no further measurement may build on.
+    spent: bool = False
+    #: That was a search, which may go on.
+    searched: bool = False
+
 
 T = TypeVar("T")
 
@@ -259,7 +277,7 @@ class Station:
 
     def _degrade(self, standing: Standing, geometry: Geometry) -> Standing:
         self._use_up([standing.array.geometry])
-        standing.array = degraded.fail(self.setup, standing.array, geometry.missing)
+        standing.array = members.fail_members(self.setup, standing.array, geometry.missing)
         return standing
 
     def _use_up(self, geometries: Iterable[Geometry]) -> None:

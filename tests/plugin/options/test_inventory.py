@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.plugin.options import ansible, ansible_hosts, inventory
 from pytest_ssdqual.plugin.options.ansible import expanded
 from pytest_ssdqual.plugin.options.device_address import Devices
-from pytest_ssdqual.plugin.options.inventory import BayAsked, asked, count, select
-from pytest_ssdqual.plugin.options.inventory_file import kind_of, load
-from pytest_ssdqual.plugin.options.inventory_schema import BayTable
+from pytest_ssdqual.plugin.options.inventory import BayAsked, BayTable, asked, count, kind_of, load, select
 from pytest_ssdqual.plugin.options.settings import NEED_DEVICES, Settings, active
 
 OURS = """

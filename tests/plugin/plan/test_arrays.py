@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.plugin.plan.arrays import Impossible, Request, Widths, family, geometries, parse_list
+from pytest_ssdqual.plugin.plan.marks import Impossible, Request, Widths, family, geometries, parse_list
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
 
 levels = st.sampled_from(Level)

@@ -10,7 +10,7 @@ from support.fakes.inner_session import Inner
 from support.simulator.simulated_array import Bugs, SimulatedBody
 
 import pytest_ssdqual
-from pytest_ssdqual.plugin.searches import surviving
+from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity import steps
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.rig.integrity.power_cut import Switch
@@ -39,7 +39,7 @@ class Bodies:
 @pytest.fixture
 def bodies(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Bodies:
     bodies = Bodies()
-    monkeypatch.setattr(surviving, "body_of", bodies)
+    monkeypatch.setattr(integrity, "body_of", bodies)
     inner.suite("integrity")
     return bodies
 

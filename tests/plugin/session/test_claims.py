@@ -16,7 +16,7 @@ import pytest_ssdqual
 from pytest_ssdqual.plugin.judging.evidence_builder import Account
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
 from pytest_ssdqual.plugin.plan.stopping import Promises
-from pytest_ssdqual.plugin.session.claims import planned_in
+from pytest_ssdqual.plugin.session.recorder import planned_in
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim

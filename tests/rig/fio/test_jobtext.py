@@ -12,8 +12,7 @@ from support.fakes import real_fio
 
 from pytest_ssdqual.qual.explore.dimensions import Space
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.jobs import Job, Target, measurement
-from pytest_ssdqual.rig.fio.jobtext import OF_THE_COMMAND, text
+from pytest_ssdqual.rig.fio.jobs import OF_THE_COMMAND, Job, Target, measurement, text
 
 SPACES = [Space.of(Workload("randread", "4k", 1)), Space.of(Workload("read", "128k", 1))]
 DRIVES = [Target(f"/dev/nvme{n}n1", 480_103_981_056) for n in range(2)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.rig.fio.share import aligned_share, split
+from pytest_ssdqual.rig.fio.jobs import aligned_share, split
 
 BLOCKS = st.sampled_from([512, 4096, 131072, 1 << 20, 3 << 16])
 

@@ -247,7 +247,7 @@ def test_every_array_spares_its_beginning_and_every_drive_is_labelled(
     array = replace(ARRAY, begin_bytes=3 << 20)
     monkeypatch.setattr(LiveBody, "close", lambda body: None)
     monkeypatch.setattr(LiveBody, "_purge", lambda body: None)
-    monkeypatch.setattr(md_target.condition, "zero", lambda machine, members: not labelled)
+    monkeypatch.setattr(md_target.zero, "zero", lambda machine, members: not labelled)
     monkeypatch.setattr(md_target.label, "write_drives", lambda machine, drives: labelled.append(drives))
     monkeypatch.setattr(
         LiveBody, "_created", lambda body, geometry, bitmap, zeroed: array if zeroed and labelled else None

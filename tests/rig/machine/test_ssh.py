@@ -140,7 +140,9 @@ signal.pause()
 
 def test_killed_run_leaves_its_directory_to_the_next_start(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "PREFIX", prefix := f"ssdqual-ssh-test-{log.parent.name}-")
-    script = KILLED.replace("channel = ", f"from pytest_ssdqual.rig import ssh; ssh.PREFIX = {prefix!r}\nchannel = ")
+    script = KILLED.replace(
+        "channel = ", f"from pytest_ssdqual.rig.machine import ssh; ssh.PREFIX = {prefix!r}\nchannel = "
+    )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"-o\n"

@@ -9,7 +9,7 @@ import pytest
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement
-from pytest_ssdqual.rig.md import degraded, mdadm, members, reserve
+from pytest_ssdqual.rig.md import mdadm, members, reserve
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 
@@ -60,7 +60,7 @@ class Bench:
     def fail(self, array: Array, missing: int) -> Array:
         nothing = cast("Any", None)
         setup = Setup(nothing, nothing, nothing, cast("Any", self), "m", lambda *told: None)
-        return degraded.fail(setup, array, missing)
+        return members.fail_members(setup, array, missing)
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def failing(error: Exception) -> Callable[[], object]:
 
 def test_stock_remembers_unforeseen_errors(tmp_path: Path) -> None:
     stock = Stock(tmp_path)
-    with pytest.raises(Unforeseen, match=r"IndexError: no such round \(test_stock.py:\d+\)") as caught:
+    with pytest.raises(Unforeseen, match=r"IndexError: no such round \(test_result_cache.py:\d+\)") as caught:
         stock.unless_failed("one", failing(IndexError("no such round")))
     assert isinstance(caught.value.__cause__, IndexError)
     with pytest.raises(Unforeseen, match="no such round") as again:

@@ -22,7 +22,8 @@ from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import Finished
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, Machine, MachineLost, RigError
-from pytest_ssdqual.rig.md import degraded, mdadm
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.md import members as degraded
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure import rounds, saturation, sequential_verdict
@@ -157,7 +158,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     monkeypatch.setattr(mdadm, "free_path", lambda machine: "/dev/md100")
     monkeypatch.setattr(mdadm, "data_offset", lambda machine, array: 1 << 20)
     monkeypatch.setattr(mdadm, "stop", stop)
-    monkeypatch.setattr(degraded, "fail", fail)
+    monkeypatch.setattr(degraded, "fail_members", fail)
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(acceptance, "accept", accept)
     simulated_surroundings.unseen(monkeypatch)

@@ -26,7 +26,11 @@ PLUGIN = ROOT / "pytest_ssdqual" / "plugin"
 WRITE = "SSDQUAL_WRITE_REFERENCE"
 T = TypeVar("T", bound=ast.stmt)
 #: Classes of what fixtures give, and the fixture.
-JUDGES = (("judge.py", "Sla", "sla"), ("lots.py", "Lot", "lot"), ("explored.py", "Explore", "explore"))
+JUDGES = (
+    ("judging/sla.py", "Sla", "sla"),
+    ("judging/lot.py", "Lot", "lot"),
+    ("searches/explore.py", "Explore", "explore"),
+)
 
 
 @dataclass(frozen=True)

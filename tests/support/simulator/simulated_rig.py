@@ -26,7 +26,7 @@ import pytest
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.lab import drives as media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
-from pytest_ssdqual.plugin.searches import surviving
+from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, Level
@@ -38,7 +38,7 @@ from pytest_ssdqual.rig.guard import holders, shared_paths
 from pytest_ssdqual.rig.integrity.power_cut import Switch
 from pytest_ssdqual.rig.machine import facts, local, ssh
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MachineLost, MustFinish, Observer, RigError
-from pytest_ssdqual.rig.md import degraded, mdadm
+from pytest_ssdqual.rig.md import mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild, sequential_verdict
 from pytest_ssdqual.rig.measure.array_lifecycle import Fill
@@ -56,7 +56,7 @@ from support.simulator.simulated_media import Media
 from support.simulator.simulated_surroundings import Surroundings
 
 SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
-REAL_BODY = surviving.body_of
+REAL_BODY = integrity.body_of
 LSBLK_BYTES = 480_103_981_056
 
 
@@ -429,7 +429,7 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(fixed_time, "run", simulated_run)
     patch.setattr(sequential_verdict, "start", simulated_start)
     patch.setattr(array_lifecycle, "fill_up", simulated_fill)
-    patch.setattr(degraded, "fail", simulated_fio.fail)
+    patch.setattr(members, "fail_members", simulated_fio.fail)
     patch.setattr(rebuild, "rebuild", simulated_fio.rebuild(simulated_run))
-    if surviving.body_of is REAL_BODY:  # a test may have its own
-        patch.setattr(surviving, "body_of", simulated_body)
+    if integrity.body_of is REAL_BODY:  # a test may have its own
+        patch.setattr(integrity, "body_of", simulated_body)

@@ -1,4 +1,4 @@
-"""What a run writes of itself when it begins: the spec and the protocol as they are, and the manifest."""
+"""What a run writes of itself when it begins: the spec, the protocol and the manifest."""
 
 from __future__ import annotations
 
