@@ -31,12 +31,13 @@ HEAVY = """
         assert ours <= {"pytest_ssdqual", "pytest_ssdqual.plugin"} | LIGHT, ours - LIGHT
         assert not HEAVY & set(sys.modules)
 
+    QUAL = ("qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units")
     ROOMS = (
         "options", "options.declare", "options.settings", "options.device_address", "fixtures", "stash", "fleet",
         "fleet.xdist", "hookspecs", "gate",
     )
     LIGHT = {"pytest_ssdqual.plugin." + name for name in ROOMS}
-    LIGHT |= {"pytest_ssdqual." + name for name in ("qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units")}
+    LIGHT |= {"pytest_ssdqual." + name for name in QUAL}
     HEAVY = {"numpy", "scipy", "pydantic", "hypothesis", "jinja2", "matplotlib", "pytest_html", "allure"}
 """
 

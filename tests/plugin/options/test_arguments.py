@@ -47,7 +47,8 @@ def test_unquoted_pattern_is_refused(inner: Inner, promises: str, block_devices:
     pattern = str(inner.pytester.path / "sd[b-e]")
     assert "3 block devices in the place of tests" in told
     assert told.endswith(
-        f"Quote it: pytest --ssd-devices='{pattern}' -p support.simulator.simulated_rig --junitxml=junit.xml -v {promises} "
+        f"Quote it: pytest --ssd-devices='{pattern}' -p support.simulator.simulated_rig --junitxml=junit.xml -v "
+        f"{promises} "
         "test_promises.py -k 'iops and randread'"
     )
     assert nothing_was_opened(inner)
