@@ -327,6 +327,8 @@ class SimulatedMachine:
         if script == write_counters.SCRIPT:
             return self.media.counters(arguments)
         if script == holders.HELD:
+            if not arguments[1].endswith(".lock"):  # of all work of the machine that must finish
+                return ""
             self.asked += 1
             note = holders.Note("anna@one", 77, "20261122T093701Z-ab12", 10_800).to_line()
             return "".join(f"{each}\t3600\t{note} \n" for each in arguments[1:3] if self.asked <= self.scene.held)
