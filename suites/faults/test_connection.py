@@ -55,6 +55,6 @@ def test_a_frozen_machine_and_a_connection_that_comes_back_cost_nothing(journey:
     assert [each["argv"] for each in run.folder.transcript()].count(["reconnected"]) == 2
     for fault, workload in {"frozen_machine": WRITES, "cut_briefly": MORE_READS}.items():
         seen = journey.observe(fault, run, *told(run, workload))
-        assert seen == Observed(("passed",), "goes on", "stopped, its members erased", **ORDERLY)
+        assert seen == Observed(("passed",), "continues", "stopped, its members erased", **ORDERLY)
         journey.ledger.resumed[fault] = "not needed"
     journey.require_whole(run)

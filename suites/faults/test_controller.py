@@ -26,7 +26,7 @@ def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
     running.signal(signal.SIGKILL)
     run = journey.finish(running, "controller_killed")
     journey.await_nothing_left()
-    seen = journey.observe("controller_killed", run, "nothing: there is nobody left to say it")
+    seen = journey.observe("controller_killed", run, "nothing: no process is left to report it")
     left = ORDERLY | {"junit": "none", "folder": "readable, not sealed"}
     assert seen == Observed(seen.said, "ends, exit status -9", "left standing", **left)
 

@@ -39,7 +39,7 @@ def test_a_corrupted_copy(journey: Journey) -> None:
     journey.ledger.resumed["corrupted"] = "recalls the measurement, and the test fails again"
     (said,) = seen.said
     assert said.startswith("`<failure>` "), said
-    assert seen == Observed((said,), "goes on", STOPPED, **ORDERLY)
+    assert seen == Observed((said,), "continues", STOPPED, **ORDERLY)
     # Here and not only where all are compared: run again, it has to be seen again.
     row = journey.ledger.row("corrupted")
     assert row in committed(DOCUMENT.read_text(encoding="utf-8")), "\n".join(row)
@@ -68,7 +68,7 @@ def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
     }
     for fault, (workload, *said) in expected.items():
         seen = journey.observe(fault, run, *told(run, workload))
-        assert seen == Observed(tuple(said), "goes on", STOPPED, **ORDERLY)
+        assert seen == Observed(tuple(said), "continues", STOPPED, **ORDERLY)
 
 
 def test_a_pulled_member(journey: Journey) -> None:
@@ -83,7 +83,7 @@ def test_a_pulled_member(journey: Journey) -> None:
     finally:
         vm.plug(MEMBER)
     seen = journey.observe("pulled", run, *told(run, WRITES))
-    assert seen == Observed((DEGRADED,), "goes on", KEPT, **ORDERLY)
+    assert seen == Observed((DEGRADED,), "continues", KEPT, **ORDERLY)
 
 
 def test_io_errors(journey: Journey) -> None:
@@ -98,7 +98,7 @@ def test_io_errors(journey: Journey) -> None:
     finally:
         vm.mend(MEMBER)
     seen = journey.observe("io_errors", run, *told(run, WRITES))
-    assert seen == Observed((DEGRADED,), "goes on", KEPT, **ORDERLY)
+    assert seen == Observed((DEGRADED,), "continues", KEPT, **ORDERLY)
 
 
 def test_a_drive_that_turns_read_only(journey: Journey) -> None:
@@ -114,7 +114,7 @@ def test_a_drive_that_turns_read_only(journey: Journey) -> None:
         vm.mend(MEMBER)
     seen = journey.observe("read_only", run, *told(run, WRITES), *worsened(run))
     said = (DEGRADED, "in red: its own SMART health assessment is now FAILED; new critical warning: media is read-only")
-    assert seen == Observed(said, "goes on", KEPT, **ORDERLY)
+    assert seen == Observed(said, "continues", KEPT, **ORDERLY)
 
 
 def test_a_drive_that_answers_nothing(journey: Journey) -> None:
@@ -130,4 +130,4 @@ def test_a_drive_that_answers_nothing(journey: Journey) -> None:
     finally:
         guest_faults.hear_again(journey.server, *deaf)
     seen = journey.observe("frozen_drive", run, *told(run, WRITES))
-    assert seen == Observed((DEGRADED,), "goes on", KEPT, **ORDERLY)
+    assert seen == Observed((DEGRADED,), "continues", KEPT, **ORDERLY)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 LOST = "`<error>` lab is lost: …; it has booted anew since, or is another machine"
 #: The array was not stopped, so its superblocks stay; the run folder knows them for ours.
-GONE = "gone with the boot; 3 members bear its superblock"
+GONE = "gone with the boot; 3 members have its superblock"
 
 
 def panics(server: Server) -> None:

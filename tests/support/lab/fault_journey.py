@@ -170,7 +170,7 @@ class Journey:
         """Put on record what came of a fault: what was ``said`` of it, and what there is now."""
         seen = Observed(
             said=tuple(dict.fromkeys(map(plain, said))),
-            run="goes on" if run.status in (0, 1) else f"ends, exit status {run.status}",
+            run="continues" if run.status in (0, 1) else f"ends, exit status {run.status}",
             array=array or self._array(run),
             left=", ".join(self.left_running()) or "gone, free",
             others_bytes=self.bystander.differing_bytes(),
@@ -190,7 +190,7 @@ class Journey:
         if run.records("array_stopped"):
             return "stopped, its members erased"
         blank = [line for line in self.server.left() if line.startswith("not blank")]
-        return f"gone with the boot; {len(blank)} members bear its superblock" if blank else "none"
+        return f"gone with the boot; {len(blank)} members have its superblock" if blank else "none"
 
     def left_running(self) -> list[str]:
         """Processes and locks that should not be there any more."""
@@ -237,7 +237,7 @@ def how_resumed(run: Finished) -> str:
     built = run.records("array_created")
     if not said or not built:
         return f"stopped: {run.output.splitlines()[-1]}"
-    return f"goes on, the array is {'put together again' if 'kept_of' in built[0].facts else 'built anew'}"
+    return f"continues, the array is {'re-adopted' if 'kept_of' in built[0].facts else 'built again'}"
 
 
 def told(run: Finished, workload: str) -> tuple[str, ...]:

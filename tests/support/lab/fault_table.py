@@ -56,7 +56,7 @@ class Observed:
 
     #: Of the test that it struck: ``<error>`` or ``<failure>`` with its sentence, or what was done and that it passed.
     said: tuple[str, ...]
-    #: Whether it goes on, or with which status it ends.
+    #: Whether it continues, or with which status it ends.
     run: str
     #: What became of the array.
     array: str
