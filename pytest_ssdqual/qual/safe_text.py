@@ -74,7 +74,7 @@ def json_text(text: str) -> str:
     left, and so is what ``_ANYWHERE`` finds. They can occur only inside of strings, where an escape means the same.
     """
     text = _ANYWHERE.sub(lambda found: _json_escape(found[0]), text)
-    if text.isprintable():
+    if text.replace("\n", "").isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\n" else _json_escape(each) for each in text)
 

@@ -30,7 +30,6 @@ mke2fs -q -F /dev/mapper/secret; cryptsetup close secret; sync; udevadm settle
 DATABASE = 'dd if=/dev/urandom of="$1" bs=1M seek=100 count=64 oflag=direct 2>/dev/null'
 DAMAGED = 'mke2fs -q -F "$1"; dd if=/dev/zero of="$1" bs=1k seek=1 count=1 oflag=sync conv=notrunc 2>/dev/null'
 BLANK = 'wipefs --all --quiet "$1"; blkdiscard "$1"; udevadm settle'
-DIGEST = 'sync; for drive; do blockdev --flushbufs "$drive"; sha256sum "$drive"; done'
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,14 @@ def test_a_blank_drive_needs_no_consent(bench: Bench) -> None:
 @pytest.mark.parametrize("scene", [PLAIN, DATABASE, DAMAGED], ids=["plain dm-crypt", "database", "damaged ext2"])
 def test_data_without_a_signature_needs_consent(bench: Bench, scene: str) -> None:
     bench.do(scene)
-    digest = bench.do(DIGEST)
+    server = Server(bench.lab)
+    digest = server.digest("SSDQ0004")
     try:
         said = bench.refused()
         assert DATA in said
         assert said.endswith(f"{WIPE}.")
         assert bench.refused("SSDQ0004") == ""
-        assert bench.do(DIGEST) == digest
+        assert server.digest("SSDQ0004") == digest
     finally:
         bench.do(BLANK)
 
@@ -142,7 +142,7 @@ def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Sta
     (array,) = server.arrays()
     paths = server.ask("sh", "-c", "ls -d /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ000[1-3]").split()
     server.ask("mke2fs", "-q", "-F", f"/dev/{array}")
-    digests = server.ask("sh", "-c", DIGEST, "digest", *paths)
+    digests = server.digest(*SERIALS[:3])
     said: list[list[str]] = []
     for more in ((), ("--collect-only",)):
         done = start(drives(3), "-k", "steady_state and randwrite_4k_qd8", *more).finish()
@@ -153,13 +153,14 @@ def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Sta
                 f"a signature (ext2) on /dev/{array}; if that may be destroyed, add --ssd-wipe={serial}" in done.output
             )
     assert said[0] == said[1]
-    assert server.ask("sh", "-c", DIGEST, "digest", *paths) == digests
+    assert server.digest(*SERIALS[:3]) == digests
     # Stopped by whoever used it, only its members tell.
     server.ask("mdadm", "--stop", f"/dev/{array}")
     done = start(drives(3), "--collect-only").finish()
     assert done.status == pytest.ExitCode.USAGE_ERROR, done.output
     assert done.output.count(f"carries {DATA} (of the array that it is a member of, at byte ") == 3
     server.ask("mdadm", "--assemble", f"/dev/{array}", *paths)
+    server.age_files()
     wipe = [f"--ssd-wipe={serial}" for serial in SERIALS[:3]]
     done = start(drives(3), *wipe, "-k", "randread_4k_qd8 and raid5x3").finish()
     # Not its verdicts: they depend on how busy this computer is.

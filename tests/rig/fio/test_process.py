@@ -221,7 +221,7 @@ class Shell:
         """Nothing is open."""
 
 
-#: 1.5 GB of fio's documents, read as those of a fill are, with a quarter of a GB for all data of the process. Its first
+#: 600 MB of fio's documents, read as those of a fill are, with a quarter of a GB for all data of the process. Its first
 #: argument is one document.
 STREAMED = """
 import gzip, io, resource, sys
@@ -230,7 +230,7 @@ from pytest_ssdqual.rig.fio import output, process
 packed = io.BytesIO()
 document = open(sys.argv[1], "rb").read()
 with gzip.open(packed, "wb", compresslevel=1) as file:
-    for _ in range(1_500_000_000 // len(document) + 1):
+    for _ in range(600_000_000 // len(document) + 1):
         file.write(document)
 reader = output.read(process.Finished(None, packed.getvalue()).pieces(), output.MOST_DOCUMENTS)
 print(reader.so_far().seconds)
@@ -242,8 +242,8 @@ def test_large_output_is_never_held_whole(tmp_path: Path) -> None:
     (document,) = fio_documents.documents(
         [Interval(0.0, 5.0, 20_000, 0, 20_000 * 4096, 0, latency, LatencyHistogram())]
     )
-    # Text between documents is passed over faster than documents are read.
-    (tmp_path / "document").write_bytes(document + b"fio: note: nothing\n" * 100_000)
+    # Text between documents is passed over faster than documents are read, and long lines faster than short ones.
+    (tmp_path / "document").write_bytes(document + (b"fio: note:" + b" nothing" * 250 + b"\n") * 1000)
     argv = [sys.executable, "-c", STREAMED, str(tmp_path / "document")]
     done = subprocess.run(
         argv, capture_output=True, text=True, check=False, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}

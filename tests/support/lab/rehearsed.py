@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import signal
@@ -131,6 +132,19 @@ class Server:
 
     def arrays(self) -> list[str]:
         return [line.split()[0] for line in self.left() if line.startswith("md")]
+
+    def digest(self, *serials: str) -> list[str]:
+        """Of all bytes of drives: read past the machine, which needs ten times as long, when it has written them."""
+        self.ask("sh", "-ec", 'sync; for drive in /dev/nvme[0-9]n1; do blockdev --flushbufs "$drive"; done')
+        found = []
+        for serial in serials:
+            with self.lab.vm.backing_file(serial).open("rb") as file:
+                found.append(hashlib.file_digest(file, "blake2b").hexdigest())
+        return found
+
+    def age_files(self) -> None:
+        """Let the files that killed runs have left be old enough for the next run to remove."""
+        self.ask("sh", "-c", "for file in /run/pytest-ssdqual/*; do touch -d '1 hour ago' \"$file\"; done")
 
     def await_fio(self) -> None:
         self.ask("timeout", "100", "sh", "-c", "until pidof fio >/dev/null; do sleep 0.1; done")
