@@ -14,7 +14,7 @@ from pytest_ssdqual.plugin.options import ansible_hosts
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = ROOT / "docs/README.md"
 DECISIONS = ROOT / "docs/decisions.md"
-CITED = re.compile(r"decisions\.md\)? D(\d+)")
+CITED = re.compile(r"(?:decisions\.md\)? |\[)D(\d+)")
 #: Of a picture, too; what has a scheme is not ours to look after.
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?:)([^)\s#]*)(#[^)\s]*)?\)")
 #: Of the command ``ssdqual`` and of others no option begins so.
@@ -139,6 +139,13 @@ def test_decisions_are_numbered_once() -> None:
     numbers = [int(number) for number in re.findall(r"^### D(\d+)\. ", DECISIONS.read_text(), re.MULTILINE)]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     assert len(re.findall(r"^### ", DECISIONS.read_text(), re.MULTILINE)) == len(numbers)
+
+
+def test_decisions_are_grouped_by_package() -> None:
+    headings = re.findall(r"^## (.*)$", DECISIONS.read_text(), re.MULTILINE)
+    packages = [package for heading in headings for package in heading.split(" and ")]
+    places = [(ROOT / "pytest_ssdqual" / package) for package in packages]
+    assert [each for each in places if not each.is_dir() and not each.with_suffix(".py").is_file()] == []
 
 
 def test_decisions_that_are_cited_exist() -> None:
