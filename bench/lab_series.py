@@ -23,7 +23,7 @@ from pytest_ssdqual.plugin.session.bay import lab_target
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
-from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine import ssh
 
@@ -59,7 +59,7 @@ def main(kind: str, minutes: float, place: Path) -> None:
         held = HeldDrives(channel, [drive])
         held.require([drive])
         seconds = 60 * minutes
-        target = Target(drive.path, drive.size_bytes)
+        target = JobTarget(drive.path, drive.size_bytes)
         job = jobs.measurement(Workload("randread", "4k", 8), [target], 1, seconds, 1)
         over = threading.Event()
         weather = threading.Thread(target=KINDS[kind], args=(vm, over))

@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_ssdqual.live.feed import Feed, Topic
-from pytest_ssdqual.live.server import Server
-from pytest_ssdqual.qual.progress_events import Load, News, Now
+from pytest_ssdqual.live.server import LiveServer
+from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now
 from pytest_ssdqual.rig.machine.line_process import Conversation
 from pytest_ssdqual.rig.observe.live_stats import ANSWER, Live
 
@@ -65,7 +65,7 @@ def cpu_per_glance_ms(names: Sequence[str], glances: int) -> float:
 def watched(names: Sequence[str], period_s: float) -> Iterator[None]:
     """All that ``--ssd-live`` does while fio runs, with pages open."""
     feed = Feed()
-    server = Server(feed)
+    server = LiveServer(feed)
 
     def tell(news: News) -> None:
         if isinstance(news, Now):
@@ -75,7 +75,7 @@ def watched(names: Sequence[str], period_s: float) -> Iterator[None]:
     for each in pages:
         each.start()
     live = Live(tell, talk, period_s)
-    with live.watching(Load("measure", "drive", "randread", tuple(names)), names, 4096):
+    with live.watching(LoadBegun("measure", "drive", "randread", tuple(names)), names, 4096):
         yield
     live.close()
     feed.end({})
@@ -98,7 +98,7 @@ def cpu_of_watching(names: Sequence[str], seconds: float, period_s: float) -> tu
     return there, here
 
 
-def _page(server: Server) -> None:
+def _page(server: LiveServer) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", f"/{server.word}/events")
     with contextlib.closing(connection), connection.getresponse() as answer:

@@ -41,10 +41,10 @@ def ours(paths: Sequence[str]) -> list[float]:
     from itertools import chain
 
     from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-    from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, Reader
+    from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, StatusReader
 
     (path,) = paths
-    reader = Reader(MOST_DOCUMENTS)
+    reader = StatusReader(MOST_DOCUMENTS)
     with Path(path).open("rb", buffering=0) as file:
         while data := file.read(PIECE_BYTES):
             reader.feed(data)

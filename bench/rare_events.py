@@ -31,7 +31,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.stopping_rule import Question
-from pytest_ssdqual.qual.verdict.multiplicity import Family
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_sweep
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -93,7 +93,7 @@ def over_time(rng: np.random.Generator, task: Task) -> Ending:
     looks, rule, limit = promised(Claim.LATENCY_SPREAD_OVER_TIME)
     question = Question({Claim.LATENCY_SPREAD_OVER_TIME: limit})
     seen = reported(maxima(rng, 8, task.shape, task.per_hour))
-    return stopping_rules.judged(seen, question, looks, rule, Family(CLAIMS, rule.family))
+    return stopping_rules.judged(seen, question, looks, rule, ErrorControl(CLAIMS, rule.family))
 
 
 def between_widths(rng: np.random.Generator, shape: float) -> Outcome:
@@ -107,7 +107,7 @@ def between_widths(rng: np.random.Generator, shape: float) -> Outcome:
         run = group_sequential.at_look(run_of(seen, times[number - 1]), number, looks, rule.confidence)
         sweep.append(Measured((_of_width(run, width),)))
     return judge_sweep(
-        Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, sweep, limit, rule.confidence, family=Family(CLAIMS, "bonferroni")
+        Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, sweep, limit, rule.confidence, family=ErrorControl(CLAIMS, "bonferroni")
     ).outcome
 
 

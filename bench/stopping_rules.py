@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_stat
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.stats.stopping_rule import Question
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_members
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -106,7 +106,11 @@ def run_of(intervals: Sequence[Interval], seconds: float) -> Run:
 
 
 def judged(
-    intervals: Sequence[Interval], question: Question, looks: SequentialRule, rule: VerdictRule, family: Family = ALONE
+    intervals: Sequence[Interval],
+    question: Question,
+    looks: SequentialRule,
+    rule: VerdictRule,
+    family: ErrorControl = ALONE,
 ) -> Ending:
     """What the product's rule says of a measurement, and at which look: each sees what fio had reported by then."""
     told = Outcome.INCONCLUSIVE
@@ -121,7 +125,7 @@ def judged(
     return Ending(told, looks.limit_s)
 
 
-def _outcome(measured: Measured, question: Question, rule: VerdictRule, family: Family) -> Outcome:
+def _outcome(measured: Measured, question: Question, rule: VerdictRule, family: ErrorControl) -> Outcome:
     """As the tests judge: a promise that cannot be judged is not kept, and not broken."""
     outcomes = []
     for claim, limit in question.limits.items():

@@ -22,8 +22,8 @@ from pytest_ssdqual.report.run_folder.find import NoSuchRun, find, find_any
 from pytest_ssdqual.report.run_folder.journal import JournalError
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.report.compare.compare import Told
-    from pytest_ssdqual.report.view.tables import Line
+    from pytest_ssdqual.report.compare.compare import ComparedRun
+    from pytest_ssdqual.report.view.tables import TextLine
 
 RUNS = "ssdqual-runs"
 LAST = "last"
@@ -151,7 +151,7 @@ def compare(given: argparse.Namespace) -> None:
     if not 0 <= given.run_to_run <= 100:
         raise Refused(f"--run-to-run={given.run_to_run:g} is no standard deviation in per cent: write e.g. 1.5")
     folders = [find(name, given.run_dir) for name in given.runs]
-    told = [comparison.Told.read(folder) for folder in folders]
+    told = [comparison.ComparedRun.read(folder) for folder in folders]
     _require_different(told)
     try:
         found = comparison.compare(told, anyway=given.anyway, run_to_run_percent=given.run_to_run)
@@ -166,9 +166,9 @@ def compare(given: argparse.Namespace) -> None:
     _keep(given, lambda: compare_output.svg(found), lambda: compare_output.page(found))
 
 
-def _require_different(runs: Sequence[Told]) -> None:
+def _require_different(runs: Sequence[ComparedRun]) -> None:
     """``Refused`` if one is given twice, or beside its copy: that nothing differs would look like evidence."""
-    seen: dict[str, Told] = {}
+    seen: dict[str, ComparedRun] = {}
     for run in runs:
         if (twin := seen.setdefault(run.identity, run)) is not run:
             raise Refused(f"{run.name} is the same run as {twin.name}: nothing can differ between them")
@@ -223,7 +223,7 @@ def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], 
         given.html.write_text(page(), encoding="utf-8")
 
 
-def write_lines(lines: Iterable[Line]) -> None:
+def write_lines(lines: Iterable[TextLine]) -> None:
     """In colour on a terminal, plain when piped."""
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line in lines:

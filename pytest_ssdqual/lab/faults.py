@@ -15,7 +15,7 @@ from enum import IntFlag, StrEnum
 from pytest_ssdqual.lab.drives import Names, throttle_options
 
 
-class Request(StrEnum):
+class RequestKind(StrEnum):
     """Kinds of requests, by blkdebug's names for them."""
 
     READ = "read"
@@ -24,8 +24,8 @@ class Request(StrEnum):
     DISCARD = "discard"
 
 
-EVERYTHING = frozenset(Request)
-WRITES = EVERYTHING - {Request.READ}
+EVERYTHING = frozenset(RequestKind)
+WRITES = EVERYTHING - {RequestKind.READ}
 
 
 class Warned(IntFlag):
@@ -36,14 +36,14 @@ class Warned(IntFlag):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class QmpCommand:
     """One QMP command."""
 
     name: str
     arguments: Mapping[str, object]
 
 
-def failing(names: Names, requests: Collection[Request]) -> tuple[Command, ...]:
+def failing(names: Names, requests: Collection[RequestKind]) -> tuple[QmpCommand, ...]:
     """From now on these requests end in an error: of NVMe a write fault, or an unrecovered read (QEMU hw/nvme)."""
     rules = [
         {"event": "none", "iotype": request.value, "errno": errno.EIO, "immediately": False, "once": False}
@@ -56,20 +56,20 @@ def failing(names: Names, requests: Collection[Request]) -> tuple[Command, ...]:
         "discard": "unmap",
         "inject-error": rules,
     }
-    return Command("blockdev-add", node), _over(names, names.error_node)
+    return QmpCommand("blockdev-add", node), _over(names, names.error_node)
 
 
-def mended(names: Names) -> tuple[Command, ...]:
+def mended(names: Names) -> tuple[QmpCommand, ...]:
     """The opposite of ``failing``."""
-    return _over(names, names.media_node), Command("blockdev-del", {"node-name": names.error_node})
+    return _over(names, names.media_node), QmpCommand("blockdev-del", {"node-name": names.error_node})
 
 
-def warned(names: Names, warning: Warned) -> Command:
+def warned(names: Names, warning: Warned) -> QmpCommand:
     """What SMART data say from now on."""
     value = {"path": names.device_path, "property": "smart_critical_warning", "value": int(warning)}
-    return Command("qom-set", value)
+    return QmpCommand("qom-set", value)
 
 
-def _over(names: Names, node: str) -> Command:
+def _over(names: Names, node: str) -> QmpCommand:
     """The drive's limit over another node; whatever is not said again would become QEMU's default."""
-    return Command("blockdev-reopen", {"options": [throttle_options(names, node)]})
+    return QmpCommand("blockdev-reopen", {"options": [throttle_options(names, node)]})

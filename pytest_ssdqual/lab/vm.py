@@ -22,7 +22,7 @@ from pytest_ssdqual.lab.drives import (
     limits,
     position_of,
 )
-from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, Command, Request, Warned
+from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, QmpCommand, RequestKind, Warned
 from pytest_ssdqual.lab.host import architecture, require, to_boot
 from pytest_ssdqual.lab.image.image import Image, Say
 from pytest_ssdqual.lab.qemu_args import Hardware, qemu_argv, root_file
@@ -125,7 +125,7 @@ class Vm:
         position, drive = self._drive(serial)
         self._ask("device_add", **{**device_properties(position, drive), **instead})
 
-    def fail(self, serial: str, requests: Collection[Request] = EVERYTHING) -> None:
+    def fail(self, serial: str, requests: Collection[RequestKind] = EVERYTHING) -> None:
         """Let a drive answer such requests with an error from now on, until ``mend``."""
         position, _ = self._drive(serial)
         self._do(*faults.failing(Names(position), requests))
@@ -237,7 +237,7 @@ class Vm:
         except QmpError as error:
             raise LabFailed(f"{error}\n{self.console_tail()}") from error
 
-    def _do(self, *commands: Command) -> None:
+    def _do(self, *commands: QmpCommand) -> None:
         for command in commands:
             self._ask(command.name, **command.arguments)
 

@@ -78,7 +78,7 @@ class Client:
 
 
 @dataclass(slots=True)
-class Strip:
+class FeedStrip:
     """The last figures of a bay, and the load that the first of them belong to, however long ago it began."""
 
     _load: Message = b""
@@ -102,7 +102,7 @@ class Feed:
 
     _run: Message = b""
     _bays: dict[str, Message] = field(default_factory=dict)
-    _strips: dict[str, Strip] = field(default_factory=dict)
+    _strips: dict[str, FeedStrip] = field(default_factory=dict)
     _log: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_LOGGED))
     _verdicts: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_VERDICTS))
     _broken: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_VERDICTS))
@@ -157,7 +157,7 @@ class Feed:
             case Topic.BAY:
                 self._bays[bay] = message
             case Topic.LOAD | Topic.STRIP:
-                self._strips.setdefault(bay, Strip()).add(message, begins=topic is Topic.LOAD)
+                self._strips.setdefault(bay, FeedStrip()).add(message, begins=topic is Topic.LOAD)
             case Topic.LOG:
                 self._log.append(message)
             case Topic.VERDICT:

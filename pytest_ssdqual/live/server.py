@@ -71,14 +71,14 @@ class PortTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LivePage:
     """A file of the package, read once."""
 
     content: bytes
     kind: str
 
 
-class Server:
+class LiveServer:
     """Serves ``feed`` until it is closed."""
 
     def __init__(self, feed: Feed, port: int = 0, word: str | None = None) -> None:
@@ -86,7 +86,7 @@ class Server:
         self.feed = feed
         self.word = secrets.token_urlsafe(16) if word is None else word
         here = files("pytest_ssdqual.live") / "page"
-        self.pages = {path: Page((here / name).read_bytes(), kind) for path, name, kind in PAGES}
+        self.pages = {path: LivePage((here / name).read_bytes(), kind) for path, name, kind in PAGES}
         try:
             self._http = _Http((LOOPBACK, port), _handler(self))
         except (OSError, OverflowError) as error:
@@ -155,7 +155,7 @@ def _now() -> Message:
     return encoded(Topic.ALIVE, {"at_ms": round(1000 * time.time())})
 
 
-def _handler(server: Server) -> Callable[..., BaseHTTPRequestHandler]:
+def _handler(server: LiveServer) -> Callable[..., BaseHTTPRequestHandler]:
     class Handler(_Handler):
         ours = server
 
@@ -163,7 +163,7 @@ def _handler(server: Server) -> Callable[..., BaseHTTPRequestHandler]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    ours: Server
+    ours: LiveServer
     #: Of reading a request as of writing an answer.
     timeout = STALLED_S
     server_version, sys_version = "ssdqual", ""

@@ -16,7 +16,7 @@ from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.lot import Lot
     from pytest_ssdqual.plugin.judging.sla import Sla
-    from pytest_ssdqual.plugin.plan.marks import Family
+    from pytest_ssdqual.plugin.plan.marks import ArrayFamily
     from pytest_ssdqual.plugin.searches.explore import Explore
     from pytest_ssdqual.qual.integrity.result import Survival
     from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
@@ -38,7 +38,7 @@ def geometry() -> Geometry:
 
 
 @pytest.fixture
-def family() -> Family:
+def family() -> ArrayFamily:
     """All widths of a level, for a test that compares them (``sweep``); given by the mark ``array``."""
     raise pytest.UsageError("the fixture family needs the mark array(level)")
 
@@ -117,7 +117,7 @@ def runs(station: Station, geometry: Geometry, series: Series, loop: Loop | None
 
 
 @pytest.fixture
-def sweep(station: Station, family: Family, workload: Workload) -> tuple[Measured, ...]:
+def sweep(station: Station, family: ArrayFamily, workload: Workload) -> tuple[Measured, ...]:
     """The workload measured on every width of the level, narrowest first.
 
     Needs the marks ``array`` and ``workload``. What ``run`` has measured is not measured again.

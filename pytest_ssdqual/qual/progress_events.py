@@ -47,7 +47,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadBegun:
     """A fio process that begins."""
 
     #: ``measure``, ``precondition``, ``fill``, …
@@ -104,12 +104,12 @@ def array_of(what: str) -> str:
     return re.split("[ :-]", what, maxsplit=1)[0]
 
 
-News = Planned | Begun | Looked | Load | Now | Steadiness | Idle
+News = Planned | Begun | Looked | LoadBegun | Now | Steadiness | Idle
 _KINDS: dict[str, type[News]] = {
     "planned": Planned,
     "begun": Begun,
     "looked": Looked,
-    "load": Load,
+    "load": LoadBegun,
     "now": Now,
     "steadiness": Steadiness,
     "idle": Idle,

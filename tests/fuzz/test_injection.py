@@ -20,10 +20,10 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.jobs import Job, Target, fill, measurement
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, fill, measurement
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import RigError, spelled
-from pytest_ssdqual.rig.machine.ssh import Target as Host
+from pytest_ssdqual.rig.machine.ssh import SshTarget as Host
 from pytest_ssdqual.rig.md import mdadm
 
 #: Each would be harm, if it got through in one piece.
@@ -61,8 +61,8 @@ def test_a_workload_is_what_it_says_or_none(data: st.DataObject) -> None:
     fields[name] = data.draw(HOSTILE)
     try:
         workload = Workload(**fields)  # type: ignore[arg-type]
-        jobs = [measurement(workload, [Target("/dev/md100", 1 << 30)], 3, 10)]
-        jobs.append(measurement(workload, [Target("/dev/sdb", 1 << 30), Target("/dev/sdc", 1 << 30)], 2, 10))
+        jobs = [measurement(workload, [JobTarget("/dev/md100", 1 << 30)], 3, 10)]
+        jobs.append(measurement(workload, [JobTarget("/dev/sdb", 1 << 30), JobTarget("/dev/sdc", 1 << 30)], 2, 10))
     except (ValueError, TypeError):
         return
     for job in jobs:
@@ -113,7 +113,7 @@ def loaded(file: Path) -> tuple[Protocol | None, str]:
 
 
 def check_protocol(protocol: Protocol) -> None:
-    assert_harmless(fill(Target("/dev/md100", 1 << 30), 1, protocol.fill_bs), "/dev/md100")
+    assert_harmless(fill(JobTarget("/dev/md100", 1 << 30), 1, protocol.fill_bs), "/dev/md100")
     for name in ("raid0x4", "raid1x4", "raid5x4", "raid6x4", "raid10x4"):
         members = [f"/dev/sd{letter}" for letter in "bcde"]
         argv = mdadm.create_argv(
@@ -182,7 +182,7 @@ def test_a_word_that_no_command_can_have_is_one_sentence(word: str) -> None:
 @given(plain_like([{"path": "/dev/sdb", "size_bytes": 1 << 30}]))
 def test_targets(plain: object) -> None:
     try:
-        target = Target(**plain)  # type: ignore[arg-type]
+        target = JobTarget(**plain)  # type: ignore[arg-type]
         job = fill(target, 1)
     except (ValueError, TypeError):
         return

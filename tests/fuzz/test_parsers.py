@@ -240,7 +240,7 @@ def test_plain_json(data: bytes) -> None:
 def test_a_line_and_a_document_without_an_end_are_not_kept() -> None:
     """Of what goes on for ever a bounded part is held, and the damage is told."""
     for beginning in (b"fio: ", b'{"jobs": "'):
-        reader = output.Reader()
+        reader = output.StatusReader()
         reader.feed(beginning)
         for _ in range(2 + status_stream.LONGEST // (8 << 20)):
             reader.feed(b"x" * (8 << 20))
@@ -252,7 +252,7 @@ def test_a_line_and_a_document_without_an_end_are_not_kept() -> None:
 
 
 def test_a_chatty_fio_is_heard_out_but_not_remembered() -> None:
-    reader = output.Reader()
+    reader = output.StatusReader()
     for _ in range(5):
         reader.feed(b"fio: something is wrong\n" * 10_000)
     assert len(reader.said()) == output.MOST_MESSAGES

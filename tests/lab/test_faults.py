@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.lab.drives import Names, drive_argv, shelf
-from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, Command, Request, Warned, failing, mended, warned
+from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, QmpCommand, RequestKind, Warned, failing, mended, warned
 
 positions = st.integers(0, 23)
 
 
-def reopened_over(command: Command) -> str:
+def reopened_over(command: QmpCommand) -> str:
     """The node that a drive is put over; all else must be as it was when the machine was started."""
     assert command.name == "blockdev-reopen"
     listed = command.arguments["options"]
@@ -27,8 +27,8 @@ def reopened_over(command: Command) -> str:
     return str(options["file"])
 
 
-@given(positions, st.sets(st.sampled_from(Request), min_size=1))
-def test_what_fails_is_just_what_was_asked_for_and_goes_on_failing(position: int, requests: set[Request]) -> None:
+@given(positions, st.sets(st.sampled_from(RequestKind), min_size=1))
+def test_what_fails_is_just_what_was_asked_for_and_goes_on_failing(position: int, requests: set[RequestKind]) -> None:
     added, reopened = failing(Names(position), requests)
     rules = added.arguments["inject-error"]
     assert isinstance(rules, list)
@@ -43,12 +43,12 @@ def test_a_mended_drive_is_as_it_was_at_boot(position: int) -> None:
     added, _ = failing(Names(position), EVERYTHING)
     reopened, deleted = mended(Names(position))
     assert reopened_over(reopened) == f"media{position}"
-    assert deleted == Command("blockdev-del", {"node-name": added.arguments["node-name"]})
+    assert deleted == QmpCommand("blockdev-del", {"node-name": added.arguments["node-name"]})
 
 
 def test_a_drive_that_takes_no_data_still_gives_them() -> None:
-    assert Request.READ not in WRITES
-    assert {Request.WRITE, Request.ZEROES, Request.DISCARD} == WRITES
+    assert RequestKind.READ not in WRITES
+    assert {RequestKind.WRITE, RequestKind.ZEROES, RequestKind.DISCARD} == WRITES
 
 
 @pytest.mark.parametrize(("warning", "bits"), [(Warned.READ_ONLY, 8), (Warned.NONE, 0)])

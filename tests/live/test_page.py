@@ -14,7 +14,7 @@ from support.fakes.headless import Page, browser
 from pytest_ssdqual.live import feed as feeds
 from pytest_ssdqual.live import server as servers
 from pytest_ssdqual.live.feed import Feed, Topic
-from pytest_ssdqual.live.server import Server
+from pytest_ssdqual.live.server import LiveServer
 
 EVIL = "</script><img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 LOAD = {
@@ -29,8 +29,8 @@ SPOKEN = "document.getElementById('spoken').textContent"
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server(Feed())
+def server() -> Iterator[LiveServer]:
+    made = LiveServer(Feed())
     yield made
     made.close()
 
@@ -99,13 +99,13 @@ def require_whole(page: Page, *, figures: str = "329,151") -> None:
     assert page.value("document.querySelectorAll('img, b, main script').length") == 0
 
 
-def let_go(server: Server) -> None:
+def let_go(server: LiveServer) -> None:
     """As of clients that do not read."""
     for client in list(server.feed._clients):
         client.put(None)
 
 
-def test_a_run_is_watched_reloaded_and_seen_to_its_end(server: Server, page: Page) -> None:
+def test_a_run_is_watched_reloaded_and_seen_to_its_end(server: LiveServer, page: Page) -> None:
     page.open(server.url)
     page.until(f"{STATE} === 'running'")
     play(server.feed)
@@ -136,7 +136,7 @@ def test_a_run_is_watched_reloaded_and_seen_to_its_end(server: Server, page: Pag
     assert page.complaints == []
 
 
-def test_a_run_that_was_killed_is_not_taken_for_one_that_goes_on(server: Server, page: Page) -> None:
+def test_a_run_that_was_killed_is_not_taken_for_one_that_goes_on(server: LiveServer, page: Page) -> None:
     play(server.feed)
     page.open(server.url)
     require_whole(page)
@@ -147,7 +147,7 @@ def test_a_run_that_was_killed_is_not_taken_for_one_that_goes_on(server: Server,
     assert "329" in shown(page)
 
 
-def test_a_connection_that_froze_is_noticed(server: Server, page: Page) -> None:
+def test_a_connection_that_froze_is_noticed(server: LiveServer, page: Page) -> None:
     """Of a tunnel, or of a computer that slept, nobody says that it is over."""
     play(server.feed)
     page.open(server.url)
@@ -158,7 +158,7 @@ def test_a_connection_that_froze_is_noticed(server: Server, page: Page) -> None:
     require_whole(page)
 
 
-def test_who_is_refused_tries_again(server: Server, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_refused_tries_again(server: LiveServer, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "MOST_CLIENTS", 0)
     page.open(server.url)
     page.until(f"{STATE} === 'lost'")
@@ -166,7 +166,7 @@ def test_who_is_refused_tries_again(server: Server, page: Page, monkeypatch: pyt
     page.until(f"{STATE} === 'running'")
 
 
-def test_hours_of_one_load_and_a_thousand_verdicts_are_loaded_again(server: Server, page: Page) -> None:
+def test_hours_of_one_load_and_a_thousand_verdicts_are_loaded_again(server: LiveServer, page: Page) -> None:
     step(server.feed)
     server.feed.publish(Topic.LOAD, {"at_ms": now_ms() - 9_000_000, **LOAD})
     verdict(server.feed, "fail", "the first")
@@ -184,7 +184,7 @@ def test_hours_of_one_load_and_a_thousand_verdicts_are_loaded_again(server: Serv
 
 
 @pytest.mark.parametrize(("loads", "turns"), [(20, 20), (21, 0), (500, 0)])
-def test_many_marks_are_no_fence(server: Server, page: Page, loads: int, turns: int) -> None:
+def test_many_marks_are_no_fence(server: LiveServer, page: Page, loads: int, turns: int) -> None:
     step(server.feed)
     for number in range(loads):
         server.feed.publish(Topic.LOAD, {"at_ms": now_ms() - 500 * (loads - number), **LOAD})
@@ -194,7 +194,7 @@ def test_many_marks_are_no_fence(server: Server, page: Page, loads: int, turns: 
     assert page.value("document.querySelectorAll('.card:first-child .turn').length") == turns
 
 
-def test_another_step_does_not_have_the_figures_of_the_last_one(server: Server, page: Page) -> None:
+def test_another_step_does_not_have_the_figures_of_the_last_one(server: LiveServer, page: Page) -> None:
     play(server.feed)
     page.open(server.url)
     require_whole(page)
@@ -205,7 +205,7 @@ def test_another_step_does_not_have_the_figures_of_the_last_one(server: Server, 
     assert "round" not in text
 
 
-def test_odd_figures_are_said_plainly(server: Server, page: Page) -> None:
+def test_odd_figures_are_said_plainly(server: LiveServer, page: Page) -> None:
     page.open(server.url)
     step(server.feed, expected_s=5, ends_ms=1_000_000_000_000, steady=None, brief="", told="")
     server.feed.publish(
@@ -240,7 +240,7 @@ def test_odd_figures_are_said_plainly(server: Server, page: Page) -> None:
         page.until(f"{CARDS} === '7,7'")
 
 
-def test_who_listens_is_told_what_matters_and_no_more(server: Server, page: Page) -> None:
+def test_who_listens_is_told_what_matters_and_no_more(server: LiveServer, page: Page) -> None:
     page.open(server.url)
     page.until(f"{STATE} === 'running'")
     watch = """window.said = []; new MutationObserver(() => said.push(spoken.textContent)).observe(

@@ -24,7 +24,7 @@ from support.simulator.simulated_disks import Device, World
 from pytest_ssdqual.plugin.options.settings import parse_wipe
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.progress_events import Looked
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
@@ -34,7 +34,7 @@ from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
 from pytest_ssdqual.report.terminal.progress import Progress
 from pytest_ssdqual.report.terminal.summary import Header, header_lines, write_lines, write_table
-from pytest_ssdqual.report.view.tables import Line
+from pytest_ssdqual.report.view.tables import TextLine
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard.lease import lock_files
@@ -96,7 +96,7 @@ class Log:
 @given(TEXTS, st.integers(1, 60))
 def test_log_lines_are_no_ci_commands(raw: str, width: int) -> None:
     log = Log()
-    write_lines(log, [Line(part) for part in wrap(raw, width)])
+    write_lines(log, [TextLine(part) for part in wrap(raw, width)])
     progress = Progress(log, terminal=False, fresh_line=lambda: None)
     progress(raw, 5)
     progress.take(Looked(raw, 5))
@@ -113,7 +113,7 @@ def test_log_lines_are_no_ci_commands(raw: str, width: int) -> None:
 
 def observed(raw: str) -> Evidence:
     """Of a drive and a spec that are called ``raw``."""
-    subject = Subject((Geometry(Level.DRIVE, 2),), (Workload("randread", "4k", 8),), drive=safe_text.name(raw))
+    subject = Subject((Geometry(RaidLevel.DRIVE, 2),), (Workload("randread", "4k", 8),), drive=safe_text.name(raw))
     estimate = Estimate(900, 889, 911, 5, Unit.IOPS)
     limit = Limit(Direction.AT_LEAST, 950, Unit.IOPS, raw)
     verdict = judge(Claim.STEADY_IOPS, subject, estimate, limit)

@@ -24,7 +24,7 @@ from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Ver
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import read_records, unfinished_arrays, worsened_drives
 from pytest_ssdqual.rig.drives.write_counters import Written
-from pytest_ssdqual.rig.resume.checkpoint import Key
+from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def read_all(folder: Path) -> None:
     Verdicts(past.records)
     memory = past.memory()
     for key in list(memory._noted):
-        assert isinstance(key, Key)
+        assert isinstance(key, ResultKey)
         memory.recall(key)
     inheritance(read_records(folder))
     bay = past.manifest.bays[0]

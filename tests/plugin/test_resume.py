@@ -11,7 +11,7 @@ import pytest
 from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.lock import Claim
+from pytest_ssdqual.report.run_folder.lock import FolderLock
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -363,7 +363,7 @@ def test_a_run_that_lives_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) 
     folder = lose(run, monkeypatch, 2, *PART)
     before = folder.records()
     for writer in ("main", "gw0"):
-        claim = Claim(folder.path, writer)
+        claim = FolderLock(folder.path, writer)
         said = run.refused(*PART)
         assert said.startswith(f"{folder.path} is still written by ")
         claim.release()
@@ -385,7 +385,7 @@ def test_a_run_holds_its_folder_while_it_lives(run: Run) -> None:
         """
     )
     run("test_inside.py").assert_outcomes(passed=1)
-    Claim(run.folder().path, "main").release()
+    FolderLock(run.folder().path, "main").release()
 
 
 def test_a_folder_that_is_written_again_is_not_sealed(run: Run) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual import progress_events, strict_json
-from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Looked, News, Now, Planned, Steadiness
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Looked, News, Now, Planned, Steadiness
 
 times = st.floats(0, 1e7)
 counts = st.integers(0, 2**60)
@@ -16,7 +16,7 @@ ALL: st.SearchStrategy[News] = st.one_of(
     st.builds(Planned, times, st.lists(texts, max_size=3).map(tuple), st.lists(times, max_size=3).map(tuple)),
     st.builds(Begun, texts, times),
     st.builds(Looked, texts, times),
-    st.builds(Load, texts, texts, texts, st.lists(texts, max_size=3).map(tuple), counts, counts, st.booleans()),
+    st.builds(LoadBegun, texts, texts, texts, st.lists(texts, max_size=3).map(tuple), counts, counts, st.booleans()),
     st.builds(Now, times, st.lists(times, max_size=3).map(tuple), counts, counts, counts, st.booleans()),
     st.builds(Steadiness, st.booleans(), texts, texts),
     st.just(Idle()),

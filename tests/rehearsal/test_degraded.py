@@ -60,7 +60,7 @@ def member_ios(here: Bench) -> tuple[int, int]:
 
 def measured(here: Bench, setup: Setup, array: Array, workload: Workload) -> tuple[Run, tuple[int, int]]:
     before = member_ios(here)
-    run = fixed_time.run(setup, array, workload, "run", fixed_time.Window(PROTOCOL.ramp_s, 3.0, 3))
+    run = fixed_time.run(setup, array, workload, "run", fixed_time.ProcessWindow(PROTOCOL.ramp_s, 3.0, 3))
     after = member_ios(here)
     return run, (after[0] - before[0], after[1] - before[1])
 

@@ -293,7 +293,7 @@ def _digest(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def rack(lab: LabHost) -> Iterator[Rack]:
-    machine = ssh.connect(ssh.Target("lab", ("-F", str(lab.ssh_config))))
+    machine = ssh.connect(ssh.SshTarget("lab", ("-F", str(lab.ssh_config))))
     found = machine.run(["readlink", "-f", *(BY_ID.format(serial) for serial in SERIALS)]).text.split()
     for serial in SERIALS:
         lab.vm.set_iops(serial, 0)  # no limit: what is set up here is not measured

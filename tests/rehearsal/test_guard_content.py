@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from support.lab.rehearsed import SERIALS, LabHost, Server, Start, drives
 
-from pytest_ssdqual.lab.faults import Request
+from pytest_ssdqual.lab.faults import RequestKind
 from pytest_ssdqual.rig.drives.survey import expand, survey
 from pytest_ssdqual.rig.guard import content, label, refusals, sampling
 from pytest_ssdqual.rig.guard.consent import DATA, UNREADABLE
@@ -53,7 +53,7 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(lab: LabHost) -> Iterator[Bench]:
     lab.vm.set_iops("SSDQ0004", 0)
-    machine = ssh.connect(ssh.Target("lab", ("-F", str(lab.ssh_config))))
+    machine = ssh.connect(ssh.SshTarget("lab", ("-F", str(lab.ssh_config))))
     bench = Bench(lab, machine)
     yield bench
     bench.do(BLANK)
@@ -100,7 +100,7 @@ def test_a_drive_that_configuration_names_needs_consent(bench: Bench, file: str,
 
 
 def test_a_drive_that_cannot_be_read_needs_consent(bench: Bench) -> None:
-    bench.lab.vm.fail("SSDQ0004", {Request.READ})
+    bench.lab.vm.fail("SSDQ0004", {RequestKind.READ})
     try:
         said = bench.refused()
     finally:

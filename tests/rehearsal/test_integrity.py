@@ -12,10 +12,10 @@ from support.fakes import power_switch
 from support.lab.bare_drives import Bench, bench
 from support.lab.rehearsed import BRIEF, Lab, Server, Start, await_that, drives
 
-from pytest_ssdqual.plugin.searches.integrity import Search
+from pytest_ssdqual.plugin.searches.integrity import IntegritySearch
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity import steps as history
-from pytest_ssdqual.qual.integrity.reference_model import Kind
+from pytest_ssdqual.qual.integrity.reference_model import MismatchKind
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, IntegrityRule, Protocol
@@ -139,9 +139,9 @@ def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> Non
     sizes = (UNIT_BYTES, reference_model.stripe_bytes(RAID5, settings))
     looks = itertools.count()  # at the clock, one for each life: few of them, however fast the lab is
     size = reference_model.region_bytes(RAID5, settings)
-    found = Search(corrupting, RAID5, 4, RULE, sizes, size, clock=lambda: float(next(looks))).run()
+    found = IntegritySearch(corrupting, RAID5, 4, RULE, sizes, size, clock=lambda: float(next(looks))).run()
     assert not found
-    assert found.findings[0].kind is Kind.GARBAGE
+    assert found.findings[0].kind is MismatchKind.GARBAGE
     assert found.findings[0].offset_bytes == mdadm.spared(RAID5, settings)
     assert found.shortest is not None
     assert any(isinstance(step, Write) for step in found.shortest.steps)

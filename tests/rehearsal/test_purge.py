@@ -67,7 +67,7 @@ def test_the_emulated_drive_cannot_sanitize_and_the_discard_is_next_best(here: B
 
 def test_a_format_that_the_drive_refuses_is_passed_over(here: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has eight formats."""
-    monkeypatch.setattr(nvme.Layout, "options", lambda layout: ["--lbaf=9"])
+    monkeypatch.setattr(nvme.NamespaceFormat, "options", lambda layout: ["--lbaf=9"])
     with pytest.raises(PassedOver, match=r"^the drive refused it: NVMe status: Invalid Format"):
         nvme.format_namespace(here.machine, here.drives[2])
 

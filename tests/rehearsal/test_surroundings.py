@@ -19,7 +19,7 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.array_lifecycle import FRESH
-from pytest_ssdqual.rig.measure.fixed_time import Window
+from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.environment import SCRIPT, When
@@ -33,7 +33,7 @@ PROTOCOL = Protocol(
     name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
     precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1,
 )  # fmt: skip
-WINDOW = Window(ramp_s=1.0, window_s=5.0, rounds=5)
+WINDOW = ProcessWindow(ramp_s=1.0, window_s=5.0, rounds=5)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from pytest_ssdqual.lab.image.initramfs import Entry, Tree, directory, regular, symlink
+from pytest_ssdqual.lab.image.initramfs import Entry, FileTree, directory, regular, symlink
 from pytest_ssdqual.lab.image.kernel import Module, alias_table, dependency_table, load_order
 
 #: Files of ours that are copied into the guest as they are, by their path below this directory.
@@ -108,7 +108,7 @@ def module_lists(packed: Mapping[str, bytes], more: Iterable[str] = ()) -> dict[
     return {"modules.first": first, "modules": every[len(first) :], "modules.later": all_packed[len(every) :]}
 
 
-def furnish(tree: Tree, modules: Mapping[str, tuple[Module, ...]], host_key: bytes) -> None:
+def furnish(tree: FileTree, modules: Mapping[str, tuple[Module, ...]], host_key: bytes) -> None:
     """Add all that comes from no package: accounts, configuration, module tables, links, sshd's own key.
 
     ``modules`` maps a list's name in the guest to the modules in loading order.
@@ -141,7 +141,7 @@ def _guest_mode(path: str) -> int:
     return {"init": 0o755, "etc/sudoers": 0o440, "etc/shadow": 0o600}.get(path, 0o644)
 
 
-def _add_modules(tree: Tree, lists: Mapping[str, tuple[Module, ...]]) -> None:
+def _add_modules(tree: FileTree, lists: Mapping[str, tuple[Module, ...]]) -> None:
     every = {module.name: module for modules in lists.values() for module in modules}
     for module in every.values():
         tree.add(module.path, regular(module.image))

@@ -18,7 +18,7 @@ from pathlib import Path
 from pytest_ssdqual.lab.host import Program, require
 from pytest_ssdqual.lab.image import contents
 from pytest_ssdqual.lab.image.image import Image, Say, Variant, ensure, host_key, unpacked
-from pytest_ssdqual.lab.image.initramfs import Entry, Tree, cpio, directory, regular, symlink
+from pytest_ssdqual.lab.image.initramfs import Entry, FileTree, cpio, directory, regular, symlink
 from pytest_ssdqual.lab.image.kernel import Module, load_order
 from pytest_ssdqual.lab.qemu_args import ROOT_SLOT
 
@@ -69,9 +69,9 @@ def _assemble(files: Files, packages: Iterable[Path], result: Path) -> None:
         write_file_system(Path(scratch), result / "root")
 
 
-def switching(tree: Tree, modules: Iterable[Module]) -> Tree:
+def switching(tree: FileTree, modules: Iterable[Module]) -> FileTree:
     """The initramfs: busybox, what the root disk needs, and ``SWITCH``."""
-    small, modules = Tree(), tuple(modules)
+    small, modules = FileTree(), tuple(modules)
     for name in ("proc", "sys", "dev", "root"):
         small.add(name, directory())
     small.add("usr/bin/busybox", tree.entries["usr/bin/busybox"])
@@ -85,7 +85,7 @@ def switching(tree: Tree, modules: Iterable[Module]) -> Tree:
     return small
 
 
-def write_tree(tree: Tree, place: Path) -> None:
+def write_tree(tree: FileTree, place: Path) -> None:
     """Write all entries but device nodes; what is not root's becomes its owner's only if we are root."""
     for path in sorted(tree.entries):
         entry, at = tree.entries[path], place / path

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pytest_ssdqual.lab.host import TO_BUILD, Architecture, LabUnavailable, architecture, require
 from pytest_ssdqual.lab.image import apt, contents
-from pytest_ssdqual.lab.image.initramfs import Tree, cpio, package_entries
+from pytest_ssdqual.lab.image.initramfs import FileTree, cpio, package_entries
 from pytest_ssdqual.lab.image.kernel import is_module, vmlinux
 
 #: Told what is being done, one sentence each.
@@ -147,9 +147,11 @@ def _assemble(packages: Iterable[Path], result: Path) -> None:
         initrd.writelines(cpio(tree.entries))
 
 
-def unpacked(packages: Iterable[Path], result: Path, wanted: Callable[[str], bool]) -> tuple[Tree, Mapping[str, bytes]]:
+def unpacked(
+    packages: Iterable[Path], result: Path, wanted: Callable[[str], bool]
+) -> tuple[FileTree, Mapping[str, bytes]]:
     """The wanted files of packages, and the kernel's modules by their paths; the kernel itself goes into ``result``."""
-    tree = Tree()
+    tree = FileTree()
     modules: dict[str, bytes] = {}
     for package in packages:
         if package.name.startswith("linux-"):

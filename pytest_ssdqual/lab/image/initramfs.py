@@ -50,7 +50,7 @@ def normal(path: str) -> str:
 
 
 @dataclass(slots=True)
-class Tree:
+class FileTree:
     """The guest's files by normal path; later additions replace earlier ones."""
 
     entries: dict[str, Entry] = field(default_factory=dict)

@@ -159,7 +159,7 @@ TOLD = 12
 
 
 @dataclass(slots=True)
-class Fleet:
+class FleetRun:
     """The run of all bays."""
 
     record: folders.Fleet
@@ -231,7 +231,7 @@ def goes_on(settings: Settings) -> bool:
         return False
 
 
-def begin(config: pytest.Config, settings: Settings) -> Fleet:
+def begin(config: pytest.Config, settings: Settings) -> FleetRun:
     """All bays, opened; ``pytest.UsageError`` with everything that is wrong with any of them."""
     _require_workers(config, len(settings.bays))
     past = _resumed(settings)
@@ -266,7 +266,7 @@ def begin(config: pytest.Config, settings: Settings) -> Fleet:
             if each.channel:  # workers have connections of their own, and there may be a hundred of these for days
                 each.channel.close()
         stack.pop_all()
-    return Fleet(record, tuple(each.run for each in beginnings if each.run), remarks)
+    return FleetRun(record, tuple(each.run for each in beginnings if each.run), remarks)
 
 
 def _require_workers(config: pytest.Config, bays: int) -> None:

@@ -21,7 +21,7 @@ INTERRUPTED = "keyboard-interrupt"
 INTERRUPTED_STATUS = 2
 
 
-class Node(Protocol):
+class WorkerNode(Protocol):
     """xdist's controller of a worker."""
 
     def send_runtest_some(self, indices: Sequence[int]) -> None: ...
@@ -57,27 +57,27 @@ class Turns:
     def __init__(
         self,
         bays: Sequence[str],
-        lost: Callable[[Node, str, Sequence[str], str], None],
-        next_worker: Callable[[Node], object],
+        lost: Callable[[WorkerNode, str, Sequence[str], str], None],
+        next_worker: Callable[[WorkerNode], object],
         served: Callable[[str], None],
         counted: Callable[[int], None],
     ) -> None:
         self._waiting = deque(bays)
         self._lost, self._next_worker, self._served, self._counted = lost, next_worker, served, counted
         #: Of workers that are starting or running.
-        self._turns: dict[Node, Turn | None] = {}
+        self._turns: dict[WorkerNode, Turn | None] = {}
         #: Those that xdist has told us of.
-        self._ready: list[Node] = []
+        self._ready: list[WorkerNode] = []
         self._tests = 0
         self._is_stopped = False
 
-    def take(self, node: Node) -> str | None:
+    def take(self, node: WorkerNode) -> str | None:
         """The bay of a worker that is about to start; None: there is none left, and it will be sent home."""
         bay = self._waiting.popleft() if self._waiting else None
         self._turns[node] = None if bay is None else Turn(bay)
         return bay
 
-    def down(self, node: Node, error: object) -> None:
+    def down(self, node: WorkerNode, error: object) -> None:
         """A worker has ended; ``error`` says how, if not in order. Asked before ``remove_node``."""
         turn = self._turns.get(node)
         if turn is None or not error or turn.is_over:
@@ -92,7 +92,7 @@ class Turns:
         elif rest:
             self._lost(node, turn.bay, [turn.tests[index] for index in rest[1:]], turn.tests[rest[0]])
 
-    def ended(self, node: Node) -> None:
+    def ended(self, node: WorkerNode) -> None:
         """A worker has ended in order, although nobody stopped it: what it has not run is lost. As ``down``."""
         turn = self._turns.get(node)
         if turn is None or turn.is_over:
@@ -122,7 +122,7 @@ class Turns:
     # What xdist asks of a scheduler.
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[WorkerNode]:
         return list(self._ready)
 
     @property
@@ -140,12 +140,12 @@ class Turns:
         """Whether nothing is left to be given out: what has been is run to its end."""
         return not self._waiting and all(turn.is_sent for turn in self._turns.values() if turn)
 
-    def add_node(self, node: Node) -> None:
+    def add_node(self, node: WorkerNode) -> None:
         self._ready.append(node)
         if self._turns.get(node) is None:
             node.shutdown()
 
-    def add_node_collection(self, node: Node, collection: Sequence[str]) -> None:
+    def add_node_collection(self, node: WorkerNode, collection: Sequence[str]) -> None:
         if turn := self._turns.get(node):
             turn.tests, turn.pending = tuple(collection), deque(range(len(collection)))
             self._tests += len(collection)
@@ -161,20 +161,20 @@ class Turns:
                     node.send_runtest_some(list(turn.pending))
                 node.shutdown()
 
-    def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:
+    def mark_test_complete(self, node: WorkerNode, item_index: int, duration: float = 0) -> None:
         if turn := self._turns.get(node):
             turn.pending.remove(item_index)
 
     def mark_test_pending(self, item: str) -> None:
         raise NotImplementedError("no test is run twice")
 
-    def remove_pending_tests_from_node(self, node: Node, indices: Sequence[int]) -> None:
+    def remove_pending_tests_from_node(self, node: WorkerNode, indices: Sequence[int]) -> None:
         """What a worker gives back when all are stopped; no other gets it."""
         if turn := self._turns.get(node):
             for index in indices:
                 turn.pending.remove(index)
 
-    def remove_node(self, node: Node) -> str | None:
+    def remove_node(self, node: WorkerNode) -> str | None:
         """The test during which it died, or None. In the place of one that has served its bay another one starts.
 
         ``KeyError`` if it was never ready, as xdist expects it.

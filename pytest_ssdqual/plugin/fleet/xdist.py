@@ -20,7 +20,7 @@ from pytest_ssdqual.qual import safe_text
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
-    from pytest_ssdqual.plugin.fleet.scheduler import Node
+    from pytest_ssdqual.plugin.fleet.scheduler import WorkerNode
     from pytest_ssdqual.plugin.session.state import Qualification
 
 #: Key in ``workerinput``, and in ``workeroutput``.
@@ -60,7 +60,7 @@ def register(config: pytest.Config, runs: Sequence[Qualification]) -> None:
     """On the controller of a run with drives: take over scheduling if xdist is there."""
     if not config.pluginmanager.hasplugin("xdist") or is_worker(config):
         return
-    config.pluginmanager.register(Controller(config, {run.name: run for run in runs}), "ssdqual-xdist")
+    config.pluginmanager.register(FleetController(config, {run.name: run for run in runs}), "ssdqual-xdist")
     if config.getoption("maxworkerrestart", None) is None:
         # What a worker that died had not run is lost (pytest-xdist#1323 would run the destructive test that killed it
         # again); where there are several bays, another one takes its place for the next bay.
@@ -98,10 +98,10 @@ def _patient(wait: Callable[[float | None], bool], timeout: float | None = None)
 
 def send_home(config: pytest.Config) -> None:
     """On a worker for which no bay is left: it collects nothing."""
-    config.pluginmanager.register(Idle(), "ssdqual-idle")
+    config.pluginmanager.register(IdleWorker(), "ssdqual-idle")
 
 
-class Idle:
+class IdleWorker:
     """Hooks of such a worker."""
 
     @pytest.hookimpl(tryfirst=True)
@@ -118,7 +118,7 @@ class Nobody:
     gateway: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id="none"))
 
 
-class Controller:
+class FleetController:
     """Hooks of xdist's controller."""
 
     def __init__(self, config: pytest.Config, runs: Mapping[str, Qualification]) -> None:
@@ -200,13 +200,13 @@ class Controller:
         session: Any = self._config.pluginmanager.get_plugin("dsession")
         return bool(session.shouldstop)
 
-    def _internal_error(self, node: Node, formatted_error: str) -> None:
+    def _internal_error(self, node: WorkerNode, formatted_error: str) -> None:
         """Instead of ``DSession.worker_internal_error``, which ends the run of all bays. Its worker ends in order."""
         session: Any = self._config.pluginmanager.get_plugin("dsession")
         session.report_line(safe_text.lines(f"INTERNALERROR> {formatted_error}", LONGEST))
         self._why[node] = last_line(formatted_error) or "an internal error"
 
-    def _lost(self, node: Node, bay: str, tests: Sequence[str], during: str) -> None:
+    def _lost(self, node: WorkerNode, bay: str, tests: Sequence[str], during: str) -> None:
         """Each test that its worker will not run is an error, once."""
         where = f"the bay {bay}" if bay else "the bay"
         if why := self._why.get(node):

@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
 from pytest_ssdqual.qual.verdict.baseline import Since
-from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Subject, Verdict
 from pytest_ssdqual.qual.workload.rounds import LoopResult
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -33,7 +33,7 @@ Judged = Measured | Sequence[Measured] | Saturation | Rebuild
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FigurePlace:
     """What a figure is about, and where in a spec its promise is looked up."""
 
     subject: Subject
@@ -41,7 +41,7 @@ class Place:
     workload: Workload
 
     @classmethod
-    def of(cls, judged: Judged) -> Place:
+    def of(cls, judged: Judged) -> FigurePlace:
         """Of a sweep its widest array, of a series its first workload, of a rebuild the load that ran meanwhile."""
         if isinstance(judged, Measured | Saturation):
             return cls(Subject((judged.geometry,), (judged.workload,)), judged.geometry, judged.workload)
@@ -66,7 +66,7 @@ class Account:
     #: How sure intervals have to be.
     rule: VerdictRule = field(default_factory=VerdictRule)
     #: What is done about so many claims in one run.
-    family: Family = ALONE
+    family: ErrorControl = ALONE
     #: Name of the test's series or loop.
     group: str = ""
     #: Of all arrays.
@@ -110,7 +110,7 @@ class Account:
     def _whole(
         self, found: Evidence, judged: Judged, members: Sequence[Part], drive: str, *, in_percent: bool = False
     ) -> Evidence:
-        place, claim = Place.of(judged), Claim(found.claim)
+        place, claim = FigurePlace.of(judged), Claim(found.claim)
         if claim.scope is Scope.MEMBERS and isinstance(judged, Measured):
             members, drive = _alike(claim, judged), estimators.slowest_member(judged, claim)
         loop = self.loop() if self.loop else None
@@ -137,7 +137,7 @@ class Account:
 
     def estimates(self, claim: Claim, judged: Judged, share: float = 1.0) -> list[tuple[Subject, Estimate]]:
         """The figure, or that of each drive side by side where it is one drive's; see ``judgement.estimate``."""
-        place = Place.of(judged)
+        place = FigurePlace.of(judged)
         per_hour = self.promised.times_per_hour(claim, place.geometry, place.workload) if self.promised else None
         whole, sure = place.subject, (self.rule.confidence, share, per_hour or TIMES_PER_HOUR)
         if not isinstance(judged, Measured | Saturation) or claim.scope is Scope.MEMBERS:

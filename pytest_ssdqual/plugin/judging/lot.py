@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ssdqual.plugin.judging.evidence_builder import Place
+from pytest_ssdqual.plugin.judging.evidence_builder import FigurePlace
 from pytest_ssdqual.plugin.judging.sla import Sla
 from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import LotVerdict
@@ -40,7 +40,7 @@ class Lot:
         try:
             told = lot.judge(wanted, self._plan, verdicts)
         except CannotJudge as error:
-            subject = Place.of(judged).subject
+            subject = FigurePlace.of(judged).subject
             raise InvalidMeasurement(f"{wanted.label} of the lot of {subject} cannot be judged: {error}") from error
         self._sla.tell(told, self._sla.account.of_lot(judged, told))
         return told

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import pytest
 
 from pytest_ssdqual.plugin.judging import evidence_builder as account
-from pytest_ssdqual.plugin.judging.evidence_builder import Account, Judged, Place
-from pytest_ssdqual.qual.explore.search import Search
+from pytest_ssdqual.plugin.judging.evidence_builder import Account, FigurePlace, Judged
+from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid import scaling
@@ -110,7 +110,7 @@ class Sla:
 
     def verdicts(self, claim: Claim, judged: Judged) -> tuple[Verdict, ...]:
         """One, or one for each drive side by side; skips the test and raises as ``judge``."""
-        place = Place.of(judged)
+        place = FigurePlace.of(judged)
         limit = self._spec.limit(claim, place.geometry, place.workload)
         relation = self._spec.relation(claim, place.geometry, place.workload)
         of_baseline = self._spec.of_baseline(claim, place.geometry, place.workload)
@@ -135,12 +135,12 @@ class Sla:
         no_limit = self._spec.why_no_limit(claim, place.geometry, place.workload)
         return self._observe(claim, judged, place, f"{no_limit}; {why}" if why else no_limit)
 
-    def _require_law(self, claim: Claim, place: Place) -> None:
+    def _require_law(self, claim: Claim, place: FigurePlace) -> None:
         """``NotApplicable`` where growth is promised that the law of the level says nothing about."""
         if claim in LAWFUL and (why := scaling.objection(place.geometry, place.workload, self.account.chunk_bytes)):
             raise NotApplicable(why)
 
-    def tell(self, told: Verdict | Search, evidence: Evidence) -> None:
+    def tell(self, told: Verdict | WorkloadSearch, evidence: Evidence) -> None:
         """Note the evidence; what is undecided ends the test."""
         self._note(evidence)
         if told.outcome is Outcome.INCONCLUSIVE:
@@ -167,7 +167,9 @@ class Sla:
         """The estimate, or that of one of several drives, if only this share of the error rate may be spent on it."""
         return self.account.estimates(claim, judged, share)[index][1]
 
-    def _by_relation(self, claim: Claim, judged: Measured, place: Place, relation: Relation) -> tuple[Verdict, ...]:
+    def _by_relation(
+        self, claim: Claim, judged: Measured, place: FigurePlace, relation: Relation
+    ) -> tuple[Verdict, ...]:
         """Of drives side by side each is held against itself."""
         reference = self._measure(place.geometry, relation.reference)
         limit = Limit(relation.direction, relation.percent, Unit.PERCENT, f"{relation.source}: {relation}")
@@ -209,7 +211,7 @@ class Sla:
 
         return tuple(of_drive(index, *each) for index, each in enumerate(both()))
 
-    def _observe(self, claim: Claim, judged: Judged, place: Place, why: str) -> NoReturn:
+    def _observe(self, claim: Claim, judged: Judged, place: FigurePlace, why: str) -> NoReturn:
         """Note the figure, and skip the test with it and the reason."""
         try:
             found = self.account.estimates(claim, judged)

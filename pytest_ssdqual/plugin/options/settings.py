@@ -14,8 +14,8 @@ from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.options.inventory import BayAsked
-    from pytest_ssdqual.plugin.plan.marks import Request
-    from pytest_ssdqual.qual.integrity.steps import History
+    from pytest_ssdqual.plugin.plan.marks import ArrayRequest
+    from pytest_ssdqual.qual.integrity.steps import StepSequence
 
 __all__ = ["Devices", "Settings", "active", "live_port", "parse_devices", "parse_wipe", "print_spec_schema", "read"]
 
@@ -45,7 +45,7 @@ class Settings:
     protocol: str
     wipe: frozenset[str]
     #: Instead of a method's own arrays; none: those.
-    arrays: tuple[Request, ...]
+    arrays: tuple[ArrayRequest, ...]
     run_root: Path
     #: The run to be continued: a path, the name of a folder below ``run_root``, or ``last``.
     resume: str | None
@@ -63,7 +63,7 @@ class Settings:
     #: Instead of the name of the run folder; empty: that.
     explore_seed: str
     #: The one life of an array that is tried, instead of searching.
-    replay: History | None
+    replay: StepSequence | None
     #: The run that promises in per cent of a baseline are held against: as ``resume``, or the beginning of its name.
     baseline: str | None = None
     #: Where metrics of the run are written for Prometheus; None: nowhere.
@@ -157,7 +157,7 @@ def _openmetrics(config: pytest.Config) -> Path | None:
     return path
 
 
-def _replay(text: str | None) -> History | None:
+def _replay(text: str | None) -> StepSequence | None:
     from pytest_ssdqual.qual.integrity.steps import parse
 
     try:
@@ -194,7 +194,7 @@ def _reconnect(text: str) -> float:
     return seconds
 
 
-def _arrays(text: str) -> tuple[Request, ...]:
+def _arrays(text: str) -> tuple[ArrayRequest, ...]:
     from pytest_ssdqual.plugin.plan.marks import parse_list
 
     if not text:

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import pytest
 
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.rounds import Loop
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -29,10 +29,10 @@ REQUEST = re.compile(r"(?P<level>[a-z]+?\d*)(?:x(?P<width>\d+))?(?:-(?P<missing>
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ArrayRequest:
     """One array that is asked for; without a width it is of all drives (``drive``: all of them side by side)."""
 
-    level: Level
+    level: RaidLevel
     width: int | None = None
     missing: int = 0
 
@@ -41,12 +41,12 @@ class Request:
         return f"{self.level}{width}{f'-{self.missing}failed' if self.missing else ''}"
 
     @classmethod
-    def parse(cls, text: str) -> Request:
+    def parse(cls, text: str) -> ArrayRequest:
         """Read ``raid5``, ``raid5x4`` or ``raid5x4-1failed``; ValueError for anything else."""
         found = REQUEST.fullmatch(text)
-        if not found or found["level"] not in list(Level):
-            raise ValueError(f"{text!r} is not an array; write one of {', '.join(Level)}, or e.g. raid5x4")
-        level, missing = Level(found["level"]), int(found["missing"] or 0)
+        if not found or found["level"] not in list(RaidLevel):
+            raise ValueError(f"{text!r} is not an array; write one of {', '.join(RaidLevel)}, or e.g. raid5x4")
+        level, missing = RaidLevel(found["level"]), int(found["missing"] or 0)
         _require_tolerated(level, missing)
         width = int(found["width"]) if found["width"] else None
         return cls(level, None if width is None else Geometry(level, width, missing).width, missing)
@@ -56,7 +56,7 @@ class Request:
 class Widths:
     """All arrays of one level: of these widths, or of every one that the drives can form."""
 
-    level: Level
+    level: RaidLevel
     widths: tuple[int, ...] | None = None
     missing: int = 0
 
@@ -70,7 +70,7 @@ class Widths:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ArrayFamily:
     """All widths of one level that a sweep compares."""
 
     name: str
@@ -81,7 +81,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Impossible:
+class ImpossibleArray:
     """What these drives cannot form, by the name that its tests have, and why."""
 
     name: str
@@ -91,24 +91,26 @@ class Impossible:
         return self.name
 
 
-def parse_list(text: str) -> tuple[Request, ...]:
+def parse_list(text: str) -> tuple[ArrayRequest, ...]:
     """``drive,raid5x4,raid0`` → requests, each once. ValueError if there is none, or one that makes no sense."""
-    found = tuple(dict.fromkeys(Request.parse(part.strip()) for part in text.split(",") if part.strip()))
+    found = tuple(dict.fromkeys(ArrayRequest.parse(part.strip()) for part in text.split(",") if part.strip()))
     if not found:
         raise ValueError("names no array; write e.g. drive,raid5x4,raid0")
     return found
 
 
-def geometries(asked: Widths | Request, drives: int, *, rebuilding: bool = False) -> list[Geometry | Impossible]:
+def geometries(
+    asked: Widths | ArrayRequest, drives: int, *, rebuilding: bool = False
+) -> list[Geometry | ImpossibleArray]:
     """The arrays of one request, and in their place what cannot be built; narrowest first.
 
     ``rebuilding``: not those with members missing, but those whose members are being given back.
     """
-    if isinstance(asked, Request):
+    if isinstance(asked, ArrayRequest):
         found = [_one(asked, drives)]
     else:
         found = [_fitting(each, drives) for each in _wanted(asked, drives)]
-        found = found or [Impossible(str(asked), _too_few(asked, drives))]
+        found = found or [ImpossibleArray(str(asked), _too_few(asked, drives))]
         if asked.widths is None and FACTS[asked.level].step > 1 and found and isinstance(found[0], Geometry):
             found += _left_over(asked, drives)
     if not rebuilding:
@@ -119,19 +121,19 @@ def geometries(asked: Widths | Request, drives: int, *, rebuilding: bool = False
     ]
 
 
-def family(asked: Widths | Request, drives: int) -> Family | Impossible:
+def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | ImpossibleArray:
     """All widths of one request; drives side by side are one only where widths are named."""
     name = str(asked)
-    if isinstance(asked, Request):
+    if isinstance(asked, ArrayRequest):
         asked = Widths(asked.level, None, asked.missing)
-    if asked.level is Level.DRIVE and asked.widths is None:
-        return Impossible(name, "drives side by side are no array: there are no widths to compare")
+    if asked.level is RaidLevel.DRIVE and asked.widths is None:
+        return ImpossibleArray(name, "drives side by side are no array: there are no widths to compare")
     built = tuple(each for each in _wanted(asked, drives) if each.width <= drives)
     if len(built) > 1:
-        return Family(name, built)
+        return ArrayFamily(name, built)
     facts = FACTS[asked.level]
     second = max(facts.minimum, asked.missing + 1) + facts.step
-    return Impossible(name, f"needs two widths of {asked.level} ({second} drives), {drives} given")
+    return ImpossibleArray(name, f"needs two widths of {asked.level} ({second} drives), {drives} given")
 
 
 def _wanted(asked: Widths, drives: int) -> list[Geometry]:
@@ -139,35 +141,35 @@ def _wanted(asked: Widths, drives: int) -> list[Geometry]:
     facts = FACTS[asked.level]
     if asked.widths is not None:
         return [Geometry(asked.level, width, asked.missing) for width in asked.widths]
-    if asked.level is Level.DRIVE:
+    if asked.level is RaidLevel.DRIVE:
         return [Geometry(asked.level, drives)] if drives else []
     widths = range(facts.minimum, drives + 1, facts.step)
     return [Geometry(asked.level, width, asked.missing) for width in widths if facts.may_lose(width) >= asked.missing]
 
 
-def _one(asked: Request, drives: int) -> Geometry | Impossible:
+def _one(asked: ArrayRequest, drives: int) -> Geometry | ImpossibleArray:
     facts, width = FACTS[asked.level], drives if asked.width is None else asked.width
     if width < facts.minimum:
-        return Impossible(str(asked), f"{asked.level} needs at least {facts.minimum} drives, {drives} given")
+        return ImpossibleArray(str(asked), f"{asked.level} needs at least {facts.minimum} drives, {drives} given")
     if not facts.allows(width):
-        return Impossible(str(asked), f"{asked.level} needs {facts.describe_widths()}, {drives} given")
+        return ImpossibleArray(str(asked), f"{asked.level} needs {facts.describe_widths()}, {drives} given")
     if facts.may_lose(width) < asked.missing:
-        return Impossible(str(asked), f"{asked.level} of {width} drives may not lose {asked.missing} of them")
+        return ImpossibleArray(str(asked), f"{asked.level} of {width} drives may not lose {asked.missing} of them")
     return _fitting(Geometry(asked.level, width, asked.missing), drives)
 
 
-def _fitting(geometry: Geometry, drives: int) -> Geometry | Impossible:
+def _fitting(geometry: Geometry, drives: int) -> Geometry | ImpossibleArray:
     if geometry.width <= drives:
         return geometry
-    return Impossible(str(geometry), f"needs {geometry.width} drives, {drives} given")
+    return ImpossibleArray(str(geometry), f"needs {geometry.width} drives, {drives} given")
 
 
-def _left_over(asked: Widths, drives: int) -> Sequence[Impossible]:
+def _left_over(asked: Widths, drives: int) -> Sequence[ImpossibleArray]:
     facts = FACTS[asked.level]
     if facts.allows(drives):
         return ()
     reason = f"{asked.level} needs {facts.describe_widths()}, {drives} given"
-    return (Impossible(f"{asked.level}x{drives}", reason),)
+    return (ImpossibleArray(f"{asked.level}x{drives}", reason),)
 
 
 def _too_few(asked: Widths, drives: int) -> str:
@@ -177,7 +179,7 @@ def _too_few(asked: Widths, drives: int) -> str:
     return f"{asked.level} needs at least {least} drives{lost}, {drives} given"
 
 
-def _require_tolerated(level: Level, missing: int) -> None:
+def _require_tolerated(level: RaidLevel, missing: int) -> None:
     tolerates = FACTS[level].tolerates
     if missing < 0 or (tolerates is not None and missing > tolerates):
         raise ValueError(f"{level} may lose {tolerates} of its members, not {missing}")
@@ -194,7 +196,7 @@ ARRAY = "array(level, widths=None, failed=0)"
 NOT_WITH_REBUILD = ("run", "runs", "sweep", "saturation", "loop_result", "array", "steady")
 
 
-def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence[Request] = ()) -> None:
+def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence[ArrayRequest] = ()) -> None:
     """Expand the marks of one test function for ``drives`` drives; None: this run has none.
 
     Fixtures called ``geometry``, ``family``, ``workload``, ``series`` and ``loop`` get their values here; everything
@@ -278,7 +280,7 @@ def require_promises(items: Iterable[pytest.Item]) -> None:
             )
 
 
-def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[Request]) -> Sequence[Widths | Request]:
+def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> Sequence[Widths | ArrayRequest]:
     unknown = sorted(set(mark.kwargs) - {"widths", "failed", "default"})
     if unknown:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} has no {', '.join(unknown)}")
@@ -290,14 +292,14 @@ def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[Request]) -> Sequen
         (level,) = mark.args
         widths = mark.kwargs.get("widths")
         wanted = None if widths is None else tuple(int(width) for width in widths)
-        return (Widths(Level(level), wanted, int(mark.kwargs.get("failed", 0))),)
+        return (Widths(RaidLevel(level), wanted, int(mark.kwargs.get("failed", 0))),)
     except (AttributeError, TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} makes no sense: {error}") from error
 
 
 def _parametrize(metafunc: pytest.Metafunc, name: str, values: Sequence[object]) -> None:
     parameters = [
-        pytest.param(each, marks=pytest.mark.skip(reason=each.reason)) if isinstance(each, Impossible) else each
+        pytest.param(each, marks=pytest.mark.skip(reason=each.reason)) if isinstance(each, ImpossibleArray) else each
         for each in values
     ]
     metafunc.parametrize(name, parameters, ids=[str(each) for each in values])
@@ -335,7 +337,7 @@ def _cells(item: pytest.Item, loop: Loop) -> Sequence[Workload]:
 
 __all__ = [
     "NO_DRIVES",
-    "Family",
+    "ArrayFamily",
     "Geometry",
     "needs_drives",
     "parametrize",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ssdqual.plugin.plan.marks import Family, needs_drives
+from pytest_ssdqual.plugin.plan.marks import ArrayFamily, needs_drives
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.rounds import Loop
@@ -53,7 +53,7 @@ def of(item: pytest.Item) -> Need:
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     geometry, family, loop = (parameters.get(name) for name in ("geometry", "family", "loop"))
     series, workload = parameters.get("series"), parameters.get("workload")
-    geometries = family.geometries if isinstance(family, Family) else ()
+    geometries = family.geometries if isinstance(family, ArrayFamily) else ()
     if isinstance(geometry, Geometry):
         geometries = (geometry,)
     own = (workload,) if isinstance(workload, Workload) else ()
@@ -66,7 +66,7 @@ def of(item: pytest.Item) -> Need:
         measured = of_series = ()
     return Need(
         geometries=geometries,
-        is_sweep=isinstance(family, Family),
+        is_sweep=isinstance(family, ArrayFamily),
         measured=(*measured, *of_series),
         saturated=saturated,
         loops=loops,

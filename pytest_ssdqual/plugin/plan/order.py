@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.rounds import Loop
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.resume.checkpoint import Key, Memory
+from pytest_ssdqual.rig.resume.checkpoint import Memory, ResultKey
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ def missing(wanted: Wanted, memory: Memory) -> Wanted:
 
     def unknown(kind: str, part: dict[Geometry, list[T]]) -> dict[Geometry, list[T]]:
         left = {
-            geometry: [each for each in values if not memory.has(Key(kind, geometry, str(each)))]
+            geometry: [each for each in values if not memory.has(ResultKey(kind, geometry, str(each)))]
             for geometry, values in part.items()
         }
         # Where nothing was to be measured, the array itself is what is wanted.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ssdqual.plugin.judging.evidence_builder import Place
+from pytest_ssdqual.plugin.judging.evidence_builder import FigurePlace
 from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import stopping_rule
 from pytest_ssdqual.qual.stats.stopping_rule import Decision, Question
-from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Claims about one measurement; of the others a single measurement decides nothing.
@@ -64,7 +64,7 @@ class Promises:
     spec: Spec
     protocol: Protocol
     asked: Asked
-    family: Family = ALONE
+    family: ErrorControl = ALONE
 
     def __call__(self, measured: Measured) -> Decision:
         """Whether the verdict on every claim that is asked for is settled; see ``stopping``.
@@ -74,7 +74,7 @@ class Promises:
         """
         # What nobody asks for by itself is what a promise compares with.
         claims = self.asked.get((measured.geometry, measured.workload), frozenset())
-        place = Place.of(measured)
+        place = FigurePlace.of(measured)
         limits = {
             claim: limit
             for claim in sorted(claims)

@@ -25,7 +25,7 @@ from pytest_ssdqual.plugin.plan.stopping import OF_ONE, Promises
 from pytest_ssdqual.qual.explore import dimensions as spaces
 from pytest_ssdqual.qual.explore import search as searches
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
-from pytest_ssdqual.qual.explore.search import Look, Probed, Search, Suspect
+from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, WorkloadSearch
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
@@ -34,15 +34,15 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
 from pytest_ssdqual.qual.stats.stopping_rule import Decision
-from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Family
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members, worst
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.fleet.folder import called
-from pytest_ssdqual.report.resume.explore_memory import Remembered, Store, Subject
+from pytest_ssdqual.report.resume.explore_memory import Remembered, SearchSubject, Store
 from pytest_ssdqual.report.view.searches import of_confirmed, of_search
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
-from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 MOST_DRAWN, MOST_IN_VAIN = 1_000_000, 2_000
 
 
-class Ended(BaseException):
+class SearchEnded(BaseException):
     """Nothing more is to be drawn. No ``Exception``: hypothesis takes those for findings, and would shrink them."""
 
 
@@ -110,7 +110,7 @@ class Explorer:
     space: Space
     protocol: Protocol
     #: Of all claims of the run.
-    family: Family
+    family: ErrorControl
     #: Searches of the same seed draw the same workloads.
     seed: str
     log: dict[Workload, Probed] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Explorer:
     def probing(self) -> Protocol:
         return spaces.probing(self.protocol)
 
-    def search(self, known: Mapping[Workload, bool]) -> Search:
+    def search(self, known: Mapping[Workload, bool]) -> WorkloadSearch:
         """``known`` from earlier runs come first, each with whether it is as simple as it gets.
 
         Raises ``RigError``, but not for a workload that cannot be measured.
@@ -142,7 +142,7 @@ class Explorer:
         for number in range(self.protocol.explore.confirmations):
             if self._simplest() is None:
                 self._in_vain = 0
-                with suppress(Ended):
+                with suppress(SearchEnded):
                     draw(self.space, self._is_broken, self._margin, f"{self.seed} {number}")
                 if self._broke:
                     raise self._broke
@@ -164,7 +164,7 @@ class Explorer:
             self.is_cut = True
             return None
         found = self._probed(workload, EXPLORED, self.probing)
-        if found.look is Look.UNMEASURABLE:
+        if found.look is ProbedFigures.UNMEASURABLE:
             again = spaces.longer(self.probing)
             if self.budget.allows(self.spent_s + found.seconds, len(self.log), spaces.shortest_s(again)):
                 second = self._probed(workload, EXPLORED_LONGER, again)
@@ -204,7 +204,7 @@ class Explorer:
         seen = worst(each for each in self.log[workload].verdicts if each.outcome is Outcome.FAIL)
         claim, drive = seen.claim, seen.subject.drive
         corrected = self.family.claims if self.family.is_corrected else 1
-        family = Family(corrected * self.protocol.explore.confirmations, BONFERRONI)
+        family = ErrorControl(corrected * self.protocol.explore.confirmations, BONFERRONI)
         asked = {(self.promised.geometry, workload): frozenset([claim])}
         spent: list[float] = []
         # What needed a longer window to be seen at all needs it again.
@@ -227,10 +227,10 @@ class Explorer:
 
     def _looks_broken(self, workload: Workload) -> bool:
         probed, tried = self.log.get(workload), (each.workload for each in self.suspects)
-        return probed is not None and probed.look is Look.BROKEN and workload not in tried
+        return probed is not None and probed.look is ProbedFigures.BROKEN and workload not in tried
 
     def _is_broken(self, workload: Workload) -> bool:
-        """For hypothesis; the same each time it asks. ``Ended`` when there is nothing more to be looked at."""
+        """For hypothesis; the same each time it asks. ``SearchEnded`` when there is nothing more to be looked at."""
         known = len(self.log)
         try:
             self.look_at(workload)
@@ -238,7 +238,7 @@ class Explorer:
             self._broke = error
         self._in_vain = 0 if len(self.log) > known else self._in_vain + 1
         if self._broke or self.is_cut or self._in_vain > MOST_IN_VAIN:
-            raise Ended
+            raise SearchEnded
         return self._looks_broken(workload)
 
     def _margin(self, workload: Workload) -> float | None:
@@ -254,8 +254,8 @@ class Explorer:
         asked = {(self.promised.geometry, workload): frozenset(self.promised.limits(workload))}
         return Promises(self.promised.spec, self.probing, asked)(measured)
 
-    def _ended(self) -> Search:
-        return Search(
+    def _ended(self) -> WorkloadSearch:
+        return WorkloadSearch(
             self.space,
             self.promised.geometry,
             self.promised.spec.name,
@@ -277,7 +277,7 @@ def draw(
     """Let hypothesis look for a workload that is broken, and for a simpler one as soon as there is one.
 
     Where nothing is broken yet it follows the least margin. ``is_broken`` must answer the same each time, or raise
-    ``Ended``.
+    ``SearchEnded``.
     """
     from hypothesis import Phase, Verbosity, find, settings, target
     from hypothesis import strategies as st
@@ -329,10 +329,10 @@ class Explore:
             " + ".join(sorted({each or "" for each in of_drives}))
             for of_drives in ([drive.model for drive in self._drives], [drive.firmware for drive in self._drives])
         )
-        self._subject = Subject(models, firmwares, run.spec.key)
+        self._subject = SearchSubject(models, firmwares, run.spec.key)
         self._store = Store(run.settings.explore_database)
 
-    def judge(self) -> Verdict | Search:
+    def judge(self) -> Verdict | WorkloadSearch:
         """True if nothing was found: the search, which says how far that goes. Else the verdict on what was found.
 
         Skips the test if the spec itself promises nothing that could be searched; raises ``Inconclusive`` if what was
@@ -362,7 +362,9 @@ class Explore:
         self._sla.tell(found, evidence)
         return found
 
-    def _tell_confirmed(self, found: Search, suspect: Suspect, job_file: str, remarks: Sequence[str]) -> Verdict:
+    def _tell_confirmed(
+        self, found: WorkloadSearch, suspect: Suspect, job_file: str, remarks: Sequence[str]
+    ) -> Verdict:
         if suspect.verdict is None or suspect.measured is None:
             raise RigError("a workload was confirmed without a measurement")
         because = "; ".join(filter(None, (suspect.verdict.because, searches.because(found, suspect, job_file))))
@@ -371,14 +373,14 @@ class Explore:
         self._sla.tell(told, of_confirmed(evidence, found, job_file, remarks))
         return told
 
-    def _require_something(self, found: Search) -> None:
+    def _require_something(self, found: WorkloadSearch) -> None:
         spec, space = self._run.spec, self._space
         if not found.probed:
             pytest.skip(
                 f"{spec.name} itself promises nothing of {found.kind} workloads on {found.geometry} that a search "
                 'could break: write e.g. a promise with workload = "*" into a spec of your own'
             )
-        if found.suspects or found.counts[Look.KEPT]:
+        if found.suspects or found.counts[ProbedFigures.KEPT]:
             return
         why = next((each.trouble[0] for each in found.probed if each.trouble), "every promise remained undecided")
         raise InvalidMeasurement(f"{found}: nothing around {space.plain} could be decided: {why}")
@@ -391,7 +393,7 @@ class Explore:
             return False
         return known.geometry == str(self._promised.geometry)
 
-    def _job_file(self, found: Search, suspect: Suspect) -> str:
+    def _job_file(self, found: WorkloadSearch, suspect: Suspect) -> str:
         """Written into the run folder; its name there."""
         targets, workload = self._targets(), suspect.workload
         protocol = spaces.probing(self._run.protocol)
@@ -407,18 +409,18 @@ class Explore:
         )
         return self._journal.keep(name, jobs.text(job, comments).encode(), FOLDER)
 
-    def _targets(self) -> Sequence[Target]:
+    def _targets(self) -> Sequence[JobTarget]:
         """What fio is pointed at; of an array that was not built in this session as it would be."""
         geometry, array = self._promised.geometry, self._station.searched
         if array is not None and array.geometry == geometry:
             return array.targets
         if geometry.is_side_by_side:
-            return tuple(Target(each.path, each.size_bytes - HEAD_BYTES, HEAD_BYTES) for each in self._drives)
+            return tuple(JobTarget(each.path, each.size_bytes - HEAD_BYTES, HEAD_BYTES) for each in self._drives)
         begin = mdadm.spared(geometry, self._run.protocol.array)
         size = min(drive.size_bytes for drive in self._drives) * geometry.data_drives
-        return (Target("/dev/md100", size - begin, begin),)
+        return (JobTarget("/dev/md100", size - begin, begin),)
 
-    def _note(self, found: Search, seed: str, files: dict[Workload, str], known: Sequence[Workload]) -> None:
+    def _note(self, found: WorkloadSearch, seed: str, files: dict[Workload, str], known: Sequence[Workload]) -> None:
         self._journal.note(
             "searched",
             geometry=str(found.geometry),
@@ -455,12 +457,12 @@ class Explore:
             sentence=found.sentence(),
         )
 
-    def _remember(self, found: Search, known: Sequence[Workload]) -> list[str]:
+    def _remember(self, found: WorkloadSearch, known: Sequence[Workload]) -> list[str]:
         """For the next run; what cannot be kept is a remark."""
         looks = {each.workload: each.look for each in found.probed}
         try:
             for workload in known:
-                if looks.get(workload) is Look.KEPT:
+                if looks.get(workload) is ProbedFigures.KEPT:
                     self._store.forget(self._subject, workload)
             if (suspect := found.confirmed) is not None:
                 claim, array, run = suspect.seen.claim.value, str(found.geometry), called(self._journal.path)

@@ -28,18 +28,18 @@ from pytest_ssdqual.qual.integrity.steps import (
     BITMAPS,
     UNIT_BYTES,
     Add,
-    Check,
+    CheckArray,
     Cut,
     Fail,
     Grow,
-    History,
     Read,
     ReAdd,
-    Rebuild,
+    RebuildMember,
     Remove,
     Repair,
     Restart,
     Step,
+    StepSequence,
     Trim,
     Write,
 )
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 
 #: How often a kind of step is drawn, where it is possible.
 WEIGHTS: dict[type[Step], int] = {
-    ReAdd: 10, Remove: 6, Rebuild: 5, Fail: 4, Grow: 2, Check: 1, Repair: 1, Cut: 3, Restart: 2, Add: 3, Trim: 1,
-    Read: 1, Write: 8,
+    ReAdd: 10, Remove: 6, RebuildMember: 5, Fail: 4, Grow: 2, CheckArray: 1, Repair: 1, Cut: 3, Restart: 2, Add: 3,
+    Trim: 1, Read: 1, Write: 8,
 }  # fmt: skip
 #: Told what is done now.
 Told = Callable[[str], None]
@@ -76,7 +76,7 @@ Kept = Callable[[int, Lived], None]
 
 
 @dataclass(slots=True)
-class Search:
+class IntegritySearch:
     """Through the lives of one array."""
 
     body: Body
@@ -96,7 +96,7 @@ class Search:
     _shortest: Lived | None = None
     _happened_again: bool | None = None
 
-    def replay(self, history: History) -> Survival:
+    def replay(self, history: StepSequence) -> Survival:
         """Live through one history, once. ``RigError`` or a child of it where the rig is at fault."""
         self._began = self.clock()
         self._live(history)
@@ -124,7 +124,7 @@ class Search:
             suppress_health_check=list(HealthCheck),
         )
         @given(history=histories(lambda bitmap: self._begin(bitmap, abilities), self.rule.steps, self.sizes))
-        def drawn(history: History) -> None:
+        def drawn(history: StepSequence) -> None:
             # What is raised in here would be done again by hypothesis, to see whether it is raised again.
             if self._error or self._is_over() or self._is_late():
                 return
@@ -139,7 +139,7 @@ class Search:
         count = min(self.rule.regions // 2 * 2, HISTORIES)
         return ArrayLife.begin(self.geometry, bitmap, self.drives, count, self.region_bytes, abilities)
 
-    def _live(self, history: History) -> Lived:
+    def _live(self, history: StepSequence) -> Lived:
         self._number += 1
         number = self._number
         lived = live(self.body, history, number % HISTORIES, lambda step: self.told(f"history {number}: {step}"))
@@ -159,7 +159,7 @@ class Search:
         begin = self._begin(lived.history.bitmap, self.body.abilities(self.geometry.level))
         lives = list(self._lives)
 
-        def fails(trial: History) -> bool:
+        def fails(trial: StepSequence) -> bool:
             if self.clock() - began > self.rule.limit_s:
                 return False
             again = self._live(trial)
@@ -190,13 +190,13 @@ class Search:
         )
 
 
-def histories(begin: Callable[[str], ArrayLife], steps: int, sizes: tuple[int, ...]) -> SearchStrategy[History]:
+def histories(begin: Callable[[str], ArrayLife], steps: int, sizes: tuple[int, ...]) -> SearchStrategy[StepSequence]:
     """All lives of an array of so many steps, of which at least one is more than reading and writing."""
     from hypothesis import assume
     from hypothesis import strategies as st
 
     @st.composite
-    def drawn(draw: Callable[[SearchStrategy[Random]], Random]) -> History:
+    def drawn(draw: Callable[[SearchStrategy[Random]], Random]) -> StepSequence:
         # What hypothesis draws choice by choice resembles what it has drawn before; in tens of histories that leaves
         # most of an array's lives untried.
         chance = draw(st.randoms(use_true_random=True))
@@ -211,7 +211,7 @@ def histories(begin: Callable[[str], ArrayLife], steps: int, sizes: tuple[int, .
             taken.append(chance.choice(kinds[kind]))
             life = life.after(taken[-1])
         assume(any(not isinstance(each, Write | Read) for each in taken))
-        return History(first.geometry, bitmap, tuple(taken))
+        return StepSequence(first.geometry, bitmap, tuple(taken))
 
     return drawn()
 
@@ -226,8 +226,8 @@ def choices(life: ArrayLife, sizes: tuple[int, ...]) -> dict[type[Step], list[St
         Remove: [Remove(each) for each in drives],
         ReAdd: [ReAdd(each) for each in drives],
         Add: [Add(each) for each in drives],
-        Rebuild: [Rebuild()],
-        Check: [Check()],
+        RebuildMember: [RebuildMember()],
+        CheckArray: [CheckArray()],
         Repair: [Repair()],
         Restart: [Restart()],
         Grow: [Grow(each) for each in drives],
@@ -280,12 +280,12 @@ def body_of(setup: Setup, switch: Switch | None) -> LiveBody:
     return LiveBody(setup, switch)
 
 
-def _search(setup: Setup, body: Body, geometry: Geometry, book: _Book) -> Search:
+def _search(setup: Setup, body: Body, geometry: Geometry, book: _Book) -> IntegritySearch:
     settings = setup.protocol.array
     each = reference_model.region_bytes(geometry, settings)
     stripe = reference_model.stripe_bytes(geometry, settings)
     wanted = (UNIT_BYTES, 4 * UNIT_BYTES, stripe // max(1, geometry.data_drives), stripe)
-    return Search(
+    return IntegritySearch(
         body,
         geometry,
         len(setup.held.drives),

@@ -71,10 +71,10 @@ def _summarise(folder: Path) -> None:
 
 def _summarise_fleet(folder: Path) -> None:
     from pytest_ssdqual.report.ci.markdown import fleet_text
-    from pytest_ssdqual.report.fleet.view import Seen
+    from pytest_ssdqual.report.fleet.view import FleetView
     from pytest_ssdqual.report.html.fleet_page import compose
 
-    told = fleet_text(compose(Seen.read(folder)))
+    told = fleet_text(compose(FleetView.read(folder)))
     safe_files.write_whole(folder / markdown.NAME, told.encode("utf-8", "backslashreplace"))
 
 

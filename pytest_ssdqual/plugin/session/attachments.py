@@ -36,7 +36,7 @@ COLUMN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AttachedTest:
     """One test, and what there is to attach of it."""
 
     item: pytest.Item
@@ -48,7 +48,7 @@ class Told:
 def register(config: pytest.Config, folder: Path | None, *, paged: bool) -> None:
     """In a run with drives: nothing unless one of them is asked for. ``paged``: the folder gets a page of ours."""
     html, allure = (config.getoption(name, None) for name in ("htmlpath", "allure_report_dir"))
-    publishers: dict[str, Callable[[Told], None]] = {}
+    publishers: dict[str, Callable[[AttachedTest], None]] = {}
     if html:
         ours = folder / run_page.NAME if folder and paged else None
         publishers["pytest-html"] = lambda told: _to_html(told, _relative(ours, html) if ours else "")
@@ -64,7 +64,7 @@ class Attachments:
 
     folder: Path | None
     #: By the name that a complaint begins with.
-    publishers: dict[str, Callable[[Told], None]]
+    publishers: dict[str, Callable[[AttachedTest], None]]
     explained: int = 0
     complaints: list[str] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ class Attachments:
                 charts = self._charts(item.nodeid, evidence)
             for name, publish in self.publishers.items():
                 with _telling(name, complaints):
-                    publish(Told(item, report, evidence, charts))
+                    publish(AttachedTest(item, report, evidence, charts))
         if complaints:
             setattr(report, COMPLAINT, "; ".join(complaints))
         return report
@@ -130,7 +130,7 @@ def _telling(what: str, complaints: list[str]) -> Iterator[None]:
         complaints.append(safe_text.line(f"{what}: {type(error).__name__}: {error}", 300))
 
 
-def _to_html(told: Told, link: str) -> None:
+def _to_html(told: AttachedTest, link: str) -> None:
     """As extras of the report: a table, each chart as an image that holds no script, and where to read on."""
     from pytest_html import extras
 
@@ -144,7 +144,7 @@ def _to_html(told: Told, link: str) -> None:
     told.report.extras = [*getattr(told.report, "extras", []), *found]  # type: ignore[attr-defined]
 
 
-def _to_allure(told: Told) -> None:
+def _to_allure(told: AttachedTest) -> None:
     """Parameters are kept out of the history's key: figures differ from run to run, the test is the same."""
     import allure
 
@@ -165,7 +165,7 @@ def _to_allure(told: Told) -> None:
         allure.attach("\n".join(raw), "raw files in the run folder", kind.TEXT)
 
 
-def _parameters(told: Told) -> Iterator[tuple[str, str]]:
+def _parameters(told: AttachedTest) -> Iterator[tuple[str, str]]:
     """Those that Allure has of our marks, by their names instead of all their fields; figures, as JUnit names them."""
     given = getattr(getattr(told.item, "callspec", None), "params", {})
     yield from (

@@ -41,7 +41,7 @@ class Bay:
     """A machine and its passed drives, as plain data: it also travels to xdist's workers."""
 
     #: How the machine is reached: None for this one.
-    target: ssh.Target | None
+    target: ssh.SshTarget | None
     drives: tuple[Drive, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
     #: What the guard could not look at, and what it cleaned up; for people to read.
@@ -77,7 +77,7 @@ class Bay:
         target = None
         if plain["target"]:
             destination, options, name, patience_s = plain["target"]
-            target = ssh.Target(destination, tuple(options), name, patience_s)
+            target = ssh.SshTarget(destination, tuple(options), name, patience_s)
         drives = tuple(Drive.from_json(each) for each in plain["drives"])
         contents = {kname: frozenset(Signature(*each) for each in found) for kname, found in plain["contents"].items()}
         return cls(target, drives, dict(plain["facts"]), tuple(plain["remarks"]), contents)
@@ -193,7 +193,7 @@ def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> t
             return matches, topology
 
 
-def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tuple[str, ...], Switch | None]:
+def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, tuple[str, ...], Switch | None]:
     devices: Devices = settings.devices
     if devices.lab is not None:
         target, patterns, switch = _boot_lab(devices.lab, devices.first, stack)
@@ -202,12 +202,12 @@ def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.Target | None, tup
         return None, devices.patterns, None
     options = ("-F", settings.ssh_config) if settings.ssh_config else ()
     try:
-        return ssh.Target(devices.host, options, patience_s=settings.reconnect_s), devices.patterns, None
+        return ssh.SshTarget(devices.host, options, patience_s=settings.reconnect_s), devices.patterns, None
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
 
 
-def _boot_lab(count: int, first: int, stack: ExitStack) -> tuple[ssh.Target, tuple[str, ...], Switch]:
+def _boot_lab(count: int, first: int, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], Switch]:
     from pytest_ssdqual import lab
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
@@ -244,7 +244,7 @@ def planned_bay(
         return open_bay(settings, stack, ours, refuse, None, None)[0]
     from pytest_ssdqual.lab.drives import shelf
 
-    return Bay(ssh.Target("lab"), tuple(map(_imagined, shelf(settings.devices.lab))))
+    return Bay(ssh.SshTarget("lab"), tuple(map(_imagined, shelf(settings.devices.lab))))
 
 
 def _imagined(model: ScaleModel) -> Drive:
@@ -255,8 +255,8 @@ def _imagined(model: ScaleModel) -> Drive:
     )  # fmt: skip
 
 
-def lab_target(reach: Reach) -> ssh.Target:
+def lab_target(reach: Reach) -> ssh.SshTarget:
     """How ``rig.machine.ssh`` gets into the lab."""
-    return ssh.Target(
+    return ssh.SshTarget(
         f"{reach.user}@{reach.host}", (*reach.options, "-p", str(reach.port), "-i", str(reach.identity)), name="lab"
     )

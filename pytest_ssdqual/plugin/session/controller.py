@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_ssdqual.plugin.fleet import xdist
-from pytest_ssdqual.plugin.fleet.bays import Fleet
+from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.fleet.worker import OfSeveral
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
@@ -32,7 +32,7 @@ from pytest_ssdqual.qual.progress_events import News
 from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.terminal import summary
-from pytest_ssdqual.report.terminal.plan import Plan, plan_lines
+from pytest_ssdqual.report.terminal.plan import PrintedPlan, plan_lines
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
 #: What Ctrl-C says, and SIGTERM, while drives are looked at or waited for.
@@ -135,7 +135,7 @@ def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     return [safe_text.line(each, summary.LINE_CHARACTERS) for each in plan_lines(found)]
 
 
-def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> Plan | None:
+def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> PrintedPlan | None:
     """What these tests take; None if nothing is to be measured."""
     wanted = order.missing(order.wanted(items, run.spec), run.memory)
     if not wanted.geometries:
@@ -156,7 +156,7 @@ class Narrator:
         config: pytest.Config,
         runs: Sequence[Qualification],
         page: Broadcast | None = None,
-        fleet: Fleet | None = None,
+        fleet: FleetRun | None = None,
     ) -> None:
         self._config = config
         self._recorders = {run.name: Recorder(config, run) for run in runs}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.run_folder.expectation import Expectation
+from pytest_ssdqual.report.run_folder.expectation import ExpectedDrives
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.options.device_address import Devices
@@ -39,7 +39,7 @@ def parse(where: str, text: str) -> int | None:
     raise pytest.UsageError(f"{where}={text}: write the number of drives of a bay, e.g. 8")
 
 
-def of(run: Qualification) -> Expectation | None:
+def of(run: Qualification) -> ExpectedDrives | None:
     """Return the expectation with the highest precedence; None if no source has a number."""
     settings, (bay,) = run.settings, run.settings.bays
     found = (
@@ -50,7 +50,7 @@ def of(run: Qualification) -> Expectation | None:
         (_listed(settings.devices), "--ssd-devices"),
         (run.baseline.drives if run.baseline else None, f"the baseline {run.baseline.name}" if run.baseline else ""),
     )
-    return next((Expectation(drives, source) for drives, source in found if drives is not None), None)
+    return next((ExpectedDrives(drives, source) for drives, source in found if drives is not None), None)
 
 
 def require(run: Qualification) -> None:
@@ -60,7 +60,7 @@ def require(run: Qualification) -> None:
         raise pytest.UsageError("; ".join(_wrong(run, run.expected)))
 
 
-def _wrong(run: Qualification, expected: Expectation) -> Iterator[str]:
+def _wrong(run: Qualification, expected: ExpectedDrives) -> Iterator[str]:
     drives = run.bay.drives
     found = f"{len(drives)} drive{'s' if len(drives) != 1 else ''} found on {run.bay.machine}"
     yield f"{found}, {expected}: {_named([f'{each.path} ({each.identity})' for each in drives])}"

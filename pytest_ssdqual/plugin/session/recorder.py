@@ -17,7 +17,7 @@ from pytest_ssdqual.plugin.plan import needs
 from pytest_ssdqual.plugin.session.state import Qualification
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
-from pytest_ssdqual.report.evidence.multiplicity import Tally, properties, tally
+from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import Record, read_records, still_running, worsened_drives
 from pytest_ssdqual.report.terminal import summary
@@ -71,7 +71,7 @@ class Recorder:
         self.run = run
         #: With the ids of their tests.
         self.evidence: list[tuple[str, Evidence]] = []
-        self.tally: Tally | None = None
+        self.tally: ClaimTally | None = None
         #: Why the run folder is not whole; empty if it is.
         self.incomplete = ""
         #: Something was not as it should be.

@@ -16,10 +16,10 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, find
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.lock import Claim
+from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.manifest import Manifest, Session
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
-from pytest_ssdqual.rig.resume.checkpoint import Key
+from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.state import Qualification
@@ -115,9 +115,9 @@ def require(run: Qualification) -> None:
         run.bay = replace(run.bay, remarks=(*run.bay.remarks, *run.resumed.remarks(run.present)))
 
 
-def claim(config: pytest.Config, folder: Path, writer: str = "main") -> Claim:
+def claim(config: pytest.Config, folder: Path, writer: str = "main") -> FolderLock:
     """The right to write into a run folder until the session is over; ``JournalError`` if another process has it."""
-    claim = Claim(folder, writer)
+    claim = FolderLock(folder, writer)
     config.add_cleanup(claim.release)
     return claim
 
@@ -141,6 +141,6 @@ def note_refusal(journal: Journal, resumed: Resumption | None, reasons: str) -> 
         journal.seal()
 
 
-def _called(key: Key) -> str:
+def _called(key: ResultKey) -> str:
     kind = "" if key.kind == "measured" else f" ({key.kind})"
     return f"{key.geometry} {key.what}{kind}"

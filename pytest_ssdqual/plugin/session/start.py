@@ -38,7 +38,7 @@ from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import RigError
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.fleet.bays import Fleet
+    from pytest_ssdqual.plugin.fleet.bays import FleetRun
     from pytest_ssdqual.plugin.session.state import Qualification
 
 
@@ -150,7 +150,7 @@ def left_behind(*roots: Path) -> frozenset[str]:
     return frozenset(array.uuid for root in set(roots) if root.is_dir() for array in unfinished_arrays(root))
 
 
-def begin(config: pytest.Config) -> Qualification | Fleet | None:
+def begin(config: pytest.Config) -> Qualification | FleetRun | None:
     """On the controller: everything that can be wrong is found here, before anything is collected or touched.
 
     ``pytest.UsageError`` with one sentence per thing that is wrong.

@@ -23,12 +23,12 @@ from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.verdict.multiplicity import Family
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.resume import Present
-from pytest_ssdqual.report.run_folder.expectation import Expectation, describe
+from pytest_ssdqual.report.run_folder.expectation import ExpectedDrives, describe
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
@@ -79,14 +79,14 @@ class Qualification:
     #: Of the bay, in a run of several; empty in a run of one.
     name: str = ""
     #: Number of drives that the bay must have; None if only a pattern determined it.
-    expected: Expectation | None = None
+    expected: ExpectedDrives | None = None
     #: Why nothing more can be measured or kept of this bay of several.
     lost: str = ""
 
     @property
-    def family(self) -> Family:
+    def family(self) -> ErrorControl:
         """The claims that are judged together."""
-        return Family(self.claims, self.protocol.verdict.family)
+        return ErrorControl(self.claims, self.protocol.verdict.family)
 
     @property
     def memory(self) -> Memory:

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.live.feed import Feed, Topic
-from pytest_ssdqual.live.server import PortTaken, Server
+from pytest_ssdqual.live.server import LiveServer, PortTaken
 from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Looked, News, Now
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Looked, News, Now
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import run_page
-from pytest_ssdqual.report.terminal.progress import Bay
+from pytest_ssdqual.report.terminal.progress import BayProgress
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.state import Qualification
@@ -39,13 +39,13 @@ TALLY_S = 1.0
 UNJUDGED = ("precondition", "confirm", "fill")
 
 
-def opened(config: pytest.Config) -> Server | None:
+def opened(config: pytest.Config) -> LiveServer | None:
     """The server, if it was asked for; before any drive is touched. ``pytest.UsageError`` if the port is taken."""
     port = settings.live_port(config)
     if port is None or config.option.collectonly:
         return None
     try:
-        server = Server(Feed(), port)
+        server = LiveServer(Feed(), port)
     except PortTaken as error:
         raise pytest.UsageError(
             f"--ssd-live={port}: {error}; name another one, or none and a free one is taken"
@@ -57,17 +57,17 @@ def opened(config: pytest.Config) -> Server | None:
 class Broadcast:
     """On the controller; may be called from any thread."""
 
-    def __init__(self, server: Server, runs: Sequence[Qualification], folder: Path | None) -> None:
+    def __init__(self, server: LiveServer, runs: Sequence[Qualification], folder: Path | None) -> None:
         """``folder`` is where the evidence goes."""
         self.server = server
         self._feed = server.feed
         self._folder = folder
         self._specs = {run.name: run.spec for run in runs}
-        self._bays: dict[str, Bay] = {}
+        self._bays: dict[str, BayProgress] = {}
         self._is_over = False
         self._lock = threading.RLock()
-        self._tally = Tally()
-        self._trouble = Trouble()
+        self._tally = LiveTally()
+        self._trouble = LiveError()
         self._publish(Topic.RUN, title=runs[0].spec.name, about=_about(runs, folder))
 
     def take(self, news: News, name: str, at_s: float) -> None:
@@ -75,13 +75,13 @@ class Broadcast:
         at_ms = round(1000 * (time.time() - time.monotonic() + at_s))
         # Glances come from a thread of their own: a step that begins meanwhile must not get lost.
         with self._lock:
-            before = self._bays.get(name, Bay(name))
+            before = self._bays.get(name, BayProgress(name))
             bay = self._bays[name] = before.after(news, at_s)
             self._tell_tally()
             match news:
                 case Idle() if before.step is None:
                     return  # hundreds of tests that measure nothing say nothing
-                case Load():
+                case LoadBegun():
                     self._publish(Topic.LOAD, name, at_ms=at_ms, **_load(news, self._spec(name)), **_round(news))
                 case Now():
                     self._say_again()
@@ -117,7 +117,7 @@ class Broadcast:
         with self._lock:
             if not self._trouble.is_again(message):
                 self._say_again()
-                self._trouble = Trouble(message)
+                self._trouble = LiveError(message)
                 self.log(f"{test}: {message}")
 
     def log(self, text: str, at_ms: int | None = None) -> None:
@@ -140,7 +140,7 @@ class Broadcast:
         """Of a bay; the only one is known by the name of its worker."""
         return self._specs.get(name) or next(iter(self._specs.values()))
 
-    def _tell_bay(self, bay: Bay, at_s: float, at_ms: int) -> None:
+    def _tell_bay(self, bay: BayProgress, at_s: float, at_ms: int) -> None:
         step, left_s, found = bay.step, bay.left_s(at_s), bay.steadiness
         self._publish(
             Topic.BAY,
@@ -180,7 +180,7 @@ def _about(runs: Sequence[Qualification], folder: Path | None) -> str:
 
 
 @dataclass(slots=True)
-class Trouble:
+class LiveError:
     """Why tests ended without a verdict, as long as it is the same for one after the other."""
 
     message: str = ""
@@ -202,7 +202,7 @@ class Trouble:
 
 
 @dataclass(slots=True)
-class Tally:
+class LiveTally:
     """How many tests and verdicts there were of each kind."""
 
     tests: Mapping[str, int] = field(default_factory=dict)
@@ -235,7 +235,7 @@ def ending(outcomes: Mapping[str, int], status: int, folder: Path | None) -> str
     return f"The run {early}: {counted or 'no tests'}.{where}"
 
 
-def _load(load: Load, spec: Spec) -> dict[str, object]:
+def _load(load: LoadBegun, spec: Spec) -> dict[str, object]:
     """The load, with what is promised and published of it; per drive where drives are side by side."""
     shown: dict[str, object] = {
         "phase": load.phase, "geometry": load.geometry, "workload": load.workload,
@@ -256,7 +256,7 @@ def _load(load: Load, spec: Spec) -> dict[str, object]:
     return _printable(shown)
 
 
-def _round(told: Load | Now) -> dict[str, object]:
+def _round(told: LoadBegun | Now) -> dict[str, object]:
     return {"round": told.round, "rounds": told.rounds, "exact": told.exact}
 
 

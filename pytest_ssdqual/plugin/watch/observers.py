@@ -11,14 +11,14 @@ import pytest
 
 from pytest_ssdqual.plugin.watch.terminal import on_terminal
 from pytest_ssdqual.qual.progress_events import Begun, Idle, Looked, News
-from pytest_ssdqual.report.terminal.progress_spool import Reader, Writer
+from pytest_ssdqual.report.terminal.progress_spool import SpoolReader, SpoolWriter
 from pytest_ssdqual.rig.observe.live_stats import Live
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.state import Qualification
     from pytest_ssdqual.plugin.watch.live_page import Broadcast
     from pytest_ssdqual.report.evidence.evidence import Evidence
-    from pytest_ssdqual.report.terminal.plan import Plan
+    from pytest_ssdqual.report.terminal.plan import PrintedPlan
     from pytest_ssdqual.rig.machine.machine import Machine
 
 #: Whoever has a page open sees figures of this age at most.
@@ -40,7 +40,9 @@ class Onlookers:
         #: By xdist; then news come by way of files.
         self.is_distributed = config.pluginmanager.hasplugin("dsession")
         #: By the bay's name, where there are several.
-        self._spools = [(run.name, Reader(run.journal.path)) for run in runs if self.is_distributed and run.journal]
+        self._spools = [
+            (run.name, SpoolReader(run.journal.path)) for run in runs if self.is_distributed and run.journal
+        ]
         self.period_s = min(self.progress.glance_s, PAGE_PERIOD_S if broadcast else self.progress.glance_s)
         if self._spools:
             self.progress.poll = self._poll
@@ -94,9 +96,9 @@ class Onlookers:
 class Teller:
     """On an xdist worker: writes its news where the controller finds them."""
 
-    def __init__(self, run: Qualification, predict: Callable[[Sequence[pytest.Item]], Plan | None]) -> None:
+    def __init__(self, run: Qualification, predict: Callable[[Sequence[pytest.Item]], PrintedPlan | None]) -> None:
         """``predict`` says what tests take; None for those that measure nothing."""
-        self._writer = Writer(run.journal.path, run.journal.writer) if run.journal else None
+        self._writer = SpoolWriter(run.journal.path, run.journal.writer) if run.journal else None
         self._predict = predict
         self._is_idle = True
 

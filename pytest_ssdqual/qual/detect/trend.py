@@ -41,7 +41,7 @@ class Trend:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelStep:
     """A figure that changed once."""
 
     p_value: float
@@ -60,7 +60,7 @@ class Drift:
     scatter_percent: float | None
     #: None if it is not shown.
     trend: Trend | None = None
-    step: Step | None = None
+    step: LevelStep | None = None
     #: Of the two, when both are shown: the step leaves less scatter.
     is_rather_step: bool = False
 
@@ -127,7 +127,7 @@ def _inversions(count: int) -> tuple[int, ...]:
     return tuple(ways)
 
 
-def _step(logs: Sequence[float]) -> Step:
+def _step(logs: Sequence[float]) -> LevelStep:
     count = len(logs)
     # Twice the rank, of equal ones the mean of theirs, less its mean: sums of them are Pettitt's U.
     centred = [2 * sum(other < each for other in logs) + sum(other == each for other in logs) - count for each in logs]
@@ -141,7 +141,7 @@ def _step(logs: Sequence[float]) -> Step:
     p_value = found / tried if count <= EVERY_ORDER else (found + 1) / (tried + 1)
     # Where the sum is largest is drawn to the middle of the series; this is not.
     at = min(range(1, count), key=lambda index: _around(logs, index))
-    return Step(p_value, at, math.exp(fmean(logs[at:]) - fmean(logs[:at])))
+    return LevelStep(p_value, at, math.exp(fmean(logs[at:]) - fmean(logs[:at])))
 
 
 def _drawn(values: list[int]) -> list[list[int]]:

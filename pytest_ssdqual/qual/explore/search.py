@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, worst
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
-class Look(StrEnum):
+class ProbedFigures(StrEnum):
     """What one short measurement looks like."""
 
     KEPT = "kept"
@@ -44,13 +44,13 @@ class Probed:
     trouble: tuple[str, ...] = ()
 
     @property
-    def look(self) -> Look:
+    def look(self) -> ProbedFigures:
         outcomes = {each.outcome for each in self.verdicts}
         if Outcome.FAIL in outcomes:
-            return Look.BROKEN
+            return ProbedFigures.BROKEN
         if not outcomes:
-            return Look.UNMEASURABLE
-        return Look.UNDECIDED if Outcome.INCONCLUSIVE in outcomes or self.trouble else Look.KEPT
+            return ProbedFigures.UNMEASURABLE
+        return ProbedFigures.UNDECIDED if Outcome.INCONCLUSIVE in outcomes or self.trouble else ProbedFigures.KEPT
 
     @property
     def told(self) -> Verdict | None:
@@ -86,7 +86,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Search:
+class WorkloadSearch:
     """A search that has ended. True when it found nothing: then all that it looked at is kept, and nothing more."""
 
     space: Space
@@ -103,7 +103,7 @@ class Search:
     is_cut: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.counts[Look.KEPT]) and not self.counts[Look.BROKEN]
+        return bool(self.counts[ProbedFigures.KEPT]) and not self.counts[ProbedFigures.BROKEN]
 
     def __repr__(self) -> str:
         return self.sentence()
@@ -119,10 +119,10 @@ class Search:
         return "random" if self.space.plain.is_random else "sequential"
 
     @property
-    def counts(self) -> Counter[Look]:
+    def counts(self) -> Counter[ProbedFigures]:
         """By look; what was cleared by its second measurement is kept."""
         cleared = {each.workload for each in self.suspects if each.is_cleared}
-        return Counter(Look.KEPT if each.workload in cleared else each.look for each in self.probed)
+        return Counter(ProbedFigures.KEPT if each.workload in cleared else each.look for each in self.probed)
 
     @property
     def confirmed(self) -> Suspect | None:
@@ -137,7 +137,7 @@ class Search:
     def untried(self) -> int:
         """How many more look broken, after as many second measurements as are allowed."""
         tried = {each.workload for each in self.suspects}
-        return sum(each.look is Look.BROKEN and each.workload not in tried for each in self.probed)
+        return sum(each.look is ProbedFigures.BROKEN and each.workload not in tried for each in self.probed)
 
     @property
     def narrowest(self) -> Verdict | None:
@@ -153,7 +153,10 @@ class Search:
         searched = f"searched {workloads} on {self.geometry} in {spent} (budget of {budget}, {cut})"
         more = [
             f"{counts[look]} {what}"
-            for look, what in ((Look.UNDECIDED, "undecided"), (Look.UNMEASURABLE, "could not be measured"))
+            for look, what in (
+                (ProbedFigures.UNDECIDED, "undecided"),
+                (ProbedFigures.UNMEASURABLE, "could not be measured"),
+            )
             if counts[look]
         ]
         rest = f"; {', '.join(more)}" if more else ""
@@ -177,19 +180,18 @@ class Search:
         return tuple(said)
 
     def _unmeasurable(self) -> Sequence[Probed]:
-        return [each for each in self.probed if each.look is Look.UNMEASURABLE and each.trouble]
+        return [each for each in self.probed if each.look is ProbedFigures.UNMEASURABLE and each.trouble]
 
 
 #: Workloads named in a summary, of each kind.
 MOST_TOLD = 3
 
 
-def because(search: Search, suspect: Suspect, job_file: str) -> str:
+def because(search: WorkloadSearch, suspect: Suspect, job_file: str) -> str:
     """How a broken promise was found, for its sentence."""
     simplest = "the simplest" if suspect.is_simplest else "the simplest so far"
-    found = (
-        f"{simplest} of {search.counts[Look.BROKEN]} broken among {len(search.probed)} {search.kind} workloads searched"
-    )
+    broken = search.counts[ProbedFigures.BROKEN]
+    found = f"{simplest} of {broken} broken among {len(search.probed)} {search.kind} workloads searched"
     where = "known from an earlier run" if suspect.is_known else found
     return f"{where}, and broken again when measured anew; by hand: fio {job_file}"
 

@@ -10,25 +10,25 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual.integrity.steps import (
     Add,
-    Check,
+    CheckArray,
     Cut,
     Fail,
     Grow,
-    History,
     Read,
     ReAdd,
-    Rebuild,
+    RebuildMember,
     Remove,
     Repair,
     Restart,
     Step,
+    StepSequence,
     Trim,
     Write,
 )
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 
 #: What mdadm can make wider by a drive without a new layout.
-GROWING = (Level.RAID1, Level.RAID5, Level.RAID6)
+GROWING = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ArrayLife:
         return cls(geometry, bitmap == "internal", drives, regions, region_bytes, abilities, whole)
 
     @property
-    def level(self) -> Level:
+    def level(self) -> RaidLevel:
         return self.geometry.level
 
     @property
@@ -103,9 +103,9 @@ class ArrayLife:
                 return self._against_cut(region)
             case Fail() | Remove() | ReAdd() | Add() | Grow():
                 return self._against_member(step)
-            case Rebuild():
+            case RebuildMember():
                 return "" if self.filling else "nothing is being rebuilt"
-            case Check() | Repair():
+            case CheckArray() | Repair():
                 return self._against_check()
         return ""
 
@@ -122,7 +122,7 @@ class ArrayLife:
                 return replace(self, filling=self.filling | {drive}, remembered=self.remembered - {drive})
             case Add(drive):
                 return self._given(drive)
-            case Rebuild():
+            case RebuildMember():
                 return replace(self, whole=self.whole | self.filling, filling=frozenset())
             case Restart() | Cut():
                 return replace(self, failed=frozenset())
@@ -199,12 +199,12 @@ class ArrayLife:
 
     def _grown(self, drive: int) -> ArrayLife:
         wider = replace(self, geometry=Geometry(self.level, self.geometry.width + 1), remembered=frozenset())
-        if self.level is Level.RAID1:
+        if self.level is RaidLevel.RAID1:
             return replace(wider, filling=self.filling | {drive})
         return replace(wider, whole=self.whole | {drive}, regions=self.regions + 2)
 
 
-def possible(history: History, begin: ArrayLife) -> History:
+def possible(history: StepSequence, begin: ArrayLife) -> StepSequence:
     """Without the steps that are not possible where they stand: what is left of a history that was cut up."""
     life, kept = begin, []
     for step in history.steps:

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.qual.integrity.stamp import Imprint
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 
@@ -47,7 +47,7 @@ class Region:
 
 def stripe_bytes(geometry: Geometry, settings: ArraySettings) -> int:
     """User data of one stripe; of a mirror, which has none, of a chunk."""
-    data = 1 if geometry.level is Level.RAID1 else geometry.data_drives
+    data = 1 if geometry.level is RaidLevel.RAID1 else geometry.data_drives
     return parse_size(settings.chunk) * data
 
 
@@ -91,7 +91,7 @@ PASSES = 1 << 16
 Allowed = frozenset[int] | None
 
 
-class Kind(StrEnum):
+class MismatchKind(StrEnum):
     """What is wrong with a block."""
 
     STALE = "it holds an earlier write"
@@ -106,10 +106,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Mismatch:
     """One atomic unit that does not hold what it must; or, without an offset, something about the whole array."""
 
-    kind: Kind
+    kind: MismatchKind
     #: In the array; None: not a block.
     offset_bytes: int | None = None
     found: str = ""
@@ -119,7 +119,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Unit:
+class StampedUnit:
     """What one unit of 4 KiB may hold now, and what it may hold if the power is cut now."""
 
     now: Allowed = None
@@ -137,7 +137,7 @@ class Torn:
 
 
 @dataclass(slots=True)
-class Ledger:
+class ReferenceModel:
     """The model of one history."""
 
     history: int
@@ -146,7 +146,7 @@ class Ledger:
     #: User data of a stripe, if it has parity; else 0.
     stripe_bytes: int = 0
     regions: list[Region] = field(default_factory=list)
-    _units: dict[int, list[Unit]] = field(default_factory=dict)
+    _units: dict[int, list[StampedUnit]] = field(default_factory=dict)
     _torn: dict[int, Torn] = field(default_factory=dict)
     #: Ends of ranges of generations, and the size of the transfers that they were written with.
     _blocks: list[tuple[int, int]] = field(default_factory=list)
@@ -158,7 +158,7 @@ class Ledger:
         """Regions that hold anything yet."""
         for region in regions:
             self.regions.append(region)
-            self._units[region.number] = [Unit() for _ in range(region.size_bytes // UNIT_BYTES)]
+            self._units[region.number] = [StampedUnit() for _ in range(region.size_bytes // UNIT_BYTES)]
 
     def begin(self, block_bytes: int, passes: int = 1) -> int:
         """The generation of a write that begins now; the first of so many."""
@@ -223,13 +223,15 @@ class Ledger:
                     found.append((at, UNIT_BYTES, generation))
         return tuple(each for each in found if self._is_whole(region, each))
 
-    def judge(self, region: Region, data: bytes) -> Iterator[Finding]:
+    def judge(self, region: Region, data: bytes) -> Iterator[Mismatch]:
         """What is wrong with what was read of a region.
 
         From then on what was read is what must be read: an array that has settled may not change its mind.
         """
         if len(data) != region.size_bytes:
-            yield Finding(Kind.UNREADABLE, region.offset_bytes, f"{len(data)} of {region.size_bytes} bytes were read")
+            yield Mismatch(
+                MismatchKind.UNREADABLE, region.offset_bytes, f"{len(data)} of {region.size_bytes} bytes were read"
+            )
             return
         torn = self._torn.pop(region.number, None)
         if torn:
@@ -238,7 +240,7 @@ class Ledger:
             at = index * UNIT_BYTES
             yield from self._judge_unit(region.offset_bytes + at, unit, data[at : at + UNIT_BYTES])
 
-    def _judge_unit(self, offset: int, unit: Unit, data: bytes) -> Iterator[Finding]:
+    def _judge_unit(self, offset: int, unit: StampedUnit, data: bytes) -> Iterator[Mismatch]:
         if unit.now is None:
             return
         whole = Imprint.of_cell(data[: stamp.CELL_BYTES])
@@ -256,30 +258,32 @@ class Ledger:
                 return
             expected = _generations(unit.now)
             kind, said = found
-            yield Finding(Kind.WRITE_HOLE if hole else kind, offset + at, said, expected, offset not in self._in_flight)
+            yield Mismatch(
+                MismatchKind.WRITE_HOLE if hole else kind, offset + at, said, expected, offset not in self._in_flight
+            )
         if seen and len(unit.now) > 1:  # only a power cut leaves more than one, and then it is over
             unit.now = unit.durable = frozenset(seen)
 
-    def _judge_atom(self, offset: int, allowed: frozenset[int], atom: bytes) -> int | tuple[Kind, str]:
+    def _judge_atom(self, offset: int, allowed: frozenset[int], atom: bytes) -> int | tuple[MismatchKind, str]:
         """The generation that it holds, or what is wrong with it."""
         different = stamp.cells(atom)
         read = [Imprint.of_cell(cell) for cell in sorted(different)]
         if len(read) > 1:
             if all(each and each.history == self.history for each in read):
-                return Kind.MIXED, "generations " + ", ".join(str(each.generation) for each in read if each)
-            return Kind.GARBAGE, f"{len(read)} different patterns of 16 bytes"
+                return MismatchKind.MIXED, "generations " + ", ".join(str(each.generation) for each in read if each)
+            return MismatchKind.GARBAGE, f"{len(read)} different patterns of 16 bytes"
         (each,) = read
         if each is None:
             (cell,) = different
-            return Kind.GARBAGE, f"bytes {cell.hex()}" if any(cell) else "zeroes"
+            return MismatchKind.GARBAGE, f"bytes {cell.hex()}" if any(cell) else "zeroes"
         said = f"generation {each.generation}"
         if each.history != self.history:
-            return Kind.FOREIGN, f"{said} of history {each.history}"
+            return MismatchKind.FOREIGN, f"{said} of history {each.history}"
         if each.offset_bytes != self._place(offset, each.generation):
-            return Kind.ELSEWHERE, f"{said} of byte {each.offset_bytes}"
+            return MismatchKind.ELSEWHERE, f"{said} of byte {each.offset_bytes}"
         if each.generation in allowed:
             return each.generation
-        return (Kind.STALE if each.generation < max(allowed) else Kind.AHEAD), said
+        return (MismatchKind.STALE if each.generation < max(allowed) else MismatchKind.AHEAD), said
 
     def _resolve(self, region: Region, torn: Torn, data: bytes) -> None:
         """Each pass was flushed before the next began: one that is seen proves that the one before it is complete."""
@@ -306,7 +310,7 @@ class Ledger:
         # Of a generation that never was, anything.
         return next((size for end, size in self._blocks if generation < end), UNIT_BYTES)
 
-    def _written(self, region: Region, block_bytes: int) -> Sequence[Unit]:
+    def _written(self, region: Region, block_bytes: int) -> Sequence[StampedUnit]:
         return self._units[region.number][: region.written(block_bytes) // UNIT_BYTES]
 
     def _is_whole(self, region: Region, stretch: tuple[int, int, int]) -> bool:
@@ -314,7 +318,7 @@ class Ledger:
         block = self.block_bytes(generation)
         return (offset - region.offset_bytes) % block == 0 and size % block == 0
 
-    def _all(self) -> Iterator[tuple[Region, int, Unit]]:
+    def _all(self) -> Iterator[tuple[Region, int, StampedUnit]]:
         for region in self.regions:
             for index, unit in enumerate(self._units[region.number]):
                 yield region, region.offset_bytes + index * UNIT_BYTES, unit

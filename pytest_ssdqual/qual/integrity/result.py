@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind
-from pytest_ssdqual.qual.integrity.steps import History
+from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind
+from pytest_ssdqual.qual.integrity.steps import StepSequence
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
 
@@ -21,9 +21,9 @@ class Survival:
     compared: int
     atom_bytes: int
     seconds: float
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Mismatch, ...] = ()
     #: The shortest history after which something is wrong; None if nothing is.
-    shortest: History | None = None
+    shortest: StepSequence | None = None
     #: Whether it was wrong again when that was repeated; None: it was not repeated.
     happened_again: bool | None = None
     remarks: tuple[str, ...] = ()
@@ -57,16 +57,16 @@ class Survival:
         blocks = [each for each in self.findings if each.offset_bytes is not None]
         if not blocks:
             first = self.findings[0]
-            return f"{first.kind}: {first.found}" if first.kind is Kind.DISAGREE else first.found
+            return f"{first.kind}: {first.found}" if first.kind is MismatchKind.DISAGREE else first.found
         first = blocks[0]
         kinds = Counter(each.kind for each in blocks)
         settled = "was acknowledged and flushed" if first.settled else "was acknowledged"
         said = f"{_several(len(blocks), 'block', 'blocks')} of {self.atom_bytes} bytes "
         said += f"{'does' if len(blocks) == 1 else 'do'} not hold what {settled}"
-        if Kind.WRITE_HOLE in kinds:
-            said = f"{Kind.WRITE_HOLE}: {said} and was not being written when the power failed"
+        if MismatchKind.WRITE_HOLE in kinds:
+            said = f"{MismatchKind.WRITE_HOLE}: {said} and was not being written when the power failed"
         found = f"{first.found}, expected {first.expected}" if first.expected else first.found
-        kind = "" if first.kind is Kind.WRITE_HOLE else f" {first.kind}:"
+        kind = "" if first.kind is MismatchKind.WRITE_HOLE else f" {first.kind}:"
         return f"{said}; the first, at byte {first.offset_bytes:,} of the array:{kind} {found}"
 
 

@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pytest_ssdqual.qual.integrity.array_state import ArrayLife, possible
-from pytest_ssdqual.qual.integrity.steps import BITMAPS, UNIT_BYTES, Cut, History, Step, Trim, Write
+from pytest_ssdqual.qual.integrity.steps import BITMAPS, UNIT_BYTES, Cut, Step, StepSequence, Trim, Write
 
 #: Whether a history still fails.
-Fails = Callable[[History], bool]
+Fails = Callable[[StepSequence], bool]
 
 
-def shorten(history: History, begin: ArrayLife, fails: Fails) -> History:
+def shorten(history: StepSequence, begin: ArrayLife, fails: Fails) -> StepSequence:
     """The shortest history found that fails as this one did; itself if there is none.
 
     ``fails`` is asked for each trial once, and ends the search by saying no to everything.
     """
-    asked: dict[History, bool] = {history: True}
+    asked: dict[StepSequence, bool] = {history: True}
 
-    def again(trial: History) -> bool:
+    def again(trial: StepSequence) -> bool:
         if trial not in asked:
             asked[trial] = fails(trial)
         return asked[trial]
@@ -37,7 +37,7 @@ def shorten(history: History, begin: ArrayLife, fails: Fails) -> History:
         best = found
 
 
-def _simpler(history: History, begin: ArrayLife) -> Iterator[History]:
+def _simpler(history: StepSequence, begin: ArrayLife) -> Iterator[StepSequence]:
     """What to try next, the greatest gain first; everything at least one step shorter, or simpler in one step."""
     steps, begin = history.steps, replace(begin, bitmap=history.bitmap != BITMAPS[0])
     size = max(1, len(steps) // 2)

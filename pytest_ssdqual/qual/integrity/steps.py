@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import format_size, parse_size
 
 BITMAPS = ("none", "internal")
@@ -89,7 +89,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuild:
+class RebuildMember:
     """Wait until all that is being rebuilt is whole."""
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class Rebuild:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckArray:
     """Let md compare all copies, or all data with their parity."""
 
     def __str__(self) -> str:
@@ -149,11 +149,11 @@ class Read:
         return "read"
 
 
-Step = Write | Trim | Fail | Remove | ReAdd | Add | Rebuild | Check | Repair | Restart | Grow | Cut | Read
+Step = Write | Trim | Fail | Remove | ReAdd | Add | RebuildMember | CheckArray | Repair | Restart | Grow | Cut | Read
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class StepSequence:
     """One life: what is built, and the steps in their order."""
 
     geometry: Geometry
@@ -161,7 +161,7 @@ class History:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        if self.geometry.level is Level.DRIVE or self.geometry.missing:
+        if self.geometry.level is RaidLevel.DRIVE or self.geometry.missing:
             raise ValueError(f"{self.geometry} is no array that could be built: write e.g. raid5x3")
         if self.bitmap not in BITMAPS:
             raise ValueError(f"a bitmap is {' or '.join(BITMAPS)}, not {self.bitmap!r}")
@@ -176,7 +176,7 @@ class History:
         return ", ".join(map(str, self.steps)) or "nothing but the first write"
 
 
-def parse(text: str) -> History:
+def parse(text: str) -> StepSequence:
     """Read a script; ``#`` begins a comment. ``HistoryError`` with the number of the line that makes no sense."""
     geometry, bitmap, steps = None, "", []
     for number, line in enumerate(text.split("\n"), 1):
@@ -192,14 +192,14 @@ def parse(text: str) -> History:
             raise HistoryError(f"line {number}: {error}") from error
     if geometry is None:
         raise HistoryError("line 1: a history begins with e.g. array raid5x3 bitmap none")
-    return History(geometry, bitmap, tuple(steps))
+    return StepSequence(geometry, bitmap, tuple(steps))
 
 
 def _head(words: list[str]) -> tuple[Geometry, str]:
     match words:
         case ["array", shape, "bitmap", bitmap]:
             geometry = Geometry.parse(shape)
-            History(geometry, bitmap, ())
+            StepSequence(geometry, bitmap, ())
             return geometry, bitmap
     raise ValueError(f"a history begins with e.g. array raid5x3 bitmap none, not {' '.join(words)!r}")
 
@@ -235,7 +235,9 @@ def _block(text: str) -> int:
 NUMBERED: dict[str, Callable[[int], Step]] = {
     "trim": Trim, "fail": Fail, "remove": Remove, "re-add": ReAdd, "add": Add, "grow": Grow,
 }  # fmt: skip
-BARE: dict[str, Step] = {str(each): each for each in (Rebuild(), Check(), Repair(), Restart(), Cut(), Read())}
+BARE: dict[str, Step] = {
+    str(each): each for each in (RebuildMember(), CheckArray(), Repair(), Restart(), Cut(), Read())
+}
 #: What a person may write.
 FORMS = ("write REGION SIZE [unflushed]", "trim REGION", *(f"{name} DRIVE" for name in NUMBERED if name != "trim"))
 FORMS = (*FORMS, "cut [REGION SIZE]", *(name for name in BARE if name != "cut"))

@@ -32,7 +32,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class DriveLink:
     """How a drive is connected, and how it could be."""
 
     #: ``PCIe`` or ``SATA``.
@@ -73,7 +73,7 @@ class Heat:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceTraffic:
     """A drive, or an array: what went over it."""
 
     #: By the kernel; None if it does not count, or not from the one look to the other.
@@ -86,14 +86,14 @@ class Device:
 class SeenDrive:
     #: Serial number.
     name: str
-    device: Device
+    device: DeviceTraffic
     heat: Heat
-    link: Link | None
+    link: DriveLink | None
 
 
 @dataclass(frozen=True, slots=True)
 class SeenArray:
-    device: Device
+    device: DeviceTraffic
     #: 0: it has none (RAID 1).
     chunk_bytes: int | None
     #: Whether md writes a bitmap beside the data.
@@ -145,7 +145,7 @@ class KernelLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProcessEnvironment:
     """Around one fio process; the looks are just before and just after it."""
 
     #: Between the looks, by the kernel's clock that nobody can set.
@@ -165,7 +165,7 @@ class Seen:
     #: None: the kernel's log could not be read, or the record is of a version that did not collect it.
     kernel: KernelLog | None = None
 
-    def of_drive(self, index: int) -> Seen:
+    def of_drive(self, index: int) -> ProcessEnvironment:
         """Of drives side by side what concerns one of them; the machine is the same for all."""
         return replace(self, drives=self.drives[index : index + 1])
 
@@ -174,7 +174,7 @@ class Seen:
         return asdict(self)
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Seen:
+    def from_record(cls, record: Mapping[str, Any]) -> ProcessEnvironment:
         """The inverse of ``to_record``; ``KeyError`` or ``TypeError`` for anything else."""
         array, cpu, kernel = record["array"], record["cpu"], record.get("kernel")
         return cls(
@@ -205,7 +205,7 @@ def total(traffic: Sequence[Traffic]) -> Traffic:
 
 def _drive(record: Mapping[str, Any]) -> SeenDrive:
     link = record["link"]
-    return SeenDrive(record["name"], _device(record["device"]), Heat(**record["heat"]), link and Link(**link))
+    return SeenDrive(record["name"], _device(record["device"]), Heat(**record["heat"]), link and DriveLink(**link))
 
 
 def _array(record: Mapping[str, Any]) -> SeenArray:
@@ -214,6 +214,6 @@ def _array(record: Mapping[str, Any]) -> SeenArray:
     return SeenArray(**whole)
 
 
-def _device(record: Mapping[str, Any]) -> Device:
+def _device(record: Mapping[str, Any]) -> DeviceTraffic:
     counted, asked = record["counted"], record["asked"]
-    return Device(counted and Traffic(**counted), asked and Traffic(**asked))
+    return DeviceTraffic(counted and Traffic(**counted), asked and Traffic(**asked))

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
-from pytest_ssdqual.qual.measured.environment import Seen
+from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
@@ -208,7 +208,7 @@ class Run:
     #: Name of the raw output in the run folder.
     raw: str
     #: What the machine and its drives told before and after it; None if nobody asked them.
-    seen: Seen | None = None
+    seen: ProcessEnvironment | None = None
     #: Of drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
     parts: tuple[tuple[Interval, ...], ...] = ()
     #: Of a sequential measurement: its rounds are then blocks of one stretch, not independent rounds.

@@ -22,7 +22,7 @@ BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SaturationPoint:
     """One sample of the curve: IOPS in it, time and volume since the first I/O at its end."""
 
     seconds: float
@@ -73,7 +73,7 @@ class Saturation:
         return self.run.workload
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[SaturationPoint, ...]:
         """The curve. Never more points than fio reported: between two reports nothing is known."""
         counted = self.run.counted
         if not counted:
@@ -85,7 +85,8 @@ class Saturation:
         times = [begin + (index + 1) * length for index in range(rounds) if begin + index * length < end - JITTER_S]
         written = _written_at(self.run.intervals, times)
         return tuple(
-            Point(min(at, end) - first, volume, rate) for at, volume, rate in zip(times, written, rates, strict=False)
+            SaturationPoint(min(at, end) - first, volume, rate)
+            for at, volume, rate in zip(times, written, rates, strict=False)
         )
 
     @property
@@ -195,7 +196,7 @@ class Saturation:
         other = [end for end in passing if _moved([found[end].average], state)]
         first = next(end for end in passing if not other or end > other[-1]) - window
         settled = mean_of_rounds(_batches(iops[first : passing[-1]]), Unit.IOPS, sure)
-        before = points[first - 1] if first else Point(0.0, 0.0, 0.0)
+        before = points[first - 1] if first else SaturationPoint(0.0, 0.0, 0.0)
         return Settled(before.seconds, before.bytes_written / self.capacity_bytes, settled)
 
     def of_members(self) -> tuple[Saturation, ...]:
@@ -251,13 +252,13 @@ def _written_at(intervals: Sequence[Interval], times: Sequence[float]) -> list[f
     return written
 
 
-def _fall(points: Sequence[Point], rule: SteadyRule) -> Fall | None:
+def _fall(points: Sequence[SaturationPoint], rule: SteadyRule) -> Fall | None:
     """Where the first level of the curve ends. Inside one level the rule allows a factor that is no fall."""
     half = rule.range_percent / 200
     return first_fall([each.iops for each in points], (1 + half) / (1 - half)) if half < 1 else None
 
 
-def _cut(points: Sequence[Point], rule: SteadyRule) -> int | None:
+def _cut(points: Sequence[SaturationPoint], rule: SteadyRule) -> int | None:
     """Index of the first point beyond the cliff."""
     fall = _fall(points, rule)
     return fall.index if fall and fall.is_clear and fall.is_from_level else None

@@ -13,7 +13,7 @@ from functools import cache
 from pytest_ssdqual.qual.raid import cost_model
 
 
-class Level(StrEnum):
+class RaidLevel(StrEnum):
     """The md levels we build, by mdadm's own names, and a bare drive."""
 
     DRIVE = "drive"
@@ -57,12 +57,12 @@ class Facts:
 #: RAID 10 is layout near-2; a RAID 1 of N is an N-way mirror. Several drives are no array: they are measured side by
 #: side, each on its own, by one fio process.
 FACTS = {
-    Level.DRIVE: Facts(minimum=1, step=1),
-    Level.RAID0: Facts(minimum=2, step=1),
-    Level.RAID1: Facts(minimum=2, step=1, copies=0, tolerates=None),
-    Level.RAID5: Facts(minimum=3, step=1, parity=1, tolerates=1),
-    Level.RAID6: Facts(minimum=4, step=1, parity=2, tolerates=2),
-    Level.RAID10: Facts(minimum=4, step=2, copies=2, tolerates=1),
+    RaidLevel.DRIVE: Facts(minimum=1, step=1),
+    RaidLevel.RAID0: Facts(minimum=2, step=1),
+    RaidLevel.RAID1: Facts(minimum=2, step=1, copies=0, tolerates=None),
+    RaidLevel.RAID5: Facts(minimum=3, step=1, parity=1, tolerates=1),
+    RaidLevel.RAID6: Facts(minimum=4, step=1, parity=2, tolerates=2),
+    RaidLevel.RAID10: Facts(minimum=4, step=2, copies=2, tolerates=1),
 }
 ID = re.compile(
     r"(?P<level>[a-z]+\d*)x(?P<width>\d{1,4})(?:-(?P<missing>\d{1,4})(?P<state>failed|rebuilding))?", re.ASCII
@@ -77,7 +77,7 @@ class Geometry:
     (``raid6x6-2rebuilding``): other laws hold then, and other promises. ``drivex4`` is four drives side by side.
     """
 
-    level: Level
+    level: RaidLevel
     width: int
     missing: int = 0
     rebuilding: bool = False
@@ -100,10 +100,10 @@ class Geometry:
     def parse(cls, text: str) -> Geometry:
         """Read ``raid5x4`` or ``raid5x4-1failed`` back; ValueError for anything else."""
         found = ID.fullmatch(text)
-        if not found or found["level"] not in list(Level):
+        if not found or found["level"] not in list(RaidLevel):
             raise ValueError(f"{text!r} is not an array; write e.g. raid5x4")
         missing = int(found["missing"] or 0)
-        return cls(Level(found["level"]), int(found["width"]), missing, found["state"] == "rebuilding")
+        return cls(RaidLevel(found["level"]), int(found["width"]), missing, found["state"] == "rebuilding")
 
     @property
     def healthy(self) -> Geometry:
@@ -118,7 +118,7 @@ class Geometry:
     @property
     def is_side_by_side(self) -> bool:
         """Whether its members are drives of their own, with nothing in common but the process that drives them."""
-        return self.level is Level.DRIVE
+        return self.level is RaidLevel.DRIVE
 
     @property
     def data_drives(self) -> int:
@@ -149,7 +149,7 @@ class SmallWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class MemberLoad:
     """What one member does per small random host I/O, on average over the whole array."""
 
     #: Of a host read.
@@ -165,7 +165,7 @@ class Load:
 
 
 @cache
-def loads(geometry: Geometry) -> tuple[Load, ...]:
+def loads(geometry: Geometry) -> tuple[MemberLoad, ...]:
     """The load of every member that is there. ValueError for an array that is being rebuilt: no law holds then.
 
     Missing are the last members. With parity, by ``stripe``, averaged over all places of the parity (it rotates; of
@@ -188,14 +188,14 @@ def loads(geometry: Geometry) -> tuple[Load, ...]:
     if facts.parity:
         return _parity_loads(geometry.width, facts.parity, geometry.missing)
     nothing, left = Fraction(0), geometry.width - geometry.missing
-    if geometry.level is Level.RAID1:
-        return (Load(Fraction(1, left), nothing, Fraction(1)),) * left
-    usual = Load(Fraction(1, geometry.width), nothing, Fraction(facts.copies, geometry.width))
-    twin = Load(usual.writes_for_write, nothing, usual.writes_for_write)
+    if geometry.level is RaidLevel.RAID1:
+        return (MemberLoad(Fraction(1, left), nothing, Fraction(1)),) * left
+    usual = MemberLoad(Fraction(1, geometry.width), nothing, Fraction(facts.copies, geometry.width))
+    twin = MemberLoad(usual.writes_for_write, nothing, usual.writes_for_write)
     return (usual,) * (left - geometry.missing) + (twin,) * geometry.missing
 
 
-def _parity_loads(width: int, parity: int, missing: int) -> tuple[Load, ...]:
+def _parity_loads(width: int, parity: int, missing: int) -> tuple[MemberLoad, ...]:
     gone = frozenset(range(width - missing, width))
     read, modify, write = Counter[int](), Counter[int](), Counter[int]()
     for first in range(width):
@@ -206,7 +206,7 @@ def _parity_loads(width: int, parity: int, missing: int) -> tuple[Load, ...]:
             write.update((kept | {target}) - gone)
     ios = width * (width - parity)
     return tuple(
-        Load(Fraction(read[each], ios), Fraction(modify[each], ios), Fraction(write[each], ios))
+        MemberLoad(Fraction(read[each], ios), Fraction(modify[each], ios), Fraction(write[each], ios))
         for each in range(width - missing)
     )
 

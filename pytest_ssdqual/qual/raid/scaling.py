@@ -29,7 +29,7 @@ SUPERLINEAR = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ScalingPoint:
     """One array of the sweep."""
 
     geometry: Geometry
@@ -45,7 +45,7 @@ class Point:
 class Scaling:
     """A sweep over widths of one level, narrowest first."""
 
-    points: tuple[Point, ...]
+    points: tuple[ScalingPoint, ...]
     #: Least-squares line through the origin of efficiency over effective drives; 1 is linear.
     slope: Estimate
     #: How far the worst array stays below the line, in percent of the line; negative when all are above.
@@ -153,19 +153,19 @@ def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
     )
 
 
-def _points(iops: Mapping[Geometry, Estimate], read_fraction: float) -> tuple[Point, ...]:
+def _points(iops: Mapping[Geometry, Estimate], read_fraction: float) -> tuple[ScalingPoint, ...]:
     widths = sorted(iops)
     first = widths[0]
     baseline, unit_drives = iops[first], effective_drives(first, read_fraction)
     if baseline.value <= 0:
         raise NotApplicable(f"{first} is no baseline: {baseline}")
     none = Estimate(1.0, 1.0, 1.0, baseline.n, Unit.RATIO, confidence=baseline.confidence)
-    points = [Point(first, baseline, unit_drives, none, 1.0)]
+    points = [ScalingPoint(first, baseline, unit_drives, none, 1.0)]
     for geometry in widths[1:]:
         drives = effective_drives(geometry, read_fraction)
         found, share = _quotient(iops[geometry], baseline), unit_drives / drives
         efficiency = replace(found, value=found.value * share, low=found.low * share, high=found.high * share)
-        points.append(Point(geometry, iops[geometry], drives, efficiency, efficiency.high))
+        points.append(ScalingPoint(geometry, iops[geometry], drives, efficiency, efficiency.high))
     return tuple(points)
 
 
@@ -188,7 +188,7 @@ def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
     return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence)
 
 
-def _slope(points: Sequence[Point]) -> Estimate:
+def _slope(points: Sequence[ScalingPoint]) -> Estimate:
     """Of y = efficiency × x against x, through the origin: Σxy/Σx², so wide arrays weigh most.
 
     With y of the narrowest equal to its x by definition, this is x_0²/Σx² + Σ a_N·X_N / X_0 with a_N = x_0·x_N/Σx²: a
@@ -270,6 +270,6 @@ def _drive(drive: SeenDrive, new: Sequence[str]) -> Iterator[str]:
         yield f"drive {drive.name} is connected by {link.describe()}"
 
 
-def _is_flat(first: Point, widest: Point) -> bool:
+def _is_flat(first: ScalingPoint, widest: ScalingPoint) -> bool:
     grown = widest.iops.value - first.iops.value
     return grown < FLAT * first.iops.value * (widest.effective_drives / first.effective_drives - 1)

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, format_value, parse_size
@@ -174,7 +174,7 @@ class FigureTable(Strict):
 
 
 #: An array of one, and each of several side by side.
-ONE_DRIVE = Geometry(Level.DRIVE, 1)
+ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class DataSheetValue:
     """One ``[[figure]]``: what is published for each of these arrays under each of these workloads."""
 
     arrays: tuple[Geometry, ...]
@@ -220,7 +220,7 @@ class Figure:
                     yield array, workload, claim
 
 
-def find(figures: Iterable[Figure], claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
+def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
     """What is published of exactly this array and workload; no figure is of arrays with members missing.
 
     Drives side by side are each one drive. There, ``randread_4k_t4xqd8`` is also found as ``randread_4k_qd32``: all
@@ -234,7 +234,7 @@ def find(figures: Iterable[Figure], claim: Claim, geometry: Geometry, workload: 
     return next((each for each in found if each is not None), None)
 
 
-def repeated(figures: Iterable[Figure]) -> list[str]:
+def repeated(figures: Iterable[DataSheetValue]) -> list[str]:
     """A sentence for each quantity that is published twice, with the place in the file: which of them would count?"""
     first: dict[tuple[Geometry, str, Claim], int] = {}
     errors = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Scope
 from pytest_ssdqual.qual.verdict.baseline import OfBaseline
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -34,7 +34,7 @@ class Promise:
 
     claim: Claim
     #: Of arrays; None: any.
-    level: Level | None
+    level: RaidLevel | None
     #: Members; None: any number.
     width: int | None
     state: str

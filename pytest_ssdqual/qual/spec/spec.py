@@ -20,10 +20,10 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 
 from pytest_ssdqual.qual.lots.lot import LotTable
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level, costs, expected_iops
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs, expected_iops
 from pytest_ssdqual.qual.spec import datasheet, toml
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Limit, Scope
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, QUANTITIES, Figure, FigureTable, Published
+from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, QUANTITIES, DataSheetValue, FigureTable, Published
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import Name, Percent, Size, Strict, Throughput, read_bound
 from pytest_ssdqual.qual.units import Unit
@@ -78,7 +78,7 @@ class PromiseTable(Strict):
 
     # Order matters: bounds are read in the unit of the claim, or in per cent, which has to be known by then.
     claim: Annotated[Claim, Field(strict=False, description="What is promised")]
-    level: Annotated[Level | None, Field(strict=False, description="Of this level only")] = None
+    level: Annotated[RaidLevel | None, Field(strict=False, description="Of this level only")] = None
     width: Annotated[int | None, Field(ge=1, description="Of arrays with this number of members only")] = None
     state: Annotated[
         Literal["healthy", "degraded", "rebuilding"] | None,
@@ -229,7 +229,7 @@ if TYPE_CHECKING:
     pass
 
 __all__ = [
-    "Figure",
+    "DataSheetValue",
     "Promise",
     "Published",
     "Relation",
@@ -266,7 +266,7 @@ class Spec:
     sequential_write_bytes_per_s: int | None
     #: Rated bytes written over the drive's life.
     endurance_bytes: int | None
-    figures: tuple[Figure, ...]
+    figures: tuple[DataSheetValue, ...]
     promises: tuple[Promise, ...]
     #: By which a sample of drives decides about the lot that it was drawn from; None if nothing was agreed.
     lot: Plan | None = None
@@ -460,9 +460,9 @@ def _spec(name: str, content: SpecDocument) -> Spec:
     )
 
 
-def _figure(table: FigureTable) -> Figure:
+def _figure(table: FigureTable) -> DataSheetValue:
     arrays = tuple(map(Geometry.parse, table.array)) if table.array else (ONE_DRIVE,)
-    return Figure(arrays, table.workloads(), table.quantities(), table.source, table.approximate)
+    return DataSheetValue(arrays, table.workloads(), table.quantities(), table.source, table.approximate)
 
 
 def _promises(name: str, tables: Iterable[PromiseTable]) -> Iterable[Promise]:

@@ -242,7 +242,7 @@ def dispersion_of(hits: Sequence[bool]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ExceedanceLevel:
     """A value and the interval that should hold it."""
 
     value: float
@@ -250,7 +250,9 @@ class Level:
     high: float
 
 
-def return_level(lows: Sequence[float], highs: Sequence[float], seconds: float, per_hour: float, level: float) -> Level:
+def return_level(
+    lows: Sequence[float], highs: Sequence[float], seconds: float, per_hour: float, level: float
+) -> ExceedanceLevel:
     """What is exceeded ``per_hour`` times an hour, of the maxima of spells that took ``seconds`` together.
 
     ``lows`` and ``highs`` are what each maximum is at least and at most, as it was read. The interval at ``level``
@@ -274,7 +276,7 @@ def return_level(lows: Sequence[float], highs: Sequence[float], seconds: float, 
     )
     low = down[surely - 1] if 0 < surely <= count else -math.inf
     high = up[maybe - 1] if maybe else math.inf
-    return Level(min(max(value, low), high), low, high)
+    return ExceedanceLevel(min(max(value, low), high), low, high)
 
 
 def shortest_s(per_hour: float, level: float) -> float:
@@ -350,7 +352,7 @@ def slower_than(limit_ns: float, measured: Measured, sure: Sureness) -> Exceedan
     )
 
 
-def slowest(measured: Measured, sure: Sureness, per_hour: float) -> Level:
+def slowest(measured: Measured, sure: Sureness, per_hour: float) -> ExceedanceLevel:
     """The latency that is exceeded ``per_hour`` times an hour, nanoseconds."""
     spells = measured.spells
     seconds = sum(run.seconds for run in measured.runs)

@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.batch_means import ROUNDS, Basis
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew, student_t
-from pytest_ssdqual.qual.stats.latency import Level, return_level
+from pytest_ssdqual.qual.stats.latency import ExceedanceLevel, return_level
 from pytest_ssdqual.qual.units import Unit, format_duration
 
 #: Few and long, so that neighbours are nearly independent (batch means; Schmeiser 1982: ten to thirty of them).
@@ -83,7 +83,7 @@ def over_time(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
     if len(slowest.maxima_ns) < 3:
         raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
     worst, usual = latency.slowest(measured, half, per_hour), _median(slowest)
-    ratio = Level(
+    ratio = ExceedanceLevel(
         value=max(1.0, worst.value / usual.value),
         low=max(1.0, worst.low / usual.high),
         high=max(1.0, worst.high / usual.low),
@@ -112,10 +112,10 @@ def worst_second(measured: Measured, sure: Sureness, per_hour: float) -> Estimat
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
-    return _rare(Level(max(low, min(value, high)), low, high), measured, sure, per_hour, Unit.RATIO)
+    return _rare(ExceedanceLevel(max(low, min(value, high)), low, high), measured, sure, per_hour, Unit.RATIO)
 
 
-def _median(slowest: Slowest) -> Level:
+def _median(slowest: Slowest) -> ExceedanceLevel:
     """Of the spells' slowest I/Os, nanoseconds; its interval by order statistics, as fio's buckets leave it."""
     from scipy.stats import binom
 
@@ -123,10 +123,10 @@ def _median(slowest: Slowest) -> Level:
     # So many of them, and no more, may surely lie below the median by chance.
     beyond = max(0, int(binom.ppf((1 - slowest.basis.level) / 2, len(maxima), 0.5)) - 1)
     low, high = bucket_of(maxima[beyond]), bucket_of(maxima[len(maxima) - 1 - beyond])
-    return Level(float(median(maxima)), float(low.low_ns), float(high.high_ns))
+    return ExceedanceLevel(float(median(maxima)), float(low.low_ns), float(high.high_ns))
 
 
-def _rare(found: Level, measured: Measured, sure: Sureness, per_hour: float, unit: Unit) -> Estimate:
+def _rare(found: ExceedanceLevel, measured: Measured, sure: Sureness, per_hour: float, unit: Unit) -> Estimate:
     spells, shortest = measured.spells, latency.shortest_s(per_hour, Basis.whole(measured, sure).level)
     seconds = sum(run.seconds for run in measured.runs)
     observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"

@@ -114,7 +114,7 @@ def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Settling:
+class SettledSeries:
     """Of one target, an array or a drive, over the time that was counted."""
 
     #: Left out at the head, seconds after the ramp; 0 of a measurement of fixed length.
@@ -126,12 +126,12 @@ class Settling:
     rhythm: Rhythm | None
 
 
-def of(run: Run) -> Settling:
+def of(run: Run) -> SettledSeries:
     """How ``run``, of one target, settled; a series without I/O has no drift and no rhythm."""
     rates = run.round_iops()
     mean = fmean(rates)
     slope = linear_regression(range(len(rates)), rates).slope if len(rates) > 1 else 0.0
-    return Settling(
+    return SettledSeries(
         warmup_s=run.look.warmup_s if run.look else 0.0,
         drift_percent=100 * slope * len(rates) / mean if mean else 0.0,
         correlation=_lag_one_autocorrelation(rates),

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
-from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members
 
 
@@ -48,7 +48,7 @@ def decide(
     question: Question,
     looks: SequentialRule | None,
     rule: VerdictRule,
-    family: Family = ALONE,
+    family: ErrorControl = ALONE,
 ) -> Decision:
     """Whether the question is answered at this look, of which ``measured`` is the run so far.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ssdqual.qual.measured.environment import Cpu, Heat, Seen, SeenDrive
+from pytest_ssdqual.qual.measured.environment import Cpu, Heat, ProcessEnvironment, SeenDrive
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity.check import Check, unknown
@@ -83,14 +83,14 @@ def _cpu(cpu: Cpu | None) -> Iterator[Check]:
     yield Check("cpu_throttled_percent", 100 * cpu.throttled, THROTTLED_RANGE, (said,) if hot else ())
 
 
-def _jobs(seen: Seen) -> Check:
+def _jobs(seen: ProcessEnvironment) -> Check:
     if seen.jobs_busy is None:
         return unknown("fio_cpu_percent", JOBS_RANGE)
     said = f"fio's jobs kept a CPU each {seen.jobs_busy:.0%} busy, so they may have set the pace: use more of them"
     return Check("fio_cpu_percent", 100 * seen.jobs_busy, JOBS_RANGE, (said,) if seen.jobs_busy > JOBS_BUSY else ())
 
 
-def _clock(seen: Seen) -> Iterator[Check]:
+def _clock(seen: ProcessEnvironment) -> Iterator[Check]:
     may = CLOCK_S + CLOCK_SHARE * seen.seconds
     if seen.clock_jump_s is None:
         yield unknown("clock_jump_s", CLOCK_RANGE)

@@ -12,7 +12,7 @@ from statistics import median
 
 from pytest_ssdqual.qual.measured.environment import SeenArray, SeenDrive, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level, costs
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs
 from pytest_ssdqual.qual.validity.check import Check, unknown
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -157,7 +157,7 @@ def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
         return Traffic(asked.reads, asked.writes * copies, asked.read_bytes, asked.write_bytes * copies)
     pages = asked.write_bytes * _pages(workload)
     reads = costs(geometry).reads
-    if geometry.level is Level.RAID6:  # on CPUs without an xor_syndrome routine all other data are read
+    if geometry.level is RaidLevel.RAID6:  # on CPUs without an xor_syndrome routine all other data are read
         reads = max(reads, geometry.width - 3)
     # A page that is written in part has to be read itself, whatever way the new parity is got.
     reads += _pages(workload) > 1

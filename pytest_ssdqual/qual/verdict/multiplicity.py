@@ -150,7 +150,7 @@ P_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ErrorControl:
     """The claims that are judged together."""
 
     #: Planned when the run began, and not changed afterwards: whoever counts later counts what suits him.
@@ -186,7 +186,7 @@ class Family:
 
 
 #: A claim by itself.
-ALONE = Family()
+ALONE = ErrorControl()
 
 
 def p_value(is_broken: Callable[[float], bool], confidence: float) -> float:

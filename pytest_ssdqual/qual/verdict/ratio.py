@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, Estimate, Sureness, TooFew, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
-from pytest_ssdqual.qual.verdict.multiplicity import Family, p_value
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl, p_value
 
 #: Within 1/128 of what fio prints lies what it has measured: half a bucket (``qual.measured.histogram``), of
 #: logarithms.
@@ -157,14 +157,14 @@ def changes(
     make no statistical error.
     """
     alone = [ratio(1.0) for ratio in ratios]
-    family = Family(max(1, sum(not each.is_reading for each in alone)), control)
+    family = ErrorControl(max(1, sum(not each.is_reading for each in alone)), control)
     return tuple(
         _change(found, again, direction, family)
         for found, again, direction in zip(alone, ratios, directions, strict=True)
     )
 
 
-def _change(found: Estimate, again: Callable[[float], Estimate], direction: Direction, family: Family) -> Change:
+def _change(found: Estimate, again: Callable[[float], Estimate], direction: Direction, family: ErrorControl) -> Change:
     up = _leaves_out(found)
     if not up:
         return Change(found, Shown.OPEN)

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.baseline import Since
-from pytest_ssdqual.qual.verdict.multiplicity import ALONE, Family, p_value
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Number of drives in a sentence, and of characters of a serial; the evidence has all serials in full.
@@ -209,7 +209,7 @@ def judge_members(
     limit: Limit,
     confidence: float = CONFIDENCE,
     indifference_percent: float = 0.0,
-    family: Family = ALONE,
+    family: ErrorControl = ALONE,
 ) -> tuple[Verdict, ...]:
     """One verdict for each drive side by side, in the order of the members, or the only one on an array.
 
@@ -236,7 +236,7 @@ def judge_sweep(
     limit: Limit,
     confidence: float = CONFIDENCE,
     indifference_percent: float = 0.0,
-    family: Family = ALONE,
+    family: ErrorControl = ALONE,
 ) -> Verdict:
     """The verdict on several widths of a level; of their scaling, unless it is good, with the width where it bends.
 
@@ -253,7 +253,7 @@ def judge_sweep(
     return replace(told, because=bend.told(ordered, scaling, least))
 
 
-def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: Family) -> Verdict:
+def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: ErrorControl) -> Verdict:
     """A failure with its p-value; held back, as inconclusive, unless it stands up to all claims judged with it.
 
     ``again`` gives the estimate if only this share of the error rate may be spent on its interval. What passed is left

@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.resume.rebuild_measurements import BUILDERS, Shelf
-from pytest_ssdqual.report.run_folder.reader import Judged, Record, Story
+from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
 
 #: Kinds of records that sum up a measurement; a rebuild's is that of the load beside it.
 KINDS = ("measured", "rebuild")
@@ -48,7 +48,7 @@ class NotedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class NotedMeasurement:
     """What was measured of one workload on one array."""
 
     geometry: Geometry
@@ -96,18 +96,18 @@ class Noted:
 class Notes:
     """A story's measurements and verdicts. ``cached_property`` needs a ``__dict__``, hence no slots."""
 
-    story: Story
-    measured: tuple[Noted, ...]
+    story: RunReader
+    measured: tuple[NotedMeasurement, ...]
     judged: tuple[Judged, ...]
-    _by_place: Mapping[tuple[str, str], Noted] = field(default_factory=dict)
+    _by_place: Mapping[tuple[str, str], NotedMeasurement] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, story: Story) -> Notes:
+    def of(cls, story: RunReader) -> Notes:
         """Everything."""
         return cls._made(story, _noted(story.of(*KINDS)), story.evidence())
 
     @classmethod
-    def about(cls, story: Story, judged: Judged) -> Notes:
+    def about(cls, story: RunReader, judged: Judged) -> Notes:
         """Only what one verdict speaks of: a page of many failures asks for each."""
         arrays, workloads = judged.evidence.geometries, judged.evidence.workloads
         records = [
@@ -118,12 +118,12 @@ class Notes:
         return cls._made(story, _noted(records), (judged,))
 
     @classmethod
-    def _made(cls, story: Story, noted: Iterable[Noted], judged: tuple[Judged, ...]) -> Notes:
+    def _made(cls, story: RunReader, noted: Iterable[NotedMeasurement], judged: tuple[Judged, ...]) -> Notes:
         # Of a measurement that was made again the last counts, as its verdict does.
         last = {(str(each.geometry), str(each.workload)): each for each in noted}
         return cls(story, tuple(last.values()), judged, last)
 
-    def at(self, geometry: str, workload: str) -> Noted | None:
+    def at(self, geometry: str, workload: str) -> NotedMeasurement | None:
         return self._by_place.get((geometry, workload))
 
     def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Judged, ...]:
@@ -175,7 +175,7 @@ def mix_name(workload: Workload) -> str:
     return "reads" if share == 100 else "writes" if share == 0 else f"{share} % reads"
 
 
-def _noted(records: Sequence[Record]) -> Iterator[Noted]:
+def _noted(records: Sequence[Record]) -> Iterator[NotedMeasurement]:
     for record in records:
         try:
             yield noted(record)
@@ -183,7 +183,7 @@ def _noted(records: Sequence[Record]) -> Iterator[Noted]:
             continue  # of a newer version, or damaged
 
 
-def noted(record: Record) -> Noted:
+def noted(record: Record) -> NotedMeasurement:
     """A ``measured`` or ``rebuild`` record. ``KeyError``, ``TypeError`` or ``ValueError`` if it is another."""
     facts: Mapping[str, Any] = {**record.facts, **strict_json.table(record.facts.get("foreground", {}))}
     asked = facts.get("asked")
@@ -192,7 +192,9 @@ def noted(record: Record) -> Noted:
     if not runs:
         raise ValueError("nothing was measured")
     geometry = Geometry.parse(str(facts["geometry"]))
-    return Noted(geometry, workload, record.time, strict_json.number(facts["iops"]), runs, workload.to_record())
+    return NotedMeasurement(
+        geometry, workload, record.time, strict_json.number(facts["iops"]), runs, workload.to_record()
+    )
 
 
 def noted_run(entry: object) -> NotedRun:
@@ -222,7 +224,7 @@ def _known(value: object) -> float | None:
 MOST_PACKED_BYTES = 8 << 20
 
 
-def runs_of(folder: Path, noted: Noted) -> tuple[Run, ...]:
+def runs_of(folder: Path, noted: NotedMeasurement) -> tuple[Run, ...]:
     """Every repeat; empty unless all can be read. The records have the rounds of what is missing or too large."""
     shelf, found = Shelf(folder), list[Run]()
     for run in noted.runs:
@@ -275,7 +277,7 @@ def bytes_rate(interval: Interval) -> float | None:
     return (interval.read_bytes + interval.write_bytes) / interval.seconds if interval.seconds else None
 
 
-def noted_rounds(noted: Noted, figures: Iterable[float | None]) -> tuple[list[float], list[float]]:
+def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> tuple[list[float], list[float]]:
     """The same from a record: its rounds, each at its end."""
     run = noted.runs[0]
     values = list(figures)

@@ -18,7 +18,7 @@ from pytest_ssdqual.report.charts.base import INK, LIMIT, MOST_ROWS, Chart, Char
 from pytest_ssdqual.report.charts.data import Notes, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.evidence.evidence import About, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged, Story
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def searched(notes: Notes) -> Iterator[Searched]:
             yield found
 
 
-def of_search(story: Story, judged: Judged) -> Searched | None:
+def of_search(story: RunReader, judged: Judged) -> Searched | None:
     """None if nothing was looked at."""
     points = judged.evidence.points
     if not points:
@@ -118,7 +118,7 @@ class _Order:
         return (SHORTER if is_broken else TRIED) if is_simpler else DRAWN
 
 
-def _record(story: Story, judged: Judged) -> Mapping[str, Any]:
+def _record(story: RunReader, judged: Judged) -> Mapping[str, Any]:
     """The last ``searched`` record with the same workloads; empty if there is none."""
     names = [point.name for point in judged.evidence.points]
     for record in reversed(story.of("searched")):

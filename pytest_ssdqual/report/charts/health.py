@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.charts import base
 from pytest_ssdqual.report.charts.base import Chart, ChartTable, extremes, said, slug
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.sections import shortened
 
 #: More drives in one picture cannot be told apart; the table has all of them.
@@ -22,7 +22,7 @@ MOST_POINTS = 120
 
 
 @dataclass(slots=True)
-class Drive:
+class DriveCurve:
     """One drive through the run."""
 
     #: Seconds since the run began, and degrees.
@@ -39,9 +39,9 @@ class Drive:
         return counts[1] - counts[0] if counts[0] is not None and counts[1] is not None else None
 
 
-def drives(story: Story) -> dict[str, Drive]:
+def drives(story: RunReader) -> dict[str, DriveCurve]:
     """By name, in the order in which they were first seen."""
-    found: dict[str, Drive] = {}
+    found: dict[str, DriveCurve] = {}
     serials = _serials(story.manifest)
     started: datetime | None = None
     for record in story.records:
@@ -52,13 +52,13 @@ def drives(story: Story) -> dict[str, Drive]:
         except (ValueError, TypeError):  # no time, or one without a zone among others with one
             continue
         if record.kind == "health" and isinstance(name := record.facts.get("drive"), str):
-            drive = found.setdefault(serials.get(name, name), Drive())
+            drive = found.setdefault(serials.get(name, name), DriveCurve())
             drive.health[str(record.facts.get("when"))] = record.facts
             _note(drive, seconds, record.facts.get("temperature_c"), None)
         elif record.kind == "measured":
             for name, heat in _heats(record.facts):
                 _note(
-                    found.setdefault(serials.get(name, name), Drive()),
+                    found.setdefault(serials.get(name, name), DriveCurve()),
                     seconds,
                     heat.get("temperature_c"),
                     heat.get("limit_c"),
@@ -76,7 +76,7 @@ def _serials(manifest: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _note(drive: Drive, seconds: float, temperature_c: object, limit_c: object) -> None:
+def _note(drive: DriveCurve, seconds: float, temperature_c: object, limit_c: object) -> None:
     if isinstance(temperature_c, int | float) and not isinstance(temperature_c, bool):
         drive.seen.append((seconds, float(temperature_c)))
     if isinstance(limit_c, int | float) and not isinstance(limit_c, bool):
@@ -96,7 +96,7 @@ def _heats(facts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         return
 
 
-def temperatures(story: Story) -> Chart | None:
+def temperatures(story: RunReader) -> Chart | None:
     """A line for each drive; None if no drive told its temperature twice."""
     found = {name: drive for name, drive in drives(story).items() if len(drive.seen) > 1}
     if not found:
@@ -138,7 +138,7 @@ def temperatures(story: Story) -> Chart | None:
     return Chart(key, title, caption, svg, ChartTable(("drive", "coolest", "hottest", "its own limit"), rows))
 
 
-def wear(story: Story) -> Chart | None:
+def wear(story: RunReader) -> Chart | None:
     """What the host wrote to each drive in this run, and health before and after; None if no drive counted any."""
     found = {
         name: (drive, written) for name, drive in drives(story).items() if (written := drive.written_bytes) is not None
@@ -166,7 +166,7 @@ def wear(story: Story) -> Chart | None:
     return Chart(key, title, caption, svg, _health_table({name: drive for name, (drive, _) in found.items()}))
 
 
-def _health_table(found: Mapping[str, Drive]) -> ChartTable:
+def _health_table(found: Mapping[str, DriveCurve]) -> ChartTable:
     figures = ("percentage_used", "media_errors", "critical_warning", "power_on_hours")
     columns = ("drive", "written", *(name.replace("_", " ") for name in figures))
     rows = []

@@ -30,7 +30,7 @@ from pytest_ssdqual.report.charts.base import (
     sentence,
     slug,
 )
-from pytest_ssdqual.report.charts.data import Noted, Notes, family_name, tests_of
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family_name, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.width import Sweep
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -49,16 +49,16 @@ PLACES = {name: index for index, (name, _) in enumerate(QUANTILES)}
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class TailCurve:
     """One measurement's quantiles, as far as there are I/Os enough for them."""
 
-    noted: Noted
+    noted: NotedMeasurement
     found: tuple[tuple[str, Estimate], ...]
     #: Why the next one is not known.
     refused: str
 
 
-def tail(notes: Notes, noted: Noted) -> Tail | None:
+def tail(notes: Notes, noted: NotedMeasurement) -> TailCurve | None:
     """From fio's own output; None if that is not there, too large, or has too few I/Os for anything."""
     runs = data.runs_of(notes.story.folder, noted)
     if not runs:
@@ -71,14 +71,14 @@ def tail(notes: Notes, noted: Noted) -> Tail | None:
         try:
             estimate = quantile_of_rounds(rounds, q, basis)
         except TooFew as reason:
-            return Tail(noted, tuple(found), str(reason)) if found else None
+            return TailCurve(noted, tuple(found), str(reason)) if found else None
         if estimate.unbounded:
-            return Tail(noted, tuple(found), estimate.unbounded) if found else None
+            return TailCurve(noted, tuple(found), estimate.unbounded) if found else None
         found.append((name, estimate))
-    return Tail(noted, tuple(found), "")
+    return TailCurve(noted, tuple(found), "")
 
 
-def chart(notes: Notes, tails: Sequence[Tail], title: str, key: str) -> Chart:
+def chart(notes: Notes, tails: Sequence[TailCurve], title: str, key: str) -> Chart:
     """Each measurement a line over its quantiles; limits and published figures at theirs."""
     verdicts = [each for one in tails for each in judged(notes, one.noted)]
     last = max(PLACES[one.found[-1][0]] for one in tails)
@@ -112,7 +112,7 @@ def chart(notes: Notes, tails: Sequence[Tail], title: str, key: str) -> Chart:
     return Chart(slug(key), title, caption, svg, table, tests_of(verdicts), levels.pop() if len(levels) == 1 else "")
 
 
-def judged(notes: Notes, noted: Noted) -> list[Judged]:
+def judged(notes: Notes, noted: NotedMeasurement) -> list[Judged]:
     """What was judged of its quantiles."""
     return [
         each
@@ -121,7 +121,7 @@ def judged(notes: Notes, noted: Noted) -> list[Judged]:
     ]
 
 
-def _draw(plate: Plate, index: int, count: int, one: Tail) -> list[float]:
+def _draw(plate: Plate, index: int, count: int, one: TailCurve) -> list[float]:
     axes = plate.figure.axes[0]
     xs = [PLACES[name] + 0.06 * (index - (count - 1) / 2) for name, _ in one.found]
     ends = [(each.low, each.high if math.isfinite(each.high) else each.value) for _, each in one.found]
@@ -220,7 +220,7 @@ def maxima_chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima")
     )
 
 
-def maxima(notes: Notes, cell: Noted) -> Series:
+def maxima(notes: Notes, cell: NotedMeasurement) -> Series:
     """Of the first run, by fio's own intervals; by rounds where its output is not there or too large."""
     runs = data.runs_of(notes.story.folder, cell)
     if runs:

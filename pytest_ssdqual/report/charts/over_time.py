@@ -21,7 +21,7 @@ from pytest_ssdqual.report.charts.base import (
     parted,
     sentence,
 )
-from pytest_ssdqual.report.charts.data import Noted, NotedRun, Notes, tests_of
+from pytest_ssdqual.report.charts.data import NotedMeasurement, NotedRun, Notes, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -30,26 +30,26 @@ MOST_RUNS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class PlottedFigure:
     """A figure of every interval of fio's output, or of every round of a record where that is all there is."""
 
     name: str
     unit: Unit
     of_interval: Callable[[Interval], float | None]
-    of_record: Callable[[NotedRun, Noted], tuple[float | None, ...]]
+    of_record: Callable[[NotedRun, NotedMeasurement], tuple[float | None, ...]]
     #: Whether drives side by side add up to it.
     adds: bool = True
 
 
-def _iops(run: NotedRun, _: Noted) -> tuple[float | None, ...]:
+def _iops(run: NotedRun, _: NotedMeasurement) -> tuple[float | None, ...]:
     return run.round_iops
 
 
-def _bytes(run: NotedRun, noted: Noted) -> tuple[float | None, ...]:
+def _bytes(run: NotedRun, noted: NotedMeasurement) -> tuple[float | None, ...]:
     return tuple(each * noted.workload.block_bytes for each in run.round_iops)
 
 
-def _slowest(run: NotedRun, _: Noted) -> tuple[float | None, ...]:
+def _slowest(run: NotedRun, _: NotedMeasurement) -> tuple[float | None, ...]:
     return run.round_max_latency_ns
 
 
@@ -61,24 +61,24 @@ def _of_direction(name: str) -> Callable[[Interval], float | None]:
     return rate
 
 
-IOPS = Measure("IOPS", Unit.IOPS, data.rate, _iops)
-THROUGHPUT = Measure("throughput", Unit.BYTES_PER_SECOND, data.bytes_rate, _bytes)
-SLOWEST = Measure("slowest I/O", Unit.NANOSECONDS, data.slowest_ns, _slowest, adds=False)
-MEAN = Measure("mean latency", Unit.NANOSECONDS, data.mean_ns, lambda run, noted: (), adds=False)
+IOPS = PlottedFigure("IOPS", Unit.IOPS, data.rate, _iops)
+THROUGHPUT = PlottedFigure("throughput", Unit.BYTES_PER_SECOND, data.bytes_rate, _bytes)
+SLOWEST = PlottedFigure("slowest I/O", Unit.NANOSECONDS, data.slowest_ns, _slowest, adds=False)
+MEAN = PlottedFigure("mean latency", Unit.NANOSECONDS, data.mean_ns, lambda run, noted: (), adds=False)
 
 
-def _mean_of(name: str) -> Measure:
+def _mean_of(name: str) -> PlottedFigure:
     def mean(interval: Interval) -> float | None:
         latencies = interval.read_latency if name == "read" else interval.write_latency
         return latencies.mean_ns if latencies else None
 
-    return Measure(f"mean latency of {name}s", Unit.NANOSECONDS, mean, lambda run, noted: (), adds=False)
+    return PlottedFigure(f"mean latency of {name}s", Unit.NANOSECONDS, mean, lambda run, noted: (), adds=False)
 
 
 MEASURES = {
     "steady_iops": IOPS,
-    "read_iops": Measure("read IOPS", Unit.IOPS, _of_direction("read"), lambda run, noted: ()),
-    "write_iops": Measure("write IOPS", Unit.IOPS, _of_direction("write"), lambda run, noted: ()),
+    "read_iops": PlottedFigure("read IOPS", Unit.IOPS, _of_direction("read"), lambda run, noted: ()),
+    "write_iops": PlottedFigure("write IOPS", Unit.IOPS, _of_direction("write"), lambda run, noted: ()),
     "throughput": THROUGHPUT,
     "worst_second": THROUGHPUT,
     "mean_latency": MEAN,
@@ -89,7 +89,7 @@ MEASURES = {
 }
 
 
-def chart(notes: Notes, noted: Noted, judged: Judged, key: str) -> Chart | None:
+def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Chart | None:
     """A line for each repeat, the verdict's estimate with its interval, the limit; None if nothing is known of it."""
     evidence = judged.evidence
     measure = MEASURES.get(evidence.claim, SLOWEST if evidence.unit is Unit.NANOSECONDS else IOPS)
@@ -125,7 +125,7 @@ def chart(notes: Notes, noted: Noted, judged: Judged, key: str) -> Chart | None:
     return Chart(key, title, caption, svg, table, tests_of([judged]), noted.geometry.level.value)
 
 
-def _curves(notes: Notes, noted: Noted, measure: Measure) -> list[tuple[list[float], list[float]]]:
+def _curves(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[tuple[list[float], list[float]]]:
     """Of the first repeats, by seconds or else by rounds; of drives side by side the average drive."""
     runs = data.runs_of(notes.story.folder, noted)[:MOST_RUNS]
     if runs:
@@ -136,7 +136,7 @@ def _curves(notes: Notes, noted: Noted, measure: Measure) -> list[tuple[list[flo
     return [(xs, [y / drives for y in ys]) for xs, ys in found]
 
 
-def _stated(plate: Plate, evidence: Evidence, measure: Measure, last: float, values: list[float]) -> list[float]:
+def _stated(plate: Plate, evidence: Evidence, measure: PlottedFigure, last: float, values: list[float]) -> list[float]:
     """Estimate, limit and published figure, where they are in the unit of the axis; returns how high they are."""
     axes = plate.figure.axes[0]
     if evidence.claim == "worst_second" and evidence.limit is not None:

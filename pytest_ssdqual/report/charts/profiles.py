@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import base
 from pytest_ssdqual.report.charts.base import DASHES, MARKERS, Chart, ChartTable, colour, said, slug
-from pytest_ssdqual.report.charts.data import Noted, Notes, tests_of
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 
 #: Fewer spokes show no area.
@@ -26,7 +26,7 @@ class Profiles:
     depth: int
     names: tuple[str, ...]
     #: By array and name.
-    cells: Mapping[tuple[Geometry, str], Noted]
+    cells: Mapping[tuple[Geometry, str], NotedMeasurement]
 
     @property
     def arrays(self) -> list[Geometry]:
@@ -35,7 +35,7 @@ class Profiles:
 
 def radars(notes: Notes) -> Iterator[Profiles]:
     """Of each set of arrays that had the same profiles, at the deepest queue that they share."""
-    found: dict[tuple[int, Geometry], dict[str, Noted]] = {}
+    found: dict[tuple[int, Geometry], dict[str, NotedMeasurement]] = {}
     for each in notes.measured:
         if each.workload.name and not each.geometry.missing:
             found.setdefault((each.workload.qd_per_drive, each.geometry), {})[each.workload.name] = each

@@ -37,7 +37,7 @@ MOST_DRIVES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class SaturationStrip:
     """One saturation as noted; of drives side by side the average drive."""
 
     geometry: Geometry
@@ -61,7 +61,7 @@ class Strip:
         return [(volume / self.capacity_bytes, rate) for volume, rate in zip(written, rates, strict=True)]
 
 
-def strips(records: Sequence[Record]) -> Iterator[Strip]:
+def strips(records: Sequence[Record]) -> Iterator[SaturationStrip]:
     """Of ``saturation`` records; those that cannot be read are left out."""
     for record in records:
         facts: Mapping[str, Any] = record.facts
@@ -69,14 +69,14 @@ def strips(records: Sequence[Record]) -> Iterator[Strip]:
             geometry, workload = Geometry.parse(facts["geometry"]), Workload.from_record(facts["asked"])
             drives = geometry.width if geometry.is_side_by_side else 1
             capacity_bytes = strict_json.count(facts, "capacity_bytes") / drives
-            found = Strip(geometry, workload, noted_run(facts["run"]), capacity_bytes, facts)
+            found = SaturationStrip(geometry, workload, noted_run(facts["run"]), capacity_bytes, facts)
         except (KeyError, TypeError, ValueError):
             continue
         if capacity_bytes and found.points and workload.writes and not workload.reads:
             yield found
 
 
-def judged(notes: Notes, strip: Strip) -> tuple[Judged, ...]:
+def judged(notes: Notes, strip: SaturationStrip) -> tuple[Judged, ...]:
     """What was judged of this curve."""
     place = ((str(strip.geometry),), (str(strip.workload),))
     return tuple(
@@ -86,7 +86,7 @@ def judged(notes: Notes, strip: Strip) -> tuple[Judged, ...]:
     )
 
 
-def chart(notes: Notes, strip: Strip, prefix: str = "saturation") -> Chart:
+def chart(notes: Notes, strip: SaturationStrip, prefix: str = "saturation") -> Chart:
     """The curve over capacities written; marks are where the verdicts found them."""
     verdicts = judged(notes, strip)
     figures = {each.name: each.value for one in verdicts for each in one.evidence.figures if each.value is not None}
@@ -115,7 +115,7 @@ def chart(notes: Notes, strip: Strip, prefix: str = "saturation") -> Chart:
     return Chart(key, title, caption, svg, table, tests_of(verdicts), strip.geometry.level.value)
 
 
-def _curves(notes: Notes, strip: Strip) -> list[tuple[str, list[tuple[float, float]]]]:
+def _curves(notes: Notes, strip: SaturationStrip) -> list[tuple[str, list[tuple[float, float]]]]:
     """Of drives side by side each one, if there are few and fio's output is at hand; else their average."""
     if 1 < strip.drives <= MOST_DRIVES and (found := data.saturation_of(notes.story.folder, strip.facts)):
         alone = found.of_members()

@@ -30,7 +30,7 @@ from pytest_ssdqual.report.charts.data import Notes, mix_name, tests_of
 from pytest_ssdqual.report.charts.queue_depth import Curve
 from pytest_ssdqual.report.charts.width import Sweep
 from pytest_ssdqual.report.evidence.evidence import About, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged, Story
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 T = TypeVar("T")
 Draw = Callable[[], Chart | None]
@@ -45,7 +45,7 @@ MOST_SEARCHES = 4
 OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", "p99_latency", "conforming_drives")
 
 
-def charts(story: Story) -> Iterator[Chart]:
+def charts(story: RunReader) -> Iterator[Chart]:
     """The page's charts, most telling first; each is drawn when it is asked for."""
     notes = Notes.of(story)
     left, keys = MOST_BYTES, set[str]()
@@ -172,7 +172,7 @@ def _broken(judged: Iterable[Judged]) -> int:
 QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
 
 
-def chart_of(story: Story, judged: Judged) -> Chart | None:
+def chart_of(story: RunReader, judged: Judged) -> Chart | None:
     """None where nothing that can be drawn is left of it: files and records that are gone."""
     chart = _drawn(Notes.about(story, judged), judged, key_of(judged))
     if chart is None:

@@ -40,7 +40,7 @@ FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settling:
+class TrackedFigure:
     """One tracked figure over its rounds; ``states`` is the rule on the window from ``begin`` on."""
 
     geometry: str
@@ -52,7 +52,7 @@ class Settling:
     unit: Unit = Unit.IOPS
 
 
-def conditioned(records: Sequence[Record]) -> Iterator[Settling]:
+def conditioned(records: Sequence[Record]) -> Iterator[TrackedFigure]:
     """Of ``conditioned`` records: rounds of writes until they were steady; of drives side by side their mean."""
     for record in records:
         facts: Mapping[str, Any] = record.facts
@@ -75,10 +75,10 @@ def conditioned(records: Sequence[Record]) -> Iterator[Settling]:
         except (KeyError, TypeError, ValueError, ArithmeticError):
             continue
         name = f"conditioning with {facts.get('workload')}"
-        yield Settling(str(facts.get("geometry")), name, tuple(values), len(values) - window, state)
+        yield TrackedFigure(str(facts.get("geometry")), name, tuple(values), len(values) - window, state)
 
 
-def looped(records: Sequence[Record]) -> Iterator[Settling]:
+def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
     """Of ``loop`` records: what is tracked from round to round; of drives side by side the average drive."""
     for record in records:
         facts: Mapping[str, Any] = record.facts
@@ -88,14 +88,14 @@ def looped(records: Sequence[Record]) -> Iterator[Settling]:
             continue
 
 
-def _tracked(facts: Mapping[str, Any]) -> Iterator[Settling]:
+def _tracked(facts: Mapping[str, Any]) -> Iterator[TrackedFigure]:
     from pytest_ssdqual.qual.workload.rounds import Loop
 
     for tracked in Loop.from_record(facts["asked"]).tracked:
         yield of_loop(facts, str(tracked.workload), tracked.claim)
 
 
-def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> Settling:
+def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigure:
     """One workload's figure in a ``loop`` record. ``KeyError``, ``TypeError`` or ``ValueError`` if there is none."""
     from pytest_ssdqual.qual.workload.rounds import Loop
 
@@ -109,10 +109,10 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> Settling:
     values = [strict_json.number(cell[figure]) / drives for cell in cells]
     end = steady_state.first_steady(values, rule) or len(values)
     state = steady_state.judge(values[:end], rule)
-    return Settling(str(geometry), f"{facts['loop']}, {workload}", tuple(values), end - rule.window, state, unit)
+    return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), end - rule.window, state, unit)
 
 
-def chart(settling: Settling, prefix: str = "steady") -> Chart:
+def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
     """Rounds, the window with its best fit and average, and the range that the rule allows around it."""
     state, unit = settling.state, settling.unit
     window = list(range(settling.begin + 1, settling.begin + 1 + len(state.values)))
@@ -146,7 +146,7 @@ def chart(settling: Settling, prefix: str = "steady") -> Chart:
     return Chart(key, title, caption, svg, _table(settling, low, high), (), settling.geometry.partition("x")[0])
 
 
-def _table(settling: Settling, low: float, high: float) -> ChartTable:
+def _table(settling: TrackedFigure, low: float, high: float) -> ChartTable:
     state, unit = settling.state, settling.unit
     points = condensed([(index + 1.0, value) for index, value in enumerate(settling.values)])
     marks = (

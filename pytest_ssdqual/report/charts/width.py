@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import base
 from pytest_ssdqual.report.charts import base as scales
 from pytest_ssdqual.report.charts.base import INK, LIMIT, Chart, ChartTable, colour, over_places, sentence, slug
-from pytest_ssdqual.report.charts.data import Noted, Notes, family, family_name, tests_of
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name, tests_of
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -42,7 +42,7 @@ class Sweep:
     level: str
     family: Workload
     #: By number of drives and depth.
-    cells: Mapping[tuple[int, int], Noted]
+    cells: Mapping[tuple[int, int], NotedMeasurement]
 
     @property
     def widths(self) -> list[int]:
@@ -63,7 +63,7 @@ class Sweep:
         """The deepest queue that most widths were measured at."""
         return max(self.depths, key=lambda depth: (len(self.at(depth)), depth))
 
-    def at(self, depth: int) -> list[Noted]:
+    def at(self, depth: int) -> list[NotedMeasurement]:
         """Narrowest first."""
         return [self.cells[width, depth] for width in self.widths if (width, depth) in self.cells]
 
@@ -73,7 +73,7 @@ def sweeps(notes: Notes) -> Iterator[Sweep]:
 
     Of a level of which only one array was built, what was measured on that.
     """
-    found: dict[tuple[str, Workload], dict[tuple[int, int], Noted]] = {}
+    found: dict[tuple[str, Workload], dict[tuple[int, int], NotedMeasurement]] = {}
     for each in notes.measured:
         if each.geometry.is_side_by_side or each.geometry.missing:
             continue
@@ -122,11 +122,11 @@ def _grown(sweep: Sweep) -> str:
     return f", {'the same' if growth == '1' else f'{growth} times the'} IOPS at depth {sweep.deepest}"
 
 
-def _verdict(notes: Notes, cell: Noted) -> Evidence | None:
+def _verdict(notes: Notes, cell: NotedMeasurement) -> Evidence | None:
     return notes.verdict(CLAIM, str(cell.geometry), str(cell.workload))
 
 
-def _sources(known: Sequence[Evidence], cells: Sequence[Noted]) -> str:
+def _sources(known: Sequence[Evidence], cells: Sequence[NotedMeasurement]) -> str:
     """Where published figures come from, and those that are too far off to be drawn."""
     stated = [(each, each.published) for each in known if each.published]
     most = BEYOND * max(cell.rate for cell in cells)
@@ -196,7 +196,7 @@ def _latency(plate: Plate, axes: Axes, sweep: Sweep, depths: Sequence[int]) -> N
     base.by_decades(twin, Unit.NANOSECONDS, values)
 
 
-def _table(notes: Notes, cells: Sequence[Noted]) -> ChartTable:
+def _table(notes: Notes, cells: Sequence[NotedMeasurement]) -> ChartTable:
     rows = []
     for cell in cells:
         ends, found, mean = cell.interval(), _verdict(notes, cell), cell.mean_latency_ns
@@ -271,7 +271,7 @@ def _law(sweep: Sweep) -> dict[int, float]:
     return {width: each / drives[sweep.widths[0]] for width, each in drives.items()}
 
 
-def _is_lawless(cell: Noted) -> bool:
+def _is_lawless(cell: NotedMeasurement) -> bool:
     """By the chunk that the array had; what older runs did not note is taken for what the law speaks of."""
     try:
         seen = strict_json.table(strict_json.table(cell.runs[0].facts.get("seen")).get("array"))

@@ -15,7 +15,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.charts.base import LIGHT, PAPER_LIGHT, Chart
 from pytest_ssdqual.report.ci.junit import rows
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged, Story
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 #: Of one cell: a test of a whole rack names all its raw files.
 CELL_CHARACTERS = 4_000
@@ -51,7 +51,7 @@ def explained(folder: Path, test: str, evidence: Sequence[Evidence]) -> list[Cha
         return []
     from pytest_ssdqual.report.charts import chart_of
 
-    story = Story.read(folder)
+    story = RunReader.read(folder)
     found = (chart_of(story, Judged(test, "", each)) for each in wanted)
     return list({chart.key: chart for chart in found if chart}.values())
 

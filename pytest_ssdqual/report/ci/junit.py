@@ -21,8 +21,8 @@ from xml.etree import ElementTree
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.fleet.view import Bay, Seen
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.fleet.view import BayView, FleetView
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import errors as skips
 from pytest_ssdqual.report.view.errors import troubles
 
@@ -215,7 +215,7 @@ ATTRIBUTE_CHARACTERS = 2_000
 
 
 @dataclass(slots=True)
-class Case:
+class JUnitCase:
     """One test of one bay."""
 
     evidence: list[Evidence] = field(default_factory=list)
@@ -227,7 +227,7 @@ class Case:
 def text(folder: Path) -> bytes:
     """The whole file; ``OSError`` if a run folder cannot be read."""
     root = ElementTree.Element("testsuites", name="pytest tests")
-    for bay in Seen.read(folder).bays:
+    for bay in FleetView.read(folder).bays:
         cases = _cases(bay)
         counted = {
             "tests": len(cases),
@@ -246,12 +246,12 @@ def text(folder: Path) -> bytes:
     return written + b"\n"
 
 
-def _cases(bay: Bay) -> dict[str, Case]:
+def _cases(bay: BayView) -> dict[str, JUnitCase]:
     if bay.folder is None or bay.standing is None:
-        return {WHOLE: Case(errors=[f"{bay.name} was never begun: {bay.refused or 'it has no run folder'}"])}
-    story, cases = Story.read(bay.folder), dict[str, Case]()
+        return {WHOLE: JUnitCase(errors=[f"{bay.name} was never begun: {bay.refused or 'it has no run folder'}"])}
+    story, cases = RunReader.read(bay.folder), dict[str, JUnitCase]()
     for judged in story.evidence():
-        case, sentence = cases.setdefault(judged.test, Case()), judged.evidence.sentence
+        case, sentence = cases.setdefault(judged.test, JUnitCase()), judged.evidence.sentence
         case.evidence.append(judged.evidence)
         if judged.evidence.outcome is Finding.FAIL:
             case.failures.append(sentence)
@@ -259,17 +259,17 @@ def _cases(bay: Bay) -> dict[str, Case]:
             case.errors.append(sentence)
     for trouble in troubles(story):
         for test in trouble.tests:
-            case = cases.setdefault(test, Case())
+            case = cases.setdefault(test, JUnitCase())
             (case.failures if trouble.is_failure else case.errors).append(trouble.message)
     for reason, tests in skips.skipped(story).items():
         for test in tests:
-            cases.setdefault(test, Case()).skipped = reason
+            cases.setdefault(test, JUnitCase()).skipped = reason
     if not story.manifest.get("ended"):
-        cases[WHOLE] = Case(errors=[f"{bay.name} has not ended, or was killed: what is missing is not known"])
+        cases[WHOLE] = JUnitCase(errors=[f"{bay.name} has not ended, or was killed: what is missing is not known"])
     return cases
 
 
-def _written(suite: ElementTree.Element, bay: str, test: str, case: Case) -> None:
+def _written(suite: ElementTree.Element, bay: str, test: str, case: JUnitCase) -> None:
     classname, name = _place(bay, test)
     found = ElementTree.SubElement(
         suite, "testcase", classname=_fleet_shown(classname), name=_fleet_shown(name), time="0.000"

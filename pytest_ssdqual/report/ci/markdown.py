@@ -15,12 +15,12 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.html.fleet_page import Cell, FleetTable, Link, Measured, Page, State
+from pytest_ssdqual.report.html.fleet_page import Cell, FleetPage, FleetTable, MeasuredCell, PageLink, State
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Story
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, RunReader
 from pytest_ssdqual.report.view import promises, subject
-from pytest_ssdqual.report.view.errors import Trouble, troubles
-from pytest_ssdqual.report.view.fitness import Standing, count, stand
+from pytest_ssdqual.report.view.errors import ErrorGroup, troubles
+from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
 from pytest_ssdqual.report.view.tables import PageTable
 
 NAME = "summary.md"
@@ -43,7 +43,7 @@ def text(folder: Path) -> str:
 
     ``OSError`` if there are no records.
     """
-    story = Story.read(folder, *KINDS)
+    story = RunReader.read(folder, *KINDS)
     judged, found = story.evidence(), troubles(story)
     standing = stand(count(judged, found, story.unreadable()), story.manifest)
     head = "\n".join(_head(story, standing, judged, found))
@@ -75,7 +75,9 @@ def words(own: str) -> str:
     return own if OURS.fullmatch(own) else code(own)
 
 
-def _head(story: Story, standing: Standing, judged: Sequence[Judged], found: Sequence[Trouble]) -> Iterator[str]:
+def _head(
+    story: RunReader, standing: PageVerdict, judged: Sequence[Judged], found: Sequence[ErrorGroup]
+) -> Iterator[str]:
     yield f"## {standing.word}: {words(standing.sentence)}\n"
     if not standing.acceptance:
         yield "The protocol is for rehearsals: this run decides nothing about a product.\n"
@@ -97,7 +99,7 @@ def _told(title: str, lines: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
-def _trouble(each: Trouble) -> str:
+def _trouble(each: ErrorGroup) -> str:
     first = each.message.strip().partition("\n")[0]
     more = f" and {len(each.tests) - 1:,} more tests" if len(each.tests) > 1 else ""
     return f"{code(first)} in {code(each.tests[0])}{more}"
@@ -138,7 +140,7 @@ def _cell(column: str, text: str) -> str:
     return code(text) if column in FOREIGN and text else words(text)
 
 
-def _means(story: Story) -> Iterator[str]:
+def _means(story: RunReader) -> Iterator[str]:
     manifest = story.manifest
     for name in ("protocol", "spec"):
         yield f"- {name}: {code(subject.text(subject.table(manifest.get(name)), 'name'))}"
@@ -155,7 +157,7 @@ MOST_LISTED, MOST_BAYS, MOST_FIGURES = 20, 150, 60
 CELL_CHARACTERS = 120
 
 
-def fleet_text(page: Page) -> str:
+def fleet_text(page: FleetPage) -> str:
     """The whole file."""
     return "\n".join(
         [
@@ -172,7 +174,7 @@ def fleet_text(page: Page) -> str:
     )
 
 
-def _fleet_head(page: Page) -> Iterator[str]:
+def _fleet_head(page: FleetPage) -> Iterator[str]:
     together = page.together
     yield f"## {together.word}: {words(together.sentence)}\n"
     if not together.acceptance:
@@ -184,7 +186,7 @@ def _fleet_head(page: Page) -> Iterator[str]:
         yield ""
 
 
-def _fleet_list(title: str, found: Sequence[tuple[Link, str]]) -> Iterator[str]:
+def _fleet_list(title: str, found: Sequence[tuple[PageLink, str]]) -> Iterator[str]:
     if not found:
         return
     yield f"### {title}: {len(found):,}\n"
@@ -194,7 +196,7 @@ def _fleet_list(title: str, found: Sequence[tuple[Link, str]]) -> Iterator[str]:
     yield ""
 
 
-def _differences(page: Page) -> Iterator[str]:
+def _differences(page: FleetPage) -> Iterator[str]:
     if page.differences:
         yield "### What differs between the bays\n"
         for name, values, _ in page.differences[:MOST_LISTED]:
@@ -217,10 +219,12 @@ def _fleet_table(table: FleetTable, most: int) -> Iterator[str]:
 def _fleet_cell(value: Cell) -> str:
     if isinstance(value, Finding):
         return value.upper() if value is Finding.FAIL else str(value)
-    if isinstance(value, Measured):
+    if isinstance(value, MeasuredCell):
         return f"{words(value.text)} {_fleet_cell(value.outcome)}"
     if isinstance(value, State):
         return value.text
-    told = value.text if isinstance(value, Link) else value
+    told = value.text if isinstance(value, PageLink) else value
     # Names are others' words even where they look like ours.
-    return (code(told, CELL_CHARACTERS) if isinstance(value, Link) else words(told[:CELL_CHARACTERS])) if told else ""
+    return (
+        (code(told, CELL_CHARACTERS) if isinstance(value, PageLink) else words(told[:CELL_CHARACTERS])) if told else ""
+    )

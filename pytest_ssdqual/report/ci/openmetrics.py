@@ -20,7 +20,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Story
+from pytest_ssdqual.report.run_folder.reader import JUDGED, RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.errors import troubles
 from pytest_ssdqual.report.view.fitness import Fitness, count, stand
@@ -55,7 +55,7 @@ MOST_STATUS = 2**32
 
 
 @dataclass(slots=True)
-class Page:
+class MetricsText:
     """Metric families in the order in which they came up, each with its samples by their labels."""
 
     #: In every sample: the machine, and of several bays which one.
@@ -82,10 +82,10 @@ class Page:
 
 def text(folder: Path) -> str:
     """Of a run folder; ``OSError`` if there are no records."""
-    story = Story.read(folder, *KINDS)
+    story = RunReader.read(folder, *KINDS)
     bays = subject.tables(story.manifest.get("bays"))
     bay = {"bay": folder.name} if fleet.fleet_of(folder) else {}
-    page = Page({"machine": subject.text(bays[0], "machine") if bays else "", **bay})
+    page = MetricsText({"machine": subject.text(bays[0], "machine") if bays else "", **bay})
     _run(page, story)
     for each in _promises(story):
         _promise(page, each)
@@ -120,7 +120,7 @@ def escaped(foreign: str) -> str:
     return shown.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _run(page: Page, story: Story) -> None:
+def _run(page: MetricsText, story: RunReader) -> None:
     manifest = story.manifest
     counts = count(story.evidence(), troubles(story), story.unreadable())
     standing = stand(counts, manifest)
@@ -145,7 +145,7 @@ def _run(page: Page, story: Story) -> None:
         page.add(f"run_{name}_timestamp", "seconds", f"When the run {name}.", _seconds(subject.text(manifest, name)))
 
 
-def _promises(story: Story) -> Iterable[Evidence]:
+def _promises(story: RunReader) -> Iterable[Evidence]:
     """Each once: two tests may judge the same, and then the worse one is told."""
     judged = [each.evidence for each in story.evidence() if each.evidence.is_promised]
     told: dict[tuple[object, ...], Evidence] = {}
@@ -154,7 +154,7 @@ def _promises(story: Story) -> Iterable[Evidence]:
     return told.values()
 
 
-def _promise(page: Page, each: Evidence) -> None:
+def _promise(page: MetricsText, each: Evidence) -> None:
     labels = {"claim": each.claim, "array": " ".join(each.geometries), "workload": " ".join(each.workloads)}
     if each.group:
         labels["group"] = each.group
@@ -173,7 +173,7 @@ def _promise(page: Page, each: Evidence) -> None:
     page.add("margin", "ratio", what, None if margin is None else margin / 100, **labels)
 
 
-def _drives(page: Page, story: Story, bays: Iterable[Mapping[str, object]]) -> None:
+def _drives(page: MetricsText, story: RunReader, bays: Iterable[Mapping[str, object]]) -> None:
     health = {str(record.facts.get("drive")): record.facts for record in story.of("health")}
     worse = {str(record.facts.get("drive")) for record in story.of("drive_worsened")}
     for drive in (drive for bay in bays for drive in subject.tables(bay.get("drives"))):

@@ -27,7 +27,7 @@ from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest
 from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.resume.checkpoint import Key
+from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 #: Measurements that are kept rebuilt; tests about one measurement follow each other.
 KEPT = 8
@@ -51,8 +51,8 @@ class Baseline:
     #: Of its records, as they are now.
     sha256: str
     #: Why what has a record is not there, by measurement.
-    damaged: dict[Key, str] = field(default_factory=dict)
-    _rebuilt: dict[Key, object] = field(default_factory=dict)
+    damaged: dict[ResultKey, str] = field(default_factory=dict)
+    _rebuilt: dict[ResultKey, object] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Baseline:
@@ -65,7 +65,7 @@ class Baseline:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise NoBaseline(f"{folder} cannot be a baseline: {why}") from error
-        damaged: dict[Key, str] = {}
+        damaged: dict[ResultKey, str] = {}
         memory = Recollection.of(folder, records, sums=checksums.read(folder), forgotten=damaged.__setitem__)
         if not manifest.bays or not len(memory):
             raise NoBaseline(f"{folder} cannot be a baseline: nothing that it measured is left")
@@ -110,7 +110,7 @@ class Baseline:
         ``Missing`` if it has none, or one of another workload of the same name.
         """
         if isinstance(judged, Measured) and loop is not None:
-            found = self._recall(Key("loop", loop.geometry, str(loop.loop)))
+            found = self._recall(ResultKey("loop", loop.geometry, str(loop.loop)))
             if not isinstance(found, LoopResult) or found.loop != loop.loop or not found:
                 raise Missing(f"in the baseline {self.name} the loop {loop.loop} was another one, or not steady")
             return found.measured(judged.workload)
@@ -126,12 +126,12 @@ class Baseline:
 
     def _same(self, kind: str, judged: Measured | Saturation | Rebuild) -> object:
         workload = _workload(judged)
-        found = self._recall(Key(kind, judged.geometry, str(workload)))
+        found = self._recall(ResultKey(kind, judged.geometry, str(workload)))
         if not isinstance(found, Measured | Saturation | Rebuild) or _workload(found) != workload:
             raise Missing(f"in the baseline {self.name} another workload is called {workload}")
         return found
 
-    def _recall(self, key: Key) -> object:
+    def _recall(self, key: ResultKey) -> object:
         if key not in self._rebuilt:
             found = self.memory.recall(key)
             if found is None:

@@ -15,10 +15,21 @@ from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, benjamini_yekutieli
 from pytest_ssdqual.qual.verdict.ratio import Change
-from pytest_ssdqual.report.compare.circumstances import Fact, Weight, facts
-from pytest_ssdqual.report.compare.told import Figure, Key, Told
+from pytest_ssdqual.report.compare.circumstances import Circumstance, Weight, facts
+from pytest_ssdqual.report.compare.told import ComparedFigure, ComparedRun, FigureKey
 
-__all__ = ["Comparison", "Fact", "Figure", "Key", "NotComparable", "Pair", "Told", "Weight", "compare", "facts"]
+__all__ = [
+    "Circumstance",
+    "ComparedFigure",
+    "ComparedRun",
+    "Comparison",
+    "FigureKey",
+    "NotComparable",
+    "Pair",
+    "Weight",
+    "compare",
+    "facts",
+]
 
 #: Pairs of the same drives differ by their change alone: twice what one run varies by, as a variance.
 OF_BOTH = 2**0.5
@@ -32,10 +43,10 @@ class NotComparable(ValueError):
 class Pair:
     """One figure of the first run and of another one."""
 
-    key: Key
+    key: FigureKey
     direction: Direction
-    old: Figure
-    new: Figure
+    old: ComparedFigure
+    new: ComparedFigure
     change: Change
     #: Drives that were compared each with itself; 0: the two figures as they are.
     paired: int = 0
@@ -45,7 +56,7 @@ class Pair:
 class Against:
     """Another run held against the first."""
 
-    run: Told
+    run: ComparedRun
     pairs: tuple[Pair, ...]
     #: Why a figure that both have was not compared, in words, with the number of such figures.
     left_out: Mapping[str, int]
@@ -63,25 +74,25 @@ class Against:
 class Comparison:
     """What there is to tell."""
 
-    first: Told
+    first: ComparedRun
     others: tuple[Against, ...]
-    facts: tuple[Fact, ...]
+    facts: tuple[Circumstance, ...]
     #: Comparisons that were judged together, without readings.
     judged: int
     #: Standard deviation of a figure from run to run that was allowed for, in per cent; 0: nothing.
     run_to_run_percent: float
 
     @property
-    def differences(self) -> tuple[Fact, ...]:
+    def differences(self) -> tuple[Circumstance, ...]:
         return tuple(each for each in self.facts if each.differs)
 
     @property
-    def alike(self) -> tuple[Fact, ...]:
+    def alike(self) -> tuple[Circumstance, ...]:
         return tuple(each for each in self.facts if not each.differs)
 
 
 def compare(
-    runs: Sequence[Told], *, anyway: bool = False, run_to_run_percent: float = 0.0, control: str = BONFERRONI
+    runs: Sequence[ComparedRun], *, anyway: bool = False, run_to_run_percent: float = 0.0, control: str = BONFERRONI
 ) -> Comparison:
     """The first run against each of the others.
 
@@ -109,7 +120,7 @@ def compare(
     return Comparison(first, tuple(told), found, judged, run_to_run_percent)
 
 
-def _forbids(fact: Fact, runs: Sequence[Told]) -> str:
+def _forbids(fact: Circumstance, runs: Sequence[ComparedRun]) -> str:
     values = ", ".join(f"{value} in {run.name}" for value, run in zip(fact.values, runs, strict=True))
     return f"the {fact.name} differs: {values}; {fact.meaning}"
 
@@ -118,14 +129,14 @@ def _forbids(fact: Fact, runs: Sequence[Told]) -> str:
 class _Draft:
     """Ratios of one run to the first, before they are judged among all."""
 
-    run: Told
-    keys: tuple[Key, ...]
+    run: ComparedRun
+    keys: tuple[FigureKey, ...]
     ratios: tuple[Callable[[float], Estimate], ...]
     paired: tuple[int, ...]
     left_out: Mapping[str, int]
 
     @classmethod
-    def of(cls, first: Told, run: Told, run_to_run_percent: float) -> _Draft:
+    def of(cls, first: ComparedRun, run: ComparedRun, run_to_run_percent: float) -> _Draft:
         keys, ratios, paired = [], [], []
         left_out: dict[str, int] = {}
         for key in sorted(first.figures.keys() & run.figures.keys()):
@@ -144,7 +155,7 @@ class _Draft:
             paired.append(_pairs(first.figures[key], run.figures[key]))
         return cls(run, tuple(keys), tuple(ratios), tuple(paired), left_out)
 
-    def judged(self, first: Told, changes: Sequence[Change]) -> Against:
+    def judged(self, first: ComparedRun, changes: Sequence[Change]) -> Against:
         pairs = tuple(
             Pair(key, first.figures[key].direction, first.figures[key], self.run.figures[key], change, paired)
             for key, change, paired in zip(self.keys, changes, self.paired, strict=True)
@@ -162,12 +173,12 @@ class _Draft:
         )
 
 
-def _pairs(old: Figure, new: Figure) -> int:
+def _pairs(old: ComparedFigure, new: ComparedFigure) -> int:
     """How many drives are compared each with itself: the same ones, or none."""
     return len(old.drives) if old.drives.keys() == new.drives.keys() else 0
 
 
-def _ratio(old: Figure, new: Figure, run_to_run_percent: float, share: float) -> Estimate:
+def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, share: float) -> Estimate:
     """New over old, for a share of the error rate.
 
     The same drives again: what they differ by among each other says nothing about their change.
@@ -183,7 +194,7 @@ def _ratio(old: Figure, new: Figure, run_to_run_percent: float, share: float) ->
     return comparison.ratio(own, other)
 
 
-def _why_not(key: Key, first: Told, run: Told) -> str:
+def _why_not(key: FigureKey, first: ComparedRun, run: ComparedRun) -> str:
     """Why a figure that both have is not compared; nothing if it is."""
     old, new = first.figures[key], run.figures[key]
     if any(first.asked.get(each) != run.asked.get(each) for each in key.workloads if _both_asked(each, first, run)):
@@ -198,6 +209,6 @@ def _why_not(key: Key, first: Told, run: Told) -> str:
     return ""
 
 
-def _both_asked(workload: str, first: Told, run: Told) -> bool:
+def _both_asked(workload: str, first: ComparedRun, run: ComparedRun) -> bool:
     """Records of old versions are without definitions; then the id has to do."""
     return workload in first.asked and workload in run.asked

@@ -19,12 +19,12 @@ from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict.ratio import Shown
 from pytest_ssdqual.report.compare.circumstances import firmware_of, model_of
-from pytest_ssdqual.report.compare.compare import Against, Comparison, Fact, Pair, Told, Weight
+from pytest_ssdqual.report.compare.compare import Against, Circumstance, ComparedRun, Comparison, Pair, Weight
 from pytest_ssdqual.report.evidence.evidence import finite
 from pytest_ssdqual.report.html import small_page
-from pytest_ssdqual.report.html.small_page import Section, Table
+from pytest_ssdqual.report.html.small_page import Section, SheetTable
 from pytest_ssdqual.report.view.labels import label
-from pytest_ssdqual.report.view.tables import INDENT, Line, columns
+from pytest_ssdqual.report.view.tables import INDENT, TextLine, columns
 
 #: Of pytest's TerminalWriter, and the order in which they are told.
 COLOUR = {
@@ -43,7 +43,7 @@ SCATTER = (
 )
 
 
-def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[Line]:
+def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[TextLine]:
     """All of it; with ``every`` also each figure of which no difference is shown."""
     lines = [*_runs(found, width), *_facts(found, width)]
     for other in found.others:
@@ -51,7 +51,7 @@ def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[Li
     return [*lines, *_ending(found, width)]
 
 
-def _runs(found: Comparison, width: int) -> Iterator[Line]:
+def _runs(found: Comparison, width: int) -> Iterator[TextLine]:
     for number, run in enumerate((found.first, *(each.run for each in found.others))):
         called = "first" if number == 0 else "now" if len(found.others) == 1 else f"run {number + 1}"
         unread = f", {run.unreadable} verdicts unreadable" if run.unreadable else ""
@@ -59,29 +59,29 @@ def _runs(found: Comparison, width: int) -> Iterator[Line]:
         when = run.started[:16] or "time unknown"
         text = f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"
         yield from _wrapped(text, width, ("bold",))
-    yield Line("")
+    yield TextLine("")
 
 
-def _facts(found: Comparison, width: int) -> Iterator[Line]:
+def _facts(found: Comparison, width: int) -> Iterator[TextLine]:
     """What differs, as rows; then what is the same, in a few lines."""
     if not found.differences:
-        yield Line("nothing that is known of machine, drives, spec, protocol and versions differs", ("bold",))
+        yield TextLine("nothing that is known of machine, drives, spec, protocol and versions differs", ("bold",))
     for fact in sorted(found.differences, key=lambda each: -each.weight):
         yield from _difference(fact, width)
     alike = ", ".join(f"{each.name} {each.values[0]}" for each in found.alike)
     yield from _wrapped(f"the same: {alike or 'nothing that is known'}", width)
-    yield Line("")
+    yield TextLine("")
 
 
-def _difference(fact: Fact, width: int) -> Iterator[Line]:
+def _difference(fact: Circumstance, width: int) -> Iterator[TextLine]:
     colour = {Weight.FORBIDS: ("red", "bold"), Weight.LOUD: ("yellow", "bold")}.get(fact.weight, ())
     meaning = f"; {fact.meaning}" if fact.meaning else ""
     yield from _wrapped(f"differs: {fact.name}: {' -> '.join(fact.values)}{meaning}", width, colour)
 
 
-def _against(found: Comparison, other: Against, width: int, *, every: bool) -> Iterator[Line]:
+def _against(found: Comparison, other: Against, width: int, *, every: bool) -> Iterator[TextLine]:
     if len(found.others) > 1:
-        yield Line(f"{other.run.name} against {found.first.name}", ("bold",))
+        yield TextLine(f"{other.run.name} against {found.first.name}", ("bold",))
     show = [shown for shown in Shown if every or shown is not Shown.OPEN]
     for claim in dict.fromkeys(pair.key.claim for pair in other.pairs):
         pairs = [pair for pair in other.pairs if pair.key.claim == claim and pair.change.shown in show]
@@ -89,7 +89,7 @@ def _against(found: Comparison, other: Against, width: int, *, every: bool) -> I
             pairs.sort(key=lambda pair: (list(COLOUR).index(pair.change.shown), pair.key))
             colours = [COLOUR[pair.change.shown] for pair in pairs]
             yield from columns(label(claim), HEAD, [_row(pair) for pair in pairs], width, colours)
-            yield Line("")
+            yield TextLine("")
     yield from _wrapped(counted(other), width, ("bold",))
     if hidden := 0 if every else other.count(Shown.OPEN):
         yield from _wrapped(f"{hidden:,} of which no difference is shown are not listed: --all lists them", width)
@@ -98,7 +98,7 @@ def _against(found: Comparison, other: Against, width: int, *, every: bool) -> I
     if other.only_old or other.only_new:
         text = f"{other.only_old:,} figures only in the first run, {other.only_new:,} only in {other.run.name}"
         yield from _wrapped(text, width)
-    yield Line("")
+    yield TextLine("")
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ def counted(other: Against) -> str:
     )
 
 
-def _ending(found: Comparison, width: int) -> Iterator[Line]:
+def _ending(found: Comparison, width: int) -> Iterator[TextLine]:
     yield from _wrapped(caution(found), width)
     if not found.run_to_run_percent:
         yield from _wrapped(SCATTER, width)
@@ -156,9 +156,9 @@ def caution(found: Comparison) -> str:
     return told
 
 
-def _wrapped(text: str, width: int, markup: Sequence[str] = ()) -> Iterable[Line]:
+def _wrapped(text: str, width: int, markup: Sequence[str] = ()) -> Iterable[TextLine]:
     for line in wrap(text, max(20, width), subsequent_indent=INDENT):
-        yield Line(line, tuple(markup))
+        yield TextLine(line, tuple(markup))
 
 
 def _number(count: float) -> str:
@@ -189,7 +189,7 @@ STEPS, MOST_TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), 9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedRow:
     """One ratio, and what stands beside it."""
 
     name: str
@@ -208,7 +208,9 @@ def page(found: Comparison) -> str:
     alike = "; ".join(f"{each.name}: {each.values[0]}" for each in found.alike)
     head = ("", *(run.name for run in runs), "what it means")
     sections = [
-        Section("What differs", () if differences else ("Nothing that is known.",), table=Table(head, differences)),
+        Section(
+            "What differs", () if differences else ("Nothing that is known.",), table=SheetTable(head, differences)
+        ),
         Section("What is the same", (f"{alike or 'Nothing that is known'}.",)),
         Section("How much", (caption(found),), svg=_drawn(found)),
     ]
@@ -218,7 +220,7 @@ def page(found: Comparison) -> str:
         more = (f"The first {MOST_LISTED:,} of {len(rows):,} are listed.",) if len(rows) > MOST_LISTED else ()
         columns = ("figure", *(run.name for run in (found.first, other.run)), "ratio", "interval", "shown")
         words = (f"{counted(other)}.", *left_out, *more)
-        sections.append(Section(f"{other.run.name}", words, table=Table(columns, tuple(rows[:MOST_LISTED]))))
+        sections.append(Section(f"{other.run.name}", words, table=SheetTable(columns, tuple(rows[:MOST_LISTED]))))
     scatter = SCATTER if not found.run_to_run_percent else ""
     lead = [f"{other.run.name} against {found.first.name}: {counted(other)}." for other in found.others]
     lead += [f"{fact.name} differs: {fact.meaning}." for fact in found.differences if fact.weight and fact.meaning]
@@ -236,10 +238,10 @@ def caption(found: Comparison) -> str:
     )
 
 
-def _ordered(several: Sequence[Sequence[Pair]], names: Sequence[str] = ()) -> list[Row]:
+def _ordered(several: Sequence[Sequence[Pair]], names: Sequence[str] = ()) -> list[ComparedRow]:
     """What is shown first; then the largest changes for their interval."""
     rows = [
-        Row(f"{_named(pair)}{f', {names[index]}' if names else ''}", pair)
+        ComparedRow(f"{_named(pair)}{f', {names[index]}' if names else ''}", pair)
         for index, pairs in enumerate(several)
         for pair in pairs
     ]
@@ -285,7 +287,7 @@ def _drawn(found: Comparison) -> str:
         return plate.svg("compared", "Ratios of the figures of two runs", caption(found))
 
 
-def _rows(plate: object, axes: object, rows: Sequence[Row]) -> None:
+def _rows(plate: object, axes: object, rows: Sequence[ComparedRow]) -> None:
     from matplotlib.axes import Axes
 
     from pytest_ssdqual.report.charts.base import INK, MARKERS, colour
@@ -379,7 +381,7 @@ def record(found: Comparison) -> dict[str, object]:
     }
 
 
-def run_record(run: Told) -> dict[str, object]:
+def run_record(run: ComparedRun) -> dict[str, object]:
     """What a run is, without its figures."""
     return {
         "name": run.name,

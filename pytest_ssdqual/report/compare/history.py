@@ -18,7 +18,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect.trend import Drift, drift
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of
-from pytest_ssdqual.report.compare.compare import Figure, Key, Told
+from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.view.labels import label
@@ -42,24 +42,24 @@ class Choice:
     firmware: str | None = None
     bay: str | None = None
 
-    def fits(self, key: Key) -> bool:
+    def fits(self, key: FigureKey) -> bool:
         """Whether the figure is one of those asked for; several workloads or arrays are named as tables name them."""
         pairs = ((key.claim, self.claim), (key.workload, self.workload), (key.geometry, self.geometry))
         return all(_fits(*each) for each in pairs)
 
-    def fits_run(self, run: Told) -> bool:
+    def fits_run(self, run: ComparedRun) -> bool:
         pairs = ((model_of(run), self.model), (firmware_of(run), self.firmware), (_bay_of(run), self.bay))
         return all(_fits(*each) for each in pairs)
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class HistoryPoint:
     """The figure of one run."""
 
     run: str
     #: When it was begun.
     time: datetime
-    figure: Figure
+    figure: ComparedFigure
     model: str
     firmware: str
     protocol: str
@@ -69,13 +69,13 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class FigureHistory:
     """What there is to tell of one figure."""
 
-    key: Key
+    key: FigureKey
     unit: Unit
     #: In the order of time.
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
     drift: Drift
     #: A sentence for each folder that was passed over.
     passed_over: tuple[str, ...]
@@ -89,12 +89,12 @@ class History:
         return f"{label(self.key.claim)} of {self.key.geometry} {self.key.workload}{group}"
 
     @property
-    def series(self) -> tuple[Point, ...]:
+    def series(self) -> tuple[HistoryPoint, ...]:
         """The points in which a change is looked for."""
         return tuple(each for each in self.points if each.counts)
 
 
-def read(folder: Path, choice: Choice) -> History:
+def read(folder: Path, choice: Choice) -> FigureHistory:
     """All runs below ``folder``; ``NoFigure`` if not exactly one figure fits, ``OSError`` if there is no folder."""
     if not folder.is_dir():
         raise NotADirectoryError(20, "no folder to look for runs in", str(folder))
@@ -105,12 +105,14 @@ def read(folder: Path, choice: Choice) -> History:
     series = [_same(point, last) for point in points]
     told = tuple(_counted(point, counts) for point, counts in zip(points, series, strict=True))
     figures = [point.figure.estimate.value for point in told if point.counts]
-    return History(key, last.figure.estimate.unit, told, drift(figures), tuple(passed_over), len(runs) - len(points))
+    return FigureHistory(
+        key, last.figure.estimate.unit, told, drift(figures), tuple(passed_over), len(runs) - len(points)
+    )
 
 
-def _runs(folder: Path, choice: Choice) -> tuple[list[Told], list[str]]:
+def _runs(folder: Path, choice: Choice) -> tuple[list[ComparedRun], list[str]]:
     """Those that fit, each once, and why others are passed over: a merged fleet has copies of runs."""
-    runs: dict[str, Told] = {}
+    runs: dict[str, ComparedRun] = {}
     passed_over = []
     for path in _folders(folder):
         found = _read(path)
@@ -130,11 +132,11 @@ def _folders(folder: Path) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith("."))
 
 
-def _read(folder: Path) -> Told | str:
+def _read(folder: Path) -> ComparedRun | str:
     """The run, or why it is passed over."""
     name = fleet.called(folder)
     try:
-        run = Told.read(folder)
+        run = ComparedRun.read(folder)
     except OSError as error:
         return f"{name} is passed over: {safe_text.line(error.strerror or str(error))}"
     if not run.figures:
@@ -146,7 +148,7 @@ def _read(folder: Path) -> Told | str:
     return run
 
 
-def _chosen(runs: Sequence[Told], choice: Choice) -> Key:
+def _chosen(runs: Sequence[ComparedRun], choice: Choice) -> FigureKey:
     found = Counter(key for run in runs for key in run.figures if choice.fits(key))
     if len(found) == 1:
         return next(iter(found))
@@ -157,31 +159,31 @@ def _chosen(runs: Sequence[Told], choice: Choice) -> Key:
     raise NoFigure(f"{len(found):,} figures fit: {named}{more}; say which with --claim, --workload and --geometry")
 
 
-def _named(key: Key) -> str:
+def _named(key: FigureKey) -> str:
     return f"{key.claim} of {key.geometry} {key.workload}{f' ({key.group})' if key.group else ''}"
 
 
-def _points(runs: Iterable[Told], key: Key) -> Iterator[Point]:
+def _points(runs: Iterable[ComparedRun], key: FigureKey) -> Iterator[HistoryPoint]:
     for run in runs:
         time, figure = _time(run), run.figures.get(key)
         if time and figure:
             facts = (model_of(run), firmware_of(run), document(run, "protocol"), machine_of(run))
-            yield Point(run.name, time, figure, *facts)
+            yield HistoryPoint(run.name, time, figure, *facts)
 
 
-def _same(point: Point, last: Point) -> bool:
+def _same(point: HistoryPoint, last: HistoryPoint) -> bool:
     """Whether it is of the product, and was measured in the way, of the last one."""
     same = (point.model, point.protocol, point.figure.estimate.unit)
     # A figure of nothing has no place on a scale of ratios.
     return point.figure.estimate.value > 0 and same == (last.model, last.protocol, last.figure.estimate.unit)
 
 
-def _counted(point: Point, counts: bool) -> Point:
+def _counted(point: HistoryPoint, counts: bool) -> HistoryPoint:
     facts = (point.model, point.firmware, point.protocol, point.machine)
-    return Point(point.run, point.time, point.figure, *facts, counts=counts)
+    return HistoryPoint(point.run, point.time, point.figure, *facts, counts=counts)
 
 
-def _time(run: Told) -> datetime | None:
+def _time(run: ComparedRun) -> datetime | None:
     try:
         found = datetime.fromisoformat(run.started)
     except ValueError:
@@ -189,7 +191,7 @@ def _time(run: Told) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _bay_of(run: Told) -> str:
+def _bay_of(run: ComparedRun) -> str:
     """The name of its bay; empty if it was a run of one machine."""
     folder = run.folder.resolve()
     return folder.name if fleet.fleet_of(folder.parent) else ""

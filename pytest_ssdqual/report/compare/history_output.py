@@ -11,16 +11,16 @@ from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.detect.trend import FEWEST, Step, Trend
+from pytest_ssdqual.qual.detect.trend import FEWEST, LevelStep, Trend
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.report.compare.compare_output import csv_text, estimate_record
-from pytest_ssdqual.report.compare.history import History, Point
+from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
 from pytest_ssdqual.report.html import small_page
-from pytest_ssdqual.report.html.small_page import Section, Table
+from pytest_ssdqual.report.html.small_page import Section, SheetTable
 from pytest_ssdqual.report.view.labels import label
-from pytest_ssdqual.report.view.tables import INDENT, Line, columns
+from pytest_ssdqual.report.view.tables import INDENT, TextLine, columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,17 +35,17 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def table(found: History, width: int = 80) -> list[Line]:
+def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
     """The figure of each run, what changed between them, and what the figures show."""
     rows = [row(point, found.unit) for point in found.points]
     colours = [() if point.counts else ("yellow",) for point in found.points]
     lines = list(columns(found.name, HEAD, rows, width, colours))
     for sentence in sentences(found):
-        lines += [Line(each) for each in wrap(sentence, max(20, width), subsequent_indent=INDENT)]
+        lines += [TextLine(each) for each in wrap(sentence, max(20, width), subsequent_indent=INDENT)]
     return lines
 
 
-def row(point: Point, unit: Unit) -> tuple[str, ...]:
+def row(point: HistoryPoint, unit: Unit) -> tuple[str, ...]:
     """``2026-03-01 12:00 <run>`` and its figure."""
     estimate = point.figure.estimate
     drives = f", {len(point.figure.drives)} drives" if point.figure.drives else ""
@@ -58,7 +58,7 @@ def row(point: Point, unit: Unit) -> tuple[str, ...]:
     )
 
 
-def sentences(found: History) -> Iterator[str]:
+def sentences(found: FigureHistory) -> Iterator[str]:
     """What the figures show, what else changed, and what was passed over."""
     yield from _shown(found)
     yield from _changes(found.series)
@@ -69,7 +69,7 @@ def sentences(found: History) -> Iterator[str]:
     yield from found.passed_over
 
 
-def _shown(found: History) -> Iterator[str]:
+def _shown(found: FigureHistory) -> Iterator[str]:
     drift = found.drift
     if drift.runs < 2:
         yield "one run is no history"
@@ -104,7 +104,7 @@ def _trend(trend: Trend) -> str:
     )
 
 
-def _step(found: History, step: Step) -> str:
+def _step(found: FigureHistory, step: LevelStep) -> str:
     series = found.series
     before, after = series[step.at - 1], series[step.at]
     text = (
@@ -119,7 +119,7 @@ def _step(found: History, step: Step) -> str:
     return f"{text}, interval {format_range(ratio.low, ratio.high, Unit.RATIO)}"
 
 
-def _changes(series: Sequence[Point]) -> Iterator[str]:
+def _changes(series: Sequence[HistoryPoint]) -> Iterator[str]:
     """What is known to have changed between runs that follow each other."""
     for before, after in pairwise(series):
         for name in ("firmware", "machine"):
@@ -128,7 +128,7 @@ def _changes(series: Sequence[Point]) -> Iterator[str]:
                 yield f"the {name} changed between {before.run} and {after.run}: {was} -> {now}"
 
 
-def record(found: History) -> dict[str, object]:
+def record(found: FigureHistory) -> dict[str, object]:
     """Plain JSON data."""
     drift, key = found.drift, found.key
     return {
@@ -170,12 +170,12 @@ def record(found: History) -> dict[str, object]:
     }  # fmt: skip
 
 
-def csv(found: History) -> str:
+def csv(found: FigureHistory) -> str:
     """A row for each run."""
     return csv_text(COLUMNS, [_cells(found, point, point.figure.estimate) for point in found.points])
 
 
-def _cells(found: History, point: Point, estimate: Estimate) -> tuple[object, ...]:
+def _cells(found: FigureHistory, point: HistoryPoint, estimate: Estimate) -> tuple[object, ...]:
     key = found.key
     return (
         point.run, point.time.isoformat(), point.model, point.firmware, point.protocol, point.machine, key.claim,
@@ -193,21 +193,24 @@ SCALES = {
 }
 
 
-def svg(found: History) -> str:
+def svg(found: FigureHistory) -> str:
     """As a file of its own."""
     return small_page.file(_drawn(found))
 
 
-def page(found: History) -> str:
+def page(found: FigureHistory) -> str:
     """Self-contained HTML: what is shown, the drawing, the table."""
     rows = tuple(row(point, found.unit) for point in found.points)
     told = tuple(f"{each}." for each in sentences(found))
     head = ("run", *HEAD[1:-1], "remark")
-    sections = [Section("Over time", (caption(found),), svg=_drawn(found)), Section("Runs", table=Table(head, rows))]
+    sections = [
+        Section("Over time", (caption(found),), svg=_drawn(found)),
+        Section("Runs", table=SheetTable(head, rows)),
+    ]
     return small_page.page(f"History: {found.name}", told, sections)
 
 
-def caption(found: History) -> str:
+def caption(found: FigureHistory) -> str:
     """What is drawn."""
     others = (
         " Hollow: another product or protocol than the last run's." if len(found.series) < len(found.points) else ""
@@ -215,7 +218,7 @@ def caption(found: History) -> str:
     return f"The figure of each run with its interval, by firmware.{others}"
 
 
-def _drawn(found: History) -> str:
+def _drawn(found: FigureHistory) -> str:
     from pytest_ssdqual.report.charts.figure import Plate, drawing
 
     factor, unit = SCALES.get(found.unit, (1.0, found.unit.value))
@@ -232,7 +235,7 @@ def _drawn(found: History) -> str:
         return plate.svg("history", found.name, caption(found))
 
 
-def _series(plate: Plate, axes: Axes, points: Sequence[Point], index: int, factor: float, words: str) -> None:
+def _series(plate: Plate, axes: Axes, points: Sequence[HistoryPoint], index: int, factor: float, words: str) -> None:
     from pytest_ssdqual.report.charts.base import MARKERS, colour
 
     if not points:
@@ -251,7 +254,7 @@ def _series(plate: Plate, axes: Axes, points: Sequence[Point], index: int, facto
     plate.entry(drawn, f"firmware {words}")
 
 
-def _draw_steps(plate: Plate, axes: Axes, found: History) -> None:
+def _draw_steps(plate: Plate, axes: Axes, found: FigureHistory) -> None:
     """A line where the figure changed, if that is what is shown."""
     from pytest_ssdqual.report.charts.base import INK
 
@@ -271,7 +274,7 @@ def _scale(axes: Axes) -> None:
     axes.margins(x=0.05, y=0.15)
 
 
-def _x(point: Point) -> float:
+def _x(point: HistoryPoint) -> float:
     from matplotlib.dates import date2num
 
     return float(date2num(point.time))  # type: ignore[no-untyped-call]

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import Evidence, unbounded
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.reader import Record, Story
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
@@ -29,7 +29,7 @@ KINDS = ("run_started", "verdict", "observation", "measured", "health")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Key:
+class FigureKey:
     """What a figure is of; the same in every run that has it. All of it is text, as it is in the records."""
 
     claim: str
@@ -50,7 +50,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ComparedFigure:
     """One figure of one run."""
 
     #: Of drives side by side that of the typical one, whose interval is about the drives.
@@ -78,7 +78,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ComparedRun:
     """One run."""
 
     #: Its folder's name, as it is printed; of a bay with that of its fleet.
@@ -87,7 +87,7 @@ class Told:
     manifest: Mapping[str, object]
     #: UTC, ISO 8601; when its first record was written, if the manifest does not say.
     started: str
-    figures: Mapping[Key, Figure]
+    figures: Mapping[FigureKey, ComparedFigure]
     #: Definitions of workloads, by id, as JSON; what a profile consists of is not in its id.
     asked: Mapping[str, str]
     #: Health figures, by drive: how much the drives had been used when the run began.
@@ -110,10 +110,10 @@ class Told:
         return bool(self.manifest.get("ended")) and self.manifest.get("exit_status") in (0, 1)
 
     @classmethod
-    def read(cls, folder: Path) -> Told:
+    def read(cls, folder: Path) -> ComparedRun:
         """``OSError`` if the folder has no records."""
-        story = Story.read(folder, *KINDS)
-        figures: dict[Key, Figure] = {}
+        story = RunReader.read(folder, *KINDS)
+        figures: dict[FigureKey, ComparedFigure] = {}
         unreadable = story.unreadable()
         for judged in story.evidence():
             try:
@@ -133,12 +133,12 @@ class Told:
         )
 
 
-def key_of(evidence: Evidence) -> Key:
+def key_of(evidence: Evidence) -> FigureKey:
     """What the figure of this evidence is compared by."""
     geometries = evidence.geometries
     if _of_drives(evidence):
         geometries = (DRIVES,)
-    return Key(evidence.claim, geometries, evidence.workloads, evidence.about.value, evidence.group)
+    return FigureKey(evidence.claim, geometries, evidence.workloads, evidence.about.value, evidence.group)
 
 
 def _of_drives(evidence: Evidence) -> dict[str, float]:
@@ -146,7 +146,7 @@ def _of_drives(evidence: Evidence) -> dict[str, float]:
     return {part.name: value for part in evidence.members if (value := part.figure(VALUE)) is not None}
 
 
-def _figure(evidence: Evidence, test: str) -> Figure:
+def _figure(evidence: Evidence, test: str) -> ComparedFigure:
     """ValueError if the interval does not hold its figure."""
     drives = _of_drives(evidence)
     told = estimate = Estimate(
@@ -165,7 +165,7 @@ def _figure(evidence: Evidence, test: str) -> Figure:
         except TooFew:
             drives = {}
     published = evidence.published.value if evidence.published else None
-    return Figure(
+    return ComparedFigure(
         estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
         told if drives else None,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.stats.estimate import format_confidence
 from pytest_ssdqual.qual.verdict import multiplicity
-from pytest_ssdqual.qual.verdict.multiplicity import Family
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 
 #: The figure of a failed verdict, or of a drive that failed, that says how sure that is.
@@ -17,7 +17,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedClaim:
     """A claim that failed, of one drive where they were judged one by one."""
 
     test: str
@@ -31,16 +31,16 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ClaimTally:
     """What was judged in a run. Readings make no statistical error: they are facts about the run, and not counted."""
 
-    family: Family
+    family: ErrorControl
     #: Of the protocol, two-sided.
     confidence: float
     protocol: str
     judged: int
     readings: int
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedClaim, ...]
 
     @property
     def level(self) -> float:
@@ -90,7 +90,9 @@ class Tally:
         }
 
 
-def tally(found: Sequence[tuple[str, Evidence]], planned: Family, confidence: float, protocol: str) -> Tally | None:
+def tally(
+    found: Sequence[tuple[str, Evidence]], planned: ErrorControl, confidence: float, protocol: str
+) -> ClaimTally | None:
     """Of all evidence of a run, each with the id of its test; None if nothing was judged.
 
     Drives side by side were judged one by one, so each of them counts. A test that was run again counts once, as it
@@ -103,10 +105,10 @@ def tally(found: Sequence[tuple[str, Evidence]], planned: Family, confidence: fl
     if not judged + readings:
         return None
     failures = tuple(failure for test, each in tests for failure in _failures(test, each))
-    return Tally(planned, confidence, protocol, judged, readings, failures)
+    return ClaimTally(planned, confidence, protocol, judged, readings, failures)
 
 
-def lines(found: Tally) -> list[str]:
+def lines(found: ClaimTally) -> list[str]:
     """For the summary."""
     told = []
     if found.judged:
@@ -127,7 +129,7 @@ def lines(found: Tally) -> list[str]:
     return told
 
 
-def properties(found: Tally) -> list[tuple[str, str]]:
+def properties(found: ClaimTally) -> list[tuple[str, str]]:
     """For the ``<testsuite>`` of a JUnit file; numbers are plain."""
     return [
         ("family.control", found.family.control),
@@ -141,7 +143,7 @@ def properties(found: Tally) -> list[tuple[str, str]]:
     ]
 
 
-def _expected(found: Tally) -> str:
+def _expected(found: ClaimTally) -> str:
     control = found.family.control
     if found.family.is_corrected:
         control = f"{control}, of failures, over {found.family.claims:,} planned claims"
@@ -153,7 +155,7 @@ def _expected(found: Tally) -> str:
     )
 
 
-def _upheld(found: Tally) -> str:
+def _upheld(found: ClaimTally) -> str:
     count = len(found.failures)
     said = (
         f"Benjamini-Hochberg at {format_confidence(found.level)} upholds {sum(found.upheld)} of {count} "
@@ -169,18 +171,18 @@ def _claims(each: Evidence) -> int:
     return 1 if each.about is About.LOT else sum(part.outcome is not None for part in each.members) or 1
 
 
-def _failures(test: str, each: Evidence) -> Iterable[Failure]:
+def _failures(test: str, each: Evidence) -> Iterable[FailedClaim]:
     if each.is_reading:
         return
     alone = [part for part in each.members if part.outcome is not None]
     if not alone:
         p_value = next((figure.value for figure in each.figures if figure.name == P_VALUE), None)
         if each.outcome is Finding.FAIL and p_value is not None:
-            yield Failure(test, each.claim, "", p_value)
+            yield FailedClaim(test, each.claim, "", p_value)
     for part in alone:
         p_value = part.figure(P_VALUE)
         if part.outcome is Finding.FAIL and p_value is not None:
-            yield Failure(test, each.claim, part.name, p_value)
+            yield FailedClaim(test, each.claim, part.name, p_value)
 
 
 def _number(count: float) -> str:

@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.compare.compare import Told
+from pytest_ssdqual.report.compare.compare import ComparedRun
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.run_page import NAME
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.checksums import SUMS
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.machine.machine import utc_now
 
@@ -143,10 +143,10 @@ def _sealed(folder: Path, there: Mapping[str, Path]) -> dict[str, str]:
 
 
 def _told(folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: tuple[str, ...]) -> Source:
-    story = Story.read(folder, "run_started")
+    story = RunReader.read(folder, "run_started")
     bays = subject.tables(story.manifest.get("bays"))
     machine = subject.text(bays[0], "machine") if bays else ""
-    told = Told(folder.name, folder, story.manifest, "", {}, {}, {}, 0)
+    told = ComparedRun(folder.name, folder, story.manifest, "", {}, {}, {}, 0)
     drives = {}
     for drive in (each for bay in bays for each in subject.tables(bay.get("drives"))):
         name = subject.text(drive, "wwn") or subject.text(drive, "serial") or subject.text(drive, "identity")
@@ -160,7 +160,7 @@ def _told(folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: 
     return Source(own, folder, told.identity, files, unnamed, drives, tuple(_spans(story)))
 
 
-def _spans(story: Story) -> Iterator[tuple[datetime, datetime]]:
+def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
     """When its sessions measured; one that does not say when it ended, or began, may have done so at any time."""
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     for session in subject.tables(story.manifest.get("sessions")) or [story.manifest]:
@@ -258,7 +258,7 @@ def _copied(source: Source, to: Path) -> int:
         _copy(source.folder / name, below)
         if digest and checksums.digest(below) != digest:
             raise NotMergeable(f"{source.folder / name} changed while it was copied")
-    status = Story.read(to, "run_started").manifest.get("exit_status")
+    status = RunReader.read(to, "run_started").manifest.get("exit_status")
     return status if isinstance(status, int) else 0
 
 

@@ -8,7 +8,7 @@ from textwrap import wrap
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import view
-from pytest_ssdqual.report.fleet.view import Bay, Row, Seen, named, together
+from pytest_ssdqual.report.fleet.view import BayView, FleetRow, FleetView, named, together
 from pytest_ssdqual.report.html.fleet_page import MOST_COLUMNS, STATES
 from pytest_ssdqual.report.view.fitness import Fitness
 from pytest_ssdqual.report.view.sections import SIGN
@@ -21,7 +21,7 @@ NAME_CHARACTERS = 40
 MOST_NAMED = 4
 
 
-def told(seen: Seen, width: int) -> list[str]:
+def told(seen: FleetView, width: int) -> list[str]:
     """Lines of ``width`` characters at most, as far as names allow."""
     of_all = together(seen)
     lines = wrap(f"{of_all.word}: {of_all.sentence}", max(20, width), subsequent_indent=INDENT)
@@ -32,7 +32,7 @@ def told(seen: Seen, width: int) -> list[str]:
     return [safe_text.line(line, 10_000) for line in lines]
 
 
-def differing(seen: Seen) -> list[str]:
+def differing(seen: FleetView) -> list[str]:
     """``differs: fio: 3.33 in dut1, dut2; 3.36 in dut3``."""
     found = []
     for fact in seen.differences():
@@ -42,7 +42,7 @@ def differing(seen: Seen) -> list[str]:
     return found
 
 
-def _bays(seen: Seen, width: int) -> Iterator[str]:
+def _bays(seen: FleetView, width: int) -> Iterator[str]:
     """All of few; of many those that do not keep all."""
     shown = list(seen.bays)
     if len(shown) > MOST_BAYS:
@@ -55,7 +55,7 @@ def _bays(seen: Seen, width: int) -> Iterator[str]:
         yield f"{INDENT}and {left:,} more, which the page has"
 
 
-def _bay(bay: Bay) -> tuple[str, ...]:
+def _bay(bay: BayView) -> tuple[str, ...]:
     name = safe_text.line(f"{bay.name} {bay.machine}" if bay.machine != bay.name else bay.name, NAME_CHARACTERS)
     if bay.standing is None:
         return (name, "", "", "", "", STATES[None])
@@ -64,7 +64,7 @@ def _bay(bay: Bay) -> tuple[str, ...]:
     return (name, *(f"{each:,}" for each in numbers), STATES[bay.fitness])
 
 
-def _figures(found: Sequence[Row], names: Sequence[str], width: int) -> Iterator[str]:
+def _figures(found: Sequence[FleetRow], names: Sequence[str], width: int) -> Iterator[str]:
     """Broken ones first."""
     shown = found[:MOST_FIGURES]
     if not shown or len(names) < 2:
@@ -82,13 +82,13 @@ def _figures(found: Sequence[Row], names: Sequence[str], width: int) -> Iterator
         yield f"{INDENT}! broken, ? undecided"
 
 
-def _beside(row: Row, names: Sequence[str]) -> Iterator[str]:
+def _beside(row: FleetRow, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         found = row.cells.get(name)
         yield f"{figure(found.value, found.unit)}{SIGN.get(found.outcome, '')}" if found else ""
 
 
-def _condensed(row: Row) -> Iterator[str]:
+def _condensed(row: FleetRow) -> Iterator[str]:
     spread, unit = row.spread(), row.first.unit
     yield from (figure(each, unit) for each in (spread.least, spread.median, spread.most)) if spread else ("", "", "")
     yield safe_text.line(row.worst, 24)

@@ -23,16 +23,16 @@ from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import Outlying, Spread
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.report.compare.circumstances import facts
-from pytest_ssdqual.report.compare.compare import Fact, Key, Told
+from pytest_ssdqual.report.compare.compare import Circumstance, ComparedRun, FigureKey
 from pytest_ssdqual.report.compare.told import key_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.run_page import NAME
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Story
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.errors import troubles
-from pytest_ssdqual.report.view.fitness import Fitness, Standing, count, stand
+from pytest_ssdqual.report.view.fitness import Fitness, PageVerdict, count, stand
 from pytest_ssdqual.report.view.labels import label, sorting, span
 
 #: Records that it is made of.
@@ -42,17 +42,17 @@ OWN = frozenset({"machine", "hostname", "drives themselves"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class FigureKey:
+class FleetFigure:
     """The same figure in every bay that has it."""
 
-    key: Key
+    key: FigureKey
     unit: str
     #: Of several of one bay that are of the same.
     number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Bay:
+class BayView:
     """What there is of one."""
 
     name: str
@@ -62,10 +62,10 @@ class Bay:
     refused: str
     #: None if it has no run folder, and so no standing.
     folder: Path | None = None
-    standing: Standing | None = None
+    standing: PageVerdict | None = None
     #: ``8 × ACME 9 (A1)``.
     drives: str = ""
-    figures: Mapping[FigureKey, Evidence] = field(default_factory=dict)
+    figures: Mapping[FleetFigure, Evidence] = field(default_factory=dict)
     #: Sentences of broken promises, and what was said of tests that came to no verdict.
     broken: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
@@ -80,17 +80,17 @@ class Bay:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FleetView:
     """A fleet's folder."""
 
     folder: Path
     #: None if ``fleet.json`` cannot be read, and why.
     fleet: Fleet | None
     complaint: str
-    bays: tuple[Bay, ...]
+    bays: tuple[BayView, ...]
 
     @classmethod
-    def read(cls, folder: Path) -> Seen:
+    def read(cls, folder: Path) -> FleetView:
         """Every bay of ``fleet.json`` in its order, then others of which there is a run folder."""
         fleet, complaint = None, ""
         try:
@@ -103,19 +103,19 @@ class Seen:
         return cls(folder, fleet, complaint, tuple(_bay(bay, there.get(bay.name)) for bay in known))
 
     @property
-    def begun(self) -> tuple[Bay, ...]:
+    def begun(self) -> tuple[BayView, ...]:
         """The bays that have a run."""
         return tuple(bay for bay in self.bays if bay.standing)
 
-    def differences(self) -> tuple[Fact, ...]:
+    def differences(self) -> tuple[Circumstance, ...]:
         """Of protocol, spec, versions and machines: what is not the same in all of the bays."""
         known = [bay for bay in self.begun if bay.manifest]
         if len(known) < 2:
             return ()
-        runs = [Told(bay.name, self.folder, bay.manifest, "", {}, {}, {}, 0) for bay in known]
+        runs = [ComparedRun(bay.name, self.folder, bay.manifest, "", {}, {}, {}, 0) for bay in known]
         return tuple(fact for fact in facts(runs) if fact.differs and fact.name not in OWN)
 
-    def who(self, fact: Fact) -> Mapping[str, tuple[str, ...]]:
+    def who(self, fact: Circumstance) -> Mapping[str, tuple[str, ...]]:
         """The bays of each value of a fact, the commonest value first."""
         names = [bay.name for bay in self.begun if bay.manifest]
         return {
@@ -124,15 +124,17 @@ class Seen:
         }
 
 
-def _bay(asked: FleetBay, folder: Path | None) -> Bay:
+def _bay(asked: FleetBay, folder: Path | None) -> BayView:
     if folder is None:
-        return Bay(asked.name, asked.machine, asked.labels, asked.refused)
+        return BayView(asked.name, asked.machine, asked.labels, asked.refused)
     try:
-        story = Story.read(folder, *KINDS)
+        story = RunReader.read(folder, *KINDS)
     except OSError as error:
-        return Bay(asked.name, asked.machine, asked.labels, f"its records cannot be read: {error.strerror or error}")
+        return BayView(
+            asked.name, asked.machine, asked.labels, f"its records cannot be read: {error.strerror or error}"
+        )
     judged, said = story.evidence(), troubles(story)
-    return Bay(
+    return BayView(
         asked.name,
         asked.machine or _machine(story),
         asked.labels,
@@ -149,21 +151,21 @@ def _bay(asked: FleetBay, folder: Path | None) -> Bay:
     )
 
 
-def _figures(judged: Iterable[Judged]) -> dict[FigureKey, Evidence]:
-    found: dict[FigureKey, Evidence] = {}
+def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
+    found: dict[FleetFigure, Evidence] = {}
     for each in sorted(judged, key=lambda one: one.test):
         key, number = key_of(each.evidence), 0
-        while (name := FigureKey(key, each.evidence.unit.value, number)) in found:
+        while (name := FleetFigure(key, each.evidence.unit.value, number)) in found:
             number += 1
         found[name] = each.evidence
     return found
 
 
-def _machine(story: Story) -> str:
+def _machine(story: RunReader) -> str:
     return ", ".join(subject.text(bay, "machine") for bay in subject.tables(story.manifest.get("bays")))
 
 
-def _drives(story: Story) -> str:
+def _drives(story: RunReader) -> str:
     found = Counter(
         f"{subject.text(drive, 'model') or 'unknown model'} ({subject.text(drive, 'firmware') or 'firmware unknown'})"
         for bay in subject.tables(story.manifest.get("bays"))
@@ -179,10 +181,10 @@ SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FleetRow:
     """A figure by bay; those of bays that were lost or never begun are missing, and so are theirs that have none."""
 
-    key: FigureKey
+    key: FleetFigure
     cells: dict[str, Evidence]
 
     @property
@@ -265,24 +267,24 @@ class Row:
         return kept, undecided, of, low, high
 
 
-def rows(seen: Seen) -> tuple[Row, ...]:
+def rows(seen: FleetView) -> tuple[FleetRow, ...]:
     """Every figure, those that are broken first, then in the order of claims, arrays and workloads."""
-    found: dict[FigureKey, dict[str, Evidence]] = {}
+    found: dict[FleetFigure, dict[str, Evidence]] = {}
     for bay in seen.begun:
         for key, evidence in bay.figures.items():
             found.setdefault(key, {})[bay.name] = evidence
-    return tuple(sorted((Row(key, cells) for key, cells in found.items()), key=_order))
+    return tuple(sorted((FleetRow(key, cells) for key, cells in found.items()), key=_order))
 
 
-def promised(found: Sequence[Row]) -> tuple[Row, ...]:
+def promised(found: Sequence[FleetRow]) -> tuple[FleetRow, ...]:
     return tuple(row for row in found if row.is_promised)
 
 
-def observed(found: Sequence[Row]) -> tuple[Row, ...]:
+def observed(found: Sequence[FleetRow]) -> tuple[FleetRow, ...]:
     return tuple(row for row in found if not row.is_promised)
 
 
-def _order(row: Row) -> tuple[object, ...]:
+def _order(row: FleetRow) -> tuple[object, ...]:
     """A record may name no array at all; such a one comes last."""
     named = bool(row.first.geometries)
     return SEVERITY.index(row.outcome), not named, sorting(row.first) if named else row.key.key.claim, row.key
@@ -323,7 +325,7 @@ class Together:
     remarks: tuple[str, ...]
 
 
-def together(seen: Seen) -> Together:
+def together(seen: FleetView) -> Together:
     """Of all bays."""
     of = {fitness: tuple(bay.name for bay in seen.bays if bay.fitness is fitness) for fitness in (*Fitness, None)}
     gaps = tuple(_gaps(seen))
@@ -368,7 +370,7 @@ def _sentence(all_of_them: int, kept: Sequence[str], broken: Sequence[str]) -> s
     return "The one bay keeps all its promises." if all_of_them == 1 else f"All {all_of_them:,} bays keep all promises."
 
 
-def _gaps(seen: Seen) -> Iterator[str]:
+def _gaps(seen: FleetView) -> Iterator[str]:
     """Why a fleet's folder does not say all."""
     if seen.complaint:
         yield f"Which bays were asked for is not known: {seen.complaint}."
@@ -376,7 +378,7 @@ def _gaps(seen: Seen) -> Iterator[str]:
         yield "The run has not ended, or was killed: what is missing is not known."
 
 
-def _each(seen: Seen) -> Iterator[str]:
+def _each(seen: FleetView) -> Iterator[str]:
     """Of bays that do not say all: what is missing, or why there is nothing."""
     told = [*_never(seen.bays), *_open(seen.bays)]
     yield from told[:MOST_TOLD]
@@ -384,14 +386,14 @@ def _each(seen: Seen) -> Iterator[str]:
         yield f"And {len(told) - MOST_TOLD:,} more of the kind: the table of bays has all."
 
 
-def _never(found: Sequence[Bay]) -> Iterator[str]:
+def _never(found: Sequence[BayView]) -> Iterator[str]:
     for bay in found:
         if not bay.standing:
             why = safe_text.line(bay.refused, MOST_CHARACTERS) or "it has no run folder"
             yield f"{bay.name} was never begun: {why}"
 
 
-def _open(found: Sequence[Bay]) -> Iterator[str]:
+def _open(found: Sequence[BayView]) -> Iterator[str]:
     for bay in found:
         if bay.standing and bay.fitness is not Fitness.FIT:
             yield from (f"{bay.name}: {each}" for each in bay.standing.remarks)

@@ -23,7 +23,7 @@ from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts.base import Chart, ChartTable, slug
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import view
-from pytest_ssdqual.report.fleet.view import Bay, Row, Seen, Together, named, together
+from pytest_ssdqual.report.fleet.view import BayView, FleetRow, FleetView, Together, named, together
 from pytest_ssdqual.report.html.run_page import NAME, environment, style
 from pytest_ssdqual.report.view.fitness import Fitness
 from pytest_ssdqual.report.view.labels import label
@@ -62,9 +62,9 @@ class Dot:
     high: float
 
 
-def draw(rows: Sequence[Row], names: Sequence[str]) -> tuple[tuple[Chart, ...], str]:
+def draw(rows: Sequence[FleetRow], names: Sequence[str]) -> tuple[tuple[Chart, ...], str]:
     """The charts, and a sentence if some or all of them are missing. Nothing that one does wrong costs the page."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[FleetRow]] = {}
     for row in rows:
         groups.setdefault(row.key.key.claim, []).append(row)
     charts: list[Chart] = []
@@ -85,7 +85,7 @@ def draw(rows: Sequence[Row], names: Sequence[str]) -> tuple[tuple[Chart, ...], 
     return tuple(charts), ""
 
 
-def _dots(row: Row, names: Sequence[str], at: int) -> list[Dot]:
+def _dots(row: FleetRow, names: Sequence[str], at: int) -> list[Dot]:
     """Of bays whose limit is one that a ratio to it can be told of; in the order of the bays, from top to bottom."""
     found = []
     for index, name in enumerate(names):
@@ -101,7 +101,7 @@ def _dots(row: Row, names: Sequence[str], at: int) -> list[Dot]:
     return found
 
 
-def _chart(key: str, rows: Sequence[Row], of: int, names: Sequence[str]) -> Chart:
+def _chart(key: str, rows: Sequence[FleetRow], of: int, names: Sequence[str]) -> Chart:
     from pytest_ssdqual.report.charts.figure import Plate, drawing
 
     dots = [_dots(row, names, at) for at, row in enumerate(rows)]
@@ -121,7 +121,7 @@ def _chart(key: str, rows: Sequence[Row], of: int, names: Sequence[str]) -> Char
     return Chart(key, f"{title[:1].upper()}{title[1:]}", caption, svg, table)
 
 
-def _caption(rows: Sequence[Row], of: int, names: Sequence[str]) -> str:
+def _caption(rows: Sequence[FleetRow], of: int, names: Sequence[str]) -> str:
     better = "at most" if rows[0].first.direction is Direction.AT_MOST else "at least"
     rest = f" The first {len(rows):,} of {of:,} rows." if of > len(rows) else ""
     who = "" if len(names) <= MOST_NAMED else " From top to bottom in the order in which they were asked for."
@@ -173,7 +173,7 @@ def _scale(plate: Plate, axes: Axes, dots: Sequence[Dot]) -> None:
     plate.entry(axes.axvline(1.0, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4), "promised")
 
 
-def _numbers(row: Row) -> tuple[str, ...]:
+def _numbers(row: FleetRow) -> tuple[str, ...]:
     spread, unit = row.spread(), Unit(row.key.unit)
     values = (spread.least, spread.median, spread.most) if spread else ()
     told = [format_value(each, unit) for each in values]
@@ -216,7 +216,7 @@ MOST_IN_ORDER = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PageLink:
     """Text that leads to a bay's own page."""
 
     text: str
@@ -224,7 +224,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredCell:
     """A figure, its interval below it, and what came of it."""
 
     text: str
@@ -240,7 +240,7 @@ class State:
     look: Finding
 
 
-Cell = str | Finding | Link | Measured | State
+Cell = str | Finding | PageLink | MeasuredCell | State
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +254,16 @@ class FleetTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class FleetPage:
     """See the module."""
 
     title: str
     together: Together
     about: tuple[tuple[str, str], ...]
     #: The name of a bay, where its page is, and a sentence.
-    broken: tuple[tuple[Link, str], ...]
-    errors: tuple[tuple[Link, str], ...]
-    worsened: tuple[tuple[Link, str], ...]
+    broken: tuple[tuple[PageLink, str], ...]
+    errors: tuple[tuple[PageLink, str], ...]
+    worsened: tuple[tuple[PageLink, str], ...]
     left_out: int
     #: A circumstance that is not the same everywhere, and which bays have which.
     differences: tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]
@@ -278,14 +278,14 @@ class Page:
     folder: str
 
 
-def compose(seen: Seen) -> Page:
+def compose(seen: FleetView) -> FleetPage:
     """Of a fleet's folder that was read."""
     found = view.rows(seen)
     kept, plain = view.promised(found), view.observed(found)
     names = [bay.name for bay in seen.begun]
     charts, note = draw(kept, names)
     told = [_sentences(seen.bays, kind) for kind in ("broken", "errors", "worsened")]
-    return Page(
+    return FleetPage(
         title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
         together=together(seen),
         about=tuple(_about(seen)),
@@ -305,12 +305,12 @@ def compose(seen: Seen) -> Page:
     )
 
 
-def link(bay: Bay) -> Link:
+def link(bay: BayView) -> PageLink:
     """Nothing to lead to where there is no page."""
-    return Link(bay.name, f"bays/{quote(bay.name, safe='')}/{NAME}" if bay.has_page else "")
+    return PageLink(bay.name, f"bays/{quote(bay.name, safe='')}/{NAME}" if bay.has_page else "")
 
 
-def bays(seen: Seen) -> FleetTable:
+def bays(seen: FleetView) -> FleetTable:
     """A row for each; promises of bays that were never begun are not counted as anything."""
     labels = list(dict.fromkeys(name for bay in seen.bays for name in bay.labels))[:MOST_LABELS]
     columns = ("Bay", "Machine", *map(_brief, labels), "Drives", "Kept", "Broken", "Undecided", "In error", "Verdict")
@@ -328,7 +328,7 @@ def _brief(text: str) -> str:
     return safe_text.line(text, CELL_CHARACTERS)
 
 
-def _bay(bay: Bay, labels: Sequence[str]) -> Iterator[Cell]:
+def _bay(bay: BayView, labels: Sequence[str]) -> Iterator[Cell]:
     yield link(bay)
     yield _brief(bay.machine) or "unknown"
     yield from (_brief(bay.labels.get(name, "")) for name in labels)
@@ -341,7 +341,7 @@ def _bay(bay: Bay, labels: Sequence[str]) -> Iterator[Cell]:
     yield State(STATES[bay.fitness], LOOKS[bay.fitness])
 
 
-def _about(seen: Seen) -> Iterator[tuple[str, str]]:
+def _about(seen: FleetView) -> Iterator[tuple[str, str]]:
     if seen.fleet:
         yield "Begun", _moment(seen.fleet.started)
         yield "Ended", _moment(seen.fleet.ended) if seen.fleet.ended else "not by itself"
@@ -355,19 +355,19 @@ def _moment(time: str) -> str:
     return time.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
 
 
-def _sentences(found: Sequence[Bay], kind: str) -> tuple[tuple[tuple[Link, str], ...], int]:
+def _sentences(found: Sequence[BayView], kind: str) -> tuple[tuple[tuple[PageLink, str], ...], int]:
     """What was said of bays, and how much of it there was no room for."""
     every = [(link(bay), each) for bay in found for each in getattr(bay, kind)[:OF_ONE]]
     left = sum(max(0, len(getattr(bay, kind)) - OF_ONE) for bay in found) + max(0, len(every) - MOST_SENTENCES)
     return tuple(every[:MOST_SENTENCES]), left
 
 
-def _differences(seen: Seen) -> Iterator[tuple[str, tuple[tuple[str, str], ...], str]]:
+def _differences(seen: FleetView) -> Iterator[tuple[str, tuple[tuple[str, str], ...], str]]:
     for fact in seen.differences():
         yield fact.name, tuple((value, named(who, 6)) for value, who in seen.who(fact).items()), fact.meaning
 
 
-def _figures(caption: str, found: Sequence[Row], names: Sequence[str]) -> FleetTable:
+def _figures(caption: str, found: Sequence[FleetRow], names: Sequence[str]) -> FleetTable:
     """A column for each bay or, of many bays, what is the least, the most and the worst."""
     head = ("Claim", "Array", "Workload", "Limit")
     wide = len(names) <= MOST_COLUMNS
@@ -382,13 +382,13 @@ def _figures(caption: str, found: Sequence[Row], names: Sequence[str]) -> FleetT
     return FleetTable(caption, columns, tuple(made), note)
 
 
-def _beside(row: Row, names: Sequence[str]) -> Iterator[Cell]:
+def _beside(row: FleetRow, names: Sequence[str]) -> Iterator[Cell]:
     for name in names:
         found = row.cells.get(name)
-        yield Measured(found.measured, found.interval, found.outcome) if found else ""
+        yield MeasuredCell(found.measured, found.interval, found.outcome) if found else ""
 
 
-def _condensed(row: Row) -> Iterator[Cell]:
+def _condensed(row: FleetRow) -> Iterator[Cell]:
     spread, unit = row.spread(), Unit(row.key.unit)
     values = (spread.least, spread.median, spread.most) if spread else ()
     yield from (format_value(each, unit) for each in values)
@@ -404,7 +404,7 @@ def _worst(name: str, found: Evidence | None) -> str:
     return f"{name}: {found.measured} ({found.interval})" if found else ""
 
 
-def _lot(found: Sequence[Row]) -> FleetTable:
+def _lot(found: Sequence[FleetRow]) -> FleetTable:
     """Of figures that more than one bay has."""
     several = [row for row in found if len(row.values) > 1]
     made = [(row.claim, row.array, row.workload, *_statistics(row)) for row in several[:MOST_ROWS]]
@@ -417,7 +417,7 @@ def _lot(found: Sequence[Row]) -> FleetTable:
     return FleetTable(f"The bays as a sample: {len(several):,} figures", columns, tuple(made), note)
 
 
-def _statistics(row: Row) -> Iterator[str]:
+def _statistics(row: FleetRow) -> Iterator[str]:
     unit, spread, share = Unit(row.key.unit), outliers.spread(row.values), row.share()
     yield f"{spread.n:,}"
     for value in (spread.mean, spread.deviation, spread.least, spread.most):
@@ -433,7 +433,7 @@ def _statistics(row: Row) -> Iterator[str]:
     yield f"{100 * low:.3g}…{100 * high:.3g} %"
 
 
-def _standing_out(found: Sequence[Row]) -> Iterator[str]:
+def _standing_out(found: Sequence[FleetRow]) -> Iterator[str]:
     """A sentence for each figure of which one bay is not like the others; the table has them all."""
     told = [(row, out) for row in found[:MOST_ROWS] if (out := row.standing_out())]
     for row, (name, outlying) in told[:MOST_OUTLYING]:
@@ -454,7 +454,7 @@ FOLDER = Path(__file__).with_name("templates")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def render(page: Page) -> str:
+def render(page: FleetPage) -> str:
     """The whole file."""
     from markupsafe import Markup
 
@@ -463,8 +463,8 @@ def render(page: Page) -> str:
     pass
 
     made = environment(FOLDER)
-    made.tests["link"] = lambda value: isinstance(value, Link)
-    made.tests["measured"] = lambda value: isinstance(value, Measured)
+    made.tests["link"] = lambda value: isinstance(value, PageLink)
+    made.tests["measured"] = lambda value: isinstance(value, MeasuredCell)
     made.tests["state"] = lambda value: isinstance(value, State)
     own = (FOLDER / "fleet.css").read_text(encoding="utf-8")
     look = Markup(style_sheet() + style() + own)  # noqa: S704 (our own files)

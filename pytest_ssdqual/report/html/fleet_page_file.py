@@ -20,10 +20,10 @@ def write(folder: Path) -> Path:
     What ``fleet.json`` says of the end must have been written before. ``OSError`` if there is no room.
     """
     from pytest_ssdqual.report.ci.markdown import fleet_text
-    from pytest_ssdqual.report.fleet.view import Seen
+    from pytest_ssdqual.report.fleet.view import FleetView
     from pytest_ssdqual.report.html.fleet_page import compose, render
 
-    seen = Seen.read(folder)
+    seen = FleetView.read(folder)
     page = compose(seen)
     safe_files.write_whole(folder / markdown.NAME, fleet_text(page).encode("utf-8", "backslashreplace"))
     path = folder / NAME
@@ -34,14 +34,14 @@ def write(folder: Path) -> Path:
 def differences(folder: Path) -> list[str]:
     """Of protocol, spec, versions and machines: what is not the same in all bays, a line each."""
     from pytest_ssdqual.report.fleet.text import differing
-    from pytest_ssdqual.report.fleet.view import Seen
+    from pytest_ssdqual.report.fleet.view import FleetView
 
-    return differing(Seen.read(folder))
+    return differing(FleetView.read(folder))
 
 
 def side_by_side(folder: Path, width: int) -> list[str]:
     """The same in short, as lines for a terminal."""
     from pytest_ssdqual.report.fleet.text import told
-    from pytest_ssdqual.report.fleet.view import Seen
+    from pytest_ssdqual.report.fleet.view import FleetView
 
-    return told(Seen.read(folder), width)
+    return told(FleetView.read(folder), width)

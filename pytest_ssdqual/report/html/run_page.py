@@ -25,18 +25,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.verdict.multiplicity import Family
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.reader import Judged, Story
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands, promises, subject
 from pytest_ssdqual.report.view import errors as trouble
 from pytest_ssdqual.report.view import fitness as standing
-from pytest_ssdqual.report.view.commands import Command
-from pytest_ssdqual.report.view.errors import Trouble
+from pytest_ssdqual.report.view.commands import ShownCommand
+from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
-from pytest_ssdqual.report.view.fitness import Standing
+from pytest_ssdqual.report.view.fitness import PageVerdict
 from pytest_ssdqual.report.view.integrity import CLAIM
 from pytest_ssdqual.report.view.tables import PageTable
 
@@ -81,7 +81,7 @@ class _Room:
         return True
 
 
-def draw(story: Story, failures: Sequence[Failure]) -> Drawn:
+def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
     """Failures come first. Nothing that a chart does wrong can cost the page."""
     try:
         return _draw(story, failures)
@@ -90,7 +90,7 @@ def draw(story: Story, failures: Sequence[Failure]) -> Drawn:
         return Drawn(complaint=f"The charts could not be drawn ({why}); all their numbers are in the run folder.")
 
 
-def _draw(story: Story, failures: Sequence[Failure]) -> Drawn:
+def _draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
     from pytest_ssdqual.report.charts import chart_of, charts
 
     room = _Room(FAILURE_BYTES)
@@ -154,16 +154,16 @@ class Error:
 
     #: An HTML id.
     key: str
-    trouble: Trouble
-    commands: tuple[Command, ...]
+    trouble: ErrorGroup
+    commands: tuple[ShownCommand, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RunPage:
     """See the module."""
 
     title: str
-    standing: Standing
+    standing: PageVerdict
     protocol: str
     #: Which drives, against what, by which protocol: a name and what is said of it.
     about: tuple[tuple[str, str], ...]
@@ -194,7 +194,7 @@ class Page:
     files: PageTable
 
 
-def compose(story: Story) -> Page:
+def compose(story: RunReader) -> RunPage:
     """``OSError`` if the folder cannot be read."""
     judged = story.evidence()
     said = trouble.troubles(story)
@@ -204,7 +204,7 @@ def compose(story: Story) -> Page:
     found = commands.read(story.folder) if broken or said else ()
     failed = tuple(failures(Context.of(story, judged, found)))
     undecided = [each.evidence.sentence for each in judged if each.evidence.outcome is Finding.INCONCLUSIVE]
-    return Page(
+    return RunPage(
         title=f"{story.folder.name}: {_of_what(story)}",
         standing=standing.stand(counts, story.manifest),
         protocol=subject.text(subject.table(story.manifest.get("protocol")), "name") or "unknown",
@@ -234,14 +234,14 @@ def compose(story: Story) -> Page:
     )
 
 
-def _errors(said: Sequence[Trouble], found: Sequence[Command]) -> list[Error]:
+def _errors(said: Sequence[ErrorGroup], found: Sequence[ShownCommand]) -> list[Error]:
     return [
         Error(f"error-{number}", each, commands.before(found, each.time, each.writer, MOST_COMMANDS))
         for number, each in enumerate(said, 1)
     ]
 
 
-def _of_what(story: Story) -> str:
+def _of_what(story: RunReader) -> str:
     """``8 × INTEL SSDSC2BB480G4``."""
     models = [
         subject.text(drive, "model") or "unknown model"
@@ -254,7 +254,7 @@ def _of_what(story: Story) -> str:
     return " + ".join([*shown, *([f"{more} of other models"] if more else [])]) or "unknown drives"
 
 
-def _about(story: Story) -> Iterator[tuple[str, str]]:
+def _about(story: RunReader) -> Iterator[tuple[str, str]]:
     """What a stranger asks first."""
     manifest = story.manifest
     machines = [subject.text(bay, "machine") for bay in subject.tables(manifest.get("bays"))]
@@ -270,7 +270,7 @@ def _is_special(each: Judged) -> bool:
     return each.evidence.about in (About.LOT, About.SEARCH) or each.evidence.claim == CLAIM
 
 
-def _family(story: Story, judged: Sequence[Judged]) -> tuple[str, ...]:
+def _family(story: RunReader, judged: Sequence[Judged]) -> tuple[str, ...]:
     """As the terminal says it, of a run that got to its end."""
     noted = subject.table(story.manifest.get("family"))
     planned, confidence = noted.get("claims_planned"), noted.get("confidence")
@@ -278,7 +278,7 @@ def _family(story: Story, judged: Sequence[Judged]) -> tuple[str, ...]:
         return ()
     name = subject.text(subject.table(story.manifest.get("protocol")), "name")
     try:
-        of_all = Family(planned, subject.text(noted, "control"))
+        of_all = ErrorControl(planned, subject.text(noted, "control"))
         found = family.tally([(each.test, each.evidence) for each in judged], of_all, confidence, name)
     except ValueError:
         return ()
@@ -312,7 +312,7 @@ OUTCOMES = {
 }
 
 
-def render(page: Page) -> str:
+def render(page: RunPage) -> str:
     """The whole file."""
     from markupsafe import Markup
 
@@ -393,7 +393,7 @@ def write(folder: Path) -> Path:
     pass
     pass
 
-    text = render(compose(Story.read(folder)))
+    text = render(compose(RunReader.read(folder)))
     path = folder / NAME
     safe_files.write_whole(path, text.encode("utf-8", "backslashreplace"))
     return path

@@ -22,7 +22,7 @@ ALONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SheetTable:
     """Rows of text below their heads; the first column names the row."""
 
     columns: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Section:
     words: tuple[str, ...] = ()
     #: An ``<svg>`` element of ours.
     svg: str = ""
-    table: Table = Table()
+    table: SheetTable = SheetTable()
 
 
 def page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:

@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SearchSubject:
     """Whose findings they are."""
 
     model: str
@@ -65,7 +65,7 @@ class Store:
 
     folder: Path
 
-    def recall(self, subject: Subject) -> tuple[Remembered, ...]:
+    def recall(self, subject: SearchSubject) -> tuple[Remembered, ...]:
         """The latest first; empty where nothing is known, or nothing that can be read."""
         try:
             with open(safe_files.open_regular(self.folder / subject.file_name), "rb") as file:  # noqa: PTH123
@@ -76,12 +76,12 @@ class Store:
         except (OSError, KeyError, ValueError):
             return ()
 
-    def keep(self, subject: Subject, found: Remembered) -> None:
+    def keep(self, subject: SearchSubject, found: Remembered) -> None:
         """Put it first; ``OSError`` if that cannot be."""
         known = [each for each in self.recall(subject) if each.workload != found.workload]
         self._write(subject, [replace(found, time=utc_now()), *known][:MOST])
 
-    def forget(self, subject: Subject, workload: Workload) -> None:
+    def forget(self, subject: SearchSubject, workload: Workload) -> None:
         """It keeps its promises now; ``OSError`` as ``keep``."""
         known = self.recall(subject)
         if left := [each for each in known if each.workload != workload]:
@@ -89,7 +89,7 @@ class Store:
         elif known:
             (self.folder / subject.file_name).unlink(missing_ok=True)
 
-    def _write(self, subject: Subject, found: Sequence[Remembered]) -> None:
+    def _write(self, subject: SearchSubject, found: Sequence[Remembered]) -> None:
         if not self.folder.exists():
             safe_files.make_root(self.folder.parent)
             with contextlib.suppress(FileExistsError):
@@ -109,7 +109,7 @@ class Store:
         part.replace(path)
 
 
-def _subject_record(subject: Subject) -> dict[str, str]:
+def _subject_record(subject: SearchSubject) -> dict[str, str]:
     return {"model": subject.model, "firmware": subject.firmware, "spec": subject.spec}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.qual.measured.environment import Seen
+from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -31,9 +31,9 @@ from pytest_ssdqual.report.resume.array_state import inheritance
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import Record, read_records
 from pytest_ssdqual.rig.fio import output
-from pytest_ssdqual.rig.fio.output import Reader
+from pytest_ssdqual.rig.fio.output import StatusReader
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.resume.checkpoint import Inheritance, Key
+from pytest_ssdqual.rig.resume.checkpoint import Inheritance, ResultKey
 
 #: Figures of a run's record that its output must give again, to the last bit.
 FIGURES = ("ios", "iops", "bytes_per_s", "mean_latency_ns", "max_latency_ns", "counted_s", "round_iops")
@@ -83,7 +83,7 @@ class Shelf:
         """The run with this summary, as fio's output tells it; ``Forgotten`` if they do not agree."""
         raw = str(noted["raw"])
         look = conforming(Look(**noted["look"])) if "look" in noted else None
-        reader = Reader(output.MOST_DOCUMENTS if look else None)
+        reader = StatusReader(output.MOST_DOCUMENTS if look else None)
         try:
             with self.require(raw) as packed, gzip.open(packed) as file:
                 most_bytes = PIECE_BYTES + MOST_UNPACKED_TIMES * os.fstat(packed.fileno()).st_size
@@ -104,7 +104,7 @@ class Shelf:
             window_s=strict_json.number(noted["window_s"]),
             rounds=len(strict_json.array(noted["round_iops"])),
             raw=raw,
-            seen=conforming(Seen.from_record(seen)) if (seen := noted.get("seen")) else None,
+            seen=conforming(ProcessEnvironment.from_record(seen)) if (seen := noted.get("seen")) else None,
             parts=read.parts if geometry.is_side_by_side else (),
             reports=read.of_target,
             part_reports=read.reports if geometry.is_side_by_side and read.parts else (),
@@ -185,8 +185,8 @@ class Recollection:
 
     shelf: Shelf
     #: Told of each measurement that has to be made again although there is a record of it, and why.
-    forgotten: Callable[[Key, str], None] = lambda key, why: None
-    _noted: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+    forgotten: Callable[[ResultKey, str], None] = lambda key, why: None
+    _noted: dict[ResultKey, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -195,7 +195,7 @@ class Recollection:
         records: Sequence[Record],
         *,
         sums: Mapping[str, str],
-        forgotten: Callable[[Key, str], None] = lambda key, why: None,
+        forgotten: Callable[[ResultKey, str], None] = lambda key, why: None,
     ) -> Recollection:
         """From its events; ``sums`` are digests of its files where they are known, ``forgotten`` as the field.
 
@@ -217,11 +217,11 @@ class Recollection:
         """How many measurements it has."""
         return len(self._noted)
 
-    def has(self, key: Key) -> bool:
+    def has(self, key: ResultKey) -> bool:
         """See ``Memory.has``."""
         return key in self._noted
 
-    def recall(self, key: Key) -> object | None:
+    def recall(self, key: ResultKey) -> object | None:
         """See ``Memory.recall``; what turns out to be damaged is told and forgotten."""
         if key not in self._noted:
             return None
@@ -236,17 +236,17 @@ class Recollection:
         """See ``Memory.inheritance``; as the records are now: what was left running was stopped since."""
         return inheritance(read_records(self.shelf.folder))
 
-    def _forget(self, key: Key, why: str) -> None:
+    def _forget(self, key: ResultKey, why: str) -> None:
         del self._noted[key]
         self.forgotten(key, why)
 
 
-def _keys(record: Record) -> Iterable[Key]:
+def _keys(record: Record) -> Iterable[ResultKey]:
     """The measurement that a record is about, if it is about one."""
     if record.kind in BUILDERS:
         name, _ = BUILDERS[record.kind]
         try:
-            yield Key(record.kind, Geometry.parse(str(record.facts["geometry"])), str(record.facts[name]))
+            yield ResultKey(record.kind, Geometry.parse(str(record.facts["geometry"])), str(record.facts[name]))
         except (KeyError, ValueError):
             return
 

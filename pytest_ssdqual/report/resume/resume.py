@@ -21,7 +21,7 @@ from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.run_folder.reader import Record, read_records
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.resume.checkpoint import Key
+from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 #: Facts of a machine that measurements depend on, as a reader knows them. The kernel is not among them, although they
 #: do: a crash is often the reason for a new one, and the record says which measurement was made under which.
@@ -124,7 +124,7 @@ class Past:
         told = _changes(TOLD, self._facts, now.facts) if now.facts else []
         return (*told, *_differ(f"version of {OURS}", *ours))
 
-    def memory(self, forgotten: Callable[[Key, str], None] = lambda key, why: None) -> Recollection:
+    def memory(self, forgotten: Callable[[ResultKey, str], None] = lambda key, why: None) -> Recollection:
         """What has been measured and left; ``forgotten`` is told of each measurement that has to be made again."""
         return Recollection.of(self.folder, self.records, sums=self.sums, forgotten=forgotten)
 

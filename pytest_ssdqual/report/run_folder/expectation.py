@@ -10,7 +10,7 @@ NONE = "no number of drives expected"
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class ExpectedDrives:
     """Expected number of drives."""
 
     drives: int
@@ -25,13 +25,13 @@ class Expectation:
         return {"drives": self.drives, "source": self.source}
 
 
-def of_record(plain: object) -> Expectation | None:
+def of_record(plain: object) -> ExpectedDrives | None:
     """Return the inverse of ``to_record``; None for anything else."""
     if not isinstance(plain, Mapping) or not isinstance(plain.get("drives"), int):
         return None
-    return Expectation(plain["drives"], str(plain.get("source")))
+    return ExpectedDrives(plain["drives"], str(plain.get("source")))
 
 
-def describe(expected: Expectation | None) -> str:
+def describe(expected: ExpectedDrives | None) -> str:
     """Return a phrase for people."""
     return str(expected) if expected else NONE

@@ -22,7 +22,7 @@ class StillWritten(JournalError):
     """Another process writes into this run folder."""
 
 
-class Claim:
+class FolderLock:
     """The right to write into ``folder`` as ``writer``; held until ``release``, or until the process ends."""
 
     def __init__(self, folder: Path, writer: str) -> None:

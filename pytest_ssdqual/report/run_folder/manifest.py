@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_ssdqual.qual.strict_json import conforming
 from pytest_ssdqual.report.run_folder import expectation
-from pytest_ssdqual.report.run_folder.expectation import Expectation
+from pytest_ssdqual.report.run_folder.expectation import ExpectedDrives
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.rig.drives.health import DriveHealth
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -117,7 +117,7 @@ class Manifest:
     #: Counts of the hardware tests of the last session, and the reasons if it judged none.
     judged: Mapping[str, object] | None = None
     #: Expected number of drives; None if only a pattern determined it.
-    expected: Expectation | None = None
+    expected: ExpectedDrives | None = None
 
     @property
     def sessions(self) -> tuple[Session, ...]:

@@ -34,7 +34,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedArray:
+class ArrayLeftBehind:
     """An array that some run was about to create, and of which no run says that it was stopped."""
 
     #: md's, in mdadm's spelling, as it was given to ``mdadm --create``.
@@ -62,7 +62,7 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
             yield record
 
 
-def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
+def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:
     """Arrays planned and never stopped, over all run folders below ``root`` and the bays of fleets, oldest run first.
 
     ``root`` is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. They are
@@ -70,7 +70,7 @@ def unfinished_arrays(root: Path) -> tuple[PlannedArray, ...]:
     run that clears a leftover away notes ``array_stopped`` in its own folder, so all folders are read together.
     Folders that others have made, or can write to, are not believed: what is called ours may be erased.
     """
-    planned: dict[str, PlannedArray] = {}
+    planned: dict[str, ArrayLeftBehind] = {}
     stopped: set[str] = set()
     for file in _records_of_ours(root):
         for record in read_records(file):
@@ -125,9 +125,9 @@ def still_running(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> PlannedArray:
+def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftBehind:
     members = facts.get("members")
-    return PlannedArray(
+    return ArrayLeftBehind(
         uuid=uuid,
         device=str(facts.get("device", "")),
         members=tuple(map(str, members)) if isinstance(members, list) else (),
@@ -173,7 +173,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class RunReader:
     """A run folder, read once."""
 
     folder: Path
@@ -183,7 +183,7 @@ class Story:
     records: tuple[Record, ...]
 
     @classmethod
-    def read(cls, folder: Path, *kinds: str) -> Story:
+    def read(cls, folder: Path, *kinds: str) -> RunReader:
         """With all records, or those of some kinds only. ``OSError`` if there are no records."""
         return cls(folder, _manifest(folder), tuple(read_records(folder, *kinds)))
 

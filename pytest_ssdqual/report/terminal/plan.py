@@ -33,7 +33,7 @@ class PlannedArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PrintedPlan:
     """All of it, in the order in which it will be done."""
 
     arrays: tuple[PlannedArray, ...]
@@ -72,7 +72,7 @@ class Plan:
 HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
 
 
-def plan_lines(plan: Plan) -> list[str]:
+def plan_lines(plan: PrintedPlan) -> list[str]:
     """The plan as a table with its totals; one sentence if there is nothing to do."""
     if not plan.arrays:
         return ["ssdqual: no array is needed by the tests selected, nothing will be written"]
@@ -109,7 +109,7 @@ def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
     )
 
 
-def _remarks(plan: Plan) -> Iterator[str]:
+def _remarks(plan: PrintedPlan) -> Iterator[str]:
     if not plan.is_expected:
         yield f"{NONE}: --ssd-expect={plan.drives} would detect a missing one"
     yield "times are estimates: conditioning goes on until the array is steady"

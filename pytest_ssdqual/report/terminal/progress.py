@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Looked, News, Now, Planned, Steadiness, array_of
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Looked, News, Now, Planned, Steadiness, array_of
 from pytest_ssdqual.qual.units import Unit, format_capacity, format_duration, format_value
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressStep:
     """One thing that takes time: ``raid5x4: fill``."""
 
     what: str
@@ -32,13 +32,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Bay:
+class BayProgress:
     """What is known of a bay now, as the news of it come in."""
 
     #: Told only where there are several.
     name: str = ""
     #: None: nothing is being done.
-    step: Step | None = None
+    step: ProgressStep | None = None
     #: The whole run, if it was planned.
     plan: Planned | None = None
     #: Arrays on which something was done.
@@ -49,13 +49,13 @@ class Bay:
     added_s: float = 0.0
     #: Anything was ever begun here.
     has_worked: bool = False
-    load: Load | None = None
+    load: LoadBegun | None = None
     now: Now | None = None
     steadiness: Steadiness | None = None
     #: Since the run began, as far as was told.
     bytes_written: int = 0
 
-    def after(self, news: News, at_s: float) -> Bay:
+    def after(self, news: News, at_s: float) -> BayProgress:
         """The bay when this has come in."""
         match news:
             case Planned():
@@ -65,13 +65,13 @@ class Bay:
                 # Steps of one conditioning follow each other, and what was found of the last still holds.
                 goes_on = self.step is not None and self.step.what == what
                 found = self.steadiness if goes_on else None
-                return replace(ended, step=Step(what, expected_s, at_s), steadiness=found, has_worked=True)
+                return replace(ended, step=ProgressStep(what, expected_s, at_s), steadiness=found, has_worked=True)
             case Idle():
                 return self._ended(0.0)
             case Looked(_, more_s):
                 step = self.step and replace(self.step, expected_s=self.step.expected_s + more_s)
                 return replace(self, step=step, added_s=self.added_s + more_s)
-            case Load():
+            case LoadBegun():
                 return replace(self, load=news, now=None)
             case Now():
                 return replace(self, now=news, bytes_written=max(self.bytes_written, news.bytes_written))
@@ -87,12 +87,12 @@ class Bay:
         of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
         return max(0.0, self.plan.seconds + self.added_s - self.done_s - of_step_s)
 
-    def _ended(self, took_s: float) -> Bay:
+    def _ended(self, took_s: float) -> BayProgress:
         # As planned, not as it turned out: only so does the sum of all steps stay the plan's.
         done_s = self.done_s + ((self.step.expected_s or took_s) if self.step else 0.0)
         return replace(self, step=None, done_s=done_s, load=None, now=None)
 
-    def _on_array_of(self, what: str) -> Bay:
+    def _on_array_of(self, what: str) -> BayProgress:
         """Where an array is begun, what came before is done: also what it would have taken if it had not failed."""
         array, starts = array_of(what), self.plan.starts if self.plan else {}
         if array in self.begun or array not in starts:
@@ -100,7 +100,7 @@ class Bay:
         return replace(self, done_s=starts[array], added_s=0.0, begun=(*self.begun, array))
 
 
-def line(bay: Bay, now_s: float, left_s: float | None, width: int | None) -> str:
+def line(bay: BayProgress, now_s: float, left_s: float | None, width: int | None) -> str:
     """One line; shorter than ``width`` if that is given. ``left_s`` is what remains of the whole run."""
     if bay.step is None:
         return ""
@@ -115,7 +115,7 @@ def line(bay: Bay, now_s: float, left_s: float | None, width: int | None) -> str
     return text if width is None or len(text) < width else f"{text[: max(0, width - 2)]}…"
 
 
-def others(bays: Sequence[Bay], now_s: float, width: int | None) -> str:
+def others(bays: Sequence[BayProgress], now_s: float, width: int | None) -> str:
     """One line about bays for which there is no room; shorter than ``width`` if that is given."""
     longest = max((left for bay in bays if (left := bay.left_s(now_s)) is not None), default=None)
     parts = [f"ssdqual: and {len(bays)} bays more", _remaining(longest)]
@@ -123,7 +123,7 @@ def others(bays: Sequence[Bay], now_s: float, width: int | None) -> str:
     return text if width is None or len(text) < width else f"{text[: max(0, width - 2)]}…"
 
 
-def _parts(bay: Bay, step: Step, now_s: float, left_s: float | None) -> Sequence[str]:
+def _parts(bay: BayProgress, step: ProgressStep, now_s: float, left_s: float | None) -> Sequence[str]:
     """What is done, which round, the rate, how steady, the bytes, the time left."""
     name = f" {bay.name}" if bay.name else ""
     now, found = bay.now, bay.steadiness
@@ -150,7 +150,7 @@ def passed(elapsed_s: float, expected_s: float) -> str:
     )
 
 
-def _place(told: Now | Load | None) -> str:
+def _place(told: Now | LoadBegun | None) -> str:
     if told is None or not told.rounds:
         return ""
     return f"round {told.round} of {'' if told.exact else 'at most '}{told.rounds}"
@@ -209,7 +209,7 @@ class Progress:
     clock: Callable[[], float] = time.monotonic
     poll: Callable[[], None] | None = None
     poll_s: float | None = None
-    _bays: dict[str, Bay] = field(default_factory=dict)
+    _bays: dict[str, BayProgress] = field(default_factory=dict)
     _written_s: float | None = None
     #: Lines that stand on the terminal now.
     _on_screen: int = 0
@@ -229,7 +229,7 @@ class Progress:
         """News of the bay of this name, which happened at ``at_s`` by ``clock``; drawn if it is time to."""
         with self._lock:
             now_s = self.clock()
-            bay = self._bays.get(name, Bay(name))
+            bay = self._bays.get(name, BayProgress(name))
             self._bays[name] = bay.after(news, now_s if at_s is None else at_s)
             if isinstance(news, Looked):
                 self._tell(news, now_s)
@@ -294,7 +294,7 @@ class Progress:
         # What is just due is waited for a little, and not asked for again and again.
         return min(period_s, max(period_s / 20, left_s))
 
-    def _busy(self) -> list[Bay]:
+    def _busy(self) -> list[BayProgress]:
         return [bay for _, bay in sorted(self._bays.items()) if bay.step]
 
     def _draw(self, now_s: float) -> None:

@@ -30,7 +30,7 @@ PREFIX, SUFFIX = ".live-", ".jsonl"
 
 
 @dataclass(slots=True)
-class Writer:
+class SpoolWriter:
     """A worker's end. Threads may share it."""
 
     folder: Path
@@ -85,7 +85,7 @@ class Writer:
 
 
 @dataclass(slots=True)
-class Reader:
+class SpoolReader:
     """The controller's end: what is new in the spools of all workers."""
 
     folder: Path

@@ -23,12 +23,12 @@ from pytest_ssdqual.qual.stats.estimate import format_confidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
-from pytest_ssdqual.report.evidence.multiplicity import Tally
+from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.view.labels import label, sorting, span
 from pytest_ssdqual.report.view.lots import lots
 from pytest_ssdqual.report.view.searches import searches
 from pytest_ssdqual.report.view.sections import beside, loops, members, saturations, series
-from pytest_ssdqual.report.view.tables import COLOUR, INDENT, MARK, Line, draw, grids, margin, percent
+from pytest_ssdqual.report.view.tables import COLOUR, INDENT, MARK, TextLine, draw, grids, margin, percent
 
 HEAD = ("", "", "measured", "interval", "limit", "margin")
 INTERVAL = HEAD.index("interval")
@@ -36,7 +36,7 @@ INTERVAL = HEAD.index("interval")
 APART = (About.LOOP, About.LOT, About.SEARCH)
 
 
-def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[Line]:
+def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[TextLine]:
     """All claims of a run within ``width`` columns; nothing if there are none.
 
     With a verbosity above 0 what passed or was observed is written in full too, below 0 not at all.
@@ -44,19 +44,19 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
     if not evidence:
         return []
     ordered = sorted(evidence, key=sorting)
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for outcome in (*MARK, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else MARK:
         lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
     if verbosity == 0:
         alike = distinct(each for each in ordered if each.about not in APART)
         for grid in (*members(alike), *grids(each for each in alike if not each.members)):
-            lines += [*draw(grid, width), Line("")]
+            lines += [*draw(grid, width), TextLine("")]
     if verbosity >= 0:
         lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
         lines += [*lots(ordered, width), *searches(ordered, width)]
         lines += [*beside(ordered, width), *_remarks(ordered, width)]
     if verbosity == 0:
-        lines.append(Line("every limit and interval: -v, or the run folder"))
+        lines.append(TextLine("every limit and interval: -v, or the run folder"))
     return [*lines, *_summary(ordered)]
 
 
@@ -69,7 +69,7 @@ def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
     return list(found.values())
 
 
-def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int) -> Iterator[Line]:
+def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int) -> Iterator[TextLine]:
     """A row for each, in columns; the interval goes below its row where the line would be too long."""
     if not evidence:
         return
@@ -83,17 +83,17 @@ def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int
         return INDENT + gap.join(row[i].ljust(widths[i]) if i < 2 else row[i].rjust(widths[i]) for i in show)
 
     title, heading = f"{outcome.upper()}: {len(evidence)} of {of}", join(head)
-    yield Line(title + heading[len(title) :], (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
+    yield TextLine(title + heading[len(title) :], (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
     colour = (COLOUR[outcome],) if outcome in MARK else ()
     claim = ""
     for each, row in zip(evidence, rows, strict=True):
         if each.claim != claim:
             claim = each.claim
-            yield Line(label(claim), ("bold",))
-        yield Line(join(row).rstrip(), colour)
+            yield TextLine(label(claim), ("bold",))
+        yield TextLine(join(row).rstrip(), colour)
         if INTERVAL not in show:
-            yield Line(f"{INDENT}{'':<{widths[0]}}{gap}{head[INTERVAL]} {row[INTERVAL]}", colour)
-    yield Line("")
+            yield TextLine(f"{INDENT}{'':<{widths[0]}}{gap}{head[INTERVAL]} {row[INTERVAL]}", colour)
+    yield TextLine("")
 
 
 def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
@@ -112,40 +112,40 @@ def _columns(each: Evidence) -> tuple[str, ...]:
     return (each.worst or span(each.geometries), span(each.workloads), *numbers, percent(each))
 
 
-def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """What speaks against some evidence; those of loops, lots and searches stand below them."""
     told = [each for each in evidence if each.about not in APART]
     for remark in dict.fromkeys(one for each in told for one in each.remarks):
         for line in wrap(remark, width, subsequent_indent=INDENT):
-            yield Line(line, ("yellow",))
+            yield TextLine(line, ("yellow",))
 
 
-def _summary(evidence: Sequence[Evidence]) -> Iterator[Line]:
+def _summary(evidence: Sequence[Evidence]) -> Iterator[TextLine]:
     promised = [each for each in evidence if each.is_promised]
     counts = Counter(each.outcome for each in promised)
     found = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (Finding.PASS, *MARK) if counts[outcome])
     worst = next((outcome for outcome in MARK if counts[outcome]), Finding.PASS)
     if promised:
-        yield Line(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
+        yield TextLine(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
     if observed := len(evidence) - len(promised):
-        yield Line(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
+        yield TextLine(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
     # Of a lot that has to be without a bad drive there is no margin, nor to a limit of nothing; a search tells its own.
     alone = (each for each in promised if each.about not in (About.LOT, About.SEARCH))
     passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]
     if passed:
         least = min(passed, key=margin)
-        yield Line(f"least margin of what passed: {percent(least)}, {label(least.claim)}")
-        yield Line(f"{INDENT}of {span(least.geometries)} {span(least.workloads)}")
+        yield TextLine(f"least margin of what passed: {percent(least)}, {label(least.claim)}")
+        yield TextLine(f"{INDENT}of {span(least.geometries)} {span(least.workloads)}")
     rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
     if rehearsed:
-        yield Line(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
+        yield TextLine(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
 
 
 #: Models of a whole rack are one line.
 LINE_CHARACTERS = 10_000
 
 
-class Writer(Protocol):
+class TerminalWriter(Protocol):
     """What of pytest's ``TerminalReporter`` is needed; all of it is public."""
 
     def write_line(self, line: str, **markup: bool) -> None: ...
@@ -185,9 +185,9 @@ def header_lines(header: Header) -> list[str]:
 
 
 def write_table(
-    writer: Writer,
+    writer: TerminalWriter,
     evidence: Sequence[Evidence],
-    tally: Tally | None = None,
+    tally: ClaimTally | None = None,
     *,
     width: int,
     verbosity: int,
@@ -210,12 +210,12 @@ def write_table(
         tell(writer, f"run folder: {run_folder}")
 
 
-def write_lines(writer: Writer, lines: Iterable[Line]) -> None:
+def write_lines(writer: TerminalWriter, lines: Iterable[TextLine]) -> None:
     for line in lines:
         tell(writer, line.text, **dict.fromkeys(line.markup, True))
 
 
-def tell(writer: Writer, text: str, **markup: bool) -> None:
+def tell(writer: TerminalWriter, text: str, **markup: bool) -> None:
     """Write one line through pytest's reporter; no other code of this package does.
 
     A harmless sentence may be wrapped into lines, and one of these may begin with the command of a CI runner.

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from pytest_ssdqual.report.run_folder import safe_files, transcript
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 
 #: From fio's end to the first record that names its output: fetching the output of hours takes minutes.
@@ -35,7 +35,7 @@ OUTPUT = "--output="
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShownCommand:
     """One line of the transcript, as much of it as is shown."""
 
     writer: str
@@ -52,7 +52,7 @@ class Command:
     said: str
 
 
-def read(folder: Path) -> tuple[Command, ...]:
+def read(folder: Path) -> tuple[ShownCommand, ...]:
     """Every command, in the order in which they ended; none without a transcript."""
     try:
         return tuple(_command(line) for line in transcript.read(folder) if isinstance(line.get("argv"), list))
@@ -60,7 +60,7 @@ def read(folder: Path) -> tuple[Command, ...]:
         return ()
 
 
-def before(commands: Iterable[Command], time: str, writer: str, most: int) -> tuple[Command, ...]:
+def before(commands: Iterable[ShownCommand], time: str, writer: str, most: int) -> tuple[ShownCommand, ...]:
     """The last ones of this process that ended within ten minutes before ``time``."""
     moment = _moment(time)
     if moment is None:
@@ -81,7 +81,7 @@ class Mention:
     writer: str
 
 
-def mentions(story: Story) -> Mapping[str, Mention]:
+def mentions(story: RunReader) -> Mapping[str, Mention]:
     """Of every raw file."""
     found: dict[str, Mention] = {}
     for record in story.records:
@@ -92,7 +92,7 @@ def mentions(story: Story) -> Mapping[str, Mention]:
     return found
 
 
-def fio_of(commands: Iterable[Command], mention: Mention | None) -> str:
+def fio_of(commands: Iterable[ShownCommand], mention: Mention | None) -> str:
     """The fio that made a raw file; empty if the transcript does not show it."""
     if mention is None:
         return ""
@@ -103,11 +103,11 @@ def fio_of(commands: Iterable[Command], mention: Mention | None) -> str:
     return last
 
 
-def _command(line: Mapping[str, object]) -> Command:
+def _command(line: Mapping[str, object]) -> ShownCommand:
     argv = [str(each) for each in line["argv"]]  # type: ignore[attr-defined]
     status, seconds = line.get("status"), _seconds(line.get("elapsed_s"))
     started = _moment(str(line.get("started")))
-    return Command(
+    return ShownCommand(
         writer=str(line.get("writer", "")),
         ended=started + timedelta(seconds=seconds) if started else None,
         status=status if isinstance(status, int) else None,
@@ -206,7 +206,7 @@ class Repeat:
     drives: tuple[str, ...] = ()
 
 
-def of(found: Sequence[Command], mentioned: Iterable[Mention | None], drives: Mapping[str, str]) -> Repeat:
+def of(found: Sequence[ShownCommand], mentioned: Iterable[Mention | None], drives: Mapping[str, str]) -> Repeat:
     """Of raw files, by where they are mentioned first; ``drives`` are serial numbers by the names of that time."""
     ran = [(fio_of(found, mention), mention) for mention in mentioned]
     fio = dict.fromkeys(text for text, _ in ran if text)
@@ -217,14 +217,14 @@ def of(found: Sequence[Command], mentioned: Iterable[Mention | None], drives: Ma
     return Repeat(tuple(fio), tuple(arrays), tuple(destroyed), named)
 
 
-def names(story: Story) -> Iterator[tuple[str, str]]:
+def names(story: RunReader) -> Iterator[tuple[str, str]]:
     """Of every drive: what it was called in this run, and its serial number. Names change with every boot."""
     for bay in subject.tables(story.manifest.get("bays")):
         for drive in subject.tables(bay.get("drives")):
             yield subject.text(drive, "path"), subject.text(drive, "serial") or subject.text(drive, "identity")
 
 
-def array_of(found: Iterable[Command], mention: Mention, fio: str) -> str:
+def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:
     """What had created the array that this fio measured, last before; empty if it measured none."""
     try:
         moment = datetime.fromisoformat(mention.time)

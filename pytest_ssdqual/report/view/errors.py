@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Record, Story
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Record, RunReader
 from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
 
 #: Kinds of records of a test that came to no verdict: the rig's errors, and tests that failed for another reason.
@@ -24,7 +24,7 @@ ENOUGH_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ErrorGroup:
     """What was said of one test, or of several in the same words."""
 
     message: str
@@ -47,13 +47,13 @@ class Trouble:
         return "Something could not be judged" if self.is_of_judging else "Something could not be measured"
 
 
-def troubles(story: Story) -> tuple[Trouble, ...]:
+def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
     """In the order in which they were first said."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in _open(story):
         found.setdefault((record.kind, str(record.facts.get("message", ""))), []).append(record)
     return tuple(
-        Trouble(
+        ErrorGroup(
             message=message,
             tests=tuple(dict.fromkeys(str(each.facts.get("test", "")) for each in records)),
             time=records[0].time,
@@ -64,7 +64,7 @@ def troubles(story: Story) -> tuple[Trouble, ...]:
     )
 
 
-def _open(story: Story) -> Iterable[Record]:
+def _open(story: RunReader) -> Iterable[Record]:
     judged_last = {
         str(record.facts.get("test")): number for number, record in enumerate(story.records) if record.kind in JUDGED
     }
@@ -87,7 +87,7 @@ MOST_REASONS, MOST_NAMED = 40, 3
 RECORDS = "records.jsonl has them"
 
 
-def skipped(story: Story) -> Mapping[str, Sequence[str]]:
+def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:
     """Ids of tests by why they were skipped; those that a later session ran after all are not among them."""
     last = {str(record.facts.get("test")): record for record in story.of(KIND, ERROR, FAILED, *JUDGED)}
     found: dict[str, list[str]] = {}

@@ -13,10 +13,10 @@ from pytest_ssdqual.qual.units import format_capacity, format_value
 from pytest_ssdqual.report.charts.drives import figure_of
 from pytest_ssdqual.report.evidence import evidence as part
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged, Story
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view import kernel_log as kernel
-from pytest_ssdqual.report.view.commands import Command, Mention, Repeat
+from pytest_ssdqual.report.view.commands import Mention, Repeat, ShownCommand
 from pytest_ssdqual.report.view.kernel_log import Kernel
 from pytest_ssdqual.report.view.labels import parse_geometry, workload_order
 from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
@@ -55,7 +55,7 @@ class Context:
 
     folder: Path
     judged: Sequence[Judged]
-    commands: Sequence[Command]
+    commands: Sequence[ShownCommand]
     mentions: Mapping[str, Mention]
     #: By raw file: what was noted of the fio process that wrote it.
     runs: Mapping[str, Mapping[str, object]]
@@ -65,7 +65,7 @@ class Context:
     drives: Mapping[str, str]
 
     @classmethod
-    def of(cls, story: Story, judged: Sequence[Judged], found: Sequence[Command]) -> Context:
+    def of(cls, story: RunReader, judged: Sequence[Judged], found: Sequence[ShownCommand]) -> Context:
         runs, mentions = dict(_runs(story)), commands.mentions(story)
         return cls(story.folder, judged, found, mentions, runs, kernel.logs(story), dict(commands.names(story)))
 
@@ -98,7 +98,7 @@ def _scripts(folder: Path, raw: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield name, commands.file_text(folder, name)
 
 
-def _runs(story: Story) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _runs(story: RunReader) -> Iterator[tuple[str, Mapping[str, object]]]:
     for record in story.of("measured", "explored", "explored_longer", "confirmed"):
         runs = record.facts.get("runs")
         for run in runs if isinstance(runs, list) else ():

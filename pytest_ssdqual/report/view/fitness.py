@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.errors import Trouble
+from pytest_ssdqual.report.view.errors import ErrorGroup
 
 #: Of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
@@ -46,7 +46,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PageVerdict:
     """The verdict of the page."""
 
     fitness: Fitness
@@ -61,7 +61,7 @@ class Standing:
     acceptance: bool
 
 
-def count(judged: Sequence[Judged], troubles: Sequence[Trouble], unreadable: int = 0, skipped: int = 0) -> Counts:
+def count(judged: Sequence[Judged], troubles: Sequence[ErrorGroup], unreadable: int = 0, skipped: int = 0) -> Counts:
     """Of a run."""
     of = [each.evidence.outcome for each in judged]
     return Counts(
@@ -75,7 +75,7 @@ def count(judged: Sequence[Judged], troubles: Sequence[Trouble], unreadable: int
     )
 
 
-def stand(counts: Counts, manifest: Mapping[str, object]) -> Standing:
+def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
     """``manifest`` says how the run ended and whether its protocol may decide about a product."""
     acceptance = manifest.get("acceptance") is True
     gaps = tuple(_gaps(counts, manifest))
@@ -86,7 +86,7 @@ def stand(counts: Counts, manifest: Mapping[str, object]) -> Standing:
     else:
         fitness = Fitness.FIT
     word, use = _word(fitness, acceptance), _use(fitness, manifest, acceptance)
-    return Standing(fitness, word, _sentence(counts, gaps), use, gaps, counts, acceptance)
+    return PageVerdict(fitness, word, _sentence(counts, gaps), use, gaps, counts, acceptance)
 
 
 def _use(fitness: Fitness, manifest: Mapping[str, object], acceptance: bool) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.environment import KernelLog, kernel_log
 from pytest_ssdqual.qual.strict_json import conforming
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Lines of one verdict, of all its measurements together: as many as of one.
@@ -42,7 +42,7 @@ class Kernel:
     unknown: int
 
 
-def logs(story: Story) -> Mapping[str, KernelLog | None]:
+def logs(story: RunReader) -> Mapping[str, KernelLog | None]:
     """By raw file; None where the log could not be read. What a damaged record says is left out."""
     found: dict[str, KernelLog | None] = {}
     for record in story.of("surroundings"):

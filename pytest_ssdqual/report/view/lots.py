@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.lots.sampling_plan import CONSUMERS_RISK, POINTS_PERCENT, ByAttributes
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure
-from pytest_ssdqual.report.view.tables import COLOUR, INDENT, Line
+from pytest_ssdqual.report.view.tables import COLOUR, INDENT, TextLine
 
 #: Where the operating characteristic is told in words, per cent bad; the figures have all of ``POINTS_PERCENT``.
 TOLD_PERCENT = (1, 5, 10, 20)
@@ -77,7 +77,7 @@ def standing_out(of_each: Mapping[str, float]) -> tuple[tuple[Figure, ...], str]
     return told, f"drive {list(of_each)[found.index]} stands out from the others ({test})"
 
 
-def lots(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+def lots(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """The sentence of each lot and what stands behind it; what was said of one is not said again."""
     said: set[str] = set()
     for each in evidence:
@@ -85,12 +85,12 @@ def lots(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
             continue
         colour = (COLOUR[each.outcome], "bold") if each.outcome in COLOUR else ("bold",)
         for line in _wrapped(each.sentence, width, "", INDENT):
-            yield Line(line, colour)
+            yield TextLine(line, colour)
         for remark in [remark for remark in each.remarks if remark not in said]:
             said.add(remark)
             for line in _wrapped(remark, width, INDENT, INDENT * 2):
-                yield Line(line)
-        yield Line("")
+                yield TextLine(line)
+        yield TextLine("")
 
 
 def _rejected_at_aql(verdict: LotVerdict) -> float | None:

@@ -17,13 +17,24 @@ from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 from pytest_ssdqual.report.view.labels import label, sorting, span
-from pytest_ssdqual.report.view.tables import COLOUR, INDENT, MARK, Grid, Line, columns, figure, rows, shown, thousands
+from pytest_ssdqual.report.view.tables import (
+    COLOUR,
+    INDENT,
+    MARK,
+    Grid,
+    TextLine,
+    columns,
+    figure,
+    rows,
+    shown,
+    thousands,
+)
 
 #: More sources than this are named in the run folder only.
 SOURCES = 3
 
 
-def beside(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """A block for each claim; nothing if nothing is published of what was measured."""
     found = [each for each in evidence if each.published]
     for claim in dict.fromkeys(each.claim for each in found):
@@ -33,8 +44,8 @@ def beside(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
         yield from columns(label(claim), ("", "measured", "published", "ours/published"), rows, width, colours)
         sources = dict.fromkeys(each.published.source for each in group if each.published)
         if len(sources) <= SOURCES:
-            yield from (Line(f"  published in {source}"[:width]) for source in sources)
-        yield Line("")
+            yield from (TextLine(f"  published in {source}"[:width]) for source in sources)
+        yield TextLine("")
 
 
 def name(evidence: Evidence) -> str:
@@ -62,7 +73,7 @@ OF_SERIES = ("", "IOPS", "mean latency", "published", "ours", "published", "ours
 OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "written in all")
 
 
-def series(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+def series(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """A table for each series on each array, however many claims were judged on it.
 
     None for a curve of which every point is judged by itself, unless it is to be read beside a published one.
@@ -79,10 +90,10 @@ def series(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
         title = f"{group or label(each.claim)} · {' '.join(geometries)}{drive}"
         rows = [_point(point, by_depth=by_depth) for point in each.points]
         yield from columns(title, ("outstanding" if by_depth else "", *OF_SERIES[1:]), rows, width)
-        yield Line("")
+        yield TextLine("")
 
 
-def saturations(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+def saturations(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """One row for each curve, however many claims were judged on it."""
     seen: dict[tuple[object, ...], Evidence] = {}
     for each in evidence:
@@ -91,7 +102,7 @@ def saturations(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
     if seen:
         rows = [_saturation(each) for each in seen.values()]
         yield from columns("from the purged state (× user capacity)", OF_SATURATION, rows, width)
-        yield Line("")
+        yield TextLine("")
 
 
 def _point(point: Part, *, by_depth: bool) -> tuple[str, ...]:
@@ -133,7 +144,7 @@ def _saturation(each: Evidence) -> tuple[str, ...]:
     )
 
 
-def loops(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
+def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """A table for each claim about the cells of each loop on each array; the determination once for each loop."""
     cells = [each for each in evidence if each.about is About.LOOP]
     for group, geometries in dict.fromkeys((each.group, each.geometries) for each in cells):
@@ -144,10 +155,10 @@ def loops(evidence: Sequence[Evidence], width: int) -> Iterator[Line]:
             yield from _table(title, [each for each in of_loop if each.claim == claim], width)
         for remark in dict.fromkeys(remark for each in of_loop for remark in each.remarks):
             yield from _wrapped(remark, width)
-        yield Line("")
+        yield TextLine("")
 
 
-def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[Line]:
+def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     places = {_place(each.workloads[0]): each for each in cells}
     sizes = sorted({place.size: place.bytes for place in places}.items(), key=lambda size: -size[1])
     mixes = list(dict.fromkeys(place.mix for place in sorted(places, key=lambda place: place.order)))
@@ -162,7 +173,7 @@ def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[Line]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CellPlace:
     """Where a cell is: its size, and its mix as the test specification writes it (``65/35``: reads/writes)."""
 
     size: str
@@ -171,13 +182,13 @@ class Place:
     order: tuple[bool, float]
 
 
-def _place(name: str) -> Place:
+def _place(name: str) -> CellPlace:
     try:
         workload = Workload.parse(name)
     except ValueError:  # a profile: its id does not say what it consists of
-        return Place(name, 0.0, "", (True, 1.0))
+        return CellPlace(name, 0.0, "", (True, 1.0))
     reads = round(100 * workload.read_fraction)
-    return Place(
+    return CellPlace(
         workload.bs if workload.offset == "0" else f"{workload.bs}+{workload.offset}",
         workload.block_bytes,
         f"{'' if workload.is_random else 'seq '}{reads}/{100 - reads}",
@@ -185,14 +196,14 @@ def _place(name: str) -> Place:
     )
 
 
-def _wrapped(text: str, width: int) -> Iterator[Line]:
+def _wrapped(text: str, width: int) -> Iterator[TextLine]:
     line = INDENT
     for word in text.split():
         if len(line) + len(word) > width and line.strip():
-            yield Line(line.rstrip())
+            yield TextLine(line.rstrip())
             line = INDENT * 2
         line += f"{word} "
-    yield Line(line.rstrip())
+    yield TextLine(line.rstrip())
 
 
 #: After the figure of a drive that is not as good as promised, or of which that is not sure.

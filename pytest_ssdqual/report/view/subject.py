@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.run_folder import expectation
-from pytest_ssdqual.report.run_folder.reader import Record, Story
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
 
 #: Rows of a table that a run can make as long as it likes.
@@ -28,13 +28,13 @@ HEALTH = {
 }
 
 
-def expected(story: Story) -> str:
+def expected(story: RunReader) -> str:
     """Return the expected number of drives as a phrase; empty for runs of versions without that key."""
     found = expectation.of_record(story.manifest.get("expected"))
     return expectation.describe(found) if "expected" in story.manifest else ""
 
 
-def drives(story: Story) -> PageTable:
+def drives(story: RunReader) -> PageTable:
     """Every drive of every machine."""
     rows: list[PageRow] = [
         (
@@ -50,12 +50,12 @@ def drives(story: Story) -> PageTable:
     return PageTable("Drives", ("Serial number", "Model", "Firmware", "Capacity", "Name"), tuple(rows))
 
 
-def means(story: Story) -> PageTable:
+def means(story: RunReader) -> PageTable:
     """Machine, protocol, spec, versions, sessions."""
     return PageTable("Means", ("What", "Which"), tuple(_means(story)))
 
 
-def _means(story: Story) -> Iterator[PageRow]:
+def _means(story: RunReader) -> Iterator[PageRow]:
     manifest = story.manifest
     for name in ("protocol", "spec"):
         document = table(manifest.get(name))
@@ -77,7 +77,7 @@ def _means(story: Story) -> Iterator[PageRow]:
         yield name, str(value)
 
 
-def health(story: Story) -> PageTable:
+def health(story: RunReader) -> PageTable:
     """Of every drive, before and after; what did not change is one figure."""
     seen: dict[str, dict[str, Record]] = {}
     for record in story.of("health"):
@@ -95,7 +95,7 @@ def health(story: Story) -> PageTable:
     return PageTable("Health of the drives, before → after", ("Drive", *HEALTH.values()), tuple(rows))
 
 
-def worsened(story: Story) -> tuple[str, ...]:
+def worsened(story: RunReader) -> tuple[str, ...]:
     """What got worse than use explains, a sentence each."""
     return tuple(
         f"{record.facts.get('name')}: {finding}"
@@ -104,14 +104,14 @@ def worsened(story: Story) -> tuple[str, ...]:
     )
 
 
-def arrays(story: Story) -> PageTable:
+def arrays(story: RunReader) -> PageTable:
     """As they were created."""
     rows = [_array(record) for record in story.of("array_created")]
     columns = ("Array", "Members", "Size", "Consistency", "Purge", "Settings")
     return bounded(f"Arrays: {len(rows):,}", columns, rows, MOST_ROWS, RECORDS)
 
 
-def surroundings(story: Story) -> PageTable:
+def surroundings(story: RunReader) -> PageTable:
     """The worst of each check over the whole run, and how often there was an objection."""
     figures: dict[str, list[float]] = {}
     unknown: Counter[str] = Counter()
@@ -132,7 +132,7 @@ def surroundings(story: Story) -> PageTable:
     return PageTable("Surroundings", columns, tuple(rows))
 
 
-def documents(story: Story) -> tuple[tuple[str, str], ...]:
+def documents(story: RunReader) -> tuple[tuple[str, str], ...]:
     """Titles and whole texts of protocol and spec, as they were used."""
     found = ((name, table(story.manifest.get(name))) for name in ("protocol", "spec"))
     return tuple((f"The {name} {text(each, 'name')}", text(each, "text")) for name, each in found if each)

@@ -27,7 +27,7 @@ SHARED_ROWS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """A line, and the names of pytest's TerminalWriter for how it looks (``red``, ``bold``)."""
 
     text: str
@@ -119,7 +119,7 @@ def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
     return found
 
 
-def draw(grid: Grid, width: int) -> Iterator[Line]:
+def draw(grid: Grid, width: int) -> Iterator[TextLine]:
     """In as many bands of columns as the width makes necessary."""
     limits = () if grid.limit else tuple(map(grid.limit_of, grid.columns))
     title = f"{grid.title} · {grid.limit}" if grid.limit else grid.title
@@ -143,28 +143,28 @@ def draw(grid: Grid, width: int) -> Iterator[Line]:
         yield from _head(title, band, first, cell, ends)
         if any(limits):
             bounds = "".join(grid.limit_of(column).rjust(cell) for column in band)
-            yield Line((f"{INDENT}limit".ljust(first) + bounds).rstrip())
+            yield TextLine((f"{INDENT}limit".ljust(first) + bounds).rstrip())
         for row in grid.rows:
             text = INDENT + row.label
             text = text.ljust(first) + "".join(_cell(grid, row, column).rjust(cell) for column in band)
             if is_last:
                 text += (row.limit.rjust(limit) if limit else "") + row.least.rjust(margin)
-            yield Line(text.rstrip(), row.colour)
+            yield TextLine(text.rstrip(), row.colour)
         title = ""
 
 
-def _head(title: str, columns: Sequence[str], first: int, cell: int, ends: str) -> Iterator[Line]:
+def _head(title: str, columns: Sequence[str], first: int, cell: int, ends: str) -> Iterator[TextLine]:
     """Titles of columns, the last line of each at the bottom; the grid's own title beside them if there is room."""
     depth = max(column.count("\n") for column in columns) + 1
     stacked = [([""] * depth + column.split("\n"))[-depth:] for column in columns]
     lines = ["".join(each[i].rjust(cell) for each in stacked) for i in range(depth)]
     lines[-1] += ends
     if len(title) >= first + len(lines[0]) - len(lines[0].lstrip()):
-        yield Line(title, ("bold",))
+        yield TextLine(title, ("bold",))
         title = ""
     for number, line in enumerate(lines):
         text = (title if number == 0 else "").ljust(first) + line
-        yield Line(text, ("bold",))
+        yield TextLine(text, ("bold",))
 
 
 def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> Iterator[Row]:
@@ -260,7 +260,7 @@ GAP = "  "
 
 def columns(
     title: str, head: Sequence[str], rows: Sequence[Sequence[str]], width: int, colours: Sequence[tuple[str, ...]] = ()
-) -> Iterator[Line]:
+) -> Iterator[TextLine]:
     """A title, the heads of the columns, and the rows: the first column to the left, the others to the right.
 
     Columns in which every row is empty are left out. Where rows do not fit beside their names they go below them, and
@@ -274,18 +274,18 @@ def columns(
     first = len(INDENT) if below else name
     bands = [range(1, len(sizes))] if below or name + numbers <= width else _bands(sizes, width - first)
     for number, band in enumerate(bands):
-        layout = Layout(tuple(sizes), tuple(band), below)
+        layout = ColumnLayout(tuple(sizes), tuple(band), below)
         yield from _titled(title if number == 0 else "", layout.line(cells[0], first))
         for index, row in enumerate(cells[1:]):
             colour = colours[index] if colours else ()
             if below:
                 told = wrap(row[0], max(1, width - 2 * len(INDENT)), subsequent_indent=INDENT, break_on_hyphens=False)
-                yield from (Line(INDENT + part, colour) for part in told or [""])
-            yield Line(layout.line(row, first), colour)
+                yield from (TextLine(INDENT + part, colour) for part in told or [""])
+            yield TextLine(layout.line(row, first), colour)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ColumnLayout:
     """Some of the columns beside each other, with the names of the rows in front or above."""
 
     sizes: tuple[int, ...]
@@ -309,14 +309,14 @@ def _bands(sizes: Sequence[int], room: int) -> Iterator[range]:
     yield range(start, len(sizes))
 
 
-def _titled(title: str, heading: str) -> Iterator[Line]:
+def _titled(title: str, heading: str) -> Iterator[TextLine]:
     """Beside each other, if there is room for both."""
     if len(title) < len(heading) - len(heading.lstrip()):
-        yield Line(title + heading[len(title) :], ("bold",))
+        yield TextLine(title + heading[len(title) :], ("bold",))
         return
     if title:
-        yield Line(title, ("bold",))
-    yield Line(heading, ("bold",))
+        yield TextLine(title, ("bold",))
+    yield TextLine(heading, ("bold",))
 
 
 Cell = str | Finding

@@ -12,7 +12,7 @@ from itertools import islice
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RecordKind:
     """What a record of one kind consists of."""
 
     fields: int
@@ -23,32 +23,32 @@ class Kind:
 
 KINDS = {
     # of a device, by its name in sysfs
-    **dict.fromkeys(("dev", "size", "ro", "model", "depth", "mduuid", "zoned", "loop", "disk"), Kind(2, 1)),
-    **dict.fromkeys(("wwid", "serial", "firmware"), Kind(2)),
-    **dict.fromkeys(("holder", "slave", "controller", "btrfs", "bcachefs"), Kind(2, 2)),
-    "bcache": Kind(1, 1),
-    "over": Kind(3),
+    **dict.fromkeys(("dev", "size", "ro", "model", "depth", "mduuid", "zoned", "loop", "disk"), RecordKind(2, 1)),
+    **dict.fromkeys(("wwid", "serial", "firmware"), RecordKind(2)),
+    **dict.fromkeys(("holder", "slave", "controller", "btrfs", "bcachefs"), RecordKind(2, 2)),
+    "bcache": RecordKind(1, 1),
+    "over": RecordKind(3),
     # by a path or a number
-    "generic": Kind(2, 2),
-    "export": Kind(2),
-    "exported": Kind(3),
-    "passthru": Kind(2),
+    "generic": RecordKind(2, 2),
+    "export": RecordKind(2),
+    "exported": RecordKind(3),
+    "passthru": RecordKind(2),
     # whole files
-    **dict.fromkeys(("mounts", "swaps", "mdstat"), Kind(1, 0, required=True)),
-    "zfs": Kind(1, 0),
+    **dict.fromkeys(("mounts", "swaps", "mdstat"), RecordKind(1, 0, required=True)),
+    "zfs": RecordKind(1, 0),
     # open files: process, descriptor, access, device, name of the process
-    "opened": Kind(5, 2),
-    "pidns": Kind(1, 0),
-    "scanned": Kind(0, 0, required=True),
+    "opened": RecordKind(5, 2),
+    "pidns": RecordKind(1, 0),
+    "scanned": RecordKind(0, 0, required=True),
     # of candidates, by path
-    "number": Kind(3, 1),
-    "probe": Kind(2, 1),
-    "multiport": Kind(1, 1),
-    "reserved": Kind(3, 1),
-    "signature": Kind(2),
-    "unprobed": Kind(1, 0),
-    "unchecked": Kind(1),
-    "end": Kind(0, 0, required=True),
+    "number": RecordKind(3, 1),
+    "probe": RecordKind(2, 1),
+    "multiport": RecordKind(1, 1),
+    "reserved": RecordKind(3, 1),
+    "signature": RecordKind(2),
+    "unprobed": RecordKind(1, 0),
+    "unchecked": RecordKind(1),
+    "end": RecordKind(0, 0, required=True),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ssdqual.qual.measured.environment import Heat, Link
+from pytest_ssdqual.qual.measured.environment import DriveLink, Heat
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
@@ -32,7 +32,7 @@ class Warmth:
     peak_c: float | None = None
 
 
-def parse(answer: str) -> tuple[Warmth, Link | None]:
+def parse(answer: str) -> tuple[Warmth, DriveLink | None]:
     """From the JSON of ``nvme smart-log`` or of ``smartctl``; nothing is known of anything else.
 
     Of SATA drives smartctl also tells the link, which sysfs does not for drives behind a SAS controller.
@@ -117,12 +117,12 @@ def _ata(plain: dict[str, Any]) -> Warmth:
     )
 
 
-def _sata_link(plain: dict[str, Any]) -> Link | None:
+def _sata_link(plain: dict[str, Any]) -> DriveLink | None:
     speeds = plain.get("interface_speed")
     if not isinstance(speeds, dict):
         return None
     current, most = _gigabits(speeds.get("current")), _gigabits(speeds.get("max"))
-    return Link("SATA", current, 1, most, 1) if current and most else None
+    return DriveLink("SATA", current, 1, most, 1) if current and most else None
 
 
 def _gigabits(plain: object) -> float | None:

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pytest_ssdqual.rig.drives.fencing import BUSY
-from pytest_ssdqual.rig.fio.intervals import Direction
-from pytest_ssdqual.rig.fio.jobs import Expectation
-from pytest_ssdqual.rig.fio.output import FioResult, Output, Reader, read
+from pytest_ssdqual.rig.fio.intervals import IoDirection
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult
+from pytest_ssdqual.rig.fio.output import FioResult, Output, StatusReader, read
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
 
 #: Jobs of one target are not equally fast, and the first that is done ends all: 95 to 100 % of the volume were seen.
@@ -56,15 +56,18 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
 )
 
 
-def accept(output: Output, status: int, stderr: str, expectation: Expectation, *, most: int | None = None) -> FioResult:
-    """``Reader.whole`` and ``check`` in the order that finds the cause before its consequences; ``most`` as there.
+def accept(
+    output: Output, status: int, stderr: str, expectation: ExpectedResult, *, most: int | None = None
+) -> FioResult:
+    """``StatusReader.whole`` and ``check`` in the order that finds the cause before its consequences; ``most`` as
+    there.
 
     Raises ``RigError`` (nothing could be measured) or ``InvalidMeasurement`` (the numbers must not be used).
     """
     return accept_read(read(output, most), status, stderr, expectation)
 
 
-def accept_read(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
+def accept_read(reader: StatusReader, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
     """``accept`` of an output that was read while it grew."""
     _look_for_complaints([*stderr.splitlines(), *reader.said()])
     _check_status(status, stderr)
@@ -73,12 +76,12 @@ def accept_read(reader: Reader, status: int, stderr: str, expectation: Expectati
     return result
 
 
-def accept_ended(output: Output, status: int, stderr: str, expectation: Expectation) -> FioResult:
+def accept_ended(output: Output, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
     """``accept`` of a process that we ended, gently, at a time of our own choice: however long it ran is right."""
     return accept_read_ended(read(output), status, stderr, expectation)
 
 
-def accept_read_ended(reader: Reader, status: int, stderr: str, expectation: Expectation) -> FioResult:
+def accept_read_ended(reader: StatusReader, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
     """``accept_ended`` of an output that was read while it grew."""
     _look_for_complaints(line for line in [*stderr.splitlines(), *reader.said()] if not OURS.fullmatch(line))
     if status != INTERRUPTED:
@@ -94,7 +97,7 @@ def said(output: Output, stderr: str) -> tuple[str, ...]:
     return (*stderr.splitlines(), *read(output).said())
 
 
-def check(result: FioResult, status: int, stderr: str, expectation: Expectation) -> None:
+def check(result: FioResult, status: int, stderr: str, expectation: ExpectedResult) -> None:
     """Raise ``RigError`` or ``InvalidMeasurement`` unless ``result`` is whole and is what was asked for."""
     _look_for_complaints([*stderr.splitlines(), *result.messages])
     _check_status(status, stderr)
@@ -112,7 +115,7 @@ def check(result: FioResult, status: int, stderr: str, expectation: Expectation)
     _check_parts(result, expectation)
 
 
-def _check_end(result: FioResult, expectation: Expectation) -> None:
+def _check_end(result: FioResult, expectation: ExpectedResult) -> None:
     seconds, volume = expectation.seconds, expectation.volume_bytes
     if seconds is None or result.seconds >= _at_least_s(seconds):
         return
@@ -132,7 +135,7 @@ def _at_least_s(seconds: float) -> float:
     return seconds - 0.1 - min(0.5, 0.001 * seconds)
 
 
-def _check_direction(name: str, done: Direction, wanted: bool, expectation: Expectation) -> None:
+def _check_direction(name: str, done: IoDirection, wanted: bool, expectation: ExpectedResult) -> None:
     counted = done.latency.total
     if bool(counted) != wanted:
         raise InvalidMeasurement(f"fio did {counted} {name}s, but {'some' if wanted else 'none'} were asked for")
@@ -148,7 +151,7 @@ def _check_direction(name: str, done: Direction, wanted: bool, expectation: Expe
         raise InvalidMeasurement(f"fio counted {done.bytes} bytes in {done.ios} {name}s of {sizes} bytes")
 
 
-def _check_parts(result: FioResult, expectation: Expectation) -> None:
+def _check_parts(result: FioResult, expectation: ExpectedResult) -> None:
     """Of drives side by side each must have been reported, and have done what was asked of all."""
     if len(result.parts) != len(expectation.paths):
         raise InvalidMeasurement(f"fio reported {len(result.parts)} drives apart, not {len(expectation.paths)}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.jobs import Job, Target, fill, measurement
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, fill, measurement
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, Machine, RigError
 from pytest_ssdqual.rig.md.survival_pattern import read_back, write_pattern
 
@@ -66,7 +66,7 @@ def _objection_to(machine: Machine, jobs: Sequence[Sequence[str]]) -> str:
 
 def _specimens() -> Iterator[Job]:
     """Jobs that have every option between them. ``--parse-only`` opens no file; nobody could hurt its targets."""
-    target, other = Target("/dev/null", 1 << 30), Target("/dev/zero", 1 << 30)
+    target, other = JobTarget("/dev/null", 1 << 30), JobTarget("/dev/zero", 1 << 30)
     yield measurement(Workload("randrw", "1k/50:4k/50", 1, 70, 50, "512", name="mix"), [target], 1, 1)
     yield measurement(Workload("write", "128k", 1), [target], 2, 1)
     yield measurement(Workload("randread+randwrite", "4k", 1), [target, other], 2, 1, volume_bytes=1 << 20)

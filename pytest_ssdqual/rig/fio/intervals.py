@@ -16,7 +16,7 @@ CLOCK_SLACK_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
+class IoDirection:
     """All reads, or all writes, of a whole process."""
 
     ios: int
@@ -31,8 +31,8 @@ class Direction:
 class Counters:
     """What jobs have done since their start."""
 
-    read: Direction
-    write: Direction
+    read: IoDirection
+    write: IoDirection
 
 
 class Gain(NamedTuple):
@@ -138,10 +138,10 @@ def together(parts: Sequence[Interval]) -> Interval:
     )
 
 
-def summed(parts: Sequence[Direction]) -> Direction:
+def summed(parts: Sequence[IoDirection]) -> IoDirection:
     """One direction of several drives or jobs."""
     samples = sum(part.latency.total for part in parts)
-    return Direction(
+    return IoDirection(
         ios=sum(part.ios for part in parts),
         bytes=sum(part.bytes for part in parts),
         latency=LatencyHistogram.merged(part.latency for part in parts),
@@ -218,7 +218,7 @@ def _between(
     )
 
 
-def _bytes(before: Direction, after: Direction, size: int | None, ios: int) -> int:
+def _bytes(before: IoDirection, after: IoDirection, size: int | None, ios: int) -> int:
     """Bytes of ``ios`` completions.
 
     fio reads ``io_bytes`` before it waits for the workers (3.33: 90k I/Os' worth beside 151k counted in the bins of
@@ -227,10 +227,10 @@ def _bytes(before: Direction, after: Direction, size: int | None, ios: int) -> i
     return after.bytes - before.bytes if size is None else ios * size
 
 
-def _size(last: Direction) -> int | None:
+def _size(last: IoDirection) -> int | None:
     """The one size of all transfers, if what has ended had one; of what still runs, bytes and I/Os differ in time."""
     one = last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total
     return last.bytes // last.ios if one else None
 
 
-_NOTHING = Direction(0, 0, LatencyHistogram(), 0.0, 0)
+_NOTHING = IoDirection(0, 0, LatencyHistogram(), 0.0, 0)

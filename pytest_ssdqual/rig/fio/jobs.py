@@ -34,7 +34,7 @@ SHARE_ALIGNMENT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TargetRange:
     """A range of a target, written with one transfer size that divides it."""
 
     offset_bytes: int
@@ -42,7 +42,7 @@ class Part:
     block_bytes: int
 
 
-def split(size_bytes: int, jobs: int, block_bytes: int) -> Iterator[Part]:
+def split(size_bytes: int, jobs: int, block_bytes: int) -> Iterator[TargetRange]:
     """Cut ``size_bytes`` into up to ``jobs`` ranges of whole blocks and what is left at the end.
 
     No gap, no overlap; the last share takes what does not divide.
@@ -52,9 +52,9 @@ def split(size_bytes: int, jobs: int, block_bytes: int) -> Iterator[Part]:
     count = jobs if share else min(1, whole)
     for number in range(count):
         size = whole - number * share if number == count - 1 else share
-        yield Part(number * share, size, block_bytes)
+        yield TargetRange(number * share, size, block_bytes)
     if whole < size_bytes:
-        yield Part(whole, size_bytes - whole, size_bytes - whole)
+        yield TargetRange(whole, size_bytes - whole, size_bytes - whole)
 
 
 def aligned_share(size_bytes: int, jobs: int, block_bytes: int) -> int:
@@ -72,7 +72,7 @@ PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class JobEnd:
     """When a job ends: after ``seconds``, or before that when it has written ``volume_bytes`` (None: no end)."""
 
     seconds: float
@@ -95,7 +95,7 @@ def streams(
     path: str,
     size_bytes: int,
     jobs: int,
-    ending: Ending,
+    ending: JobEnd,
     *,
     begin_bytes: int = 0,
     is_part: bool = False,
@@ -140,7 +140,7 @@ def _require_volume(workload: Workload, volume_bytes: float) -> None:
 
 
 def _stream(
-    workload: Workload, pattern: str, area: _Area, jobs: int, ending: Ending, place: tuple[int, int]
+    workload: Workload, pattern: str, area: _Area, jobs: int, ending: JobEnd, place: tuple[int, int]
 ) -> Iterator[str]:
     # After a sequential transfer fio leaves out what is behind the colon.
     yield f"--rw={pattern}:{workload.gap_bytes}" if workload.gap_bytes else f"--rw={pattern}"
@@ -207,7 +207,7 @@ def _writes(workload: Workload) -> Iterator[str]:
         yield f"--dedupe_percentage={workload.dedupe_percent}"
 
 
-def _end(workload: Workload, pattern: str, ending: Ending) -> Iterator[str]:
+def _end(workload: Workload, pattern: str, ending: JobEnd) -> Iterator[str]:
     if ending.volume_bytes is None or pattern.endswith("read"):
         yield "--time_based=1"
     else:
@@ -228,7 +228,7 @@ PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class JobTarget:
     """The block device (or, in tests, the existing file) that fio reads or destroys."""
 
     path: str
@@ -249,7 +249,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class ExpectedResult:
     """What a valid result of a ``Job`` contains; None: nothing is known of it."""
 
     reads: bool
@@ -273,7 +273,7 @@ class Job:
     """One fio process: its options, without the place of its output, and what is expected of it."""
 
     options: tuple[str, ...]
-    expectation: Expectation
+    expectation: ExpectedResult
     #: The devices it is bound to: fio does not open them exclusively, so that is done for it, for as long as it runs.
     bound_to: tuple[Checked, ...] = ()
 
@@ -296,7 +296,7 @@ class Job:
 
 def measurement(
     workload: Workload,
-    targets: Sequence[Target],
+    targets: Sequence[JobTarget],
     width: int,
     seconds: float,
     status_interval_s: int = 1,
@@ -320,7 +320,7 @@ def measurement(
         raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
     _require_distinct(targets)
     jobs = workload.jobs(width if len(targets) == 1 else 1)
-    ending = Ending(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs))
+    ending = JobEnd(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs))
     sections = [
         streams(workload, each.path, each.size_bytes, jobs, ending, begin_bytes=each.begin_bytes, is_part=each.is_part)
         for each in targets
@@ -334,7 +334,9 @@ def measurement(
     return Job((*reporting(status_interval_s), *options), expectation, checks(targets))
 
 
-def _grouped(targets: Sequence[Target], sections: Sequence[Sequence[tuple[str, tuple[str, ...]]]]) -> tuple[str, ...]:
+def _grouped(
+    targets: Sequence[JobTarget], sections: Sequence[Sequence[tuple[str, tuple[str, ...]]]]
+) -> tuple[str, ...]:
     """Several targets, or several streams of one; ``sections`` are the streams of each target, by name."""
     options = ("--name=global", *engine(), *_exit(targets))
     for number, (target, streams) in enumerate(zip(targets, sections, strict=True)):
@@ -343,10 +345,12 @@ def _grouped(targets: Sequence[Target], sections: Sequence[Sequence[tuple[str, t
     return options
 
 
-def _expected(workload: Workload, targets: Sequence[Target], seconds: float, volume_bytes: int | None) -> Expectation:
+def _expected(
+    workload: Workload, targets: Sequence[JobTarget], seconds: float, volume_bytes: int | None
+) -> ExpectedResult:
     smallest, largest = workload.smallest_bytes, workload.largest_bytes
     single = smallest == largest
-    return Expectation(
+    return ExpectedResult(
         reads=workload.reads,
         writes=workload.writes,
         seconds=seconds,
@@ -359,7 +363,7 @@ def _expected(workload: Workload, targets: Sequence[Target], seconds: float, vol
 
 
 def fill(
-    targets: Target | Sequence[Target],
+    targets: JobTarget | Sequence[JobTarget],
     passes: int,
     bs: str = "128k",
     *,
@@ -374,7 +378,7 @@ def fill(
     because fio leaves such a tail unwritten. Several targets are filled side by side, each in a group of its own.
     ``ValueError`` for a count below one.
     """
-    targets = [targets] if isinstance(targets, Target) else targets
+    targets = [targets] if isinstance(targets, JobTarget) else targets
     _require_distinct(targets)
     if min(passes, jobs, iodepth, status_interval_s) < 1:
         raise ValueError("passes, jobs, iodepth and status_interval_s must be at least 1")
@@ -392,11 +396,11 @@ def fill(
                 f"--bs={part.block_bytes}",
             ]
     written = passes * sum(target.size_bytes for target in targets)
-    expectation = Expectation(reads=False, writes=True, written_bytes=written, paths=_side_by_side(targets))
+    expectation = ExpectedResult(reads=False, writes=True, written_bytes=written, paths=_side_by_side(targets))
     return Job(tuple(options), expectation, checks(targets))
 
 
-def checks(targets: Sequence[Target]) -> tuple[Checked, ...]:
+def checks(targets: Sequence[JobTarget]) -> tuple[Checked, ...]:
     """What is known of the devices."""
     return tuple(target.checked for target in targets if target.checked is not None)
 
@@ -408,25 +412,25 @@ def checked_path(path: str) -> str:
     return path
 
 
-def _require_distinct(targets: Sequence[Target]) -> None:
+def _require_distinct(targets: Sequence[JobTarget]) -> None:
     if not targets:
         raise ValueError("fio needs something to read or write")
     if len({target.path for target in targets}) < len(targets):
         raise ValueError(f"a target is given twice: {', '.join(target.path for target in targets)}")
 
 
-def _side_by_side(targets: Sequence[Target]) -> tuple[str, ...]:
+def _side_by_side(targets: Sequence[JobTarget]) -> tuple[str, ...]:
     return tuple(target.path for target in targets) if len(targets) > 1 else ()
 
 
-def _section(targets: Sequence[Target], number: int, name: str, *, new_group: bool) -> tuple[str, ...]:
+def _section(targets: Sequence[JobTarget], number: int, name: str, *, new_group: bool) -> tuple[str, ...]:
     """The head of a job section; ``output`` tells drives side by side by their group's first name."""
     if len(targets) == 1:
         return (f"--name={name}",)
     return (f"--name=drive-{number}{'-' if name else ''}{name}", *(("--new_group=1",) if new_group else ()))
 
 
-def _exit(targets: Sequence[Target]) -> tuple[str, ...]:
+def _exit(targets: Sequence[JobTarget]) -> tuple[str, ...]:
     # fio's own default is to end only the group of the job that failed or was done.
     return ("--exit_what=all",) if len(targets) > 1 else ()
 
@@ -436,7 +440,7 @@ def reporting(status_interval_s: int) -> tuple[str, ...]:
     return ("--output-format=json+", f"--status-interval={status_interval_s}", "--eta=never")
 
 
-def _file(target: Target) -> tuple[str, ...]:
+def _file(target: JobTarget) -> tuple[str, ...]:
     return (f"--filename={target.path}",)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_ssdqual.qual.measured.run import Interval, Spell
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status
-from pytest_ssdqual.rig.fio.intervals import Direction, Snapshot
+from pytest_ssdqual.rig.fio.intervals import IoDirection, Snapshot
 from pytest_ssdqual.rig.fio.status import DiskUse, OddShape
 from pytest_ssdqual.rig.fio.status_stream import Splitter
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
@@ -44,8 +44,8 @@ class FioResult:
     started_ms: int
     seconds: float
     intervals: tuple[Interval, ...]
-    read: Direction
-    write: Direction
+    read: IoDirection
+    write: IoDirection
     #: errno of the first job that failed, or 0.
     error: int
     user_percent: float
@@ -63,7 +63,7 @@ class FioResult:
         return self.reports[0] if len(self.reports) == 1 else ()
 
 
-class Reader:
+class StatusReader:
     """fio's output file as it grows: bytes in, and what they have told so far out.
 
     Documents are cumulative, so any may be left out without loss but of resolution. Of ``most`` documents, if given,
@@ -156,16 +156,16 @@ class Reader:
 Output = bytes | Iterable[bytes]
 
 
-def read(output: Output, most: int | None = None) -> Reader:
-    """A ``Reader`` of all of a file."""
-    reader = Reader(most)
+def read(output: Output, most: int | None = None) -> StatusReader:
+    """A ``StatusReader`` of all of a file."""
+    reader = StatusReader(most)
     for piece in (output,) if isinstance(output, bytes) else output:
         reader.feed(piece)
     return reader
 
 
 def parse(output: Output) -> FioResult:
-    """Read the file written by ``--output-format=json+ --status-interval``: ``Reader.whole`` of all of it.
+    """Read the file written by ``--output-format=json+ --status-interval``: ``StatusReader.whole`` of all of it.
 
     Whether the run is any good is ``verify.check``'s question.
     """

@@ -49,7 +49,7 @@ def unpacked(packed: bytes) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedProcess:
     """A fio process that ended, and its output file; ``packed`` is gzip, as it came over the wire."""
 
     completed: Completed
@@ -68,7 +68,7 @@ class Finished:
 
 
 @dataclass(slots=True)
-class Running:
+class RunningProcess:
     """A fio process under way, for a ``with`` block: if an error leaves it, fio is ended and nothing stays behind."""
 
     machine: Machine
@@ -97,15 +97,15 @@ class Running:
             self._read_bytes += len(piece)
             yield piece
 
-    def wait(self, seconds: float) -> Finished:
+    def wait(self, seconds: float) -> FinishedProcess:
         """Until it ends by itself, which should take about ``seconds``."""
         return self._finished(self.tether.wait(seconds * 1.25 + OVERHEAD_S))
 
-    def end(self) -> Finished:
+    def end(self) -> FinishedProcess:
         """End it now, gently: what it did so far is in its output."""
         return self._finished(self.tether.cut(END_S))
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> RunningProcess:
         return self
 
     def __exit__(
@@ -116,25 +116,25 @@ class Running:
                 self.tether.cut()
                 self.machine.run(["rm", "-f", self.path], check=False)
 
-    def _finished(self, completed: Completed) -> Finished:
+    def _finished(self, completed: Completed) -> FinishedProcess:
         was_read = self._packed.tell() > 0
         script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if was_read else [FETCH, "fetch", self.path]
         fetched = self.machine.run(["sh", "-c", *script], check=False, deadline_s=FETCH_S, repeatable=True)
         self.machine.run(["rm", "-f", self.path], check=False, repeatable=True)
         packed = fetched.stdout if fetched.status == 0 else gzip.compress(b"")
         if not was_read:
-            return Finished(completed, packed)
+            return FinishedProcess(completed, packed)
         self._packed.write(packed)
-        return Finished(completed, self._packed.getvalue(), packed)
+        return FinishedProcess(completed, self._packed.getvalue(), packed)
 
 
-def start(machine: Machine, job: Job) -> Running:
+def start(machine: Machine, job: Job) -> RunningProcess:
     """Start ``job``; it is tethered: if we end, are interrupted or lose the machine, fio ends there by itself."""
     path = run_files.path(machine, "fio")
-    return Running(machine, machine.tether(job.argv(path)), path)
+    return RunningProcess(machine, machine.tether(job.argv(path)), path)
 
 
-def run(machine: Machine, job: Job, seconds: float) -> Finished:
+def run(machine: Machine, job: Job, seconds: float) -> FinishedProcess:
     """Run ``job``, which should take about ``seconds``, and fetch its output.
 
     Whether the numbers are any good is ``verify.accept``'s to say; only a machine or process that fails altogether

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.rig.fio import acceptance, jobs, output
-from pytest_ssdqual.rig.fio.jobs import Expectation, Job, Target
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -36,22 +36,22 @@ class Stretch:
     block_bytes: int
 
 
-def write(target: Target, history: int, stretches: Sequence[Stretch], *, flush: bool) -> Job:
+def write(target: JobTarget, history: int, stretches: Sequence[Stretch], *, flush: bool) -> Job:
     """Write all of them side by side; with ``flush``, the last thing that each does is to flush (fsync)."""
     total = sum(each.size_bytes for each in stretches)
-    expectation = Expectation(reads=False, writes=True, written_bytes=total)
+    expectation = ExpectedResult(reads=False, writes=True, written_bytes=total)
     options = ("--rw=randwrite", "--do_verify=0", *(("--end_fsync=1",) if flush else ()))
     return _job(target, history, stretches, options, expectation)
 
 
-def read(target: Target, history: int, stretches: Sequence[Stretch]) -> Job:
+def read(target: JobTarget, history: int, stretches: Sequence[Stretch]) -> Job:
     """Read all of them and compare; ``differs`` tells what came of it."""
     total = sum(each.size_bytes for each in stretches)
-    expectation = Expectation(reads=True, writes=False, read_bytes=total)
+    expectation = ExpectedResult(reads=True, writes=False, read_bytes=total)
     return _job(target, history, stretches, ("--rw=randread", "--verify_fatal=1"), expectation)
 
 
-def differs(finished: Finished, expectation: Expectation) -> bool:
+def differs(finished: FinishedProcess, expectation: ExpectedResult) -> bool:
     """Whether a ``read`` found something else, or something that cannot be read.
 
     Raises ``RigError`` or ``InvalidMeasurement`` if fio failed in another way.
@@ -65,7 +65,7 @@ def differs(finished: Finished, expectation: Expectation) -> bool:
     return False
 
 
-def overwrite(target: Target, history: int, over: Stretch, passes: int, note: str) -> tuple[str, ...]:
+def overwrite(target: JobTarget, history: int, over: Stretch, passes: int, note: str) -> tuple[str, ...]:
     """A command that overwrites a stretch again and again, with a generation more each time; each pass is flushed.
 
     The last generation that is known to be flushed is in the file ``note``; ``passes`` are whole batches.
@@ -78,7 +78,7 @@ def overwrite(target: Target, history: int, over: Stretch, passes: int, note: st
 
 
 def _job(
-    target: Target, history: int, stretches: Sequence[Stretch], options: Sequence[str], expectation: Expectation
+    target: JobTarget, history: int, stretches: Sequence[Stretch], options: Sequence[str], expectation: ExpectedResult
 ) -> Job:
     if not stretches:
         raise ValueError("fio needs something to read or write")

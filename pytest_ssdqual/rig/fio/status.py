@@ -15,7 +15,7 @@ from typing import cast
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, packed_buckets
 from pytest_ssdqual.rig.fio import intervals
-from pytest_ssdqual.rig.fio.intervals import Counters, Direction, Snapshot
+from pytest_ssdqual.rig.fio.intervals import Counters, IoDirection, Snapshot
 
 #: How ``jobfile`` names the first section of each of several drives, by which fio names the group.
 DRIVE = re.compile(r"drive-(\d{1,9})(?:-\w+)*", re.ASCII)
@@ -95,9 +95,9 @@ def _parts(jobs: Sequence[Mapping[str, object]]) -> tuple[Counters, ...]:
     return (Counters(intervals.summed([one.read for one in each]), intervals.summed([one.write for one in each])),)
 
 
-def _direction(way: Mapping[str, object]) -> Direction:
+def _direction(way: Mapping[str, object]) -> IoDirection:
     latency = _table(way, "lat_ns")
-    return Direction(
+    return IoDirection(
         ios=_count(way, "total_ios"),
         bytes=_count(way, "io_bytes"),
         latency=_histogram(latency),

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.topology import Drive, plain_uuid
-from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, Page, Sample
+from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, Sample, SampledPage
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, Machine
@@ -74,7 +74,7 @@ def is_ours(sample: Sample, owners: Sequence[str]) -> bool:
     return bool(owner) and owner in owners and not _foreign_pages([each for each in sample.pages if each.offset_bytes])
 
 
-def _foreign_pages(pages: Sequence[Page]) -> list[Page]:
+def _foreign_pages(pages: Sequence[SampledPage]) -> list[SampledPage]:
     """Of the pages behind the label, those that md did not write. A bitmap goes on over the pages that follow it."""
     foreign, bitmap_end = [], -1
     for each in pages:

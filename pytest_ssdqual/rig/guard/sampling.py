@@ -24,7 +24,7 @@ SCRIPT, PERL, PYTHON = map(scripts.text, ("sample.sh", "sample.pl", "sample.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SampledPage:
     """A page of the first MiB that is not blank; of its bytes the first and the last 16, in hexadecimal digits."""
 
     offset_bytes: int
@@ -39,7 +39,7 @@ class Sample:
     path: str
     #: How many spots were read; each of both MiB is one.
     read: int = 0
-    pages: tuple[Page, ...] = ()
+    pages: tuple[SampledPage, ...] = ()
     #: The whole first page, if it begins as a label does.
     label: bytes = b""
     #: The first page behind the first MiB that is not blank, and how many there are.
@@ -103,7 +103,7 @@ def _sample(path: str, records: list[str]) -> Sample:
         match kind, words:
             case "page", [at, head, tail]:
                 bytes.fromhex(head + tail)
-                sample = replace(sample, pages=(*sample.pages, Page(_count(at), head, tail)))
+                sample = replace(sample, pages=(*sample.pages, SampledPage(_count(at), head, tail)))
             case "label", [text]:
                 sample = replace(sample, label=bytes.fromhex(text))
             case "data", [at, count]:

@@ -58,14 +58,14 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Hanging:
+class DrivePath:
     """A drive and what it hangs on, nearest first."""
 
     drive: Drive
     on: tuple[Shared, ...]
 
 
-def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[Hanging, ...]:
+def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
     """What each drive hangs on; of drives that sysfs has no device of (loop devices) nothing.
 
     ``RigError`` if the machine does not answer.
@@ -78,7 +78,7 @@ def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[Hanging, ...]:
         raise RigError(f"{machine.name} does not tell what its drives hang on: {error}") from error
 
 
-def parse(text: str, drives: Sequence[Drive]) -> tuple[Hanging, ...]:
+def parse(text: str, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
     """The answer to ``SCRIPT``; ``ValueError`` for what is none."""
     head, *sections = re.split(r"^==drive ", text, flags=re.MULTILINE)
     if len(sections) != len(drives) or not text.endswith("==end\n"):
@@ -91,7 +91,7 @@ def parse(text: str, drives: Sequence[Drive]) -> tuple[Hanging, ...]:
         name, *lines = section.split("\n")
         if name != drive.kname.replace("/", "!"):
             raise ValueError(f"it answers for {safe_text.line(name, 40)!r} instead of {drive.kname}")
-        found.append(Hanging(drive, tuple(_things(lines, boot[1]))))
+        found.append(DrivePath(drive, tuple(_things(lines, boot[1]))))
     return tuple(found)
 
 
@@ -155,7 +155,7 @@ def _of_the_network(told: Mapping[str, Mapping[str, list[str]]]) -> Iterator[Sha
                 yield Shared("NVMe-oF target at", safe_text.line(address, 100))
 
 
-def between(bays: Mapping[str, Sequence[Hanging]]) -> tuple[str, ...]:
+def between(bays: Mapping[str, Sequence[DrivePath]]) -> tuple[str, ...]:
     """A sentence for each thing on which drives of several bays hang, the nearest to the drives only."""
     on: dict[Shared, dict[str, list[Drive]]] = {}
     for bay, hanging in bays.items():

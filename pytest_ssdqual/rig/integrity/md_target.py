@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import Abilities
-from pytest_ssdqual.qual.integrity.steps import History
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.qual.integrity.steps import StepSequence
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, process, stamped_io
-from pytest_ssdqual.rig.fio.jobs import Job, Target
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.guard.leftover_members import RAW
@@ -55,7 +55,7 @@ class LiveBody:
     _bearing: set[int] = field(default_factory=set)
     _purged: bool = False
 
-    def build(self, history: History) -> Ground:
+    def build(self, history: StepSequence) -> Ground:
         """Purge the drives once, build the array of the first of them. ``RigError`` or a child of it."""
         self.close()
         geometry, rule = history.geometry, self.setup.protocol.integrity
@@ -77,7 +77,7 @@ class LiveBody:
             array.size_bytes, each, rule.regions, min(atom or 512, 4096), stripe, len(drives), array.begin_bytes
         )
 
-    def abilities(self, level: Level) -> Abilities:
+    def abilities(self, level: RaidLevel) -> Abilities:
         """See ``Body``."""
         limits = [f"/sys/block/{drive.kname}/queue/discard_max_bytes" for drive in self.setup.held.drives]
         trim = all(map(int, self._run("cat", *limits).split()))
@@ -240,8 +240,8 @@ class LiveBody:
         return wanted if wanted < 0.75 * min(drive.size_bytes for drive in members) else None
 
     @property
-    def _target(self) -> Target:
-        return Target(self.array.path, self.array.size_bytes, checked=self.array.checked)
+    def _target(self) -> JobTarget:
+        return JobTarget(self.array.path, self.array.size_bytes, checked=self.array.checked)
 
     @property
     def _known(self) -> Array:
@@ -260,7 +260,7 @@ class LiveBody:
     def _settle_udev(self) -> None:
         self.setup.machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
 
-    def _fio(self, job: Job, stretches: Sequence[Stretch]) -> Finished:
+    def _fio(self, job: Job, stretches: Sequence[Stretch]) -> FinishedProcess:
         seconds = sum(each.size_bytes for each in stretches) / SLOWEST_BYTES_PER_S
         return process.run(self.setup.machine, job, seconds)
 

@@ -7,7 +7,7 @@ import time
 from pytest_ssdqual.qual.integrity.reference_model import PASSES
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.fio import jobs, stamped_io
-from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine
@@ -18,7 +18,7 @@ PASSES_S, PAUSE_S = 120.0, 0.05
 SHARE = 0.6
 
 
-def begin(machine: Machine, target: Target, history: int, over: Stretch) -> int:
+def begin(machine: Machine, target: JobTarget, history: int, over: Stretch) -> int:
     """Begin, and return in the middle of a batch of passes: the last generation that is known to be flushed.
 
     It goes on until the machine ends. ``InvalidMeasurement`` if it does not get going.

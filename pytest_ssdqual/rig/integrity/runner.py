@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import ArrayLife
-from pytest_ssdqual.qual.integrity.reference_model import PASSES, Finding, Kind, Ledger, Region, Torn
+from pytest_ssdqual.qual.integrity.reference_model import PASSES, Mismatch, MismatchKind, ReferenceModel, Region, Torn
 from pytest_ssdqual.qual.integrity.steps import (
     UNIT_BYTES,
     Add,
-    Check,
+    CheckArray,
     Cut,
     Fail,
     Grow,
-    History,
     Read,
     ReAdd,
-    Rebuild,
+    RebuildMember,
     Remove,
     Repair,
     Restart,
     Step,
+    StepSequence,
     Trim,
     Write,
 )
@@ -36,10 +36,10 @@ from pytest_ssdqual.rig.machine.machine import RigError
 class Lived:
     """What became of a history."""
 
-    history: History
+    history: StepSequence
     #: Steps that were done; the last of them if something was found.
     done: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Mismatch] = field(default_factory=list)
     #: What is worth telling and is nobody's failure.
     remarks: list[str] = field(default_factory=list)
     #: Atomic units that were compared, and bytes of one.
@@ -47,23 +47,23 @@ class Lived:
     atom_bytes: int = 0
 
     @property
-    def told(self) -> History:
+    def told(self) -> StepSequence:
         """As far as it went."""
-        return History(self.history.geometry, self.history.bitmap, self.history.steps[: self.done])
+        return StepSequence(self.history.geometry, self.history.bitmap, self.history.steps[: self.done])
 
 
-class Impossible(RigError):
+class ImpossibleStep(RigError):
     """A history wants what cannot be done here."""
 
 
 Told = Callable[[str], None]
 
 
-def live(body: Body, history: History, number: int, told: Told = lambda step: None) -> Lived:
+def live(body: Body, history: StepSequence, number: int, told: Told = lambda step: None) -> Lived:
     """Build the array, do every step, and read everything at the end; ends early where something is found.
 
-    ``number`` tells its data from those of other histories. ``Impossible`` if a step is not possible where it stands;
-    ``RigError`` or a child of it where the rig is at fault.
+    ``number`` tells its data from those of other histories. ``ImpossibleStep`` if a step is not possible where it
+    stands; ``RigError`` or a child of it where the rig is at fault.
     """
     return _Living.begin(body, history, number).through(told)
 
@@ -74,13 +74,13 @@ class _Living:
     number: int
     ground: Ground
     life: ArrayLife
-    ledger: Ledger
+    ledger: ReferenceModel
     lived: Lived
     #: md was forced to start, so that copies or parity may disagree until they are repaired.
     dirty: bool = False
 
     @classmethod
-    def begin(cls, body: Body, history: History, number: int) -> _Living:
+    def begin(cls, body: Body, history: StepSequence, number: int) -> _Living:
         ground = body.build(history)
         found = _spread(history, ground)
         life = ArrayLife.begin(
@@ -91,7 +91,7 @@ class _Living:
             ground.region_bytes,
             body.abilities(history.geometry.level),
         )
-        ledger = Ledger(number, ground.atom_bytes, ground.stripe_bytes)
+        ledger = ReferenceModel(number, ground.atom_bytes, ground.stripe_bytes)
         living = cls(body, number, ground, life, ledger, Lived(history, atom_bytes=ground.atom_bytes))
         living._found(found)
         return living
@@ -100,7 +100,7 @@ class _Living:
         steps = self.lived.history.steps
         for count, step in enumerate(steps, 1):
             if why := self.life.objection(step):
-                raise Impossible(f"step {count} of the history, {str(step)!r}, is not possible: {why}")
+                raise ImpossibleStep(f"step {count} of the history, {str(step)!r}, is not possible: {why}")
             told(str(step))
             self.lived.done = count
             self.lived.findings += self._do(step)
@@ -110,7 +110,7 @@ class _Living:
         self.lived.findings += self._at_the_end()
         return self.lived
 
-    def _do(self, step: Step) -> Iterator[Finding]:
+    def _do(self, step: Step) -> Iterator[Mismatch]:
         """Carry it out; what is found wrong in its course. The state follows."""
         match step:
             case Write(region, block_bytes, flushed):
@@ -131,10 +131,10 @@ class _Living:
                 self.body.restart(sorted(self.life.members), self._missing)
         before, self.life = self.life, self.life.after(step)
         match step:
-            case Rebuild():
+            case RebuildMember():
                 self.body.settle(self._missing)
                 yield from self._read()
-            case Check() | Repair():
+            case CheckArray() | Repair():
                 yield from self._compare(repair=isinstance(step, Repair))
             case Grow(drive):
                 yield from self._grow(drive)
@@ -160,7 +160,7 @@ class _Living:
         for each in places:
             self.ledger.wrote(each, generation, flushed=flushed)
 
-    def _read(self) -> Iterator[Finding]:
+    def _read(self) -> Iterator[Mismatch]:
         """By fio what can only be one thing, and again by ourselves what it finds wrong; the rest by ourselves."""
         sure: dict[int, list[Stretch]] = {}
         for region in self.ledger.regions:
@@ -181,9 +181,9 @@ class _Living:
             self.lived.remarks.append(
                 "fio read something that differed, and when it was read again it was right: the array gave two answers"
             )
-            yield Finding(Kind.UNREADABLE, None, "fio found a difference that was gone when it was read again")
+            yield Mismatch(MismatchKind.UNREADABLE, None, "fio found a difference that was gone when it was read again")
 
-    def _compare(self, *, repair: bool) -> Iterator[Finding]:
+    def _compare(self, *, repair: bool) -> Iterator[Mismatch]:
         self.body.settle(self._missing)
         sectors = self.body.compare(repair=repair)
         if not sectors:
@@ -197,10 +197,10 @@ class _Living:
         elif self.ledger.has_trimmed and not self.ground.stripe_bytes:
             self.lived.remarks.append(f"{said}; some were discarded, and copies of those may differ")
         else:
-            yield Finding(Kind.DISAGREE, None, said, "0 sectors")
+            yield Mismatch(MismatchKind.DISAGREE, None, said, "0 sectors")
         self.dirty = self.dirty and not repair
 
-    def _grow(self, drive: int) -> Iterator[Finding]:
+    def _grow(self, drive: int) -> Iterator[Mismatch]:
         size_bytes = self.body.grow(drive)
         if self.life.geometry.has_parity:
             # What a stripe is has changed.
@@ -212,7 +212,7 @@ class _Living:
         self.body.settle(self._missing)
         yield from self._read()
 
-    def _cut(self, step: Cut, before: ArrayLife) -> Iterator[Finding]:
+    def _cut(self, step: Cut, before: ArrayLife) -> Iterator[Mismatch]:
         place = None if step.region is None else self.ledger.regions[step.region]
         over = None
         if place:
@@ -227,10 +227,10 @@ class _Living:
             self.lived.remarks.append("md had to be forced to start: members were missing and parity was in doubt")
         yield from self._read()
 
-    def _at_the_end(self) -> Iterator[Finding]:
+    def _at_the_end(self) -> Iterator[Mismatch]:
         """Everything once more, and all copies if there are no members missing."""
         self.body.settle(self._missing)
-        self.life = self.life.after(Rebuild()) if self.life.filling else self.life
+        self.life = self.life.after(RebuildMember()) if self.life.filling else self.life
         found = list(self._read())
         yield from found
         redundant = FACTS[self.life.level].may_lose(self.life.geometry.width) > 0
@@ -238,7 +238,7 @@ class _Living:
             yield from self._compare(repair=False)
 
 
-def _spread(history: History, ground: Ground) -> tuple[Region, ...]:
+def _spread(history: StepSequence, ground: Ground) -> tuple[Region, ...]:
     room = ground.size_bytes - ground.begin_bytes
     count = min(ground.regions, room // (2 * ground.region_bytes) * 2) // 2 * 2
     if count < ground.regions // 2 * 2:

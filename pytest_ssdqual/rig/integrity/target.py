@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_ssdqual.qual.integrity.array_state import Abilities
-from pytest_ssdqual.qual.integrity.steps import History
-from pytest_ssdqual.qual.raid.geometry import Level
+from pytest_ssdqual.qual.integrity.steps import StepSequence
+from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 
 
@@ -31,11 +31,11 @@ class Ground:
 class Body(Protocol):
     """An array whose members are numbered drives. ``RigError`` or a child of it where the rig is at fault."""
 
-    def build(self, history: History) -> Ground:
+    def build(self, history: StepSequence) -> Ground:
         """A new one, in place of whatever there was."""
         ...
 
-    def abilities(self, level: Level) -> Abilities:
+    def abilities(self, level: RaidLevel) -> Abilities:
         """What can be done to an array of this level, and to the machine."""
         ...
 

@@ -47,7 +47,7 @@ MASTER = scripts.text("ssh_master.sh")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SshTarget:
     """Where to: what the user would type after ``ssh``, and options that come before ours."""
 
     destination: str
@@ -68,7 +68,7 @@ class Unreachable(RigError):
     """ssh could not connect, or could not become root there."""
 
 
-def connect(target: Target, observer: Observer | None = None, deadline_s: float = 60.0) -> Channel:
+def connect(target: SshTarget, observer: Observer | None = None, deadline_s: float = 60.0) -> Channel:
     """Connect, and find out how to be root over there.
 
     Raises ``Unreachable`` with ssh's own reason.
@@ -110,7 +110,7 @@ def _how_to_be_root(channel: Channel) -> tuple[str, ...]:
 class _Master:
     """The ssh process that holds the connection; commands ride on it through its control socket."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: SshTarget) -> None:
         self.target = target
         # Not below TMPDIR: a control socket's path may have at most some 100 characters (sun_path is 108).
         self._owned = OwnedDirectory.make(Path("/tmp"), PREFIX)  # noqa: S108 (ours alone, see there)
@@ -212,4 +212,4 @@ class _Master:
         return "no answer"
 
 
-__all__ = ["MachineLost", "Target", "Unreachable", "connect"]
+__all__ = ["MachineLost", "SshTarget", "Unreachable", "connect"]

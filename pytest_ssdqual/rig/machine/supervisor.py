@@ -39,7 +39,7 @@ LEAVE_S = 5.0
 ATTEMPTS = 3
 
 
-class Line(Protocol):
+class SupervisorLine(Protocol):
     """The way to the machine."""
 
     @property
@@ -65,7 +65,7 @@ class Line(Protocol):
 class TetheredProcess:
     """The near end of a tether; see ``Tethered`` for what its methods promise."""
 
-    def __init__(self, keeper: Keeper, line: Line, become: Sequence[str] = ()) -> None:
+    def __init__(self, keeper: Keeper, line: SupervisorLine, become: Sequence[str] = ()) -> None:
         """Start it. ``become`` is put in front of what is run over there."""
         self._keeper, self._line, self._become = keeper, line, list(become)
         self._argv = keeper.argv

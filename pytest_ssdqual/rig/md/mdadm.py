@@ -12,19 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.integrity.reference_model import stripe_bytes
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError, count
 
 #: Levels whose members must agree with each other from the start.
-REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
+REDUNDANT = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6, RaidLevel.RAID10)
 #: Slowest resync we wait for: below this a drive is not an SSD in working order.
 SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
 #: $1 the array's kernel name: where the data of each member begin, in sectors.
@@ -51,15 +51,15 @@ class Array:
     begin_bytes: int = label.HEAD_BYTES
 
     @property
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[JobTarget, ...]:
         """What fio is pointed at, and how much of it it may use."""
         if self.geometry.is_side_by_side:
             return tuple(
-                Target(each.path, each.size_bytes - self.begin_bytes, self.begin_bytes, checked=Checked.of(each))
+                JobTarget(each.path, each.size_bytes - self.begin_bytes, self.begin_bytes, checked=Checked.of(each))
                 for each in self.members
             )
         size_bytes, is_part = self.size_bytes - self.begin_bytes - self.reserved_bytes, self.reserved_bytes > 0
-        return (Target(self.path, size_bytes, self.begin_bytes, is_part, self.checked),)
+        return (JobTarget(self.path, size_bytes, self.begin_bytes, is_part, self.checked),)
 
     @property
     def checked(self) -> Checked:
@@ -113,9 +113,9 @@ def create_argv(
         raise ValueError(f"{geometry} needs {geometry.width} different drives, got {', '.join(members)}")
     argv = ["mdadm", "--create", path, "--run", "--metadata=1.2", "--homehost=any", f"--uuid={uuid}"]
     argv += [f"--level={geometry.level.removeprefix('raid')}", f"--raid-devices={geometry.width}"]
-    if geometry.level is not Level.RAID1:
+    if geometry.level is not RaidLevel.RAID1:
         argv.append(f"--chunk={parse_size(settings.chunk) // 1024}")
-    if geometry.level is Level.RAID10:
+    if geometry.level is RaidLevel.RAID10:
         argv.append(f"--layout={settings.raid10_layout}")
     if geometry.has_parity:
         argv.append(f"--layout={settings.raid5_layout}")
@@ -191,7 +191,7 @@ def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettin
     The defaults (256 stripes, one thread) are made for disks and throttle random writes of SSDs
     (method notes: md's stripe cache and group threads).
     """
-    if geometry.level not in (Level.RAID5, Level.RAID6):
+    if geometry.level not in (RaidLevel.RAID5, RaidLevel.RAID6):
         return
     threads = settings.group_threads or count(machine.run(["nproc"], repeatable=True))
     for name, value in (("stripe_cache_size", settings.stripe_cache_pages), ("group_thread_cnt", threads)):
@@ -251,7 +251,7 @@ def require_healthy(machine: Machine, array: Array) -> None:
 
     Of a degraded geometry just as many members as it says must be missing, and none of them being rebuilt.
     """
-    if array.geometry.level is Level.DRIVE:
+    if array.geometry.level is RaidLevel.DRIVE:
         return
     now = state(machine, array.kname)
     objections = now.objections(array.geometry.missing) if now.array_state else ("it is gone",)
@@ -261,7 +261,7 @@ def require_healthy(machine: Machine, array: Array) -> None:
 
 def data_offset(machine: Machine, array: Array) -> int | None:
     """Bytes from the start of each member to the array's data; None if they differ, or if the kernel does not say."""
-    if array.geometry.level is Level.DRIVE:
+    if array.geometry.level is RaidLevel.DRIVE:
         return 0
     said = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False, repeatable=True).text.split())
     if len(said) != 1 or not (sectors := said.pop()).isdecimal() or int(sectors) % 2:  # mdadm is told KiB

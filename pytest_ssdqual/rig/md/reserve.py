@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pytest_ssdqual.rig.fio import acceptance, process
-from pytest_ssdqual.rig.fio.jobs import Job, Target
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.md import survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -22,19 +22,19 @@ FEWEST_STRIPES = "17"
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class PatternRegion:
     """Where the pattern is, and which one; all of it follows from the array."""
 
-    target: Target
+    target: JobTarget
     offset_bytes: int
     size_bytes: int
     seed: int
 
     @classmethod
-    def of(cls, array: Array) -> Region:
+    def of(cls, array: Array) -> PatternRegion:
         """Of an array with a reserved end."""
         return cls(
-            Target(array.path, array.size_bytes, checked=array.checked),
+            JobTarget(array.path, array.size_bytes, checked=array.checked),
             array.size_bytes - array.reserved_bytes,
             array.reserved_bytes // survival_pattern.BLOCK_BYTES * survival_pattern.BLOCK_BYTES,
             # Another array on the same drives has another pattern, so that what is left of the former is not taken
@@ -52,7 +52,7 @@ def reserved_bytes(size_bytes: int) -> int:
 def write(setup: Setup, array: Array) -> Array:
     """Write the pattern; the array with its end reserved. ``RigError`` or a child of it if it was not all written."""
     reserved = replace(array, reserved_bytes=reserved_bytes(array.size_bytes))
-    region = Region.of(reserved)
+    region = PatternRegion.of(reserved)
     setup.held.require_lease()
     job = survival_pattern.write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
     raw, finished = _run(setup, array, "write-pattern", job, region)
@@ -73,7 +73,7 @@ def look(setup: Setup, array: Array) -> str:
 
     ``RigError`` or a child of it if it cannot be read at all.
     """
-    region = Region.of(array)
+    region = PatternRegion.of(array)
     if array.geometry.has_parity:
         empty_stripe_cache(setup.machine, array.kname)
     job = survival_pattern.read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
@@ -83,7 +83,7 @@ def look(setup: Setup, array: Array) -> str:
     return damage
 
 
-def _run(setup: Setup, array: Array, kind: str, job: Job, region: Region) -> tuple[str, Finished]:
+def _run(setup: Setup, array: Array, kind: str, job: Job, region: PatternRegion) -> tuple[str, FinishedProcess]:
     setup.progress(f"{array.geometry}: {kind.replace('-', ' ')}", 0)
     finished = process.run(setup.machine, job, region.size_bytes / SLOWEST_BYTES_PER_S)
     return setup.logbook.keep(f"{array.geometry}-{kind}.json.gz", finished.packed), finished

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 
 from pytest_ssdqual.rig.fio import acceptance, jobs, output
-from pytest_ssdqual.rig.fio.jobs import Expectation, Job, Target
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Ranges of a pattern are whole blocks of this; a block is damaged or not as a whole.
@@ -34,26 +34,26 @@ MISMATCH = re.compile(
 ELSEWHERE = re.compile(r"bad header offset (\d+), wanted")
 
 
-def write_pattern(target: Target, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
+def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
     """Write the pattern of ``seed`` (0 … ``SEEDS`` - 1) over a range of whole blocks; nothing is read.
 
     ``ValueError`` for another seed, or a range that is not whole blocks within the target.
     """
-    expectation = Expectation(reads=False, writes=True, block_bytes=BLOCK_BYTES, written_bytes=size_bytes)
+    expectation = ExpectedResult(reads=False, writes=True, block_bytes=BLOCK_BYTES, written_bytes=size_bytes)
     options = ("--rw=write", "--do_verify=0", *_range(target, offset_bytes, size_bytes, seed))
     options = (*jobs.reporting(status_interval_s), "--name=write-pattern", *options)
     return Job(options, expectation, jobs.checks([target]))
 
 
-def read_back(target: Target, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
+def read_back(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
     """Read the range and compare; ``damage`` tells what came of it. ``ValueError`` as ``write_pattern``."""
-    expectation = Expectation(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=size_bytes)
+    expectation = ExpectedResult(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=size_bytes)
     options = ("--rw=read", *_range(target, offset_bytes, size_bytes, seed))
     options = (*jobs.reporting(status_interval_s), "--name=read-back", *options)
     return Job(options, expectation, jobs.checks([target]))
 
 
-def damage(finished: Finished, expectation: Expectation) -> str:
+def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
     """What ``read_back`` found, as one sentence about the first bad block; empty if all is as it was written.
 
     Raises ``RigError`` or ``InvalidMeasurement`` if it was not all read, an I/O error among the reasons.
@@ -71,7 +71,7 @@ def damage(finished: Finished, expectation: Expectation) -> str:
     return ""
 
 
-def _range(target: Target, offset_bytes: int, size_bytes: int, seed: int) -> Iterator[str]:
+def _range(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int) -> Iterator[str]:
     if not 0 <= seed < SEEDS:
         raise ValueError(f"seeds of patterns are 0 to {SEEDS - 1}, not {seed}")
     if offset_bytes % BLOCK_BYTES or size_bytes % BLOCK_BYTES or size_bytes <= 0 or offset_bytes < 0:

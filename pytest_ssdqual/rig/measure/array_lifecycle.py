@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.survey import Drive
@@ -88,7 +88,7 @@ def readopt(setup: Setup, left: Inheritance, members: Sequence[Drive]) -> Array:
 
 def stop(setup: Setup, array: Array) -> None:
     """Stop the array and erase our superblocks; of bare drives there is nothing to stop."""
-    if array.geometry.level is not Level.DRIVE:
+    if array.geometry.level is not RaidLevel.DRIVE:
         take_down(setup, array.path, array.members, array.uuid)
 
 
@@ -123,7 +123,7 @@ def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: 
     zeroed = left is None and geometry.level in mdadm.REDUNDANT and zero.zero(setup.machine, members)
     if left is None:
         label.write_drives(setup.machine, members)
-    if geometry.level is Level.DRIVE:
+    if geometry.level is RaidLevel.DRIVE:
         size = sum(drive.size_bytes for drive in members)
         return Array(geometry, members[0].path, tuple(members), "", size, "none needed")
     settings = setup.protocol.array

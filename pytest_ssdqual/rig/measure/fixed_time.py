@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -28,7 +28,7 @@ CONDITIONING_DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ProcessWindow:
     """How long one process runs and what of it counts."""
 
     ramp_s: float
@@ -40,7 +40,7 @@ class Window:
     volume_bytes: int | None = None
 
 
-def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
+def run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
     """One fio process; its raw output is kept as ``kind``.
 
     Raises ``RigError`` or a child of it: ``InvalidMeasurement`` if the array was not healthy before or after, or if
@@ -92,8 +92,8 @@ def require(setup: Setup, array: Array, *, writes: bool) -> None:
 
 
 def noted(
-    setup: Setup, array: Array, workload: Workload, kind: str, work: Callable[[], Finished]
-) -> tuple[str, Finished]:
+    setup: Setup, array: Array, workload: Workload, kind: str, work: Callable[[], FinishedProcess]
+) -> tuple[str, FinishedProcess]:
     """``work``, and where its output is kept. That it begins is on record before it does.
 
     If we die meanwhile, the record says whether something was being written.
@@ -134,7 +134,7 @@ def noted_measured(setup: Setup, measured: Measured, kind: str = "measured") -> 
 def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float) -> Run:
     """One valid run with a steady window; what was wrong with the last attempt otherwise."""
     protocol, trouble = setup.protocol, ""
-    window = Window(protocol.ramp_s, window_s, protocol.steady.window)
+    window = ProcessWindow(protocol.ramp_s, window_s, protocol.steady.window)
     for _ in range(protocol.attempts):
         setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + window_s)
         round_s = window_s / window.rounds
@@ -184,7 +184,7 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
     writes = conditioning(workload)
     least = int(protocol.precondition_capacities * array.size_bytes)
     # Two hours of conditioning need no histogram of every second; some points a round do.
-    window = Window(0.0, step_s, max(1, round(step_s / protocol.round_s)), max(1, int(protocol.round_s / 12)))
+    window = ProcessWindow(0.0, step_s, max(1, round(step_s / protocol.round_s)), max(1, int(protocol.round_s / 12)))
     steps = _Steps([[] for _ in array.targets])
     while True:
         setup.progress(f"{array.geometry}: precondition with {writes}", step_s)
@@ -212,7 +212,7 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
     return reached
 
 
-def _course(protocol: Protocol, window: Window, before: int) -> Course:
+def _course(protocol: Protocol, window: ProcessWindow, before: int) -> Course:
     """Of a step of preconditioning: rounds until the limit, but for the step that goes beyond it."""
     steps = max(1, math.ceil(protocol.precondition_limit_s / window.window_s))
     most = max(steps * window.rounds, before + window.rounds)

@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import FioResult
-from pytest_ssdqual.rig.fio.process import Finished, Running
+from pytest_ssdqual.rig.fio.process import FinishedProcess, RunningProcess
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm, members, reserve, resync
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -35,7 +35,7 @@ MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class RebuildTiming:
     """When what was seen, seconds by our clock, from the start of fio."""
 
     #: Before the members were added.
@@ -105,7 +105,7 @@ def _said(when: str, damage: str) -> str:
 
 def _under_load(
     setup: Setup, array: Array, workload: Workload, size_bytes: int, limits: Mapping[str, str]
-) -> tuple[Run, Timing]:
+) -> tuple[Run, RebuildTiming]:
     """The rebuild itself; ``array`` is the rebuilding one."""
     given_back = members.missing(array)
     fastest = resync.limit_bytes_per_s(limits["sync_speed_max"])
@@ -114,9 +114,9 @@ def _under_load(
     setup.held.require(given_back)
     members.forget(setup.machine, array, given_back)
     setup.progress(f"{array.geometry}: rebuild under {workload}", size_bytes / fastest)
-    seen: list[Timing] = []
+    seen: list[RebuildTiming] = []
 
-    def work() -> Finished:
+    def work() -> FinishedProcess:
         with process.start(setup.machine, job) as running:
             started = time.monotonic()
             time.sleep(setup.protocol.ramp_s)
@@ -157,7 +157,7 @@ def _note_given_back(setup: Setup, array: Array) -> None:
         )  # fmt: skip
 
 
-def _window(setup: Setup, array: Array, timing: Timing, end_s: float, every_s: int) -> fixed_time.Window:
+def _window(setup: Setup, array: Array, timing: RebuildTiming, end_s: float, every_s: int) -> fixed_time.ProcessWindow:
     """What of the process counts: whole reports that lie within the rebuild, in rounds of the protocol's length.
 
     ``end_s`` is the last moment, of fio's time, at which md was seen rebuilding. fio's time begins after ours, so what
@@ -173,11 +173,11 @@ def _window(setup: Setup, array: Array, timing: Timing, end_s: float, every_s: i
             "load: use larger drives, or limit it with rebuild.max_rate"
         )
     rounds = min(max(fewest, int(window_s / protocol.round_s)), MOST_ROUNDS)
-    return fixed_time.Window(begin_s, window_s, rounds, every_s)
+    return fixed_time.ProcessWindow(begin_s, window_s, rounds, every_s)
 
 
 def _counted(
-    setup: Setup, array: Array, workload: Workload, result: FioResult, window: fixed_time.Window, raw: str
+    setup: Setup, array: Array, workload: Workload, result: FioResult, window: fixed_time.ProcessWindow, raw: str
 ) -> Run:
     """The window's run; of few I/Os in fewer rounds, so that each has enough to be judged by."""
     run = Run(
@@ -200,7 +200,7 @@ def _require_believable(run: Run, intact: Intact) -> None:
         raise InvalidMeasurement(f"{run.workload} on {run.geometry} is not valid: {'; '.join(objections)} ({intact!r})")
 
 
-def _watched(setup: Setup, array: Array, running: Running, job: Job, started: float) -> Timing:
+def _watched(setup: Setup, array: Array, running: RunningProcess, job: Job, started: float) -> RebuildTiming:
     """Add the members and watch until md is done, or raise ``InvalidMeasurement``."""
     machine, limit_s = setup.machine, setup.protocol.rebuild.limit_s
     clock = time.monotonic
@@ -214,7 +214,9 @@ def _watched(setup: Setup, array: Array, running: Running, job: Job, started: fl
         if now.sync_action == "recover":
             first, last = first or at, at
         elif not now.degraded and now.sync_action == "idle":
-            return Timing(added - started, (first or at) - started, (last if first else at) - started, at - started)
+            return RebuildTiming(
+                added - started, (first or at) - started, (last if first else at) - started, at - started
+            )
         elif at - last > START_S:
             raise InvalidMeasurement(f"{array.geometry} is not rebuilt: {'; '.join(now.objections())}")
         _require_running(running, job, array)
@@ -229,7 +231,7 @@ def _too_slow(setup: Setup, array: Array, seconds: float) -> str:
     return f"the rebuild of {array.geometry.healthy} was not over after {seconds:.0f} s{far}; see rebuild.limit"
 
 
-def _require_running(running: Running, job: Job, array: Array) -> None:
+def _require_running(running: RunningProcess, job: Job, array: Array) -> None:
     """Raise what ended the load, if it did not last."""
     if not running.is_alive():
         done = (finished := running.wait(0)).completed

@@ -68,7 +68,7 @@ def _round(setup: Setup, array: Array, loop: Loop, number: int, most: int) -> Ro
 
 def _cell(setup: Setup, array: Array, loop: Loop, workload: Workload, number: int, most: int) -> Run:
     """One workload of one round, from its first I/O on: whole minutes count in the specification."""
-    window = fixed_time.Window(0.0, setup.protocol.loop.cell_s, 1)
+    window = fixed_time.ProcessWindow(0.0, setup.protocol.loop.cell_s, 1)
     live_stats.expect(setup.live, Course(number - 1, most))
     found = fixed_time.run(setup, array, workload, f"{loop}-{number:02}", window)
     if objections := checks.objections(found):

@@ -28,7 +28,7 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
     setup.progress(f"{array.geometry}: saturate with {workload}", rule.limit_s)
     volume = int(rule.capacities * array.size_bytes)
     every_s = max(1, int(rule.sample_s))
-    window = fixed_time.Window(0.0, rule.limit_s, max(1, int(rule.limit_s / rule.sample_s)), every_s, volume)
+    window = fixed_time.ProcessWindow(0.0, rule.limit_s, max(1, int(rule.limit_s / rule.sample_s)), every_s, volume)
     run = in_samples(fixed_time.run(setup, array, workload, "saturation", window), rule.sample_s)
     if not run.ios:
         raise InvalidMeasurement(f"{workload} wrote nothing to {array.geometry}")

@@ -20,8 +20,8 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.output import FioResult, Reader
-from pytest_ssdqual.rig.fio.process import Finished, Running
+from pytest_ssdqual.rig.fio.output import FioResult, StatusReader
+from pytest_ssdqual.rig.fio.process import FinishedProcess, RunningProcess
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -74,7 +74,7 @@ def measure(
     raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {trouble} (after {attempts} attempts)")
 
 
-def start(setup: Setup, array: Array, workload: Workload, job: Job) -> Running:
+def start(setup: Setup, array: Array, workload: Workload, job: Job) -> RunningProcess:
     """The process, of ``workload`` on ``array``."""
     return process.start(setup.machine, job)
 
@@ -92,7 +92,7 @@ def _attempt(
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes)
 
-    def work() -> Finished:
+    def work() -> FinishedProcess:
         with start(setup, array, workload, job) as running:
             ended_early = watch.follow(running)
             finished = running.end() if ended_early else running.wait(0)
@@ -123,7 +123,7 @@ class _Watch:
     enough: Enough
     #: The one size of all transfers; None of a mix.
     block_bytes: int | None
-    reader: Reader = field(default_factory=lambda: Reader(output.MOST_DOCUMENTS))
+    reader: StatusReader = field(default_factory=lambda: StatusReader(output.MOST_DOCUMENTS))
     #: Of the last look, counted from 1.
     number: int = 0
     ended_early: bool = False
@@ -134,7 +134,7 @@ class _Watch:
     def times_s(self) -> Sequence[float]:
         return group_sequential.look_times(self.rule)
 
-    def follow(self, running: Running) -> bool:
+    def follow(self, running: RunningProcess) -> bool:
         """Look until it is decided, or until fio has ended; whether it was decided while fio was still running."""
         began, ramp_s = time.monotonic(), self.setup.protocol.ramp_s
         live_stats.turned(self.setup.live, Course(0, len(self.times_s)))
@@ -202,7 +202,7 @@ class _Watch:
         )
         return group_sequential.at_look(whole, self.number, self.rule, protocol.verdict.confidence)
 
-    def _await(self, running: Running, until_s: float, began: float) -> bool:
+    def _await(self, running: RunningProcess, until_s: float, began: float) -> bool:
         """Until fio has reported on that much of its time; False if it ended before."""
         while True:
             alive = running.is_alive()

@@ -33,11 +33,11 @@ from pytest_ssdqual.rig.measure.result_cache import Stock
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
-from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Forgetful, Key, Memory
+from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Forgetful, Memory, ResultKey
 
 
 @dataclass(slots=True)
-class Standing:
+class StandingArray:
     """What is built now, and the state it was brought into."""
 
     array: Array
@@ -71,7 +71,7 @@ class Station:
     enough: Enough = sequential_verdict.at_once
     #: All that was measured, and all that could not be.
     stock: Stock = field(default_factory=Stock)
-    _standing: Standing | None = None
+    _standing: StandingArray | None = None
     #: Nothing was built yet of what an earlier session left.
     _untouched: bool = True
     _using_up: bool = False
@@ -119,7 +119,7 @@ class Station:
             readopt_array.count(self.setup, array, "measured")
             return measured
 
-        key = Key("measured", geometry, str(workload))
+        key = ResultKey("measured", geometry, str(workload))
         return self._once(key, now, Measured, lambda found: found.workload == workload)
 
     def sweep(self, geometries: Sequence[Geometry], workload: Workload) -> tuple[Measured, ...]:
@@ -134,7 +134,7 @@ class Station:
             standing.spent = True
             return saturation.saturate(self.setup, standing.array, workload)
 
-        key = Key("saturation", geometry, str(workload))
+        key = ResultKey("saturation", geometry, str(workload))
         return self._once(key, now, Saturation, lambda found: found.run.workload == workload)
 
     def loop(self, geometry: Geometry, loop: Loop) -> LoopResult:
@@ -145,7 +145,7 @@ class Station:
             standing.spent = True
             return rounds.run(self.setup, standing.array, loop)
 
-        return self._once(Key("loop", geometry, loop.name), now, LoopResult, lambda found: found.loop == loop)
+        return self._once(ResultKey("loop", geometry, loop.name), now, LoopResult, lambda found: found.loop == loop)
 
     def rebuild(self, geometry: Geometry, workload: Workload) -> Rebuild:
         """Give a degraded array its members back while ``workload`` runs; ``geometry`` is the rebuilding one."""
@@ -161,7 +161,7 @@ class Station:
             standing.spent = True
             return rebuilding.rebuild(self.setup, standing.array, workload)
 
-        key = Key("rebuild", geometry, str(workload))
+        key = ResultKey("rebuild", geometry, str(workload))
         return self._once(key, now, Rebuild, lambda found: found.foreground.workload == workload)
 
     def probe(self, geometry: Geometry, workload: Workload, probe: Probe) -> Measured:
@@ -174,7 +174,7 @@ class Station:
         def now() -> Measured:
             return probe.measure(self.setup, self._for_search(geometry, workload), workload)
 
-        key = Key(probe.kind, geometry, str(workload))
+        key = ResultKey(probe.kind, geometry, str(workload))
         return self._once(key, now, Measured, lambda found: found.workload == workload)
 
     @property
@@ -189,7 +189,7 @@ class Station:
         if standing and fits and workload.is_random in standing.conditioned:
             return standing.array
 
-        def prepare() -> Standing:
+        def prepare() -> StandingArray:
             standing = self._purged(geometry.healthy, Fill.of(self.setup.protocol))
             standing.conditioned[workload.is_random] = self._condition(standing, workload)
             if geometry.missing:
@@ -215,7 +215,7 @@ class Station:
         standing = self._standing
         return bool(standing and not standing.spent and standing.array.geometry == geometry)
 
-    def _stand(self, geometry: Geometry, fill: Fill) -> Standing:
+    def _stand(self, geometry: Geometry, fill: Fill) -> StandingArray:
         """What stands, if it is this and was filled in this way; else it is built. Failing to build is not repeated."""
         standing = self._standing
         if standing and self._is(geometry) and standing.fill == fill:
@@ -229,7 +229,7 @@ class Station:
                 return self._degrade(self._stand_for_failing(geometry, fill), geometry)
             self._use_up(self.planned)
             self.close()
-            self._standing = self._taken_over(geometry, fill) or Standing(
+            self._standing = self._taken_over(geometry, fill) or StandingArray(
                 array_lifecycle.build(self.setup, geometry, fill), fill
             )
             readopt_array.count(self.setup, self._standing.array, "built")
@@ -244,22 +244,22 @@ class Station:
             raise told from error
         return self._standing
 
-    def _purged(self, geometry: Geometry, fill: Fill) -> Standing:
+    def _purged(self, geometry: Geometry, fill: Fill) -> StandingArray:
         """One that is built now, whatever stands or was left: nothing but this was ever written to it."""
         self._use_up(self.planned)
         self.close()
         self._untouched = False
         return self._stand(geometry, fill)
 
-    def _taken_over(self, geometry: Geometry, fill: Fill) -> Standing | None:
+    def _taken_over(self, geometry: Geometry, fill: Fill) -> StandingArray | None:
         """What an earlier session left, if it is this and nothing else was built before."""
         left, self._untouched = self.memory.inheritance() if self._untouched else None, False
         if left is None or (left.geometry, Fill(left.passes, left.fill_bs)) != (geometry, fill):
             return None
         array = readopt_array.take_over(self.setup, left)
-        return Standing(array, fill, inherited=left.conditioned) if array else None
+        return StandingArray(array, fill, inherited=left.conditioned) if array else None
 
-    def _condition(self, standing: Standing, workload: Workload) -> SteadyState | None:
+    def _condition(self, standing: StandingArray, workload: Workload) -> SteadyState | None:
         inherited, standing.inherited = standing.inherited, None
         is_its = inherited is not None and inherited.writes.is_random == workload.is_random
         state = readopt_array.confirm(self.setup, standing.array, inherited) if inherited and is_its else None
@@ -267,7 +267,7 @@ class Station:
         readopt_array.count(self.setup, standing.array, "conditioned")
         return state
 
-    def _stand_for_failing(self, geometry: Geometry, fill: Fill) -> Standing:
+    def _stand_for_failing(self, geometry: Geometry, fill: Fill) -> StandingArray:
         """The same array with all members, or with fewer missing ones."""
         now = self._standing
         same = now and not now.spent and now.fill == fill and now.array.geometry.healthy == geometry.healthy
@@ -275,7 +275,7 @@ class Station:
             return now
         return self._stand(geometry.healthy, fill)
 
-    def _degrade(self, standing: Standing, geometry: Geometry) -> Standing:
+    def _degrade(self, standing: StandingArray, geometry: Geometry) -> StandingArray:
         self._use_up([standing.array.geometry])
         standing.array = members.fail_members(self.setup, standing.array, geometry.missing)
         return standing
@@ -300,11 +300,11 @@ class Station:
     def _is_ready_for(self, geometry: Geometry, workload: Workload) -> bool:
         """Whether this is not known yet, and can be measured without building anything."""
         standing = self._leading_to(geometry)
-        if standing is None or self._knows(Key("measured", geometry, str(workload))):
+        if standing is None or self._knows(ResultKey("measured", geometry, str(workload))):
             return False
         return not standing.array.geometry.missing or workload.is_random in standing.conditioned
 
-    def _leading_to(self, geometry: Geometry) -> Standing | None:
+    def _leading_to(self, geometry: Geometry) -> StandingArray | None:
         """What stands, if it is this array, or will be when more of its members have failed."""
         standing = self._standing
         if standing is None or standing.spent or standing.fill != Fill.of(self.setup.protocol):
@@ -312,10 +312,10 @@ class Station:
         now = standing.array.geometry
         return standing if now.healthy == geometry.healthy and now.missing <= geometry.missing else None
 
-    def _knows(self, key: Key) -> bool:
+    def _knows(self, key: ResultKey) -> bool:
         return key in self.stock or self.memory.has(key)
 
-    def _once(self, key: Key, work: Callable[[], T], kind: type[T], is_this: Callable[[T], bool]) -> T:
+    def _once(self, key: ResultKey, work: Callable[[], T], kind: type[T], is_this: Callable[[T], bool]) -> T:
         """What is kept under ``key``, else what is recalled and ``is_this`` (names may have been given anew), else
         what ``work`` gives.
         """

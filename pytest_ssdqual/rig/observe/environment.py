@@ -10,7 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 
-from pytest_ssdqual.qual.measured.environment import Cpu, Device, KernelLog, Link, Seen, SeenArray, SeenDrive, Traffic
+from pytest_ssdqual.qual.measured.environment import (
+    Cpu,
+    DeviceTraffic,
+    DriveLink,
+    KernelLog,
+    ProcessEnvironment,
+    SeenArray,
+    SeenDrive,
+    Traffic,
+)
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.rig.drives import temperature
@@ -56,14 +65,14 @@ def look(machine: Machine, array: Array, when: When, earlier: Sight | None = Non
         raise RigError(f"{machine.name} does not tell what goes on there: {error}") from error
 
 
-def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> Seen:
+def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> ProcessEnvironment:
     """What the two looks say of the time between them, beside what fio says it did."""
     seconds = after.uptime_s - before.uptime_s
     asked = [_asked(part) for part in (result.parts or (result.intervals,))]
     alone = array.geometry.is_side_by_side
     kernel = kernel_log.between(before.heard, after.heard)
     by_drive: Iterable[Traffic | None] = asked if alone else [None] * len(array.members)
-    return Seen(
+    return ProcessEnvironment(
         seconds=seconds,
         fio_s=result.seconds,
         clock_jump_s=_jump(before, after, seconds),
@@ -73,7 +82,7 @@ def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> Seen:
         drives=tuple(
             SeenDrive(
                 drive.serial or drive.identity,
-                Device(_moved(first.counted, last.counted), by_fio),
+                DeviceTraffic(_moved(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
                 _worse(first.link, last.link),
             )
@@ -115,7 +124,7 @@ def _asked(intervals: Sequence[Interval]) -> Traffic:
 
 def _array(array: Array, before: Sight, after: Sight, asked: Traffic, kernel: KernelLog | None) -> SeenArray:
     return SeenArray(
-        Device(_moved(before.array, after.array), asked),
+        DeviceTraffic(_moved(before.array, after.array), asked),
         after.chunk_bytes,
         after.bitmap,
         None if kernel is None else kernel_log.syncs(kernel, array.kname),
@@ -136,7 +145,7 @@ def _moved(before: Counted, after: Counted) -> Traffic | None:
     return moved if min(moved.reads, moved.writes, moved.read_bytes, moved.write_bytes) >= 0 else None
 
 
-def _worse(first: Link | None, last: Link | None) -> Link | None:
+def _worse(first: DriveLink | None, last: DriveLink | None) -> DriveLink | None:
     return min((link for link in (first, last) if link), key=lambda link: link.share, default=None)
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_ssdqual.qual.progress_events import Load, News, Now, Steadiness
+from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine import scripts
@@ -115,7 +115,7 @@ class Live:
     _written: int = 0
 
     @contextmanager
-    def watching(self, load: Load, names: Sequence[str], block_bytes: float) -> Iterator[None]:
+    def watching(self, load: LoadBegun, names: Sequence[str], block_bytes: float) -> Iterator[None]:
         """Glance at the devices of these names from now on, until the block is left."""
         self._current, self.course = self.course, Course()
         at, most = self._current.at(0.0)
@@ -190,7 +190,7 @@ def watched(
     names = [each.kname for each in array.members] if side_by_side else [array.kname]
     devices = tuple(each.serial or each.identity for each in array.members) if side_by_side else (str(array.geometry),)
     phase = PHASES.get(kind, kind.rpartition("-")[0] or kind)
-    load = Load(phase, str(array.geometry), str(workload or ""), devices)
+    load = LoadBegun(phase, str(array.geometry), str(workload or ""), devices)
     with live.watching(load, names, block_bytes):
         yield
 

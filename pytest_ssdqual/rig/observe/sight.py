@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.measured.environment import Link, Traffic
+from pytest_ssdqual.qual.measured.environment import DriveLink, Traffic
 from pytest_ssdqual.rig.drives import temperature
 from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.observe import kernel_log
@@ -40,7 +40,7 @@ class Counted:
 class DriveSight:
     counted: Counted
     warmth: Warmth
-    link: Link | None
+    link: DriveLink | None
     #: Threshold that hwmon knows.
     alarm_c: float | None
 
@@ -166,7 +166,7 @@ def _traffic(text: str) -> Traffic | None:
     )
 
 
-def _pcie_link(files: Mapping[str, str]) -> Link | None:
+def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
     """From sysfs of the controller's PCI device; of several controllers the worst. ``Unknown`` is not known."""
     found: dict[str, dict[str, float]] = {}
     for path, value in files.items():
@@ -175,7 +175,7 @@ def _pcie_link(files: Mapping[str, str]) -> Link | None:
         if what.endswith(("_link_speed", "_link_width")) and number and float(number[0]):
             found.setdefault(device, {})[what] = float(number[0])
     links = [
-        Link(
+        DriveLink(
             "PCIe", each["current_link_speed"], int(each["current_link_width"]), each["max_link_speed"],
             int(each["max_link_width"]),
         )

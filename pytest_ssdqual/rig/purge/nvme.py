@@ -47,7 +47,7 @@ SANITIZE_DEADLINE_S = 4 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class NvmeController:
     """Of Identify Controller, what decides how a drive may be purged."""
 
     oacs: int
@@ -59,7 +59,7 @@ class Controller:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class NamespaceFormat:
     """How a namespace is formatted: what a purge must not change."""
 
     flbas: int
@@ -172,7 +172,7 @@ def _finished(machine: Machine, drive: Drive) -> SanitizeStatus | None:
     return sanitize_status(machine, drive)
 
 
-def _require_alone(machine: Machine, drive: Drive, controller: Controller) -> None:
+def _require_alone(machine: Machine, drive: Drive, controller: NvmeController) -> None:
     """``PassedOver`` unless the drive's namespace is provably the only one of its subsystem."""
     if controller.nn == 1:
         return
@@ -186,10 +186,10 @@ def _require_alone(machine: Machine, drive: Drive, controller: Controller) -> No
         raise PassedOver(f"it would reach {count} namespaces, not this drive alone")
 
 
-def _controller(machine: Machine, drive: Drive) -> Controller:
+def _controller(machine: Machine, drive: Drive) -> NvmeController:
     said = _asked(machine, ["nvme", "id-ctrl", drive.path, "--output-format=json"])
     # What an old nvme-cli does not tell is taken for the answer that forbids most.
-    return Controller(
+    return NvmeController(
         _number(said, "oacs", 0),
         _number(said, "fna", FORMAT_REACHES_ALL),
         _number(said, "cmic", SEVERAL_CONTROLLERS),
@@ -198,12 +198,12 @@ def _controller(machine: Machine, drive: Drive) -> Controller:
     )
 
 
-def _layout(machine: Machine, drive: Drive) -> Layout:
+def _layout(machine: Machine, drive: Drive) -> NamespaceFormat:
     said = _asked(machine, ["nvme", "id-ns", drive.path, "--output-format=json"])
     if any(name not in said for name in ("flbas", "dps", "nsze")):
         raise PassedOver("the drive does not say how it is formatted")
     fpi = _number(said, "fpi", 0)
-    return Layout(
+    return NamespaceFormat(
         _number(said, "flbas", 0), _number(said, "dps", 0), _number(said, "nsze", 0), fpi & 0x7F if fpi & 0x80 else 0
     )
 

@@ -13,7 +13,7 @@ from pytest_ssdqual.rig.drives.write_counters import Written
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ResultKey:
     """One measurement."""
 
     #: ``measured``, ``saturation``, ``loop`` or ``rebuild``.
@@ -62,11 +62,11 @@ class Inheritance:
 class Memory(Interface):
     """The run folder of a resumed run is one."""
 
-    def has(self, key: Key) -> bool:
+    def has(self, key: ResultKey) -> bool:
         """Whether it was measured and what proves it is still there."""
         ...
 
-    def recall(self, key: Key) -> object | None:
+    def recall(self, key: ResultKey) -> object | None:
         """The value of that kind (``Measured``, ``Saturation``, …), or None if it has to be measured."""
         ...
 
@@ -78,10 +78,10 @@ class Memory(Interface):
 class Forgetful:
     """The memory of a run that was not resumed."""
 
-    def has(self, key: Key) -> bool:
+    def has(self, key: ResultKey) -> bool:
         return False
 
-    def recall(self, key: Key) -> object | None:
+    def recall(self, key: ResultKey) -> object | None:
         return None
 
     def inheritance(self) -> Inheritance | None:

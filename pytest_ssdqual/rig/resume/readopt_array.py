@@ -79,7 +79,7 @@ def confirm(setup: Setup, array: Array, kept: Conditioned) -> SteadyState | None
     Raises ``RigError`` or a child of it, as any measurement.
     """
     protocol, rule = setup.protocol, setup.protocol.steady
-    window = fixed_time.Window(protocol.ramp_s, protocol.window_s, rule.window)
+    window = fixed_time.ProcessWindow(protocol.ramp_s, protocol.window_s, rule.window)
     setup.progress(f"{array.geometry}: confirm with {kept.writes}", protocol.ramp_s + protocol.window_s)
     run = fixed_time.run(setup, array, kept.writes, "confirm", window)
     now = steady_state.judge(run.round_iops(), rule)

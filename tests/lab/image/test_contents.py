@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ssdqual.lab.image import contents
 from pytest_ssdqual.lab.image.contents import GUEST, furnish, is_used, module_lists, recipe_hash, wanted
-from pytest_ssdqual.lab.image.initramfs import Tree, regular
+from pytest_ssdqual.lab.image.initramfs import FileTree, regular
 from pytest_ssdqual.lab.image.kernel import load_order
 
 
@@ -54,39 +54,39 @@ def test_the_recipe_changes_with_its_packages_and_files(tmp_path: Path, monkeypa
 
 
 @pytest.fixture
-def guest() -> Tree:
-    tree = Tree()
+def guest() -> FileTree:
+    tree = FileTree()
     tree.add("usr/bin/ps", regular(b"procps'", 0o755))
     modules = {"usr/lib/modules/6.1/kernel/raid0.ko": b"\0depends=\0alias=md-level-0\0"}
     furnish(tree, {"modules.first": (), "modules": load_order(modules, ["raid0"])}, b"host key")
     return tree
 
 
-def test_accounts_own_their_homes(guest: Tree) -> None:
+def test_accounts_own_their_homes(guest: FileTree) -> None:
     accounts = guest.entries["etc/passwd"].data.decode()
     for name, uid in (("tester", 1000), ("nosudo", 1001)):
         assert f"{name}:x:{uid}:{uid}::/home/{name}:" in accounts
         assert guest.entries[f"home/{name}/.ssh"].uid == uid
 
 
-def test_only_tester_may_become_root_unasked(guest: Tree) -> None:
+def test_only_tester_may_become_root_unasked(guest: FileTree) -> None:
     sudoers = guest.entries["etc/sudoers"]
     assert b"tester ALL=(ALL) NOPASSWD: ALL" in sudoers.data
     assert b"nosudo" not in sudoers.data
     assert stat.S_IMODE(sudoers.mode) == 0o440
 
 
-def test_nothing_is_assembled_behind_the_rigs_back(guest: Tree) -> None:
+def test_nothing_is_assembled_behind_the_rigs_back(guest: FileTree) -> None:
     assert b"\nAUTO -all\n" in guest.entries["etc/mdadm/mdadm.conf"].data
     assert b"auto_activation_volume_list = []" in guest.entries["etc/lvm/lvm.conf"].data
 
 
-def test_busybox_fills_in_only_what_is_missing(guest: Tree) -> None:
+def test_busybox_fills_in_only_what_is_missing(guest: FileTree) -> None:
     assert guest.entries["usr/bin/ps"].data == b"procps'"
     assert guest.entries["usr/bin/awk"].data == b"busybox"
 
 
-def test_modprobe_finds_the_modules(guest: Tree) -> None:
+def test_modprobe_finds_the_modules(guest: FileTree) -> None:
     assert guest.entries["etc/ssdqual/modules"].data == b"raid0\n"
     assert guest.entries["usr/lib/modules/6.1/modules.dep"].data == b"kernel/raid0.ko:\n"
     assert guest.entries["usr/lib/modules/6.1/modules.alias"].data == b"alias md-level-0 raid0\n"

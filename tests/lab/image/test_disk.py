@@ -14,7 +14,7 @@ from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.contents import is_used
 from pytest_ssdqual.lab.image.disk import MD_RULES, switching, wanted, write_file_system, write_tree
 from pytest_ssdqual.lab.image.image import Image
-from pytest_ssdqual.lab.image.initramfs import Entry, Tree, directory, regular, symlink
+from pytest_ssdqual.lab.image.initramfs import Entry, FileTree, directory, regular, symlink
 from pytest_ssdqual.lab.image.kernel import Module
 from pytest_ssdqual.lab.qemu_args import ROOT_SLOT, Hardware, qemu_argv
 
@@ -49,8 +49,8 @@ def test_packages_that_are_asked_for_are_used() -> None:
     assert not is_used("perl-modules-5.36", ["python3"])
 
 
-def tree() -> Tree:
-    found = Tree()
+def tree() -> FileTree:
+    found = FileTree()
     found.add("usr/bin/busybox", regular(b"busybox", 0o755))
     found.add("usr/bin/sudo", regular(b"sudo", 0o4755))
     found.add("usr/bin/sh", symlink("busybox"))

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.lab.image.initramfs import Entry, Tree, cpio, directory, normal, package_entries, regular, symlink
+from pytest_ssdqual.lab.image.initramfs import (
+    Entry,
+    FileTree,
+    cpio,
+    directory,
+    normal,
+    package_entries,
+    regular,
+    symlink,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +40,7 @@ def test_paths_are_as_on_a_merged_system(named: str, path: str) -> None:
 
 
 def test_directories_above_a_file_are_there_unless_they_were() -> None:
-    tree = Tree()
+    tree = FileTree()
     tree.add("home/tester", directory(0o700, 1000))
     tree.add("home/tester/.ssh/key", regular(b"k", 0o600, 1000))
     assert tree.entries["home"] == directory()

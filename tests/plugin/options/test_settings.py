@@ -12,7 +12,7 @@ from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.plugin.options.device_address import LAB_DRIVES, NAME, bay_names, pools
 from pytest_ssdqual.plugin.options.settings import Devices, parse_devices
 from pytest_ssdqual.plugin.session.bay import Bay
-from pytest_ssdqual.rig.machine.ssh import Target
+from pytest_ssdqual.rig.machine.ssh import SshTarget
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -65,7 +65,7 @@ def test_how_long_to_wait_is_a_duration(inner: Inner) -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), ("90 s", 90.0), ("1 min", 60.0)])
 def test_the_bay_carries_it_to_every_worker(text: str, seconds: float) -> None:
-    target = Target("dut7", patience_s=settings._reconnect(text))
+    target = SshTarget("dut7", patience_s=settings._reconnect(text))
     assert Bay.from_json(json.loads(json.dumps(Bay(target, ()).to_json()))).target == target
     assert target.patience_s == seconds
 

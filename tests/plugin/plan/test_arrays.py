@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.plugin.plan.marks import Impossible, Request, Widths, family, geometries, parse_list
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.plugin.plan.marks import ArrayRequest, ImpossibleArray, Widths, family, geometries, parse_list
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 
-levels = st.sampled_from(Level)
+levels = st.sampled_from(RaidLevel)
 counts = st.integers(1, 30)
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
+def requests(draw: st.DrawFn) -> ArrayRequest:
     level = draw(levels)
     facts = FACTS[level]
     width = draw(st.none() | st.integers(0, 8).map(lambda more: facts.minimum + more * facts.step))
     most = facts.may_lose(width or facts.minimum)
-    return Request(level, width, draw(st.integers(0, most)))
+    return ArrayRequest(level, width, draw(st.integers(0, most)))
 
 
 @given(requests())
-def test_a_request_is_read_back(request: Request) -> None:
-    assert Request.parse(str(request)) == request
+def test_a_request_is_read_back(request: ArrayRequest) -> None:
+    assert ArrayRequest.parse(str(request)) == request
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_request_is_read_back(request: Request) -> None:
 )
 def test_what_is_no_array_is_a_sentence(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        Request.parse(text)
+        ArrayRequest.parse(text)
 
 
 def test_a_list_has_each_array_once() -> None:
@@ -53,7 +53,7 @@ def test_a_list_has_each_array_once() -> None:
 
 @given(levels, counts, st.integers(0, 2), st.booleans())
 def test_every_array_of_a_level_can_be_built_and_none_is_left_out(
-    level: Level, drives: int, missing: int, rebuilding: bool
+    level: RaidLevel, drives: int, missing: int, rebuilding: bool
 ) -> None:
     facts = FACTS[level]
     if facts.tolerates is not None and missing > facts.tolerates:
@@ -62,17 +62,17 @@ def test_every_array_of_a_level_can_be_built_and_none_is_left_out(
         return
     found = geometries(Widths(level, None, missing), drives, rebuilding=rebuilding and missing > 0)
     built = [each for each in found if isinstance(each, Geometry)]
-    wanted = [drives] if level is Level.DRIVE else range(facts.minimum, drives + 1, facts.step)
+    wanted = [drives] if level is RaidLevel.DRIVE else range(facts.minimum, drives + 1, facts.step)
     assert [each.width for each in built] == [width for width in wanted if facts.may_lose(width) >= missing]
     assert {(each.missing, each.rebuilding) for each in built} <= {(missing, rebuilding and missing > 0)}
-    assert all(str(drives) in each.reason for each in found if isinstance(each, Impossible))
+    assert all(str(drives) in each.reason for each in found if isinstance(each, ImpossibleArray))
     assert found
 
 
 @given(requests(), counts)
-def test_a_request_is_one_array_or_the_numbers_that_say_why_not(request: Request, drives: int) -> None:
+def test_a_request_is_one_array_or_the_numbers_that_say_why_not(request: ArrayRequest, drives: int) -> None:
     (found,) = geometries(request, drives)
-    if isinstance(found, Impossible):
+    if isinstance(found, ImpossibleArray):
         assert str(drives) in found.reason
         assert found.name == str(request)
     else:
@@ -90,25 +90,25 @@ def test_a_request_is_one_array_or_the_numbers_that_say_why_not(request: Request
     ],
 )
 def test_why_not(request_: str, drives: int, reason: str) -> None:
-    (found,) = geometries(Request.parse(request_), drives)
-    assert isinstance(found, Impossible)
+    (found,) = geometries(ArrayRequest.parse(request_), drives)
+    assert isinstance(found, ImpossibleArray)
     assert found.reason == reason
 
 
 def test_an_odd_drive_is_not_left_over_without_a_word() -> None:
-    *built, odd = geometries(Widths(Level.RAID10), 7)
+    *built, odd = geometries(Widths(RaidLevel.RAID10), 7)
     assert list(map(str, built)) == ["raid10x4", "raid10x6"]
-    assert odd == Impossible("raid10x7", "raid10 needs an even number of drives, at least 4, 7 given")
+    assert odd == ImpossibleArray("raid10x7", "raid10 needs an even number of drives, at least 4, 7 given")
 
 
 def test_families() -> None:
-    found = family(Widths(Level.RAID5, (3, 5, 9)), 8)
-    assert not isinstance(found, Impossible)
+    found = family(Widths(RaidLevel.RAID5, (3, 5, 9)), 8)
+    assert not isinstance(found, ImpossibleArray)
     assert list(map(str, found.geometries)) == ["raid5x3", "raid5x5"]
-    drives = family(Request(Level.DRIVE), 8)
-    assert isinstance(drives, Impossible)
+    drives = family(ArrayRequest(RaidLevel.DRIVE), 8)
+    assert isinstance(drives, ImpossibleArray)
     assert "no array" in drives.reason
-    assert str(family(Widths(Level.DRIVE, (1, 8)), 8)) == "drive"
-    assert family(Widths(Level.RAID1, None, 2), 3) == Impossible(
+    assert str(family(Widths(RaidLevel.DRIVE, (1, 8)), 8)) == "drive"
+    assert family(Widths(RaidLevel.RAID1, None, 2), 3) == ImpossibleArray(
         "raid1-2failed", "needs two widths of raid1 (4 drives), 3 given"
     )

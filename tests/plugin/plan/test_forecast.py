@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin.plan import forecast
 from pytest_ssdqual.plugin.plan.order import Wanted
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
@@ -16,14 +16,14 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-GEOMETRIES = st.sampled_from([level for level in Level if level is not Level.DRIVE]).flatmap(
+GEOMETRIES = st.sampled_from([level for level in RaidLevel if level is not RaidLevel.DRIVE]).flatmap(
     lambda level: st.integers(0, 5).map(lambda more: Geometry(level, FACTS[level].minimum + more * FACTS[level].step))
 )
 
 
 def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
     intel, sheet = protocol.load("intel"), spec.load("intel-dc-s3500-480gb")
-    wanted = {Geometry(Level.RAID5, 4): [WRITES, READS]}
+    wanted = {Geometry(RaidLevel.RAID5, 4): [WRITES, READS]}
     found = forecast.predict(Wanted(measured=wanted), intel, sheet, 4, 480_000_000_000)
     (array,) = found.arrays
     rate = sheet.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S
@@ -51,13 +51,19 @@ def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
     )
     iops = sheet.expected_iops(geometry, WRITES)
     assert iops
-    copies = {Level.RAID0: 1, Level.RAID1: geometry.width, Level.RAID5: 2, Level.RAID6: 3, Level.RAID10: 2}
+    copies = {
+        RaidLevel.RAID0: 1,
+        RaidLevel.RAID1: geometry.width,
+        RaidLevel.RAID5: 2,
+        RaidLevel.RAID6: 3,
+        RaidLevel.RAID10: 2,
+    }
     seconds = quick.repeats * (quick.ramp_s + quick.window_s)
     assert both - reads == pytest.approx(iops * 4096 * seconds * copies[geometry.level], abs=2)
 
 
 def test_tails_are_planned_with_their_own_windows() -> None:
-    quick, geometry = protocol.load("quick"), Geometry(Level.RAID5, 4)
+    quick, geometry = protocol.load("quick"), Geometry(RaidLevel.RAID5, 4)
     bare, tails = spec.default(), frozenset({READS})
     (plain,) = forecast.predict(Wanted({geometry: [READS, WRITES]}), quick, bare, 4, 1).arrays
     (longer,) = forecast.predict(Wanted({geometry: [READS, WRITES]}), quick, bare, 4, 1, tails).arrays
@@ -70,11 +76,11 @@ def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_
     looks = SequentialRule(first_s=480, limit_s=18_000)
     ours = replace(protocol.load("sequential"), sequential=looks, window_s=looks.first_s, ramp_s=30)
     sheet = spec.load("intel-dc-s3500-480gb")
-    plan = forecast.predict(Wanted({Geometry(Level.RAID0, 4): [WRITES, READS]}), ours, sheet, 4, 480_000_000_000)
+    plan = forecast.predict(Wanted({Geometry(RaidLevel.RAID0, 4): [WRITES, READS]}), ours, sheet, 4, 480_000_000_000)
     (array,) = plan.arrays
     assert array.measure_s == 2 * (30 + 480 + forecast.OVERHEAD_S)
     assert array.more_s == 2 * (5 * 3600 - 480)
-    iops = sheet.expected_iops(Geometry(Level.RAID0, 4), WRITES)
+    iops = sheet.expected_iops(Geometry(RaidLevel.RAID0, 4), WRITES)
     assert iops
     assert array.more_bytes == pytest.approx(iops * 4096 * (5 * 3600 - 480), abs=1)
     assert (plan.first_s, plan.limit_s) == (480, 5 * 3600)
@@ -82,7 +88,7 @@ def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_
 
 
 LOOP = Loop("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m", fill_passes=2)
-RAID5X4 = Geometry(Level.RAID5, 4)
+RAID5X4 = Geometry(RaidLevel.RAID5, 4)
 GB = 10**9
 
 
@@ -116,7 +122,7 @@ def test_a_saturation_lasts_until_its_volume_or_its_time_is_over() -> None:
 
 
 def test_drives_side_by_side_wear_like_one_each() -> None:
-    one, four = (rows(Wanted({Geometry(Level.DRIVE, width): [WRITES]}))[f"drivex{width}"] for width in (1, 4))
+    one, four = (rows(Wanted({Geometry(RaidLevel.DRIVE, width): [WRITES]}))[f"drivex{width}"] for width in (1, 4))
     assert four.bytes_written == pytest.approx(4 * one.bytes_written, abs=4)
     assert (four.condition_s, four.measure_s) == (one.condition_s, one.measure_s)
 
@@ -125,7 +131,7 @@ def test_a_rebuild_writes_every_replaced_member_once() -> None:
     geometry = Geometry.parse("raid6x6-2rebuilding")
     row = rows(Wanted(rebuilt={geometry: [READS]}))["raid6x6-2rebuilding"]
     fill = 6 * GB
-    precondition = rows(Wanted({Geometry(Level.RAID6, 6): [READS]}))["raid6x6"].bytes_written - fill
+    precondition = rows(Wanted({Geometry(RaidLevel.RAID6, 6): [READS]}))["raid6x6"].bytes_written - fill
     assert row.bytes_written == pytest.approx(fill + precondition + 2 * GB, abs=2)
     assert row.measure_s >= 2 * GB / forecast.FILL_BYTES_PER_S  # written, and checked
 
@@ -143,14 +149,14 @@ def test_an_array_is_conditioned_once_for_all_that_becomes_of_it() -> None:
 
 def test_the_second_rebuild_of_a_raid_6_needs_a_new_array() -> None:
     one, two = map(Geometry.parse, ("raid6x4-1rebuilding", "raid6x4-2rebuilding"))
-    found = rows(Wanted({Geometry(Level.RAID6, 4): [READS]}, rebuilt={one: [READS], two: [READS]}))
+    found = rows(Wanted({Geometry(RaidLevel.RAID6, 4): [READS]}, rebuilt={one: [READS], two: [READS]}))
     assert found["raid6x4-2rebuilding"].condition_s == 0
     assert found["raid6x4-1rebuilding"].condition_s == found["raid6x4"].condition_s
 
 
 def test_a_protocol_that_wants_volumes_written_conditions_for_longer() -> None:
     stec, sheet = protocol.load("stec"), spec.load("intel-dc-s3500-480gb")
-    geometry = Geometry(Level.RAID0, 4)
+    geometry = Geometry(RaidLevel.RAID0, 4)
     (row,) = forecast.predict(Wanted({geometry: [READS]}), stec, sheet, 4, 480 * GB).arrays
     rate = forecast.Prices(stec, sheet, 480 * GB).host_bytes_per_s(geometry, WRITES)
     assert rate

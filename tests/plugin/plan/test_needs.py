@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
-from pytest_ssdqual.rig.fio.jobs import Ending
+from pytest_ssdqual.rig.fio.jobs import JobEnd
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -107,7 +107,7 @@ def test_what_these_drives_cannot_do_is_said_with_the_numbers(
 def test_what_is_not_objected_to_fits_as_fio_will_do_it(rw: str, bs: str, streams: int, size_bytes: int) -> None:
     workload = Workload(rw, bs, 1, streams_per_drive=streams)
     if not against(workload, "drivex1", size_bytes=size_bytes):
-        jobs.streams(workload, "/dev/sdb", size_bytes, workload.jobs(1), Ending(1.0))
+        jobs.streams(workload, "/dev/sdb", size_bytes, workload.jobs(1), JobEnd(1.0))
 
 
 METHOD = """

@@ -6,10 +6,10 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.plugin.plan.order import Wanted
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.resume.checkpoint import Forgetful, Key
+from pytest_ssdqual.rig.resume.checkpoint import Forgetful, ResultKey
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -140,12 +140,12 @@ def test_what_needs_a_purge_and_a_settled_array_does_not_take_that_from_the_othe
 def test_what_is_known_already_is_not_planned_again() -> None:
     reads, writes = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
     loop = Loop("rounds", (writes,), (Tracked(writes, "steady_iops"),), fill_bs="1m")
-    small, wide = Geometry(Level.RAID5, 3), Geometry(Level.RAID5, 4)
+    small, wide = Geometry(RaidLevel.RAID5, 3), Geometry(RaidLevel.RAID5, 4)
     wanted = Wanted({small: [writes, reads], wide: []}, {small: [writes]}, {small: [loop]}, {small: [reads]})
 
     class Known(Forgetful):
-        def has(self, key: Key) -> bool:
-            return key in (Key("measured", small, str(reads)), Key("loop", small, "rounds"))
+        def has(self, key: ResultKey) -> bool:
+            return key in (ResultKey("measured", small, str(reads)), ResultKey("loop", small, "rounds"))
 
     assert order.missing(wanted, Known()) == Wanted(
         {small: [writes], wide: []}, {small: [writes]}, {}, {small: [reads]}

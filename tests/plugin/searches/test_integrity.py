@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from support.simulator.simulated_array import CHUNK, Bugs, SimulatedBody
 
-from pytest_ssdqual.plugin.searches.integrity import Search
+from pytest_ssdqual.plugin.searches.integrity import IntegritySearch
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.array_state import Abilities
-from pytest_ssdqual.qual.integrity.reference_model import Kind
+from pytest_ssdqual.qual.integrity.reference_model import MismatchKind
 from pytest_ssdqual.qual.integrity.result import Survival
-from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Cut, Grow, History, ReAdd, Restart, Trim, Write
+from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Cut, Grow, ReAdd, Restart, StepSequence, Trim, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, IntegrityRule
 from pytest_ssdqual.qual.units import format_size
@@ -36,13 +36,15 @@ class Clock:
         return self.now
 
 
-def search(body: SimulatedBody, shape: str, rule: IntegrityRule = RULE, kept: list[Lived] | None = None) -> Search:
+def search(
+    body: SimulatedBody, shape: str, rule: IntegrityRule = RULE, kept: list[Lived] | None = None
+) -> IntegritySearch:
     geometry = Geometry.parse(shape)
     body.drives = geometry.width + 1
     seen = [] if kept is None else kept
     stripe = reference_model.stripe_bytes(geometry, ArraySettings(chunk=format_size(CHUNK)))
     sizes = tuple(sorted({UNIT_BYTES, 4 * UNIT_BYTES, CHUNK, stripe}))
-    return Search(
+    return IntegritySearch(
         body, geometry, body.drives, rule, sizes, stripe + UNIT_BYTES, kept=lambda number, lived: seen.append(lived),
         clock=Clock(),
     )  # fmt: skip
@@ -115,7 +117,7 @@ def test_copies_that_disagree_are_found_though_every_read_is_right() -> None:
         "array raid1x2 bitmap none\n",
     ):
         lived = live(OneReader(Bugs(one_copy_stale=True)), history.parse(script), 1)
-        assert [each.kind for each in lived.findings] == [Kind.DISAGREE]
+        assert [each.kind for each in lived.findings] == [MismatchKind.DISAGREE]
 
 
 def test_a_difference_that_is_gone_when_read_again_is_not_ignored() -> None:
@@ -134,7 +136,7 @@ def test_the_write_hole_is_not_entered_unasked() -> None:
 
 
 def test_the_same_is_drawn_in_every_run() -> None:
-    runs: list[list[History]] = []
+    runs: list[list[StepSequence]] = []
     for _ in range(2):
         kept: list[Lived] = []
         search(SimulatedBody(), "raid5x3", kept=kept).run()
@@ -199,7 +201,7 @@ def test_a_history_is_replayed_once() -> None:
     assert found.shortest is not None
     assert found.shortest.steps == script.steps[:3]
     assert found.happened_again is None
-    assert (found.findings[0].kind, found.findings[0].offset_bytes) == (Kind.STALE, 0)
+    assert (found.findings[0].kind, found.findings[0].offset_bytes) == (MismatchKind.STALE, 0)
 
 
 def test_a_script_that_is_not_possible_names_its_step() -> None:
@@ -209,7 +211,7 @@ def test_a_script_that_is_not_possible_names_its_step() -> None:
 
 def test_an_array_without_room_is_an_error_that_says_what_to_change() -> None:
     class Small(SimulatedBody):
-        def build(self, history: History) -> Ground:
+        def build(self, history: StepSequence) -> Ground:
             return replace(super().build(history), size_bytes=10 * CHUNK)
 
     with pytest.raises(RigError, match=r"room for 4 of 6 regions: .*integrity\.member"):

@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.drives.topology import Match, Signature
 from pytest_ssdqual.rig.guard import lease, refusals
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine.machine import Machine
-from pytest_ssdqual.rig.machine.ssh import Target
+from pytest_ssdqual.rig.machine.ssh import SshTarget
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -40,7 +40,7 @@ def test_a_bay_travels_as_plain_data() -> None:
     machine = SimulatedMachine("dut7", Scene.of_environment())
     topology = survey(machine, ["nvme0n1", "nvme1n1"])
     drives = topology.drive("nvme0n1"), topology.drive("nvme1n1")
-    for target in (None, Target("root@dut7", ("-F", "config"), "dut7"), Target("root@dut7")):
+    for target in (None, SshTarget("root@dut7", ("-F", "config"), "dut7"), SshTarget("root@dut7")):
         contents = {
             "nvme0n1": frozenset({Signature("ext4", "0011"), Signature("gpt")}),
             "nvme1n1": frozenset[Signature](),
@@ -48,7 +48,7 @@ def test_a_bay_travels_as_plain_data() -> None:
         bay = Bay(target, drives, {"kernel": "Linux 6.1"}, ("a remark",), contents)
         assert Bay.from_json(json.loads(json.dumps(bay.to_json()))) == bay
     assert Bay(None, drives).machine == "localhost"
-    assert Bay(Target("root@dut7"), drives).machine == "root@dut7"
+    assert Bay(SshTarget("root@dut7"), drives).machine == "root@dut7"
 
 
 @pytest.mark.parametrize(

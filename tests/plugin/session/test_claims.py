@@ -20,7 +20,7 @@ from pytest_ssdqual.plugin.session.recorder import planned_in
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Family
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Record
@@ -191,12 +191,12 @@ def test_measuring_ends_by_the_same_judgement(tmp_path: Path) -> None:
     measured = Measured((strategies.run([303, 297, 300, 297, 303], geometry="drivex1"),))
     asked = {(measured.geometry, measured.workload): frozenset({Claim.STEADY_IOPS})}
 
-    def is_done(family: Family) -> bool:
+    def is_done(family: ErrorControl) -> bool:
         return Promises(spec.load(tmp_path / "acme.toml"), protocol.load("quick"), asked, family)(measured).done
 
-    assert is_done(Family(16))
-    assert not is_done(Family(16, BONFERRONI))
-    assert is_done(Family(1, BONFERRONI))
+    assert is_done(ErrorControl(16))
+    assert not is_done(ErrorControl(16, BONFERRONI))
+    assert is_done(ErrorControl(1, BONFERRONI))
 
 
 READS = Workload("randread", "4k", 8)
@@ -227,7 +227,7 @@ def test_every_kind_of_claim_has_to_stand_up_to_its_family(
     sheet = spec.load(tmp_path / "acme.toml")
     noted: list[Evidence] = []
 
-    def judge(family: Family) -> bool:
+    def judge(family: ErrorControl) -> bool:
         account = Account("snia", acceptance=True, beside=sheet, family=family)
         reference = partial(uneven, 1000)
         sla = Sla(
@@ -236,13 +236,13 @@ def test_every_kind_of_claim_has_to_stand_up_to_its_family(
         )  # fmt: skip
         return bool(sla.judge(judged))
 
-    assert not judge(Family(10**4))
+    assert not judge(ErrorControl(10**4))
     assert noted[0].outcome is Finding.FAIL
     (found,) = [each.value for each in noted[0].figures if each.name == "p_value"]
     assert found is not None
     assert 1e-6 < found < 0.05
     with pytest.raises(Inconclusive, match="fails alone, but not at the family-wise 95 % over 1,000,000 claims"):
-        judge(Family(10**6, BONFERRONI))
+        judge(ErrorControl(10**6, BONFERRONI))
 
 
 def test_where_nothing_is_judged_nothing_is_told(rig: Inner) -> None:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_ssdqual.live.feed import Feed
-from pytest_ssdqual.live.server import Server
+from pytest_ssdqual.live.server import LiveServer
 from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.plugin.watch import live_page
 from pytest_ssdqual.plugin.watch.live_page import Broadcast, ending
-from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Now, Planned
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Now, Planned
 from pytest_ssdqual.report.html import run_page
-from pytest_ssdqual.report.terminal.progress import Step
+from pytest_ssdqual.report.terminal.progress import ProgressStep
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -36,14 +36,14 @@ class Window:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self._threads: list[threading.Thread] = []
-        real = Server.__init__
+        real = LiveServer.__init__
 
-        def opened(server: Server, feed: Feed, port: int = 0, word: str | None = None) -> None:
+        def opened(server: LiveServer, feed: Feed, port: int = 0, word: str | None = None) -> None:
             real(server, feed, port, word)
             self._threads.append(threading.Thread(target=self._read, args=(server.url,)))
             self._threads[0].start()
 
-        monkeypatch.setattr(Server, "__init__", opened)
+        monkeypatch.setattr(LiveServer, "__init__", opened)
 
     def _read(self, url: str) -> None:
         with urllib.request.urlopen(f"{url}events", timeout=60) as stream:  # noqa: S310
@@ -269,10 +269,10 @@ def test_steps_that_follow_each_other_are_one_line_of_the_log() -> None:
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 def test_figures_that_are_none_end_nothing(odd: float) -> None:
     page, told = shown()
-    for news in (Planned(odd), Begun("fill", odd), Load("fill", "raid5x3", "", ("raid5x3",)), Now(1, (odd,), 7)):
+    for news in (Planned(odd), Begun("fill", odd), LoadBegun("fill", "raid5x3", "", ("raid5x3",)), Now(1, (odd,), 7)):
         page.take(news, "", 0)
     page._spec("").limit = lambda *about: SimpleNamespace(bound=odd, source="acme.toml")
-    page.take(Load("measure", "raid5x3", "randread_4k_qd8", ("raid5x3",)), "", 0)
+    page.take(LoadBegun("measure", "raid5x3", "randread_4k_qd8", ("raid5x3",)), "", 0)
     assert [facts["limit"] for name, facts in told() if name == "load"] == [None, None]
     assert "strip" not in [name for name, _ in told()]
     page.take(Now(2, (5.0,), 7), "", 2)
@@ -293,7 +293,7 @@ def test_what_begins_beside_a_glance_does_not_get_lost() -> None:
     try:
         for number in range(2000):
             page.take(Begun(f"step {number}", 1), "", 0)
-            assert page._bays[""].step == Step(f"step {number}", 1, 0)
+            assert page._bays[""].step == ProgressStep(f"step {number}", 1, 0)
     finally:
         ended.set()
         thread.join()

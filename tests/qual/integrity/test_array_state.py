@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 from pytest_ssdqual.plugin.searches.integrity import choices
 from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife, possible
-from pytest_ssdqual.qual.integrity.steps import Add, Cut, Fail, Grow, ReAdd, Rebuild, Remove, Restart, Step, Trim, Write
+from pytest_ssdqual.qual.integrity.steps import (
+    Add,
+    Cut,
+    Fail,
+    Grow,
+    ReAdd,
+    RebuildMember,
+    Remove,
+    Restart,
+    Step,
+    Trim,
+    Write,
+)
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry
 
 EVERYTHING = Abilities(trim=True, power_cut=True, write_hole=True)
@@ -41,7 +53,7 @@ def test_whatever_is_possible_no_more_members_are_lost_than_the_level_can_lose(d
 def test_a_spare_takes_the_place_of_a_failed_member_at_once() -> None:
     now = after(life("raid5x3"), Add(4), Fail(2))
     assert (now.whole, now.filling, now.idle, now.failed) == ({1, 3}, {4}, frozenset(), {2})
-    assert after(now, Rebuild()).whole == {1, 3, 4}
+    assert after(now, RebuildMember()).whole == {1, 3, 4}
 
 
 def test_a_member_comes_back_as_itself_only_with_a_bitmap_that_still_knows() -> None:
@@ -83,7 +95,7 @@ def test_an_array_grows_by_a_spare_drive(shape: str, width: int, regions: int) -
         ((), Write(0, 131072), "a region has 69632 bytes"),
         ((), Cut(9), "there are regions 0 to 3"),
         ((), Trim(9), "there are regions 0 to 3"),
-        ((), Rebuild(), "nothing is being rebuilt"),
+        ((), RebuildMember(), "nothing is being rebuilt"),
         ((), Fail(9), "there are drives 1 to 5"),
         ((), Fail(0), "there are drives 1 to 5"),
         ((), Fail(5), "drive 5 is no member"),
@@ -92,7 +104,7 @@ def test_an_array_grows_by_a_spare_drive(shape: str, width: int, regions: int) -
         ((Add(4),), Add(5), "there is a spare"),
         ((Fail(1),), Grow(4), "only a whole array without spares can grow"),
         ((), Grow(1), "drive 1 is in the array"),
-        ((Fail(1),), history.Check(), "members are missing"),
+        ((Fail(1),), history.CheckArray(), "members are missing"),
     ],
 )
 def test_what_is_not_possible_says_why(steps: tuple[Step, ...], step: Step, why: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind, Ledger, Region, Torn
+from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind, ReferenceModel, Region, Torn
 from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 
@@ -18,7 +18,7 @@ HERE, NEXT = Region(0, 0, 4 * UNIT_BYTES), Region(1, 4 * UNIT_BYTES, 4 * UNIT_BY
 class Disk:
     """A ledger, and what is on the array that it is about."""
 
-    ledger: Ledger
+    ledger: ReferenceModel
     data: bytearray
 
     def write(self, region: Region, block: int = UNIT_BYTES, *, flushed: bool = True, done: bool = True) -> int:
@@ -38,14 +38,14 @@ class Disk:
         )
         self.data[region.offset_bytes : region.offset_bytes + count] = b"".join(parts)[:count]
 
-    def judge(self, region: Region) -> list[Finding]:
+    def judge(self, region: Region) -> list[Mismatch]:
         return list(self.ledger.judge(region, bytes(self.data[region.offset_bytes : region.end_bytes])))
 
 
 @pytest.fixture
 def disk() -> Disk:
     """Both regions hold generation 1."""
-    ledger = Ledger(1, ATOM, STRIPE)
+    ledger = ReferenceModel(1, ATOM, STRIPE)
     ledger.add([HERE, NEXT])
     disk = Disk(ledger, bytearray(8 * UNIT_BYTES))
     generation = ledger.begin(UNIT_BYTES)
@@ -66,29 +66,29 @@ def test_a_write_that_was_not_done_is_found(disk: Disk) -> None:
     disk.write(HERE, flushed=False, done=False)
     found = disk.judge(HERE)
     assert len(found) == 4 * UNIT_BYTES // ATOM
-    assert found[0] == Finding(Kind.STALE, 0, "generation 1", "generation 2")
+    assert found[0] == Mismatch(MismatchKind.STALE, 0, "generation 1", "generation 2")
 
 
 def test_the_rest_of_a_region_stays_as_it_was(disk: Disk) -> None:
     disk.write(HERE, 3 * UNIT_BYTES)
     assert disk.judge(HERE) == []
     disk.put(HERE, 2, upto=None)
-    assert [each.kind for each in disk.judge(HERE)][-1] is Kind.AHEAD
+    assert [each.kind for each in disk.judge(HERE)][-1] is MismatchKind.AHEAD
 
 
 @pytest.mark.parametrize(
     ("data", "kind", "said"),
     [
-        (bytes(ATOM), Kind.GARBAGE, "zeroes"),
-        (b"\xff" * ATOM, Kind.GARBAGE, f"bytes {'ff' * 16}"),
-        (filled(Imprint(2, 1, 0), ATOM), Kind.FOREIGN, "generation 1 of history 2"),
-        (filled(Imprint(1, 1, 4096), ATOM), Kind.ELSEWHERE, "generation 1 of byte 4096"),
-        (filled(Imprint(1, 9, 0), ATOM), Kind.AHEAD, "generation 9"),
-        (filled(Imprint(1, 1, 0), 256) + bytes(256), Kind.GARBAGE, "2 different patterns of 16 bytes"),
-        (filled(Imprint(1, 1, 0), 256) + filled(Imprint(1, 2, 0), 256), Kind.MIXED, "generations 1, 2"),
+        (bytes(ATOM), MismatchKind.GARBAGE, "zeroes"),
+        (b"\xff" * ATOM, MismatchKind.GARBAGE, f"bytes {'ff' * 16}"),
+        (filled(Imprint(2, 1, 0), ATOM), MismatchKind.FOREIGN, "generation 1 of history 2"),
+        (filled(Imprint(1, 1, 4096), ATOM), MismatchKind.ELSEWHERE, "generation 1 of byte 4096"),
+        (filled(Imprint(1, 9, 0), ATOM), MismatchKind.AHEAD, "generation 9"),
+        (filled(Imprint(1, 1, 0), 256) + bytes(256), MismatchKind.GARBAGE, "2 different patterns of 16 bytes"),
+        (filled(Imprint(1, 1, 0), 256) + filled(Imprint(1, 2, 0), 256), MismatchKind.MIXED, "generations 1, 2"),
     ],
 )
-def test_what_is_there_instead_is_named(disk: Disk, data: bytes, kind: Kind, said: str) -> None:
+def test_what_is_there_instead_is_named(disk: Disk, data: bytes, kind: MismatchKind, said: str) -> None:
     disk.data[:ATOM] = data
     (found,) = disk.judge(HERE)
     assert (found.kind, found.offset_bytes, found.found, found.expected) == (kind, 0, said, "generation 1")
@@ -102,7 +102,7 @@ def test_any_single_byte_counts(disk: Disk) -> None:
 
 def test_too_few_bytes_are_a_finding(disk: Disk) -> None:
     (found,) = disk.ledger.judge(HERE, b"")
-    assert (found.kind, found.offset_bytes) == (Kind.UNREADABLE, 0)
+    assert (found.kind, found.offset_bytes) == (MismatchKind.UNREADABLE, 0)
 
 
 def test_what_was_trimmed_may_be_anything_until_it_is_written(disk: Disk) -> None:
@@ -122,7 +122,7 @@ def test_what_was_flushed_survives_a_power_cut(disk: Disk) -> None:
     disk.ledger.cut()
     assert disk.judge(HERE) == []
     disk.put(HERE, 1)
-    assert {each.kind for each in disk.judge(HERE)} == {Kind.STALE}
+    assert {each.kind for each in disk.judge(HERE)} == {MismatchKind.STALE}
 
 
 def test_any_flush_is_of_all_that_was_acknowledged_before(disk: Disk) -> None:
@@ -150,18 +150,18 @@ def test_it_is_never_a_mixture_within_an_atomic_unit(disk: Disk) -> None:
     disk.write(HERE, flushed=False)
     disk.ledger.cut()
     disk.put(HERE, 1, upto=ATOM // 2)
-    assert [each.kind for each in disk.judge(HERE)] == [Kind.MIXED]
+    assert [each.kind for each in disk.judge(HERE)] == [MismatchKind.MIXED]
 
 
 def test_a_larger_atomic_unit_is_not_mixed_either() -> None:
-    ledger = Ledger(1, UNIT_BYTES)
+    ledger = ReferenceModel(1, UNIT_BYTES)
     ledger.add([HERE])
     disk = Disk(ledger, bytearray(8 * UNIT_BYTES))
     disk.write(HERE)
     disk.write(HERE, flushed=False)
     ledger.cut()
     disk.put(HERE, 1, upto=ATOM)
-    assert [each.kind for each in disk.judge(HERE)] == [Kind.MIXED]
+    assert [each.kind for each in disk.judge(HERE)] == [MismatchKind.MIXED]
 
 
 def test_what_was_found_after_a_power_cut_must_stay(disk: Disk) -> None:
@@ -169,7 +169,7 @@ def test_what_was_found_after_a_power_cut_must_stay(disk: Disk) -> None:
     disk.ledger.cut()
     assert disk.judge(HERE) == []
     disk.put(HERE, 2)
-    assert {each.kind for each in disk.judge(HERE)} == {Kind.AHEAD}
+    assert {each.kind for each in disk.judge(HERE)} == {MismatchKind.AHEAD}
 
 
 def test_after_a_trim_that_was_not_flushed_over_a_power_cut_counts_as_nothing(disk: Disk) -> None:
@@ -202,7 +202,7 @@ class TestOverwriting:
         self.cut(disk, first, first)
         disk.put(HERE, first)
         disk.put(HERE, 1, upto=ATOM)
-        assert [each.kind for each in disk.judge(HERE)] == [Kind.STALE]
+        assert [each.kind for each in disk.judge(HERE)] == [MismatchKind.STALE]
 
     def test_a_later_pass_proves_the_one_before_it(self, disk: Disk, first: int) -> None:
         self.cut(disk, first, first)
@@ -215,7 +215,7 @@ class TestOverwriting:
         disk.put(HERE, first + 5)
         disk.put(HERE, first + 3, upto=ATOM)
         (found,) = disk.judge(HERE)
-        assert (found.kind, found.expected) == (Kind.STALE, f"generation {first + 4} or {first + 5}")
+        assert (found.kind, found.expected) == (MismatchKind.STALE, f"generation {first + 4} or {first + 5}")
 
     def test_what_was_not_written_is_as_it_was(self, disk: Disk, first: int) -> None:
         self.cut(disk, first, first)
@@ -251,11 +251,11 @@ class TestWriteHole:
     def test_a_neighbour_in_the_same_stripe_is_lost_by_it(self, disk: Disk) -> None:
         disk.data[NEXT.offset_bytes : NEXT.offset_bytes + ATOM] = bytes(ATOM)
         (found,) = disk.judge(NEXT)
-        assert (found.kind, found.offset_bytes, found.settled) == (Kind.WRITE_HOLE, NEXT.offset_bytes, True)
+        assert (found.kind, found.offset_bytes, found.settled) == (MismatchKind.WRITE_HOLE, NEXT.offset_bytes, True)
 
     def test_data_of_another_stripe_are_just_lost(self, disk: Disk) -> None:
         disk.data[NEXT.end_bytes - ATOM : NEXT.end_bytes] = bytes(ATOM)
-        assert [each.kind for each in disk.judge(NEXT)] == [Kind.GARBAGE]
+        assert [each.kind for each in disk.judge(NEXT)] == [MismatchKind.GARBAGE]
 
     def test_what_was_being_written_is_nobodys_promise(self, disk: Disk) -> None:
         disk.data[:ATOM] = bytes(ATOM)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from pytest_ssdqual.qual.integrity import steps
-from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind
+from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
 SHORT = steps.parse("array raid5x3 bitmap internal\nfail 2\nwrite 3 64k\nre-add 2\nrebuild\n")
 KEPT = Survival(Geometry.parse("raid5x3"), histories=20, steps=800, compared=10_000, atom_bytes=512, seconds=60.0)
-STALE = Finding(Kind.STALE, 1_234_944, "generation 3", "generation 7")
+STALE = Mismatch(MismatchKind.STALE, 1_234_944, "generation 3", "generation 7")
 LOST = replace(KEPT, findings=(STALE, STALE, STALE), shortest=SHORT, replay="pytest --ssd-replay=x.history")
 
 
@@ -38,18 +38,27 @@ def test_what_is_lost_is_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (Finding(Kind.MIXED, 0, "generations 1, 2", "generation 1 or 2", settled=False), "what was acknowledged; the"),
         (
-            Finding(Kind.WRITE_HOLE, 4096, "zeroes", "generation 1"),
+            Mismatch(MismatchKind.MIXED, 0, "generations 1, 2", "generation 1 or 2", settled=False),
+            "what was acknowledged; the",
+        ),
+        (
+            Mismatch(MismatchKind.WRITE_HOLE, 4096, "zeroes", "generation 1"),
             "the write hole has lost data: 1 block of 512 bytes does not hold what was acknowledged and flushed and "
             "was not being written when the power failed; the first, at byte 4,096 of the array: zeroes, expected gen",
         ),
-        (Finding(Kind.DISAGREE, None, "8 sectors do not agree", "0"), "copies or parity do not agree: 8 sectors"),
-        (Finding(Kind.UNREADABLE, None, "fio found a difference"), "raid5x3: fio found a difference, after:"),
-        (Finding(Kind.UNREADABLE, 0, "0 of 4096 bytes were read"), "it cannot be read: 0 of 4096 bytes were read"),
+        (
+            Mismatch(MismatchKind.DISAGREE, None, "8 sectors do not agree", "0"),
+            "copies or parity do not agree: 8 sectors",
+        ),
+        (Mismatch(MismatchKind.UNREADABLE, None, "fio found a difference"), "raid5x3: fio found a difference, after:"),
+        (
+            Mismatch(MismatchKind.UNREADABLE, 0, "0 of 4096 bytes were read"),
+            "it cannot be read: 0 of 4096 bytes were read",
+        ),
     ],
 )
-def test_each_kind_has_its_words(found: Finding, said: str) -> None:
+def test_each_kind_has_its_words(found: Mismatch, said: str) -> None:
     assert said in repr(replace(LOST, findings=(found,)))
 
 
@@ -60,4 +69,4 @@ def test_what_does_not_happen_again_is_told() -> None:
 
 def test_blocks_are_counted() -> None:
     assert LOST.wrong == 3
-    assert replace(LOST, findings=(Finding(Kind.DISAGREE, None, "8 sectors"),)).wrong == 0
+    assert replace(LOST, findings=(Mismatch(MismatchKind.DISAGREE, None, "8 sectors"),)).wrong == 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife
 from pytest_ssdqual.qual.integrity.shrink import shorten
-from pytest_ssdqual.qual.integrity.steps import Cut, Fail, History, ReAdd, Remove, Write
+from pytest_ssdqual.qual.integrity.steps import Cut, Fail, ReAdd, Remove, StepSequence, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
 RAID5 = Geometry.parse("raid5x3")
@@ -34,11 +34,11 @@ LONG = history.parse(
 )
 
 
-def kinds(trial: History) -> list[type]:
+def kinds(trial: StepSequence) -> list[type]:
     return [type(step) for step in trial.steps]
 
 
-def re_added_after_a_write(trial: History) -> bool:
+def re_added_after_a_write(trial: StepSequence) -> bool:
     found = kinds(trial)
     return ReAdd in found and Write in found[found.index(Remove) : found.index(ReAdd)]
 
@@ -56,9 +56,9 @@ def test_steps_are_made_simpler_where_that_fails_too() -> None:
 
 
 def test_nothing_is_tried_twice_and_not_much_is_tried() -> None:
-    tried: list[History] = []
+    tried: list[StepSequence] = []
 
-    def fails(trial: History) -> bool:
+    def fails(trial: StepSequence) -> bool:
         tried.append(trial)
         return re_added_after_a_write(trial)
 
@@ -79,7 +79,7 @@ def test_an_empty_history_is_the_shortest() -> None:
 def test_only_possible_histories_are_tried(wanted: set[int]) -> None:
     steps = {LONG.steps[index] for index in wanted}
 
-    def fails(trial: History) -> bool:
+    def fails(trial: StepSequence) -> bool:
         life = replace(BEGIN, bitmap=trial.bitmap == "internal")
         for step in trial.steps:
             assert life.objection(step) == ""

@@ -9,19 +9,19 @@ from pytest_ssdqual.qual.integrity.steps import (
     BITMAPS,
     UNIT_BYTES,
     Add,
-    Check,
+    CheckArray,
     Cut,
     Fail,
     Grow,
-    History,
     HistoryError,
     Read,
     ReAdd,
-    Rebuild,
+    RebuildMember,
     Remove,
     Repair,
     Restart,
     Step,
+    StepSequence,
     Trim,
     Write,
 )
@@ -33,25 +33,25 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Write, numbers, blocks, st.booleans()),
     st.builds(Cut, numbers, blocks),
     *(st.builds(kind, numbers) for kind in (Trim, Fail, Remove, ReAdd, Add, Grow)),
-    st.sampled_from([Rebuild(), Check(), Repair(), Restart(), Cut(), Read()]),
+    st.sampled_from([RebuildMember(), CheckArray(), Repair(), Restart(), Cut(), Read()]),
 )
 shapes = st.sampled_from([*map(Geometry.parse, ("raid0x2", "raid1x3", "raid5x3", "raid6x4", "raid10x4"))])
-histories = st.builds(History, shapes, st.sampled_from(BITMAPS), st.lists(steps).map(tuple))
+histories = st.builds(StepSequence, shapes, st.sampled_from(BITMAPS), st.lists(steps).map(tuple))
 
 
 @given(histories)
-def test_a_script_is_read_back(written: History) -> None:
+def test_a_script_is_read_back(written: StepSequence) -> None:
     assert history.parse(str(written)) == written
 
 
 @given(histories)
-def test_a_script_has_one_step_a_line(written: History) -> None:
+def test_a_script_has_one_step_a_line(written: StepSequence) -> None:
     assert len(str(written).splitlines()) == 1 + len(written.steps)
 
 
 def test_a_script_reads_like_what_is_done() -> None:
-    done = (Write(3, 65536, flushed=False), Fail(2), Cut(5), ReAdd(2), Rebuild(), Cut())
-    written = History(Geometry.parse("raid5x3"), "internal", done)
+    done = (Write(3, 65536, flushed=False), Fail(2), Cut(5), ReAdd(2), RebuildMember(), Cut())
+    written = StepSequence(Geometry.parse("raid5x3"), "internal", done)
     assert str(written) == (
         "array raid5x3 bitmap internal\nwrite 3 64k unflushed\nfail 2\ncut 5 4k\nre-add 2\nrebuild\ncut\n"
     )
@@ -60,7 +60,7 @@ def test_a_script_reads_like_what_is_done() -> None:
 
 def test_comments_and_blank_lines_are_left_out() -> None:
     read = history.parse("# found on Monday\n\narray raid1x2 bitmap none  # a mirror\n  write 0 4k\n")
-    assert read == History(Geometry.parse("raid1x2"), "none", (Write(0, 4096),))
+    assert read == StepSequence(Geometry.parse("raid1x2"), "none", (Write(0, 4096),))
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.environment import (
     Cpu,
-    Device,
+    DeviceTraffic,
+    DriveLink,
     Heat,
     KernelLine,
     KernelLog,
-    Link,
-    Seen,
+    ProcessEnvironment,
     SeenArray,
     SeenDrive,
     Traffic,
@@ -24,15 +24,20 @@ counts = st.integers(0, 2**62)
 shares = st.floats(0, 1)
 numbers = st.floats(-1e9, 1e9)
 traffics = st.builds(Traffic, counts, counts, counts, counts)
-devices = st.builds(Device, st.none() | traffics, st.none() | traffics)
+devices = st.builds(DeviceTraffic, st.none() | traffics, st.none() | traffics)
 heats = st.builds(
     Heat, st.none() | numbers, st.none() | numbers, st.none() | st.booleans(), st.none() | counts, st.none() | counts
 )
 links = st.builds(
-    Link, st.sampled_from(["PCIe", "SATA"]), st.floats(1, 64), st.integers(1, 16), st.floats(1, 64), st.integers(1, 16)
+    DriveLink,
+    st.sampled_from(["PCIe", "SATA"]),
+    st.floats(1, 64),
+    st.integers(1, 16),
+    st.floats(1, 64),
+    st.integers(1, 16),
 )
 seen = st.builds(
-    Seen,
+    ProcessEnvironment,
     seconds=numbers,
     fio_s=numbers,
     clock_jump_s=st.none() | numbers,
@@ -55,22 +60,22 @@ seen = st.builds(
 
 
 @given(seen)
-def test_a_record_is_read_back_to_the_last_bit(original: Seen) -> None:
-    assert Seen.from_record(json.loads(json.dumps(original.to_record()))) == original
+def test_a_record_is_read_back_to_the_last_bit(original: ProcessEnvironment) -> None:
+    assert ProcessEnvironment.from_record(json.loads(json.dumps(original.to_record()))) == original
 
 
 def test_a_record_that_is_not_whole_is_an_error() -> None:
-    record = Seen(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
+    record = ProcessEnvironment(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
     with pytest.raises(KeyError, match="drives"):
-        Seen.from_record({name: value for name, value in record.items() if name != "drives"})
+        ProcessEnvironment.from_record({name: value for name, value in record.items() if name != "drives"})
     with pytest.raises(TypeError, match="seconds"):
-        Seen.from_record({name: value for name, value in record.items() if name != "seconds"})
+        ProcessEnvironment.from_record({name: value for name, value in record.items() if name != "seconds"})
 
 
 def test_a_record_of_an_older_version_says_nothing_of_the_kernel() -> None:
-    record = Seen(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
+    record = ProcessEnvironment(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
     del record["kernel"]
-    assert Seen.from_record(record).kernel is None
+    assert ProcessEnvironment.from_record(record).kernel is None
 
 
 def test_a_message_in_words() -> None:
@@ -88,13 +93,13 @@ def test_a_total_has_everything_of_everyone(each: list[Traffic]) -> None:
 
 
 def test_of_one_drive_is_what_concerns_it() -> None:
-    drives = tuple(SeenDrive(name, Device(None, None), Heat(), None) for name in "ABC")
-    whole = Seen(1.0, 1.0, None, 0.0, None, 0.5, drives, None)
+    drives = tuple(SeenDrive(name, DeviceTraffic(None, None), Heat(), None) for name in "ABC")
+    whole = ProcessEnvironment(1.0, 1.0, None, 0.0, None, 0.5, drives, None)
     assert [each.name for each in whole.of_drive(1).drives] == ["B"]
     assert whole.of_drive(1).jobs_busy == 0.5
 
 
 def test_a_link_in_words_and_as_a_share() -> None:
-    narrow = Link("PCIe", 8.0, 2, 16.0, 4)
+    narrow = DriveLink("PCIe", 8.0, 2, 16.0, 4)
     assert (narrow.describe(), narrow.share) == ("PCIe 8 GT/s x2, at most 16 GT/s x4", 0.25)
-    assert Link("SATA", 1.5, 1, 6.0, 1).describe() == "SATA 1.5 Gb/s, at most 6 Gb/s"
+    assert DriveLink("SATA", 1.5, 1, 6.0, 1).describe() == "SATA 1.5 Gb/s, at most 6 Gb/s"

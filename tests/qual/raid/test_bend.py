@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.builders.strategies import run
 
-from pytest_ssdqual.qual.measured.environment import Cpu, Device, Heat, Link, Seen, SeenDrive
+from pytest_ssdqual.qual.measured.environment import Cpu, DeviceTraffic, DriveLink, Heat, ProcessEnvironment, SeenDrive
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.verdict.estimators import of_scaling
@@ -21,7 +21,7 @@ def array(
 ) -> Measured:
     """RAID 0 of drives of 10,000 IOPS, steady to half a per cent, that does a share of what it could."""
     rates = [round(10_000 * width * share * factor) for factor in (0.995, 1.0, 1.005, 1.0, 1.0)]
-    seen = Seen(
+    seen = ProcessEnvironment(
         seconds=5.0, fio_s=5.0, clock_jump_s=0.0, clock_resolution_s=0.001, cpu=cpu, jobs_busy=None, drives=drives,
         array=None,
     )  # fmt: skip
@@ -33,8 +33,8 @@ def busy(all_of_them: float, in_kernel: float = 0.1) -> Cpu:
     return Cpu(count=8, busy=all_of_them, busiest=1.0, busiest_in_kernel=in_kernel, throttled=None)
 
 
-def drive(name: str, heat: Heat = Heat(), link: Link | None = None) -> SeenDrive:  # noqa: B008
-    return SeenDrive(name, Device(None, None), heat, link)
+def drive(name: str, heat: Heat = Heat(), link: DriveLink | None = None) -> SeenDrive:  # noqa: B008
+    return SeenDrive(name, DeviceTraffic(None, None), heat, link)
 
 
 def told(*sweep: Measured, least: float = 0.9) -> str:
@@ -88,7 +88,7 @@ def test_the_host_is_asked_where_it_bends_and_not_elsewhere() -> None:
 def test_what_a_drive_told_of_itself_is_weightier_than_that_it_is_new() -> None:
     hot = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S1", Heat(too_warm=True)), drive("S4"))))
     assert told(*hot) == "the bend begins at raid0x5: drive S1 was too warm there"
-    narrow = Link("PCIe", 8.0, 2, 16.0, 4)
+    narrow = DriveLink("PCIe", 8.0, 2, 16.0, 4)
     badly = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S4", link=narrow),)))
     assert told(*badly).endswith(": drive S4 is connected by PCIe 8 GT/s x2, at most 16 GT/s x4")
     # Which does not explain a bend where it was there all along.

@@ -10,7 +10,7 @@ from support.builders.strategies import geometries
 from pytest_ssdqual.qual.raid.geometry import (
     FACTS,
     Geometry,
-    Level,
+    RaidLevel,
     SmallWrite,
     costs,
     depth_share,
@@ -23,7 +23,7 @@ from pytest_ssdqual.qual.raid.geometry import (
 
 DEGRADED = [
     Geometry(level, width, missing)
-    for level in (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
+    for level in (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6, RaidLevel.RAID10)
     for width in range(2, 17)
     if FACTS[level].allows(width)
     for missing in range(1, FACTS[level].may_lose(width) + 1)
@@ -42,9 +42,9 @@ def test_impossible_widths_are_refused_in_words(text: str) -> None:
 
 def test_the_refusal_says_what_is_possible() -> None:
     with pytest.raises(ValueError, match="raid10 needs an even number of drives, at least 4, not 5"):
-        Geometry(Level.RAID10, 5)
-    assert FACTS[Level.RAID5].describe_widths() == "3 or more drives"
-    assert FACTS[Level.DRIVE].describe_widths() == "1 or more drives"
+        Geometry(RaidLevel.RAID10, 5)
+    assert FACTS[RaidLevel.RAID5].describe_widths() == "3 or more drives"
+    assert FACTS[RaidLevel.DRIVE].describe_widths() == "1 or more drives"
 
 
 @pytest.mark.parametrize("text", ["raid5", "x4", "raid7x4", "raid5x", "raid5x-4", "raid5x४", "raid5x4 "])
@@ -103,7 +103,7 @@ def test_capacity(text: str, drives: int) -> None:
 
 
 def test_raid5_writes_grow_as_published_and_not_as_the_number_of_drives() -> None:
-    three, six, eight = (effective_drives(Geometry(Level.RAID5, width), 0.0) for width in (3, 6, 8))
+    three, six, eight = (effective_drives(Geometry(RaidLevel.RAID5, width), 0.0) for width in (3, 6, 8))
     assert (six / three, eight / three) == (1.5, 2.0)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level, expected_iops
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
 from pytest_ssdqual.qual.raid.scaling import fit, objection, with_repeats
 from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit, parse_size
@@ -19,16 +19,16 @@ def about(iops: float, percent: float = 0.0) -> Estimate:
     return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
 
 
-def sweep(level: Level, points: dict[int, float], percent: float = 0.0) -> dict[Geometry, Estimate]:
+def sweep(level: RaidLevel, points: dict[int, float], percent: float = 0.0) -> dict[Geometry, Estimate]:
     return {Geometry(level, width): about(iops, percent) for width, iops in points.items()}
 
 
 @given(
-    st.sampled_from([Level.RAID0, Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10]),
+    st.sampled_from([RaidLevel.RAID0, RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6, RaidLevel.RAID10]),
     st.floats(0, 1),
     st.floats(1, 1e6),
 )
-def test_an_array_that_obeys_the_law_is_linear(level: Level, read_fraction: float, iops: float) -> None:
+def test_an_array_that_obeys_the_law_is_linear(level: RaidLevel, read_fraction: float, iops: float) -> None:
     widths = [Geometry(level, width) for width in (4, 6, 8)]
     found = fit({each: about(expected_iops(each, read_fraction, iops, iops)) for each in widths}, read_fraction)
     assert found.slope.value == pytest.approx(1)
@@ -37,36 +37,36 @@ def test_an_array_that_obeys_the_law_is_linear(level: Level, read_fraction: floa
 
 def test_intels_raid5_writes_are_linear_and_not_short() -> None:
     # 329903-001: +58 % from 3 to 6 drives, +97 % from 3 to 8.
-    found = fit(sweep(Level.RAID5, {3: 1.0, 6: 1.58, 8: 1.97}), 0.0)
+    found = fit(sweep(RaidLevel.RAID5, {3: 1.0, 6: 1.58, 8: 1.97}), 0.0)
     assert found.deviation.value == pytest.approx(1.5, abs=0.01)
-    assert found.worst == Geometry(Level.RAID5, 8)
+    assert found.worst == Geometry(RaidLevel.RAID5, 8)
     assert [point.efficiency.value for point in found.points] == pytest.approx([1, 1.0533, 0.985], abs=1e-3)
 
 
 def test_doubling_for_three_times_the_drives_is_a_third_short() -> None:
-    found = fit(sweep(Level.RAID0, {4: 100.0, 8: 200.0, 24: 400.0}), 1.0)
+    found = fit(sweep(RaidLevel.RAID0, {4: 100.0, 8: 200.0, 24: 400.0}), 1.0)
     assert found.deviation.value == pytest.approx(100 / 3)
-    assert found.worst == Geometry(Level.RAID0, 24)
+    assert found.worst == Geometry(RaidLevel.RAID0, 24)
     assert found.slope.value == pytest.approx((16 + 64 + 576 * 2 / 3) / (16 + 64 + 576))
 
 
 def test_better_than_linear_is_a_warning_and_no_shortfall() -> None:
-    found = fit(sweep(Level.RAID0, {4: 50.0, 24: 325.0}), 0.8)
+    found = fit(sweep(RaidLevel.RAID0, {4: 50.0, 24: 325.0}), 0.8)
     assert found.deviation.value < 0
     assert len(found.warnings()) == 1
     assert "raid0x24 does 1.08 ×" in found.warnings()[0]
-    assert not fit(sweep(Level.RAID0, {4: 50.0, 24: 300.0}), 0.8).warnings()
+    assert not fit(sweep(RaidLevel.RAID0, {4: 50.0, 24: 300.0}), 0.8).warnings()
 
 
 @given(st.floats(0, 20), st.floats(-0.3, 0.3))
 def test_a_truth_inside_of_one_interval_is_inside_that_of_the_figures(percent: float, off: float) -> None:
-    found = fit(sweep(Level.RAID0, {2: 200.0, 4: 400.0, 8: 800 * (1 + off)}, percent), 1.0)
+    found = fit(sweep(RaidLevel.RAID0, {2: 200.0, 4: 400.0, 8: 800 * (1 + off)}, percent), 1.0)
     for shift in (-percent / 100, 0, percent / 100):
         for points in (
             {2: 200 * (1 + shift), 4: 400.0, 8: 800 * (1 + off)},
             {2: 200, 4: 400.0, 8: 800 * (1 + off) * (1 + shift)},
         ):
-            true = fit(sweep(Level.RAID0, points), 1.0)
+            true = fit(sweep(RaidLevel.RAID0, points), 1.0)
             for estimate, truth in ((found.slope, true.slope), (found.deviation, true.deviation)):
                 assert estimate.low - 1e-6 <= truth.value <= estimate.high + 1e-6
 
@@ -76,7 +76,9 @@ def test_errors_of_baseline_and_width_add_by_their_squares() -> None:
     def about_log(iops: float, half: float) -> Estimate:
         return Estimate(iops, iops * math.exp(-half), iops * math.exp(half), 5, Unit.IOPS)
 
-    found = fit({Geometry(Level.RAID0, 2): about_log(200, 0.03), Geometry(Level.RAID0, 4): about_log(400, 0.04)}, 1.0)
+    found = fit(
+        {Geometry(RaidLevel.RAID0, 2): about_log(200, 0.03), Geometry(RaidLevel.RAID0, 4): about_log(400, 0.04)}, 1.0
+    )
     efficiency = found.points[1].efficiency
     assert (math.log(efficiency.low), math.log(efficiency.high)) == pytest.approx((-0.05, 0.05))
     # Both ends of both: 7 %.
@@ -89,7 +91,7 @@ WIDTHS = (2, 4, 6, 8)
 def drawn(source: random.Random, true: dict[int, float], scatter: float, level: float) -> dict[Geometry, Estimate]:
     """Five rounds of each width, as a drive whose rounds scatter by ``scatter`` shows them."""
     return {
-        Geometry(Level.RAID0, width): mean_of_rounds(
+        Geometry(RaidLevel.RAID0, width): mean_of_rounds(
             [iops * source.gauss(1, scatter) for _ in range(5)], Unit.IOPS, Sureness(level)
         )
         for width, iops in true.items()
@@ -100,7 +102,7 @@ def drawn(source: random.Random, true: dict[int, float], scatter: float, level: 
 def test_the_figures_intervals_hold_the_truth_as_often_as_they_say(loss: float) -> None:
     source = random.Random(6)  # noqa: S311
     true = {width: 100.0 * width * (1 - loss * (width == 8)) for width in WIDTHS}
-    exact = fit({Geometry(Level.RAID0, width): about(iops) for width, iops in true.items()}, 1.0)
+    exact = fit({Geometry(RaidLevel.RAID0, width): about(iops) for width, iops in true.items()}, 1.0)
     slope = kept = broken = 0
     for _ in range(600):
         state = source.getstate()
@@ -118,7 +120,7 @@ def test_the_figures_intervals_hold_the_truth_as_often_as_they_say(loss: float) 
 
 def test_that_some_width_is_short_is_taken_from_what_holds_for_all_at_once() -> None:
     points = {2: 200.0, 4: 380.0, 8: 760.0}
-    alone, together = sweep(Level.RAID0, points, 1.0), sweep(Level.RAID0, points, 2.0)
+    alone, together = sweep(RaidLevel.RAID0, points, 1.0), sweep(RaidLevel.RAID0, points, 2.0)
     found, naive, wide = fit(alone, 1.0, together), fit(alone, 1.0), fit(together, 1.0)
     assert (found.deviation.high, found.deviation.low) == (naive.deviation.high, wide.deviation.low)
     assert [point.ceiling for point in found.points] == [point.efficiency.high for point in wide.points]
@@ -128,11 +130,11 @@ def test_that_some_width_is_short_is_taken_from_what_holds_for_all_at_once() -> 
 def test_the_slopes_interval_by_hand() -> None:
     # 4/20 of it is the baseline itself, 16/20 are of a width that is known to 10 %.
     exact, wide = Estimate(200, 200, 200, 5, Unit.IOPS), Estimate(400, 360, 440, 5, Unit.IOPS)
-    found = fit({Geometry(Level.RAID0, 2): exact, Geometry(Level.RAID0, 4): wide}, 1.0).slope
+    found = fit({Geometry(RaidLevel.RAID0, 2): exact, Geometry(RaidLevel.RAID0, 4): wide}, 1.0).slope
     assert (found.low, found.value, found.high) == pytest.approx((0.92, 1.0, 1.08))
     # Two such widths err independently: 16/84 and 64/84 of the slope, by 10 % each.
     wider = Estimate(800, 720, 880, 5, Unit.IOPS)
-    both = fit({Geometry(Level.RAID0, n): each for n, each in ((2, exact), (4, wide), (8, wider))}, 1.0).slope
+    both = fit({Geometry(RaidLevel.RAID0, n): each for n, each in ((2, exact), (4, wide), (8, wider))}, 1.0).slope
     assert both.high - 1 == pytest.approx(0.1 * math.hypot(16, 64) / 84)
     assert 1 - both.low == pytest.approx(0.1 * math.hypot(16, 64) / 84)
 
@@ -145,7 +147,7 @@ def test_without_correction_for_their_number_some_width_seems_short_too_often() 
 
 
 def test_repeats_that_disagree_widen_the_interval() -> None:
-    points = sweep(Level.RAID0, {2: 200.0, 4: 400.0}, percent=0.1)
+    points = sweep(RaidLevel.RAID0, {2: 200.0, 4: 400.0}, percent=0.1)
     two, four = points
     agreeing = with_repeats(points, {two: [200.0, 200.0], four: [400.0, 400.0]}, 0.95)
     assert agreeing == points
@@ -163,19 +165,19 @@ def test_repeats_that_disagree_widen_the_interval() -> None:
 
 def test_what_is_no_sweep_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 2 widths"):
-        fit(sweep(Level.RAID0, {4: 100.0}), 1.0)
+        fit(sweep(RaidLevel.RAID0, {4: 100.0}), 1.0)
     with pytest.raises(ValueError, match="at least 2 widths of one level, not none"):
         fit({}, 1.0)
     with pytest.raises(ValueError, match="of one level"):
-        fit(sweep(Level.RAID0, {4: 100.0}) | sweep(Level.RAID5, {4: 100.0}), 1.0)
+        fit(sweep(RaidLevel.RAID0, {4: 100.0}) | sweep(RaidLevel.RAID5, {4: 100.0}), 1.0)
     with pytest.raises(ValueError, match="of one level, not raid5x4, raid5x5-1failed"):
         fit({Geometry.parse("raid5x4"): about(1), Geometry.parse("raid5x5-1failed"): about(1)}, 1.0)
     with pytest.raises(ValueError, match="no baseline"):
-        fit(sweep(Level.RAID0, {2: 0.0, 4: 200.0}), 1.0)
+        fit(sweep(RaidLevel.RAID0, {2: 0.0, 4: 200.0}), 1.0)
 
 
 def test_the_record_is_plain_data() -> None:
-    record = fit(sweep(Level.RAID5, {3: 1.0, 6: 1.58, 8: 1.97}, percent=1), 0.0).to_record()
+    record = fit(sweep(RaidLevel.RAID5, {3: 1.0, 6: 1.58, 8: 1.97}, percent=1), 0.0).to_record()
     assert json.loads(json.dumps(record)) == record
     assert record["worst"] == "raid5x8"
 
@@ -187,7 +189,7 @@ def test_degraded_arrays_are_held_to_their_own_law() -> None:
 
 
 def test_a_baseline_that_may_do_nothing_bounds_nothing_from_above() -> None:
-    found = fit(sweep(Level.RAID0, {2: 100.0, 4: 200.0}, percent=100), 1.0)
+    found = fit(sweep(RaidLevel.RAID0, {2: 100.0, 4: 200.0}, percent=100), 1.0)
     assert (found.points[1].efficiency.high, found.slope.high) == (math.inf, math.inf)
     assert found.deviation.low == -math.inf
     assert found.deviation.to_record()["low"] is None
@@ -196,7 +198,7 @@ def test_a_baseline_that_may_do_nothing_bounds_nothing_from_above() -> None:
 
 def test_a_width_that_may_do_nothing_has_no_negative_share() -> None:
     shaky = Estimate(100, -50, 250, 5, Unit.IOPS)
-    found = fit({Geometry(Level.RAID0, 2): about(200), Geometry(Level.RAID0, 4): shaky}, 1.0)
+    found = fit({Geometry(RaidLevel.RAID0, 2): about(200), Geometry(RaidLevel.RAID0, 4): shaky}, 1.0)
     assert found.points[1].efficiency.low == 0
     assert found.deviation.high == 100
 
@@ -232,5 +234,5 @@ def test_of_writes_wider_than_a_chunk_the_law_would_be_wrong() -> None:
 
     assert drives_worth(4) / drives_worth(3) == pytest.approx(0.75)
     assert drives_worth(8) / drives_worth(3) == pytest.approx(1.27, abs=0.01)
-    law = [expected_iops(Geometry(Level.RAID5, width), 0.0, 1, 1) for width in (3, 4, 8)]
+    law = [expected_iops(Geometry(RaidLevel.RAID5, width), 0.0, 1, 1) for width in (3, 4, 8)]
     assert [each / law[0] for each in law] == pytest.approx([1, 1, 2])

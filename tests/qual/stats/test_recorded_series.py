@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ssdqual.qual.detect import periodicity
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.stats.steady_state import series
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.output import Reader
+from pytest_ssdqual.rig.fio.output import StatusReader
 
 SERIES = Path(__file__).parents[2] / "data" / "series"
 #: I/Os per second in the long run, by the model: see the folder's README.
@@ -29,11 +29,11 @@ RULE = SequentialRule(first_s=30, growth=1.3, limit_s=230, report_s=1, slowest_s
 
 @cache
 def whole(name: str) -> Run:
-    reader = Reader()
+    reader = StatusReader()
     reader.feed(gzip.decompress((SERIES / f"{name}.json.gz").read_bytes()))
     return Run(
         workload=Workload("randread", "4k", 8),
-        geometry=Geometry(Level.DRIVE, 1),
+        geometry=Geometry(RaidLevel.DRIVE, 1),
         members=("SSDQ0001",),
         intervals=reader.whole().intervals,
         ramp_s=2.0,

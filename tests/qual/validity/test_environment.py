@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.builders.strategies import run, seen, seen_drive
 
-from pytest_ssdqual.qual.measured.environment import Cpu, Device, Heat, Link, Seen, SeenArray
+from pytest_ssdqual.qual.measured.environment import Cpu, DeviceTraffic, DriveLink, Heat, ProcessEnvironment, SeenArray
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.validity.environment import of_array, of_drives, of_host
@@ -24,7 +24,7 @@ def drive(**changed: Any) -> dict[str, Check]:  # noqa: ANN401
 
 
 def syncs(log: tuple[str, ...] | None, geometry: str = "raid5x4") -> list[Check]:
-    around = SeenArray(Device(None, None), 65536, False, log)
+    around = SeenArray(DeviceTraffic(None, None), 65536, False, log)
     return list(of_array(replace(run([1000] * 5, geometry=geometry), seen=seen((), around))))
 
 
@@ -150,12 +150,12 @@ def test_what_a_drive_does_not_tell_is_not_known_and_not_fine() -> None:
 @pytest.mark.parametrize(
     ("link", "said"),
     [
-        (Link("PCIe", 16.0, 2, 16.0, 4), "PCIe 16 GT/s x2, at most 16 GT/s x4"),
-        (Link("PCIe", 8.0, 4, 16.0, 4), "PCIe 8 GT/s x4, at most 16 GT/s x4"),
-        (Link("SATA", 3.0, 1, 6.0, 1), "SATA 3 Gb/s, at most 6 Gb/s"),
+        (DriveLink("PCIe", 16.0, 2, 16.0, 4), "PCIe 16 GT/s x2, at most 16 GT/s x4"),
+        (DriveLink("PCIe", 8.0, 4, 16.0, 4), "PCIe 8 GT/s x4, at most 16 GT/s x4"),
+        (DriveLink("SATA", 3.0, 1, 6.0, 1), "SATA 3 Gb/s, at most 6 Gb/s"),
     ],
 )
-def test_a_link_below_what_the_drive_can_do(link: Link, said: str) -> None:
+def test_a_link_below_what_the_drive_can_do(link: DriveLink, said: str) -> None:
     check = drive(link=link)["link_percent"]
     assert check.objections == (f"drive BTWL1 is connected by less than it can do: {said}",)
     assert check.figure == 50
@@ -178,6 +178,6 @@ def test_a_rebuild_is_meant_and_bare_drives_have_no_md() -> None:
 
 def test_what_was_seen_of_one_drive_says_nothing_of_another() -> None:
     warm = replace(seen_drive("B", None, None), heat=Heat(80.0, 70.0, True, 60, 1))
-    around: Seen = seen([seen_drive("A", None, None), warm])
+    around: ProcessEnvironment = seen([seen_drive("A", None, None), warm])
     objecting = {check.drive for check in of_drives(replace(run([1000] * 5), seen=around)) if check.objections}
     assert objecting == {"B"}

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import (
     ALONE,
     BONFERRONI,
     SMALLEST_P,
-    Family,
+    ErrorControl,
     benjamini_hochberg,
     benjamini_yekutieli,
     p_value,
@@ -30,10 +30,10 @@ p_values = st.lists(st.floats(SMALLEST_P, 1.0), max_size=8)
 
 def test_264_claims_at_95_per_cent() -> None:
     """The arithmetic of the summary."""
-    family = Family(264)
+    family = ErrorControl(264)
     assert math.isclose(family.false_failures(264, 0.95), 6.6)
     assert math.isclose(family.false_passes(264, 0.95), 6.6)
-    corrected = Family(264, BONFERRONI)
+    corrected = ErrorControl(264, BONFERRONI)
     assert math.isclose(corrected.share, 1 / 264)
     assert math.isclose(corrected.false_failures(264, 0.95), 0.025)
     assert corrected.false_passes(264, 0.95) == family.false_passes(264, 0.95)
@@ -41,19 +41,19 @@ def test_264_claims_at_95_per_cent() -> None:
 
 @given(st.integers(1, 10_000), st.floats(0.5, 0.999))
 def test_a_family_never_fails_more_often_than_one_claim(claims: int, confidence: float) -> None:
-    corrected = Family(claims, BONFERRONI)
-    assert 0 < corrected.share <= Family(claims).share == 1
+    corrected = ErrorControl(claims, BONFERRONI)
+    assert 0 < corrected.share <= ErrorControl(claims).share == 1
     assert math.isclose(corrected.false_failures(claims, confidence), (1 - confidence) / 2, rel_tol=1e-6)
 
 
 def test_one_claim_is_no_family() -> None:
     assert not ALONE.is_corrected
-    assert not Family(1, BONFERRONI).is_corrected
-    assert Family(2, BONFERRONI).is_corrected
+    assert not ErrorControl(1, BONFERRONI).is_corrected
+    assert ErrorControl(2, BONFERRONI).is_corrected
     with pytest.raises(ValueError, match="at least one claim"):
-        Family(0)
+        ErrorControl(0)
     with pytest.raises(ValueError, match="holm is no control"):
-        Family(2, "holm")
+        ErrorControl(2, "holm")
 
 
 @given(st.floats(SMALLEST_P * 2, 0.0499))
@@ -126,7 +126,7 @@ def limit(bound: float) -> Limit:
     return Limit(Direction.AT_LEAST, bound, Unit.IOPS, "here")
 
 
-def judged(bound: float, family: Family = ALONE) -> Verdict:
+def judged(bound: float, family: ErrorControl = ALONE) -> Verdict:
     (found,) = judge_members("steady_iops", MEASURED, limit(bound), family=family)
     return found
 
@@ -146,22 +146,22 @@ def test_the_p_value_of_a_mean_is_students(bound: float) -> None:
 def test_a_failure_is_held_back_when_it_does_not_stand_up_to_all_claims() -> None:
     alone = judged(310).p_value
     assert alone is not None
-    few, many = (Family(int(0.05 / alone * factor), BONFERRONI) for factor in (0.95, 1.05))
+    few, many = (ErrorControl(int(0.05 / alone * factor), BONFERRONI) for factor in (0.95, 1.05))
     assert judged(310, few).outcome is Outcome.FAIL
     held = judged(310, many)
     assert (held.outcome, held.p_value) == (Outcome.INCONCLUSIVE, alone)
     assert not held.is_settled  # so a sequential measurement goes on
     assert repr(held).endswith(f"INCONCLUSIVE, fails alone, but not at the family-wise 95 % over {many.claims} claims")
-    assert judged(310, Family(many.claims)).outcome is Outcome.FAIL
+    assert judged(310, ErrorControl(many.claims)).outcome is Outcome.FAIL
     # The interval that is told is that of the claim alone.
     assert held.estimate == judged(310).estimate
 
 
 def test_what_passes_needs_no_correction() -> None:
     """Accepted is what keeps all claims: intersection-union."""
-    kept = judged(296, Family(10**6, BONFERRONI))
+    kept = judged(296, ErrorControl(10**6, BONFERRONI))
     assert (kept.outcome, kept.p_value, kept.held_back) == (Outcome.PASS, None, "")
-    open_ = judged(300, Family(10**6, BONFERRONI))
+    open_ = judged(300, ErrorControl(10**6, BONFERRONI))
     assert (open_.outcome, open_.held_back) == (Outcome.INCONCLUSIVE, "")
 
 
@@ -172,7 +172,7 @@ def test_a_maximum_has_to_stand_up_to_all_claims_too() -> None:
     assert alone.outcome is Outcome.FAIL
     assert alone.p_value is not None
     assert 1e-9 < alone.p_value < 0.01
-    (slowest,) = judge_members("max_latency", half, at_most, family=Family(10**9, BONFERRONI))
+    (slowest,) = judge_members("max_latency", half, at_most, family=ErrorControl(10**9, BONFERRONI))
     assert slowest.outcome is Outcome.INCONCLUSIVE
 
 

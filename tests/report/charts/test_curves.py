@@ -27,7 +27,7 @@ from pytest_ssdqual.report.charts import (
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.rig.fio.output import Reader
+from pytest_ssdqual.rig.fio.output import StatusReader
 
 READ = Workload("randread", "4k", 1)
 
@@ -126,7 +126,7 @@ def _written(second: int, ios: int) -> Interval:
 def _of_output(written: bytes, raw: str) -> dict[str, object]:
     """The record of a saturation with this output."""
     workload, geometry = Workload("randwrite", "4k", 32), Geometry.parse("drivex2")
-    reader = Reader(None)
+    reader = StatusReader(None)
     reader.feed(written)
     read = reader.whole()
     run = Run(workload, geometry, charted.SERIALS[:2], read.intervals, 0.0, 12.0, 12, raw, parts=read.parts)

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, charts
 from pytest_ssdqual.report.evidence.evidence import About
-from pytest_ssdqual.report.run_folder.reader import Record, Story
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 
 READ = Workload("randread", "4k", 4)
 SWEEP = [charted.measured(f"raid5x{width}", READ, 100.0 * width) for width in (3, 4, 6)]
@@ -111,5 +111,5 @@ def test_every_verdict_has_a_chart_of_its_own_and_none_of_the_page() -> None:
 def test_broken_names_draw_nothing_and_raise_nothing(harm: Callable[[str], str]) -> None:
     record = charted.judged(Claim.SCALING_SLOPE, "raid5x3 raid5x4", [READ], 1, 2, about=About.SWEEP)
     facts = {**record.facts, "geometries": [harm("raid5x4")], "workloads": [harm("randread_4k_qd4")]}
-    story = Story(charted.NOWHERE, {}, (Record(1, "verdict", record.time, facts), *SWEEP))
+    story = RunReader(charted.NOWHERE, {}, (Record(1, "verdict", record.time, facts), *SWEEP))
     assert chart_of(story, story.evidence()[0]) is None

@@ -8,7 +8,7 @@ from support.builders import charted
 from pytest_ssdqual.report.charts import Chart, chart_of, charts
 from pytest_ssdqual.report.charts.explore import DRAWN, MOST_LOOKS, SHORTER, TRIED, of_search
 from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 
 
 def told(chart: Chart) -> list[str]:
@@ -19,7 +19,7 @@ def words(chart: Chart) -> set[str]:
     return {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
 
 
-def drawn(story: Story) -> Chart:
+def drawn(story: RunReader) -> Chart:
     (found,) = charts(story)
     return found
 

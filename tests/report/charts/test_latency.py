@@ -8,7 +8,7 @@ from support.builders import charted
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, data, latency
-from pytest_ssdqual.report.charts.data import Noted, Notes
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
 
 READ = Workload("randread", "4k", 8)
 #: Of a second: mostly fast, one in a hundred slow, ten in all stalled. Values as fio prints them.
@@ -16,14 +16,14 @@ SECOND = {100_864: 19_780, 1_003_520: 200, 50_069_504: 20}
 
 
 @pytest.fixture
-def noted(tmp_path: Path) -> tuple[Notes, Noted]:
+def noted(tmp_path: Path) -> tuple[Notes, NotedMeasurement]:
     record = charted.with_output(tmp_path, "raid5x4", READ, [SECOND] * 6)
     promise = charted.judged(Claim.P99_9_LATENCY, "raid5x4", [READ], 5e7, 2e7)
     notes = Notes.of(charted.story(record, promise, folder=tmp_path))
     return notes, notes.measured[0]
 
 
-def test_quantiles_come_from_all_seconds_and_end_where_there_are_too_few(noted: tuple[Notes, Noted]) -> None:
+def test_quantiles_come_from_all_seconds_and_end_where_there_are_too_few(noted: tuple[Notes, NotedMeasurement]) -> None:
     found = latency.tail(*noted)
     assert found is not None
     values = {name: each.value for name, each in found.found}
@@ -32,7 +32,7 @@ def test_quantiles_come_from_all_seconds_and_end_where_there_are_too_few(noted: 
     assert found.refused == "p99.999 needs 1,000,000 I/Os, there are 120,000"
 
 
-def test_the_chart_says_what_it_left_out_and_what_is_promised(noted: tuple[Notes, Noted]) -> None:
+def test_the_chart_says_what_it_left_out_and_what_is_promised(noted: tuple[Notes, NotedMeasurement]) -> None:
     notes, measured = noted
     found = latency.tail(notes, measured)
     assert found is not None
@@ -44,14 +44,14 @@ def test_the_chart_says_what_it_left_out_and_what_is_promised(noted: tuple[Notes
     assert chart.tests == ("suites/test_it.py::test_it[raid5x4-randread_4k_qd8]",)
 
 
-def test_a_verdict_on_a_quantile_is_explained_by_all_of_them(noted: tuple[Notes, Noted]) -> None:
+def test_a_verdict_on_a_quantile_is_explained_by_all_of_them(noted: tuple[Notes, NotedMeasurement]) -> None:
     notes, _ = noted
     chart = chart_of(notes.story, notes.judged[0])
     assert chart is not None
     assert chart.table.columns[2] == "quantile"
 
 
-def test_without_the_output_there_is_no_tail(noted: tuple[Notes, Noted], tmp_path: Path) -> None:
+def test_without_the_output_there_is_no_tail(noted: tuple[Notes, NotedMeasurement], tmp_path: Path) -> None:
     notes, measured = noted
     (tmp_path / measured.runs[0].raw).unlink()
     assert latency.tail(notes, measured) is None
@@ -63,7 +63,7 @@ def test_without_the_output_there_is_no_tail(noted: tuple[Notes, Noted], tmp_pat
 
 
 def test_what_is_too_large_or_damaged_is_left(
-    noted: tuple[Notes, Noted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    noted: tuple[Notes, NotedMeasurement], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes, measured = noted
     path = tmp_path / measured.runs[0].raw
@@ -76,7 +76,7 @@ def test_what_is_too_large_or_damaged_is_left(
     assert latency.tail(notes, measured) is None
 
 
-def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Noted], tmp_path: Path) -> None:
+def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, NotedMeasurement], tmp_path: Path) -> None:
     (run,) = data.runs_of(tmp_path, noted[1])
     xs, ys = data.series(run, data.slowest_ns)
     assert ys == [50_069_504.0] * 6

@@ -10,13 +10,13 @@ from support.builders.kept_runs import READS, Kept, Measured
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.ratio import BUCKET, Shown, paired
-from pytest_ssdqual.report.compare.compare import Comparison, NotComparable, Told, Weight, compare
+from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, NotComparable, Weight, compare
 
 LATENCY = Measured(900_000, Claim.P99_LATENCY)
 
 
-def told(tmp_path: Path, *runs: Kept) -> list[Told]:
-    return [Told.read(run.keep(tmp_path / f"run-{index}")) for index, run in enumerate(runs)]
+def told(tmp_path: Path, *runs: Kept) -> list[ComparedRun]:
+    return [ComparedRun.read(run.keep(tmp_path / f"run-{index}")) for index, run in enumerate(runs)]
 
 
 def compared(tmp_path: Path, *runs: Kept, **more: float) -> Comparison:
@@ -164,13 +164,13 @@ def test_a_latency_of_five_rounds_is_not_as_sure_as_its_ios_are_many(tmp_path: P
 
 def test_what_was_recorded_for_smaller_shares_is_what_counts(tmp_path: Path) -> None:
     folders = [Kept([Measured(value)] * 1).keep(tmp_path / name) for name, value in (("a", 12_000), ("b", 11_000))]
-    assert shown(compare([Told.read(each) for each in folders])) == {"steady_iops": Shown.WORSE}
+    assert shown(compare([ComparedRun.read(each) for each in folders])) == {"steady_iops": Shown.WORSE}
     for folder in folders:
         path = folder / "records.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         lines[-1]["estimate"]["wider"] = [[0.1, None, None], [0.01, None, None]]
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    first, other = (Told.read(each) for each in folders)
+    first, other = (ComparedRun.read(each) for each in folders)
     assert compare([first, other, other]).others[0].pairs[0].change.shown is Shown.WORSE_ALONE
 
 
@@ -210,7 +210,7 @@ def test_records_of_the_first_versions_and_damaged_ones_are_read(tmp_path: Path)
     lines[-1]["estimate"]["low"] = 7  # above its figure
     path.write_text("".join(map("{}\n".format, map(json.dumps, lines))) + "half a li")
     (folder / "manifest.json").write_text("[]")
-    run = Told.read(folder)
+    run = ComparedRun.read(folder)
     assert run.unreadable == 1
     assert {key.claim for key in run.figures} == {"p99_latency"}
     assert run.asked.keys() == {str(READS)}

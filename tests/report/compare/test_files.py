@@ -12,13 +12,13 @@ from support.builders.kept_runs import Kept, Measured
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import compare_output
-from pytest_ssdqual.report.compare.compare import Comparison, Told, compare
+from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
 
 
 def compared(tmp_path: Path) -> Comparison:
     old = Kept([Measured(12_000), Measured(5e6, Claim.MAX_LATENCY, is_reading=True)])
     new = Kept([Measured(11_000), Measured(5e6, Claim.MAX_LATENCY, is_reading=True)], model="=1+1")
-    return compare([Told.read(run.keep(tmp_path / name)) for run, name in ((old, "a"), (new, "b"))])
+    return compare([ComparedRun.read(run.keep(tmp_path / name)) for run, name in ((old, "a"), (new, "b"))])
 
 
 def test_json_has_everything_in_base_units(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from support.builders.kept_runs import Kept, Measured
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import history, history_output
-from pytest_ssdqual.report.compare.history import Choice, History, NoFigure
+from pytest_ssdqual.report.compare.history import Choice, FigureHistory, NoFigure
 
 ANY = Choice()
 #: They scatter by half a per cent.
@@ -28,7 +28,7 @@ def keep(root: Path, values: tuple[float, ...], since: int = 0, **more: str) -> 
         kept.keep(root / f"202603{day:02}T120000Z-aaaa")
 
 
-def words(found: History) -> str:
+def words(found: FigureHistory) -> str:
     return " ".join(history_output.sentences(found))
 
 

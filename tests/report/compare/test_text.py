@@ -7,11 +7,13 @@ from support.builders.kept_runs import Kept, Measured
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import compare_output
-from pytest_ssdqual.report.compare.compare import Comparison, Told, compare
+from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
 
 
 def compared(tmp_path: Path, *runs: Kept) -> Comparison:
-    return compare([Told.read(run.keep(tmp_path / f"run-{index}")) for index, run in enumerate(runs)], anyway=True)
+    return compare(
+        [ComparedRun.read(run.keep(tmp_path / f"run-{index}")) for index, run in enumerate(runs)], anyway=True
+    )
 
 
 def several(*values: float) -> list[Measured]:

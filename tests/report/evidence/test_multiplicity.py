@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Family
+from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
-from pytest_ssdqual.report.evidence.multiplicity import Tally, lines, properties, tally
+from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, lines, properties, tally
 
 Claimed = Callable[..., Evidence]
 
 
-def counted(found: Sequence[tuple[str, Evidence]], family: Family | None = None) -> Tally:
-    told = tally(found, family or Family(264), 0.95, "snia")
+def counted(found: Sequence[tuple[str, Evidence]], family: ErrorControl | None = None) -> ClaimTally:
+    told = tally(found, family or ErrorControl(264), 0.95, "snia")
     assert told
     return told
 
@@ -28,7 +28,7 @@ def test_264_claims(claimed: Claimed) -> None:
         "264 claims judged at 95 %: if every product were exactly on its limit, 6.6 false failures and 6.6 false "
         "passes would be expected; family-wise control: none (protocol snia)"
     ]
-    controlled = counted([("test_p99", claimed(value=1000))] * 2, Family(300, BONFERRONI))
+    controlled = counted([("test_p99", claimed(value=1000))] * 2, ErrorControl(300, BONFERRONI))
     assert lines(controlled)[0].startswith("1 claim judged at 95 %: if every product")
     assert lines(controlled)[0].endswith(
         "family-wise control: bonferroni, of failures, over 300 planned claims (protocol snia)"
@@ -52,7 +52,7 @@ def test_every_drive_side_by_side_is_a_claim_and_a_reading_is_none(claimed: Clai
     assert [(each.test, each.drive, each.p_value) for each in found.failures] == [("test_drives", "S1", 0.001)]
     assert lines(found)[1] == "2 more are decided by what was read or by a sampling plan, which has no such error"
     assert lines(found)[2] == "Benjamini-Hochberg at 5 % upholds 1 of 1 failure"
-    assert tally([("o", observed)], Family(1), 0.95, "snia") is None
+    assert tally([("o", observed)], ErrorControl(1), 0.95, "snia") is None
 
 
 def test_failures_that_do_not_stand_up_to_so_many_claims_are_named(claimed: Claimed) -> None:
@@ -88,7 +88,7 @@ def test_a_test_that_was_run_again_counts_as_it_came_out_last(claimed: Claimed) 
 
 def test_more_claims_than_were_planned_are_told(claimed: Claimed) -> None:
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(3)]
-    assert lines(counted(good, Family(2, BONFERRONI)))[1] == (
+    assert lines(counted(good, ErrorControl(2, BONFERRONI)))[1] == (
         "only 2 claims were planned when the run began: for more than those the family-wise confidence does not hold"
     )
-    assert len(lines(counted(good, Family(2)))) == 1
+    assert len(lines(counted(good, ErrorControl(2)))) == 1

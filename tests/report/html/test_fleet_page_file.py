@@ -13,9 +13,9 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import FleetBay
-from pytest_ssdqual.report.fleet.view import Seen, Together, together
+from pytest_ssdqual.report.fleet.view import FleetView, Together, together
 from pytest_ssdqual.report.html import fleet_page_file
-from pytest_ssdqual.report.html.fleet_page import Measured, compose
+from pytest_ssdqual.report.html.fleet_page import MeasuredCell, compose
 
 GOOD, BAD, OPEN = Promise(12_000), Promise(8_000), Promise(10_000)
 SLOW = Promise(600_000, 500_000, Claim.P99_LATENCY)
@@ -23,7 +23,7 @@ NEVER = FleetBay("dut9", "bays/dut9", "root@dut9", {}, {}, "root@dut9 cannot be 
 
 
 def told(*bays: KeptBay, root: Path, never: tuple[FleetBay, ...] = (), ended: bool = True) -> Together:
-    return together(Seen.read(keep_fleet(root, bays, *never, ended=ended)))
+    return together(FleetView.read(keep_fleet(root, bays, *never, ended=ended)))
 
 
 def bay(name: str, *promises: Promise, **more: object) -> KeptBay:
@@ -82,7 +82,7 @@ def test_one_rehearsal_among_the_bays_decides_nothing(tmp_path: Path) -> None:
 def test_a_damaged_fleet_json_leaves_the_bays_and_is_told(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD)])
     (folder / "fleet.json").write_text("{")
-    found = together(Seen.read(folder))
+    found = together(FleetView.read(folder))
     assert (found.word, found.kept) == ("Cannot say", ("dut1",))
     assert "Which bays were asked for is not known" in found.remarks[0]
 
@@ -92,9 +92,9 @@ def test_bays_are_columns_with_figure_interval_and_outcome(tmp_path: Path) -> No
     page = fleet_page_file.write(folder)
     read = Reader.of(page.read_text())
     assert read.headings[0] == (1, "✗ Not fit")
-    (row,) = (row for row in compose(Seen.read(folder)).promised.rows if row[0] == "steady IOPS")
+    (row,) = (row for row in compose(FleetView.read(folder)).promised.rows if row[0] == "steady IOPS")
     assert row[:4] == ("steady IOPS", "raid5x4", "randread_4k_qd8", "≥ 10,000 IOPS")
-    assert row[4] == Measured("12,000 IOPS", "11,880…12,120 IOPS", Finding.PASS)
+    assert row[4] == MeasuredCell("12,000 IOPS", "11,880…12,120 IOPS", Finding.PASS)
     assert "8,000 IOPS 7,920…8,080 IOPS ✗ broken" in read.text
     assert [each["href"] for each in read.all("a") if "bays/" in each["href"]][:1] == []
     assert "dut9root@dut9" in read.text
@@ -116,7 +116,7 @@ def test_a_bay_leads_to_its_own_page(tmp_path: Path) -> None:
 def test_many_bays_are_condensed_and_the_worst_is_named(tmp_path: Path) -> None:
     bays = [bay(f"dut{number:02}", Promise(12_000 + number)) for number in range(11)]
     folder = keep_fleet(tmp_path, [*bays, bay("slow", BAD)])
-    page = compose(Seen.read(folder))
+    page = compose(FleetView.read(folder))
     ((*_, least, median, most, worst, broken, outcome),) = page.promised.rows
     assert (least, median, most) == ("8,000 IOPS", "12,004 IOPS", "12,010 IOPS")
     assert (str(worst).split(":")[0], broken, outcome) == ("slow", "1 of 12", "fail")
@@ -130,7 +130,7 @@ def test_many_bays_are_condensed_and_the_worst_is_named(tmp_path: Path) -> None:
 
 
 def test_an_undecided_bay_widens_the_share_to_both_sides(tmp_path: Path) -> None:
-    (row,) = view.rows(Seen.read(keep_fleet(tmp_path, [bay("a", GOOD), bay("b", OPEN), bay("c", BAD)])))
+    (row,) = view.rows(FleetView.read(keep_fleet(tmp_path, [bay("a", GOOD), bay("b", OPEN), bay("c", BAD)])))
     share = row.share()
     assert share
     assert share[:3] == (1, 1, 3)

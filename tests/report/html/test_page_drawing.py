@@ -10,7 +10,7 @@ from pytest_ssdqual.report import charts
 from pytest_ssdqual.report.charts.base import Chart, ChartTable
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw
-from pytest_ssdqual.report.run_folder.reader import Judged, Story
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view.failures import Context, failures
 
 
@@ -19,7 +19,7 @@ def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
 
 
 def drawn(folder: Path) -> Drawn:
-    story = Story.read(folder)
+    story = RunReader.read(folder)
     return draw(story, list(failures(Context.of(story, story.evidence(), ()))))
 
 
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_left_out_and_counted(
 
 @pytest.mark.parametrize("at", [0, 2])
 def test_a_library_that_fails_costs_the_charts_only(told: Told, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    def broken(story: Story) -> Iterator[Chart]:
+    def broken(story: RunReader) -> Iterator[Chart]:
         yield from [chart(str(number)) for number in range(at)]
         raise RuntimeError("no <font> found")
 

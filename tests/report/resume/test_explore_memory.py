@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.resume.explore_memory import MOST, Remembered, Store, Subject
+from pytest_ssdqual.report.resume.explore_memory import MOST, Remembered, SearchSubject, Store
 
-ACME = Subject("ACME 9", "F1", "acme")
+ACME = SearchSubject("ACME 9", "F1", "acme")
 FOUND = Remembered(Workload("randwrite", "64k", 4, sync=True), "p99_latency", "drivex2", is_simplest=True, run="r1")
 
 
@@ -35,9 +35,10 @@ def test_what_is_kept_is_recalled_and_nobody_else_can_read_it(store: Store) -> N
 
 
 @pytest.mark.parametrize(
-    "other", [Subject("ACME 8", "F1", "acme"), Subject("ACME 9", "F2", "acme"), Subject("ACME 9", "F1", "b")]
+    "other",
+    [SearchSubject("ACME 8", "F1", "acme"), SearchSubject("ACME 9", "F2", "acme"), SearchSubject("ACME 9", "F1", "b")],
 )
-def test_another_model_firmware_or_spec_has_findings_of_its_own(store: Store, other: Subject) -> None:
+def test_another_model_firmware_or_spec_has_findings_of_its_own(store: Store, other: SearchSubject) -> None:
     store.keep(ACME, FOUND)
     assert store.recall(other) == ()
     # Nor under the other's name.
@@ -107,7 +108,7 @@ def test_a_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
 
 @given(st.text(), st.text(), st.text())
 def test_a_drive_may_call_itself_anything(model: str, firmware: str, spec: str) -> None:
-    name = Subject(model, firmware, spec).file_name
+    name = SearchSubject(model, firmware, spec).file_name
     assert name == Path(name).name
     assert name.isascii()
     assert len(name) < 100

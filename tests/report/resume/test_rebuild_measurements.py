@@ -31,7 +31,7 @@ from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import output, process
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time, saturation, sequential_verdict
@@ -39,7 +39,7 @@ from pytest_ssdqual.rig.measure import rounds as looping
 from pytest_ssdqual.rig.measure.sequential_verdict import Decision
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
-from pytest_ssdqual.rig.resume.checkpoint import Key
+from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 RAID5X3 = Geometry.parse("raid5x3")
@@ -92,8 +92,8 @@ class Bench:
     def require_lease(self) -> None:
         """It is held."""
 
-    def run(self, workload: Workload, geometry: Geometry) -> Callable[[object, Job, float], Finished]:
-        def fio(machine: object, job: Job, seconds: float) -> Finished:
+    def run(self, workload: Workload, geometry: Geometry) -> Callable[[object, Job, float], FinishedProcess]:
+        def fio(machine: object, job: Job, seconds: float) -> FinishedProcess:
             iops = [self.iops[min(at, len(self.iops) - 1)] for at in range(round(seconds))]
             count = len(job.expectation.paths) or 1
             alone = str(geometry) if count == 1 else "drivex1"
@@ -103,7 +103,7 @@ class Bench:
                 for number in range(count)
             ]
             self.surroundings.ran(array_of(geometry), [each.intervals for each in runs])
-            return Finished(completed(["fio"]), fio_documents.packed(*(each.intervals for each in runs)))
+            return FinishedProcess(completed(["fio"]), fio_documents.packed(*(each.intervals for each in runs)))
 
         return fio
 
@@ -158,7 +158,7 @@ def test_what_was_measured_is_recalled_to_the_last_bit(
         # Made-up rates need not be those of a queue of this depth.
         patch.setattr("pytest_ssdqual.qual.validity.checks.objections", lambda found: ())
         original = measured_by(bench, workload, Geometry.parse(geometry))
-    key = Key("measured", Geometry.parse(geometry), str(workload))
+    key = ResultKey("measured", Geometry.parse(geometry), str(workload))
     memory = bench.memory()
     assert memory.has(key)
     assert memory.recall(key) == original
@@ -168,7 +168,7 @@ def test_what_was_measured_is_recalled_to_the_last_bit(
 def test_drives_side_by_side_are_recalled_each(bench: Bench) -> None:
     geometry = Geometry.parse("drivex3")
     original = measured_by(bench, geometry=geometry)
-    recalled = bench.memory().recall(Key("measured", geometry, str(READ)))
+    recalled = bench.memory().recall(ResultKey("measured", geometry, str(READ)))
     assert isinstance(recalled, Measured)
     assert recalled.of_members() == original.of_members()
     assert len({each.iops for each in recalled.of_members()}) == 3
@@ -212,7 +212,7 @@ def test_a_record_from_before_anybody_looked_is_recalled_too(bench: Bench) -> No
 def test_a_saturation_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "run", bench.run(WRITE, RAID5X3))
     original = saturation.saturate(bench.setup, array_of(RAID5X3), WRITE)
-    recalled = bench.memory().recall(Key("saturation", RAID5X3, str(WRITE)))
+    recalled = bench.memory().recall(ResultKey("saturation", RAID5X3, str(WRITE)))
     assert isinstance(recalled, Saturation)
     assert recalled == original
     assert len(recalled.points) == 15
@@ -223,13 +223,13 @@ def test_a_loop_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch, geome
     array = array_of(Geometry.parse(geometry))
     loop = Loop("two", (WRITE, WRITE.at(1)), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
 
-    def run(machine: object, job: Job, seconds: float) -> Finished:
+    def run(machine: object, job: Job, seconds: float) -> FinishedProcess:
         depth = next(word for word in job.options if word.startswith("--iodepth="))
         return bench.run(WRITE.at(int(depth.removeprefix("--iodepth="))), array.geometry)(machine, job, seconds)
 
     monkeypatch.setattr(process, "run", run)
     original = looping.run(bench.setup, array, loop)
-    recalled = bench.memory().recall(Key("loop", array.geometry, "two"))
+    recalled = bench.memory().recall(ResultKey("loop", array.geometry, "two"))
     assert isinstance(recalled, LoopResult)
     assert recalled == original
     assert len(recalled.rounds) == 5
@@ -246,7 +246,7 @@ def test_a_rebuild_is_recalled(bench: Bench) -> None:
         protocol="test",
         acceptance=False,
     )
-    recalled = bench.memory().recall(Key("rebuild", rebuilding, str(READ)))
+    recalled = bench.memory().recall(ResultKey("rebuild", rebuilding, str(READ)))
     assert isinstance(recalled, Rebuild)
     assert recalled == original
 
@@ -277,7 +277,7 @@ def test_a_measurement_that_was_looked_at_is_recalled_to_the_last_bit(
     bench: Bench, geometry: str, until: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "MOST_DOCUMENTS", most)
-    key = Key("measured", Geometry.parse(geometry), str(READ))
+    key = ResultKey("measured", Geometry.parse(geometry), str(READ))
     now = looked_at_by(bench, READ, key.geometry, until, {"S1": 0.7})
     assert bench.memory().recall(key) == now
     assert bench.forgotten() == []
@@ -286,7 +286,7 @@ def test_a_measurement_that_was_looked_at_is_recalled_to_the_last_bit(
 
 
 def test_a_look_that_is_damaged_is_measured_again(bench: Bench) -> None:
-    key = Key("measured", RAID5X3, str(READ))
+    key = ResultKey("measured", RAID5X3, str(READ))
     looked_at_by(bench, READ, RAID5X3, 2)
     lines = (bench.journal.path / "records.jsonl").read_text()
     (bench.journal.path / "records.jsonl").write_text(re.sub(r'"ramp_s": ?[\d.]+', '"ramp_s": 40', lines))
@@ -300,15 +300,15 @@ def test_what_was_not_measured_is_not_recalled(bench: Bench) -> None:
     measured_by(bench)
     memory = bench.memory()
     for key in (
-        Key("measured", RAID5X3, str(WRITE)),
-        Key("measured", Geometry.parse("raid5x4"), str(READ)),
-        Key("saturation", RAID5X3, str(READ)),
+        ResultKey("measured", RAID5X3, str(WRITE)),
+        ResultKey("measured", Geometry.parse("raid5x4"), str(READ)),
+        ResultKey("saturation", RAID5X3, str(READ)),
     ):
         assert not memory.has(key)
         assert memory.recall(key) is None
 
 
-KEY = Key("measured", RAID5X3, str(READ))
+KEY = ResultKey("measured", RAID5X3, str(READ))
 
 
 def raw_files(bench: Bench) -> list[Path]:

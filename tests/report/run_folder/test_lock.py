@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.lock import Claim, StillWritten
+from pytest_ssdqual.report.run_folder.lock import FolderLock, StillWritten
 
 
 @pytest.fixture
@@ -17,20 +17,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_has_one_writer_by_each_name(folder: Path) -> None:
-    held = Claim(folder, "main")
+    held = FolderLock(folder, "main")
     with pytest.raises(StillWritten, match=rf"^{folder} is still written by \S+ pid {os.getpid()} since "):
-        Claim(folder, "main")
-    Claim(folder, "gw0").release()
+        FolderLock(folder, "main")
+    FolderLock(folder, "gw0").release()
     held.release()
     held.release()
-    Claim(folder, "main").release()
+    FolderLock(folder, "main").release()
 
 
 def test_another_pen_in_use_is_found(folder: Path) -> None:
     """A worker whose controller was killed may still be writing."""
-    mine = Claim(folder, "main")
+    mine = FolderLock(folder, "main")
     mine.require_alone()
-    worker = Claim(folder, "gw0")
+    worker = FolderLock(folder, "gw0")
     with pytest.raises(StillWritten):
         mine.require_alone()
     worker.release()
@@ -46,14 +46,14 @@ def test_a_process_that_was_killed_holds_nothing(folder: Path) -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         with pytest.raises(StillWritten, match=f"pid {other.pid} "):
-            Claim(folder, "main")
+            FolderLock(folder, "main")
         other.kill()
         other.wait()
-    Claim(folder, "main").release()
+    FolderLock(folder, "main").release()
 
 
 def test_locks_are_no_evidence(folder: Path) -> None:
-    claim = Claim(folder, "main")
+    claim = FolderLock(folder, "main")
     journal = Journal.open(folder)
     journal.seal()
     assert "lock" not in (folder / "SHA256SUMS").read_text()
@@ -62,4 +62,4 @@ def test_locks_are_no_evidence(folder: Path) -> None:
 
 def test_a_folder_that_is_gone_cannot_be_claimed(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"^evidence cannot be kept in .*: No such file or directory"):
-        Claim(tmp_path / "gone", "main")
+        FolderLock(tmp_path / "gone", "main")

@@ -11,7 +11,7 @@ from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.reader import (
-    PlannedArray,
+    ArrayLeftBehind,
     read_records,
     still_running,
     unfinished_arrays,
@@ -76,7 +76,7 @@ def test_nothing_is_left_over_where_nothing_ran(tmp_path: Path) -> None:
 def test_an_array_planned_and_never_stopped_is_ours(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, "aaaaaaaa")
     plan(journal)
-    assert unfinished_arrays(tmp_path) == (PlannedArray(UUID, "/dev/md127", ("0x50", "S2"), "m1", journal.path),)
+    assert unfinished_arrays(tmp_path) == (ArrayLeftBehind(UUID, "/dev/md127", ("0x50", "S2"), "m1", journal.path),)
     journal.note("array_created", uuid=UUID)
     assert len(unfinished_arrays(tmp_path)) == 1
     journal.note("array_stopped", uuid=UUID)

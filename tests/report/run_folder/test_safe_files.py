@@ -16,7 +16,7 @@ from pytest_ssdqual.report.resume.rebuild_measurements import Forgotten, Shelf
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, find
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.lock import Claim
+from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.reader import read_records, unfinished_arrays
 from pytest_ssdqual.rig.machine.machine import Completed
 
@@ -35,7 +35,7 @@ def umask(mask: int) -> Iterator[None]:
 def whole_run(root: Path) -> Journal:
     """A run folder with a file of every kind in it."""
     journal = Journal.create(root / "new" / "ssdqual-runs", "aaaaaaaa")
-    claim = Claim(journal.path, "main")
+    claim = FolderLock(journal.path, "main")
     journal.note("run_started")
     journal.keep("run.json.gz", b"x")
     journal.keep("extra.txt", b"x", folder="more")
@@ -193,7 +193,7 @@ def test_a_link_in_a_run_folder_is_never_followed(tmp_path: Path, name: str) -> 
         Journal.open(journal.path)
     if name == ".main.lock":
         with pytest.raises(JournalError):
-            Claim(journal.path, "main")
+            FolderLock(journal.path, "main")
     if name == "records.jsonl":
         with pytest.raises(JournalError):
             journal.note("x")

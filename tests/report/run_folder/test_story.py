@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.reader import OLDER, Story
+from pytest_ssdqual.report.run_folder.reader import OLDER, RunReader
 
 Claimed = Callable[..., Evidence]
 
@@ -29,7 +29,7 @@ def test_a_story_is_the_records_in_order_and_the_manifest(journal: Journal, clai
     journal.write_manifest({"run_id": "1", "protocol": {"name": "quick"}})
     journal.note("run_started", machine="lab")
     note(journal, "a", claimed())
-    story = Story.read(journal.path)
+    story = RunReader.read(journal.path)
     assert story.folder == journal.path
     assert story.manifest == {"run_id": "1", "protocol": {"name": "quick"}}
     assert [record.kind for record in story.records] == ["run_started", "verdict"]
@@ -45,7 +45,8 @@ def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, cla
     note(journal, "a", claimed(value=812_000, arrays="raid5x8"))
     note(journal, "a", claimed(value=100_000), supersedes="2026-01-01T00:00:00.000+00:00")
     found = [
-        (each.test, each.evidence.geometries[0], each.evidence.outcome) for each in Story.read(journal.path).evidence()
+        (each.test, each.evidence.geometries[0], each.evidence.outcome)
+        for each in RunReader.read(journal.path).evidence()
     ]
     assert found == [
         ("b", "raid5x4", Finding.FAIL),
@@ -60,7 +61,7 @@ def test_records_of_older_versions_are_read(claimed: Claimed, missing: set[str])
         record = {key: value for key, value in claimed().to_record().items() if key not in missing}
         line = {"schema": 1, "kind": "verdict", "time": "t", "test": "a", **record}
         Path(name, "records.jsonl").write_text(json.dumps(line) + "\n")
-        story = Story.read(Path(name))
+        story = RunReader.read(Path(name))
     assert [each.evidence for each in story.evidence()] == [claimed()]
     assert not story.unreadable()
 
@@ -68,7 +69,7 @@ def test_records_of_older_versions_are_read(claimed: Claimed, missing: set[str])
 def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal, claimed: Claimed) -> None:
     note(journal, "a", claimed(), outcome="splendid")
     note(journal, "b", claimed())
-    story = Story.read(journal.path)
+    story = RunReader.read(journal.path)
     assert [each.test for each in story.evidence()] == ["b"]
     assert story.unreadable() == 1
 
@@ -77,9 +78,9 @@ def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal,
 def test_a_manifest_that_cannot_be_read_is_an_empty_one(journal: Journal, text: str | None) -> None:
     if text is not None:
         (journal.path / "manifest.json").write_text(text)
-    assert Story.read(journal.path).manifest == {}
+    assert RunReader.read(journal.path).manifest == {}
 
 
 def test_a_folder_without_records_is_no_story(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Story.read(tmp_path)
+        RunReader.read(tmp_path)

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Looked, Now, Planned, Steadiness
-from pytest_ssdqual.report.terminal.progress import Bay, Step, line, passed
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Looked, Now, Planned, Steadiness
+from pytest_ssdqual.report.terminal.progress import BayProgress, ProgressStep, line, passed
 
-LOAD = Load("precondition", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
-BUSY = Bay(
-    step=Step("raid5x4: precondition with randwrite_4k_qd8", 720, 0),
+LOAD = LoadBegun("precondition", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
+BUSY = BayProgress(
+    step=ProgressStep("raid5x4: precondition with randwrite_4k_qd8", 720, 0),
     load=LOAD,
     steadiness=Steadiness(False, "not steady"),
 ).after(Now(75, (41_200.4,), 1_234_000_000_000, 3, 25), 75)
@@ -20,7 +20,10 @@ def test_a_line_says_what_how_it_does_and_how_long_still() -> None:
         "ssdqual: raid5x4: precondition with randwrite_4k_qd8 1:15 of 12:00, round 3 of at most 25, 41,200 IOPS, "
         "not steady yet, 1.23 TB written, about 4.17 h left in all"
     )
-    assert line(Bay("gw1", Step("raid5x4: fill", 0, 0)), 3725, None, None) == "ssdqual gw1: raid5x4: fill 1:02:05"
+    assert (
+        line(BayProgress("gw1", ProgressStep("raid5x4: fill", 0, 0)), 3725, None, None)
+        == "ssdqual gw1: raid5x4: fill 1:02:05"
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,11 +44,11 @@ def test_what_matters_least_is_cut_first(width: int, ends: str) -> None:
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200), st.integers(20, 200))
 def test_a_line_never_wraps(what: str, width: int) -> None:
-    assert len(line(Bay(step=Step(what, 60, 0), now=BUSY.now), 1, 7200, width)) < width
+    assert len(line(BayProgress(step=ProgressStep(what, 60, 0), now=BUSY.now), 1, 7200, width)) < width
 
 
 def test_what_a_terminal_would_obey_is_written_out() -> None:
-    assert "\x1b" not in line(Bay(step=Step("fill \x1b[2J", 0, 0)), 1, None, None)
+    assert "\x1b" not in line(BayProgress(step=ProgressStep("fill \x1b[2J", 0, 0)), 1, None, None)
 
 
 def test_another_step_takes_what_was_found_of_the_last_one_with_it() -> None:
@@ -57,7 +60,7 @@ def test_another_step_takes_what_was_found_of_the_last_one_with_it() -> None:
 
 
 def test_time_that_is_left_counts_steps_as_planned_and_looks_on_top() -> None:
-    bay = Bay().after(Planned(1000), 0).after(Begun("one", 100), 0)
+    bay = BayProgress().after(Planned(1000), 0).after(Begun("one", 100), 0)
     assert bay.left_s(40) == 960
     assert bay.left_s(4000) == 900
     bay = bay.after(Looked("goes on", 50), 100)
@@ -71,7 +74,7 @@ def test_time_that_is_left_counts_steps_as_planned_and_looks_on_top() -> None:
 
 def test_with_the_next_array_what_an_array_did_not_take_is_not_left_any_more() -> None:
     plan = Planned(1000, ("drivex4", "raid0x2", "raid1x2"), (0, 500, 700))
-    bay = Bay().after(plan, 0).after(Begun("drivex4: purge", 5), 0)
+    bay = BayProgress().after(plan, 0).after(Begun("drivex4: purge", 5), 0)
     assert bay.left_s(5) == 995
     bay = bay.after(Looked("goes on", 50), 5).after(Begun("drivex4: snia-iops", 300), 10)  # and that failed at once
     bay = bay.after(Idle(), 20).after(Begun("raid0x2: purge", 5), 30)
@@ -96,7 +99,9 @@ def test_what_takes_longer_than_planned_says_so(elapsed_s: float, expected_s: fl
 
 
 def test_rounds_that_all_come_are_not_at_most() -> None:
-    busy = Bay(step=Step("one", 60, 0)).after(Load("measure", "raid5x4", "w", ("raid5x4",), 1, 5, exact=True), 0)
+    busy = BayProgress(step=ProgressStep("one", 60, 0)).after(
+        LoadBegun("measure", "raid5x4", "w", ("raid5x4",), 1, 5, exact=True), 0
+    )
     assert line(busy, 1, None, None) == "ssdqual: one 0:01 of 1:00, round 1 of 5"
     assert "round 5 of 5, 7 IOPS" in line(busy.after(Now(9, (7.0,), 0, 5, 5, exact=True), 9), 9, None, None)
     # What is done next is none of these rounds.
@@ -115,11 +120,11 @@ def test_what_was_written_is_not_forgotten_with_the_next_load() -> None:
 
 
 def test_a_plan_that_is_used_up_leaves_no_second() -> None:
-    bay = Bay().after(Planned(100), 0).after(Begun("one", 150), 0)
+    bay = BayProgress().after(Planned(100), 0).after(Begun("one", 150), 0)
     assert line(bay, 120, bay.left_s(120), None).endswith(", longer than planned in all")
-    assert Bay().after(Planned(float("inf")), 0).after(Begun("one", 1), 0).left_s(1) is None
+    assert BayProgress().after(Planned(float("inf")), 0).after(Begun("one", 1), 0).left_s(1) is None
 
 
 def test_only_what_has_begun_something_has_worked() -> None:
-    assert not Bay().after(Planned(9), 0).has_worked
-    assert Bay().after(Begun("one", 1), 0).after(Idle(), 1).has_worked
+    assert not BayProgress().after(Planned(9), 0).has_worked
+    assert BayProgress().after(Begun("one", 1), 0).after(Idle(), 1).has_worked

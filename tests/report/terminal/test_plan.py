@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from pytest_ssdqual.qual.progress_events import Planned
-from pytest_ssdqual.report.terminal.plan import Plan, PlannedArray, plan_lines
+from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan, plan_lines
 
 THREE = PlannedArray("raid5x3", 16, 3600, 12480, 5_040_000_000_000)
 FOUR = PlannedArray("raid5x4", 16, 4800, 12480, 6_720_000_000_000)
 
 
 def test_the_plan_and_its_sum() -> None:
-    assert plan_lines(Plan((THREE, FOUR), 8, "intel", True, endurance_bytes=275 * 10**12)) == [
+    assert plan_lines(PrintedPlan((THREE, FOUR), 8, "intel", True, endurance_bytes=275 * 10**12)) == [
         "ssdqual: the plan for 8 drives, protocol intel",
         "  array    workloads  conditioning  measuring  in all  written",
         "  raid5x3         16        60 min     3.47 h  4.47 h  5.04 TB",
@@ -21,7 +21,7 @@ def test_the_plan_and_its_sum() -> None:
 
 
 def test_one_array_needs_no_sum() -> None:
-    lines = plan_lines(Plan((PlannedArray("drivex1", 1, 0, 60, 0),), 1, "quick", acceptance=False))
+    lines = plan_lines(PrintedPlan((PlannedArray("drivex1", 1, 0, 60, 0),), 1, "quick", acceptance=False))
     assert lines == [
         "ssdqual: the plan for 1 drive, protocol quick (not for acceptance)",
         "  array    workloads  conditioning  measuring  in all  written",
@@ -32,13 +32,13 @@ def test_one_array_needs_no_sum() -> None:
 
 
 def test_nothing_to_do_destroys_nothing() -> None:
-    assert plan_lines(Plan((), 8, "intel", acceptance=True)) == [
+    assert plan_lines(PrintedPlan((), 8, "intel", acceptance=True)) == [
         "ssdqual: no array is needed by the tests selected, nothing will be written"
     ]
 
 
 def test_totals() -> None:
-    plan = Plan((THREE, FOUR), 8, "intel", acceptance=True)
+    plan = PrintedPlan((THREE, FOUR), 8, "intel", acceptance=True)
     assert (plan.seconds, plan.bytes_written) == (33_360, 11_760_000_000_000)
 
 
@@ -46,7 +46,7 @@ def test_what_a_loop_may_take_beyond_the_least() -> None:
     loop = PlannedArray(
         "drivex4 snia-iops", 56, 4800, 16_800, 3_840_000_000_000, more_s=67_200, more_bytes=9 * 10**11, is_loop=True
     )
-    lines = plan_lines(Plan((loop, THREE), 4, "snia", acceptance=True, most_rounds=25))
+    lines = plan_lines(PrintedPlan((loop, THREE), 4, "snia", acceptance=True, most_rounds=25))
     assert lines[1:4] == [
         "  array              workloads  conditioning  measuring  in all  written",
         "  drivex4 snia-iops         56        80 min     4.67 h     6 h  3.84 TB",
@@ -57,20 +57,22 @@ def test_what_a_loop_may_take_beyond_the_least() -> None:
 
 def test_what_a_measurement_may_take_beyond_its_first_look() -> None:
     array = PlannedArray("raid5x3", 16, 3600, 8192, 5 * 10**12, more_s=222_720, more_bytes=10**12)
-    plan = Plan((array,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400)
+    plan = PrintedPlan((array,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400)
     assert plan_lines(plan)[4:] == [
         "  each workload is measured until its verdicts are certain, 8 min as planned here and 4 h at most: "
         "that is up to 2.58 d and 1 TB more",
         "  all data on the drives will be destroyed",
     ]
     reads = PlannedArray("raid5x3", 1, 3600, 512, 0, more_s=13_920)
-    assert plan_lines(Plan((reads,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400))[4].endswith(
+    assert plan_lines(PrintedPlan((reads,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400))[4].endswith(
         "at most: that is up to 3.87 h more"
     )
 
 
 def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
     rows = [("drivex4 saturation", 20, 30), ("drivex4", 5, 45), ("raid1x2", 26, 4), ("raid1x2-1failed", 0, 28)]
-    told = Plan(tuple(PlannedArray(name, 1, *seconds, 0) for name, *seconds in rows), 4, "all", acceptance=False).told
+    told = PrintedPlan(
+        tuple(PlannedArray(name, 1, *seconds, 0) for name, *seconds in rows), 4, "all", acceptance=False
+    ).told
     assert (told.seconds, told.starts) == (158, {"drivex4": 0, "raid1x2": 100})
-    assert Plan((), 4, "all", acceptance=False).told == Planned(0)
+    assert PrintedPlan((), 4, "all", acceptance=False).told == Planned(0)

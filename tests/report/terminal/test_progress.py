@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pytest_ssdqual.qual.progress_events import Begun, Idle, Load, Now, Planned, Steadiness
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Now, Planned, Steadiness
 from pytest_ssdqual.report.terminal import progress
 from pytest_ssdqual.report.terminal.progress import ERASE, UP, Progress
 
@@ -219,7 +219,7 @@ def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: Clock) -> N
 def test_what_is_told_of_a_step_is_in_its_line(screen: Screen, clock: Clock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown("raid5x4: randwrite_4k_qd8", 60)
-    shown.take(Load("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",)))
+    shown.take(LoadBegun("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",)))
     shown.take(Now(9.0, (900.0,), 48_000_000, 2, 5))
     clock.now_s += 1
     shown.take(Steadiness(True, "steady at 900 IOPS over 5 rounds"))

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.qual.progress_events import Begun, Load, Looked, News, Now, Steadiness
+from pytest_ssdqual.qual.progress_events import Begun, LoadBegun, Looked, News, Now, Steadiness
 from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.report.terminal import progress_spool
-from pytest_ssdqual.report.terminal.progress_spool import Reader, Writer
+from pytest_ssdqual.report.terminal.progress_spool import SpoolReader, SpoolWriter
 
-LOAD = Load("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
+LOAD = LoadBegun("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
 
 
-def polled(reader: Reader) -> list[News]:
+def polled(reader: SpoolReader) -> list[News]:
     return [news for _, news, _ in reader.poll()]
 
 
 def test_what_a_worker_tells_arrives_once_with_its_name_and_time(tmp_path: Path) -> None:
-    one, two = Writer(tmp_path, "gw0", clock=lambda: 7.5), Writer(tmp_path, "gw1", clock=lambda: 8.5)
-    reader = Reader(tmp_path)
+    one, two = SpoolWriter(tmp_path, "gw0", clock=lambda: 7.5), SpoolWriter(tmp_path, "gw1", clock=lambda: 8.5)
+    reader = SpoolReader(tmp_path)
     one.tell(Begun("fill", 60))
     two.tell(LOAD)
     one.tell(Now(1.0, (300.0,), 4096))
@@ -36,20 +36,20 @@ def test_what_a_worker_tells_arrives_once_with_its_name_and_time(tmp_path: Path)
 
 
 def test_days_take_a_few_kilobytes_and_leave_the_last_state(tmp_path: Path) -> None:
-    writer = Writer(tmp_path, "gw0", limit_bytes=4096)
+    writer = SpoolWriter(tmp_path, "gw0", limit_bytes=4096)
     writer.tell(Begun("fill", 60))
     writer.tell(LOAD)
     writer.tell(Looked("look 1", 5))
     for second in range(5000):
         writer.tell(Now(float(second), (300.0,), second))
     assert writer.path.stat().st_size <= 4096
-    found = polled(Reader(tmp_path))
+    found = polled(SpoolReader(tmp_path))
     assert found[:3] == [Begun("fill", 60), LOAD, Looked("look 1", 5)]
     assert found[-1] == Now(4999.0, (300.0,), 4999)
 
 
 def test_whoever_reads_on_gets_nothing_twice_when_it_begins_anew(tmp_path: Path) -> None:
-    writer, reader = Writer(tmp_path, "gw0", limit_bytes=2048), Reader(tmp_path)
+    writer, reader = SpoolWriter(tmp_path, "gw0", limit_bytes=2048), SpoolReader(tmp_path)
     writer.tell(Looked("look 1", 5))
     told: list[News] = []
     for second in range(300):
@@ -59,7 +59,7 @@ def test_whoever_reads_on_gets_nothing_twice_when_it_begins_anew(tmp_path: Path)
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
-    writer, reader = Writer(tmp_path, "gw0"), Reader(tmp_path)
+    writer, reader = SpoolWriter(tmp_path, "gw0"), SpoolReader(tmp_path)
     writer.tell(Begun("fill", 60))
     whole = writer.path.read_bytes()
     writer.path.write_bytes(whole[:-9])
@@ -84,30 +84,30 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
 def test_what_is_not_ours_is_passed_over(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / ".live-gw0.jsonl"
     path.write_bytes(line + b'\n{"number":2,"at_s":1,"news":"steadiness","reached":true,"told":"so"}\n')
-    assert polled(Reader(tmp_path)) == [Steadiness(True, "so")]
+    assert polled(SpoolReader(tmp_path)) == [Steadiness(True, "so")]
 
 
 def test_nothing_that_can_go_wrong_is_an_error(tmp_path: Path) -> None:
-    writer, reader = Writer(tmp_path / "gone", "gw0"), Reader(tmp_path / "gone")
+    writer, reader = SpoolWriter(tmp_path / "gone", "gw0"), SpoolReader(tmp_path / "gone")
     writer.tell(Begun("fill", 60))
     assert polled(reader) == []
     (tmp_path / "secret").write_text('{"number":1,"at_s":1,"news":"idle"}\n')
     (tmp_path / ".live-gw0.jsonl").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / ".live-gw1.jsonl")
-    assert polled(Reader(tmp_path)) == []
+    assert polled(SpoolReader(tmp_path)) == []
 
 
 def test_it_is_private_no_evidence_and_gone_at_the_end(tmp_path: Path) -> None:
-    writer = Writer(tmp_path, "gw0")
+    writer = SpoolWriter(tmp_path, "gw0")
     writer.tell(Begun("fill", 60))
     assert stat.S_IMODE(writer.path.stat().st_mode) == 0o600
     assert checksums.text(tmp_path) == b""
-    Reader(tmp_path).remove()
+    SpoolReader(tmp_path).remove()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_threads_share_a_pen(tmp_path: Path) -> None:
-    writer, reader = Writer(tmp_path, "gw0"), Reader(tmp_path)
+    writer, reader = SpoolWriter(tmp_path, "gw0"), SpoolReader(tmp_path)
 
     def tell() -> None:
         for second in range(100):

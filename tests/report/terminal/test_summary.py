@@ -13,14 +13,14 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
 from pytest_ssdqual.report.terminal.summary import table
-from pytest_ssdqual.report.view.tables import Line
+from pytest_ssdqual.report.view.tables import TextLine
 
 Claimed = Callable[..., Evidence]
 
 READ, MIXED = Workload("randread", "4k", 8), Workload("randrw", "128k", 16, 70)
 
 
-def text(lines: Sequence[Line]) -> str:
+def text(lines: Sequence[TextLine]) -> str:
     return "\n".join(line.text for line in lines)
 
 
@@ -89,7 +89,7 @@ def test_colours(acceptance: list[Evidence]) -> None:
 
 def test_all_green(claimed: Claimed) -> None:
     (line,) = [line for line in table([claimed(value=1000)]) if line.text.startswith("1 claim:")]
-    assert line == Line("1 claim: 1 pass", ("green", "bold"))
+    assert line == TextLine("1 claim: 1 pass", ("green", "bold"))
 
 
 def test_nothing_judged_is_nothing_shown() -> None:
@@ -115,7 +115,7 @@ def test_verbose_shows_every_claim_in_full(acceptance: list[Evidence]) -> None:
 
 def test_a_rehearsal_says_so(claimed: Claimed) -> None:
     quick = table([claimed(value=1000, acceptance=False), claimed(value=1000)])
-    assert quick[-1] == Line("not for acceptance: protocol quick", ("yellow", "bold"))
+    assert quick[-1] == TextLine("not for acceptance: protocol quick", ("yellow", "bold"))
     assert "acceptance" not in text(table([claimed(value=1000)]))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import Told, record
 
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view.commands import Mention
 from pytest_ssdqual.rig.drives import fencing
@@ -26,7 +26,7 @@ def folder(told: Told) -> Path:
     return told()
 
 
-def transcribe(folder: Path, *lines: str) -> tuple[commands.Command, ...]:
+def transcribe(folder: Path, *lines: str) -> tuple[commands.ShownCommand, ...]:
     (folder / "transcript.jsonl").write_text("".join(lines))
     return commands.read(folder)
 
@@ -93,7 +93,7 @@ def test_a_raw_file_is_named_first_by_the_record_that_is_nearest_to_it(told: Tol
         record("verdict", 3, raw=["fio/a", 7, None]),
         record("filled", 4, raw=""),
     )
-    found = commands.mentions(Story.read(folder))
+    found = commands.mentions(RunReader.read(folder))
     assert {name: each.time[17:19] for name, each in found.items()} == {"fio/a": "01", "fio/b": "02", "fio/c": "02"}
 
 

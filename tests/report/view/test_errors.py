@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.builders.report_page import Claimed, Told, judged, record
 
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.errors import troubles
 
 
@@ -15,7 +15,7 @@ def test_tests_that_say_the_same_are_one_trouble(told: Told) -> None:
         record("error", 2, test="b", message="the cable was pulled"),
         record("failed", 3, test="c", message="assert 1 == 2"),
     )
-    first, second = troubles(Story.read(folder))
+    first, second = troubles(RunReader.read(folder))
     assert (first.tests, first.message, first.is_failure) == (("a", "b"), "the cable was pulled", False)
     assert (first.time, first.writer) == ("2026-01-01T00:00:01.000+00:00", "main")
     assert (second.tests, second.is_failure) == (("c",), True)
@@ -28,7 +28,7 @@ def test_an_undecided_verdict_is_not_an_error_as_well(told: Told, claimed: Claim
         record("error", 1, test="a", message=undecided.sentence),
         record("error", 2, test="a", message="and the array could not be stopped"),
     )
-    assert [each.message for each in troubles(Story.read(folder))] == ["and the array could not be stopped"]
+    assert [each.message for each in troubles(RunReader.read(folder))] == ["and the array could not be stopped"]
 
 
 def test_what_was_judged_after_all_is_no_trouble(told: Told, claimed: Claimed) -> None:
@@ -38,7 +38,7 @@ def test_what_was_judged_after_all_is_no_trouble(told: Told, claimed: Claimed) -
         judged(claimed(), "a", 2),
         record("error", 3, test="a", message="the array could not be stopped"),
     )
-    assert [(each.tests, each.message) for each in troubles(Story.read(folder))] == [
+    assert [(each.tests, each.message) for each in troubles(RunReader.read(folder))] == [
         (("b",), "the machine was lost"),
         (("a",), "the array could not be stopped"),
     ]
@@ -48,7 +48,7 @@ def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(
     said = ["p99 latency of raid0x4 w cannot be judged: p99 needs 1,000 I/Os, there are 996", "the cable was pulled"]
     folder = told(*(record("error", at, test="t", message=each) for at, each in enumerate(said)),
                   record("failed", 3, test="c", message=said[0]))  # fmt: skip
-    assert [(each.is_of_judging, each.title) for each in troubles(Story.read(folder))] == [
+    assert [(each.is_of_judging, each.title) for each in troubles(RunReader.read(folder))] == [
         (True, "Something could not be judged"),
         (False, "Something could not be measured"),
         (False, "A test failed, and not for a promise"),

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands, kernel_log
 from pytest_ssdqual.report.view.commands import Repeat
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, _next_to, failures
@@ -25,7 +25,7 @@ SEEN = {
 
 
 def all_of(folder: Path) -> list[Failure]:
-    story = Story.read(folder)
+    story = RunReader.read(folder)
     return list(failures(Context.of(story, story.evidence(), commands.read(folder))))
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_ssdqual.qual.integrity import steps
-from pytest_ssdqual.qual.integrity.reference_model import Finding, Kind
+from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.verdict.multiplicity import Family
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.ci.junit import properties
 from pytest_ssdqual.report.evidence import evidence as part
 from pytest_ssdqual.report.evidence import multiplicity
@@ -19,11 +19,11 @@ from pytest_ssdqual.report.view.integrity import of_survival
 KEPT = Survival(Geometry.parse("raid5x3"), histories=20, steps=800, compared=10_000, atom_bytes=512, seconds=60.0)
 LOST = replace(
     KEPT,
-    findings=(Finding(Kind.STALE, 0, "generation 3", "generation 7"),) * 3,
+    findings=(Mismatch(MismatchKind.STALE, 0, "generation 3", "generation 7"),) * 3,
     shortest=steps.parse("array raid5x3 bitmap none\nfail 2\nwrite 3 64k\n"),
     remarks=("8 sectors do not agree",),
 )
-DISAGREE = replace(LOST, findings=(Finding(Kind.DISAGREE, None, "8 sectors"),))
+DISAGREE = replace(LOST, findings=(Mismatch(MismatchKind.DISAGREE, None, "8 sectors"),))
 
 
 @pytest.mark.parametrize("found", [KEPT, LOST, DISAGREE])
@@ -54,7 +54,7 @@ def test_it_is_in_the_tables_of_a_run() -> None:
 
 def test_it_is_no_statistical_claim() -> None:
     evidence = of_survival(LOST, protocol="quick", acceptance=False)
-    found = multiplicity.tally([("test", evidence)], Family(1, "none"), 0.95, "quick")
+    found = multiplicity.tally([("test", evidence)], ErrorControl(1, "none"), 0.95, "quick")
     assert found is not None
     assert (found.judged, found.readings, found.failures) == (0, 1, ())
 

@@ -4,7 +4,7 @@ import pytest
 from support.builders.report_page import Claimed, Reader, Told, judged, record
 
 from pytest_ssdqual.report.html.run_page import write
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import kernel_log
 from pytest_ssdqual.report.view.kernel_log import MOST_LINES, Kernel, Said
 
@@ -26,7 +26,7 @@ def test_each_measurement_has_its_own(told: Told) -> None:
         record("surroundings", raw="fio/e"),
         around("fio/other"),
     )
-    known = kernel_log.logs(Story.read(told(*records)))
+    known = kernel_log.logs(RunReader.read(told(*records)))
     raw = ("fio/a", "fio/b", "fio/c", "fio/d", "fio/e", "explore/f.fio", "integrity/g.history")
     assert kernel_log.during(known, raw) == Kernel(
         (Said("fio/a", (SHOWN, SHOWN), 7, lost=False), Said("fio/c", (), 0, lost=True)), silent=1, unread=1, unknown=1
@@ -35,7 +35,7 @@ def test_each_measurement_has_its_own(told: Told) -> None:
 
 
 def test_a_verdict_shows_so_many_lines_and_counts_the_others(told: Told) -> None:
-    known = kernel_log.logs(Story.read(told(around("fio/a", 30), around("fio/b", 30, more=5), around("fio/c", 3))))
+    known = kernel_log.logs(RunReader.read(told(around("fio/a", 30), around("fio/b", 30, more=5), around("fio/c", 3))))
     found = kernel_log.during(known, ("fio/a", "fio/b", "fio/c")).said
     assert [(len(each.lines), each.more) for each in found] == [(30, 0), (MOST_LINES - 30, 25), (0, 3)]
 
@@ -46,7 +46,7 @@ def test_a_verdict_shows_so_many_lines_and_counts_the_others(told: Told) -> None
      {"lines": [{**LINE, "text": 7}], "more": 0, "lost": False}, {"lines": [None], "more": 0, "lost": False}],
 )  # fmt: skip
 def test_a_damaged_record_says_nothing(told: Told, damaged: object) -> None:
-    assert kernel_log.logs(Story.read(told(record("surroundings", raw="fio/a", kernel=damaged)))) == {}
+    assert kernel_log.logs(RunReader.read(told(record("surroundings", raw="fio/a", kernel=damaged)))) == {}
 
 
 def page(told: Told, claimed: Claimed, **facts: object) -> str:

@@ -10,11 +10,11 @@ import pytest
 from support.builders.report_page import Told
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
-from pytest_ssdqual.report.view.commands import Command, Mention, Repeat
+from pytest_ssdqual.report.view.commands import Mention, Repeat, ShownCommand
 from pytest_ssdqual.rig.fio import jobs
-from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 
 CREATE = ["mdadm", "--create", "/dev/md100", "--run", "--uuid=1:2", "--level=5", "/dev/sda", "/dev/sdb"]
 FIO = ["fio", "--output=/run/pytest-ssdqual/fio-1.json", "--filename=/dev/md100", "--rw=randread"]
@@ -28,7 +28,7 @@ def line(minute: int, argv: list[str], status: int = 0, writer: str = "main") ->
     return {**facts, "started": started, "elapsed_s": 0.5}
 
 
-def transcribed(folder: Path, *lines: dict[str, object]) -> tuple[Command, ...]:
+def transcribed(folder: Path, *lines: dict[str, object]) -> tuple[ShownCommand, ...]:
     numbered = ({**each, "number": number} for number, each in enumerate(lines, 1))
     (folder / "transcript.jsonl").write_text("".join(json.dumps(each) + "\n" for each in numbered))
     return commands.read(folder)
@@ -76,7 +76,7 @@ def test_without_a_moment_there_is_no_array(told: Told, time: str) -> None:
 
 def test_drives_are_called_by_their_serial_number(told: Told) -> None:
     drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}, 7]
-    story = Story.read(told(bays=[{"drives": drives}, "none"]))
+    story = RunReader.read(told(bays=[{"drives": drives}, "none"]))
     assert dict(commands.names(story)) == {"/dev/sda": "S1", "/dev/sdb": "wwn-2"}
 
 
@@ -84,7 +84,7 @@ def test_drives_are_called_by_their_serial_number(told: Told) -> None:
 def test_fio_takes_the_line_where_the_folder_of_the_run_is_gone(told: Told, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(1 << 20))
-    job = jobs.measurement(Workload("randread", "4k", 8), [Target(str(disk), 1 << 20)], 4, 6.0)
+    job = jobs.measurement(Workload("randread", "4k", 8), [JobTarget(str(disk), 1 << 20)], 4, 6.0)
     (found,) = transcribed(told(), line(5, ["sh", "-c", "hold", "bound", *job.argv("/run/gone/fio-1.json")]))
     argv = [*shlex.split(found.fio), "--parse-only"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)

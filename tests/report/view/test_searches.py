@@ -6,7 +6,7 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.explore import search as searching
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
-from pytest_ssdqual.qual.explore.search import Look, Probed, Search, Suspect
+from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, WorkloadSearch
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
@@ -32,9 +32,9 @@ def probed(workload: Workload, *iops: int) -> Probed:
     return Probed(workload, 6.0, verdicts(workload, *iops))
 
 
-def search(*found: Probed, suspects: tuple[Suspect, ...] = (), is_cut: bool = False) -> Search:
+def search(*found: Probed, suspects: tuple[Suspect, ...] = (), is_cut: bool = False) -> WorkloadSearch:
     geometry = Geometry.parse("drivex2")
-    return Search(
+    return WorkloadSearch(
         SPACE, geometry, "ACME 9", Budget(600, 100), 6.0 * len(found), 0.0, found, suspects=suspects, is_cut=is_cut
     )
 
@@ -49,10 +49,10 @@ SOUND = (probed(PLAIN, 1000, 900), probed(DEEP, 1000, 1200))
 
 
 def test_a_look_is_broken_if_any_promise_of_any_drive_is() -> None:
-    assert probed(PLAIN, 1000, 500).look is Look.BROKEN
-    assert SOUND[0].look is Look.KEPT
-    assert Probed(PLAIN, 1.0, trouble=("not steady",)).look is Look.UNMEASURABLE
-    assert replace(SOUND[0], trouble=("too few I/Os",)).look is Look.UNDECIDED
+    assert probed(PLAIN, 1000, 500).look is ProbedFigures.BROKEN
+    assert SOUND[0].look is ProbedFigures.KEPT
+    assert Probed(PLAIN, 1.0, trouble=("not steady",)).look is ProbedFigures.UNMEASURABLE
+    assert replace(SOUND[0], trouble=("too few I/Os",)).look is ProbedFigures.UNDECIDED
 
 
 def test_what_was_searched_and_kept_passes_and_says_how_much_that_is() -> None:
@@ -82,7 +82,7 @@ def test_what_could_not_be_measured_is_told() -> None:
 def test_a_suspect_that_is_cleared_is_no_failure_and_counts_as_kept() -> None:
     found = search(*SOUND, probed(SYNC, 500, 500), suspects=(suspect(SYNC, 500, 1000),))
     assert found
-    assert found.counts[Look.KEPT] == 3
+    assert found.counts[ProbedFigures.KEPT] == 3
     assert "accuses nobody" in found.remarks()[0]
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from support.builders.report_page import Claimed, Told, judged, record
 
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.errors import MOST_REASONS, skipped, table
 
 
@@ -11,7 +11,7 @@ def test_reasons_of_most_tests_come_first(told: Told) -> None:
         record("skipped", test="a", reason="rare"),
         *(record("skipped", test=f"b{number}", reason="common") for number in range(4)),
     )
-    grid = table(skipped(Story.read(folder)))
+    grid = table(skipped(RunReader.read(folder)))
     assert grid.caption == "Skipped tests: 5"
     assert grid.rows == (("common", "4", "b0; b1; b2 and 1 more"), ("rare", "1", "a"))
 
@@ -25,8 +25,8 @@ def test_what_ran_after_all_was_not_skipped(told: Told, claimed: Claimed) -> Non
         record("error", 1, test="c", message="lost"),
         record("skipped", 2, test="c", reason=""),
     )
-    assert skipped(Story.read(folder)) == {"": ["c"]}
-    assert table(skipped(Story.read(folder))).rows == (("no reason was given", "1", "c"),)
+    assert skipped(RunReader.read(folder)) == {"": ["c"]}
+    assert table(skipped(RunReader.read(folder))).rows == (("no reason was given", "1", "c"),)
 
 
 def test_thousands_of_reasons_are_bounded(told: Told) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from support.builders.report_page import MANIFEST, Told, record
 
-from pytest_ssdqual.report.run_folder.reader import Story
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 
 
@@ -13,7 +13,7 @@ def test_every_drive_of_every_machine_is_named(told: Told) -> None:
         {"machine": "a", "drives": [{"serial": "S1", "model": "M", "firmware": "F1", "size_bytes": 480_103_981_056}]},
         {"machine": "b", "drives": [{"identity": "wwn-1", "serial": None, "path": "/dev/sdb", "size_bytes": None}]},
     ]
-    grid = subject.drives(Story.read(told(bays=bays)))
+    grid = subject.drives(RunReader.read(told(bays=bays)))
     assert grid.rows == (
         ("S1", "M", "F1", "480 GB", ""),
         ("wwn-1", "unknown model", "not told", "unknown", "/dev/sdb"),
@@ -25,7 +25,7 @@ def test_the_means_are_named_with_each_session(told: Told) -> None:
         {"started": "t1", "ended": None, "exit_status": None, "command_line": ["pytest", "-x"]},
         {"started": "t2", "ended": "t3", "exit_status": 0, "differences": ["the kernel is 6.2 now and was 6.1"]},
     ]
-    rows = subject.means(Story.read(told(sessions=sessions, versions={"python": "3.11"}))).rows
+    rows = subject.means(RunReader.read(told(sessions=sessions, versions={"python": "3.11"}))).rows
     assert ("protocol", f"snia (SHA-256 {'ab' * 8}…)") in rows
     assert ("spec", f"acme (SHA-256 {'cd' * 8}…)") in rows
     assert ("machine", "dut") in rows
@@ -47,7 +47,7 @@ def test_health_shows_what_changed_over_all_sessions(told: Told) -> None:
         record("health", when="before", drive="unlisted"),
         record("drive_worsened", name="S1", findings=["2 media errors", "the test failed"]),
     )
-    story = Story.read(folder)
+    story = RunReader.read(folder)
     first, second = subject.health(story).rows
     assert first == ("S1", "yes → no", "40 → 50", "unknown", "unknown", "0 → 2", "unknown", "0 B")
     assert second[0] == "unlisted"
@@ -66,7 +66,7 @@ def test_arrays_are_told_with_how_they_were_purged(told: Told) -> None:
         record("array_created", **facts, purge=new, settings={"chunk": "64k", "group_threads": 0}),
         record("array_created", **facts, purge={"a": "discard of the whole range"}),
     )
-    first, second = subject.arrays(Story.read(folder)).rows
+    first, second = subject.arrays(RunReader.read(folder)).rows
     assert first == ("raid5x3", "3", "1 TB", "zeroed", "2 × discard; 1 × format", "chunk 64k, group threads 0")
     assert second[4:] == ("1 × discard of the whole range", "")
 
@@ -76,7 +76,7 @@ def test_the_worst_of_the_surroundings_is_shown(told: Told) -> None:
         record("surroundings", checks={"temperature_c": 50, "cpu": None}, unknown=["cpu"], objections=[]),
         record("surroundings", checks={"temperature_c": 71, "cpu": None}, unknown=["cpu"], objections=["too warm"]),
     )
-    assert subject.surroundings(Story.read(folder)).rows == (
+    assert subject.surroundings(RunReader.read(folder)).rows == (
         ("temperature c", "50", "71", "2", "0"),
         ("cpu", "", "", "0", "2"),
         ("objection: too warm", "", "", "1", ""),
@@ -97,8 +97,8 @@ def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(told: Told) 
 
 
 def test_the_documents_are_whole(told: Told) -> None:
-    story = Story.read(told())
+    story = RunReader.read(told())
     assert subject.documents(story) == (("The protocol snia", "# a protocol"), ("The spec acme", "# a sheet"))
-    assert subject.documents(Story.read(told(manifest={**MANIFEST, "spec": None}))) == (
+    assert subject.documents(RunReader.read(told(manifest={**MANIFEST, "spec": None}))) == (
         ("The protocol snia", "# a protocol"),
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.qual.measured.environment import Heat, Link
+from pytest_ssdqual.qual.measured.environment import DriveLink, Heat
 from pytest_ssdqual.rig.drives.temperature import Warmth, between, limit, parse
 
 DATA = Path(__file__).parents[2] / "data"
@@ -51,7 +51,7 @@ def test_a_sata_drive() -> None:
         temperature={"current": 38, "power_cycle_max": 55, "lifetime_max": 61, "op_limit_max": 70, "limit_max": 75},
         ata_sct_status={"temperature": {"current": 38, "under_limit_count": 0, "over_limit_count": 4}},
     )
-    assert parse(answer) == (Warmth(38, 70, None, None, 4, 55), Link("SATA", 3.0, 1, 6.0, 1))
+    assert parse(answer) == (Warmth(38, 70, None, None, 4, 55), DriveLink("SATA", 3.0, 1, 6.0, 1))
 
 
 def test_a_sata_drive_that_is_too_old_for_sct() -> None:

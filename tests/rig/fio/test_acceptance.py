@@ -11,15 +11,15 @@ from support.builders.captured import VERSIONS, captured
 
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.acceptance import FAIR_SHARE, accept, accept_ended, check
-from pytest_ssdqual.rig.fio.jobs import Expectation
-from pytest_ssdqual.rig.fio.output import Reader, parse
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult
+from pytest_ssdqual.rig.fio.output import StatusReader, parse
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
 
 GOOD = ["randread", "randwrite", "randrw70", "write", "fill", "stalled", "streams", "profile", "volume"]
 GOOD += ["side-by-side", "side-by-side-fill", "side-by-side-streams", "pattern-written", "pattern-intact"]
 #: They end when they are done, so a cut one may have few documents.
 SHORT = {"fill", "side-by-side-fill", "volume", "pattern-written", "pattern-intact"}
-READ_3S = Expectation(reads=True, writes=False, seconds=3.0, block_bytes=4096)
+READ_3S = ExpectedResult(reads=True, writes=False, seconds=3.0, block_bytes=4096)
 
 on_every_version = pytest.mark.parametrize("version", VERSIONS)
 
@@ -50,14 +50,14 @@ def test_a_whole_run_is_accepted(version: str, case: str) -> None:
 
 def test_a_packed_output_is_never_unpacked_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     run, pieces = captured("3.42", "randread"), list[int]()
-    feed = Reader.feed
+    feed = StatusReader.feed
 
-    def fed(self: Reader, data: bytes) -> None:
+    def fed(self: StatusReader, data: bytes) -> None:
         pieces.append(len(data))
         feed(self, data)
 
     monkeypatch.setattr(process, "PIECE_BYTES", 5000)
-    monkeypatch.setattr(Reader, "feed", fed)
+    monkeypatch.setattr(StatusReader, "feed", fed)
     accept(process.unpacked(gzip.compress(run.output)), run.status, run.stderr, run.expectation)
     assert max(pieces) == 5000
     assert sum(pieces) == len(run.output)
@@ -148,7 +148,7 @@ def test_a_file_cut_between_documents_is_never_accepted(version: str, case: str)
         (replace(READ_3S, read_bytes=1 << 40), "fio read [0-9]+ bytes instead of 1099511627776"),
     ],
 )
-def test_something_else_than_was_asked_for(version: str, expectation: Expectation, cause: str) -> None:
+def test_something_else_than_was_asked_for(version: str, expectation: ExpectedResult, cause: str) -> None:
     run = captured(version, "randread")
     accept(run.output, 0, "", READ_3S)
     with pytest.raises(InvalidMeasurement, match=cause):

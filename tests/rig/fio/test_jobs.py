@@ -11,12 +11,12 @@ from support.fakes import real_fio
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked, bound_to, unbound
 from pytest_ssdqual.rig.fio import acceptance
-from pytest_ssdqual.rig.fio.jobs import Expectation, Job, Target, fill, measurement
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget, fill, measurement
 
-LOOP = Target("/dev/loop0", 16 * 1024 * 1024 + 12_800)
+LOOP = JobTarget("/dev/loop0", 16 * 1024 * 1024 + 12_800)
 OTHER = replace(LOOP, path="/dev/loop1")
-MD = Target("/dev/md/ssdqual", 2_400_000_000_000)
-DRIVES = [Target(f"/dev/sd{letter}", 480_103_981_056) for letter in "bcd"]
+MD = JobTarget("/dev/md/ssdqual", 2_400_000_000_000)
+DRIVES = [JobTarget(f"/dev/sd{letter}", 480_103_981_056) for letter in "bcd"]
 MIB = 1 << 20
 FILESERVER = Workload("randrw", "512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10", 4, 80, name="fileserver")
 
@@ -56,7 +56,7 @@ def test_sequential_jobs_share_the_target() -> None:
     assert share % (1024 * 1024) == 0
 
 
-BEHIND = Target("/dev/md100", 64 * MIB, 2 * MIB)
+BEHIND = JobTarget("/dev/md100", 64 * MIB, 2 * MIB)
 
 
 @pytest.mark.parametrize("rw", ["read", "randwrite", "write", "randread+randwrite", "read+write"])
@@ -197,7 +197,7 @@ def test_targets_are_several_or_one_but_never_the_same_twice() -> None:
 
 
 def test_a_fill_of_several_drives_gives_each_its_own_shares() -> None:
-    small = [Target("/dev/sdb", 4 * MIB + 512), Target("/dev/sdc", 3 * MIB)]
+    small = [JobTarget("/dev/sdb", 4 * MIB + 512), JobTarget("/dev/sdc", 3 * MIB)]
     job = fill(small, 2, "1m", jobs=2)
     found = sections(job)
     assert list(found)[2:] == ["drive-0-fill-0", "drive-0-fill-1", "drive-0-fill-2", "drive-1-fill-0", "drive-1-fill-1"]
@@ -206,14 +206,14 @@ def test_a_fill_of_several_drives_gives_each_its_own_shares() -> None:
         "drive-0-fill-0",
         "drive-1-fill-0",
     ]
-    assert job.expectation == Expectation(
+    assert job.expectation == ExpectedResult(
         reads=False, writes=True, written_bytes=2 * (7 * MIB + 512), paths=("/dev/sdb", "/dev/sdc")
     )
 
 
 def test_a_target_smaller_than_its_streams_is_refused() -> None:
     with pytest.raises(ValueError, match=r"/dev/sdz \(4194304 bytes\) is too small for 6 streams of 1048576 bytes"):
-        measurement(Workload("read", "1m", 1), [Target("/dev/sdz", 4 * MIB)], 6, 10)
+        measurement(Workload("read", "1m", 1), [JobTarget("/dev/sdz", 4 * MIB)], 6, 10)
 
 
 def test_times_fio_cannot_keep_are_refused() -> None:
@@ -243,14 +243,14 @@ def test_times_fio_cannot_keep_are_refused() -> None:
 )
 def test_paths_fio_could_misread_are_refused(path: str) -> None:
     with pytest.raises(ValueError, match="cannot be given to fio"):
-        Target(path, 1 << 20)
+        JobTarget(path, 1 << 20)
     with pytest.raises(ValueError, match="cannot be given to fio"):
         fill(MD, 1).argv(path)
 
 
 @pytest.mark.parametrize("path", ["/dev/sda", "/dev/disk/by-id/nvme-ACME_X1_S3-7.2_1", "/dev/md/ssdqual-raid5x4"])
 def test_device_names_are_accepted(path: str) -> None:
-    assert f"--filename={path}" in measurement(Workload("read", "4k", 1), [Target(path, 1 << 30)], 2, 5).options
+    assert f"--filename={path}" in measurement(Workload("read", "4k", 1), [JobTarget(path, 1 << 30)], 2, 5).options
 
 
 def test_the_output_comes_first_and_the_line_can_be_pasted() -> None:
@@ -274,7 +274,7 @@ def test_a_job_is_bound_to_the_devices_that_were_checked_and_has_them_alone() ->
 
 def test_a_size_that_is_no_whole_number_of_sectors_is_refused() -> None:
     with pytest.raises(ValueError, match="whole number of sectors"):
-        Target("/dev/sda", 1000)
+        JobTarget("/dev/sda", 1000)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -12,10 +12,10 @@ from support.fakes import real_fio
 
 from pytest_ssdqual.qual.explore.dimensions import Space
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.jobs import OF_THE_COMMAND, Job, Target, measurement, text
+from pytest_ssdqual.rig.fio.jobs import OF_THE_COMMAND, Job, JobTarget, measurement, text
 
 SPACES = [Space.of(Workload("randread", "4k", 1)), Space.of(Workload("read", "128k", 1))]
-DRIVES = [Target(f"/dev/nvme{n}n1", 480_103_981_056) for n in range(2)]
+DRIVES = [JobTarget(f"/dev/nvme{n}n1", 480_103_981_056) for n in range(2)]
 
 explored = st.sampled_from(SPACES).flatmap(
     lambda space: st.tuples(*(st.sampled_from(each.values) for each in space.dimensions)).map(space.at)

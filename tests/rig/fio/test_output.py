@@ -13,7 +13,7 @@ from support.builders import strategies
 from support.builders.captured import VERSIONS, captured
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, Reader, parse
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader, parse
 from pytest_ssdqual.rig.fio.status_stream import pieces
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -308,9 +308,9 @@ def test_nothing_is_lost_or_counted_twice(documents: list[dict[str, object]]) ->
 # -- while it grows
 
 
-def fed(data: bytes, sizes: Sequence[int], most: int | None = None) -> Reader:
+def fed(data: bytes, sizes: Sequence[int], most: int | None = None) -> StatusReader:
     """A reader that got the bytes in pieces of these sizes, and then the rest."""
-    reader = Reader(most)
+    reader = StatusReader(most)
     for size in sizes:
         reader.feed(data[:size])
         data = data[size:]
@@ -400,7 +400,7 @@ def test_spells_do_not_depend_on_how_many_documents_are_kept() -> None:
 
 @pytest.mark.parametrize(("drives", "kept"), [(1, 2000), (3, 666), (24, 480)])
 def test_of_many_drives_fewer_documents_are_kept(drives: int, kept: int) -> None:
-    reader, names = Reader(MOST_DOCUMENTS), [f"drive-{number}" for number in range(drives)]
+    reader, names = StatusReader(MOST_DOCUMENTS), [f"drive-{number}" for number in range(drives)]
     for number in range(1, 2 * kept):
         reader.feed(written([named(document(1000 * number, {64: number}), *names)]))
         held = len(reader.so_far().intervals) if number % 97 == 0 else 0
@@ -422,9 +422,9 @@ def test_another_shape_is_told_when_it_is_asked_for_not_when_it_comes() -> None:
 
 
 def test_nothing_written_yet_is_no_time() -> None:
-    assert Reader().seconds == 0
+    assert StatusReader().seconds == 0
     with pytest.raises(InvalidMeasurement, match=r"fio wrote no result$"):
-        Reader().so_far()
+        StatusReader().so_far()
 
 
 # -- text

@@ -16,10 +16,10 @@ from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import process
-from pytest_ssdqual.rig.fio.jobs import Target, measurement
+from pytest_ssdqual.rig.fio.jobs import JobTarget, measurement
 from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, RigError, Tethered
 
-JOB = measurement(Workload("randread", "4k", 1), [Target("/dev/sdb", 1 << 30)], 1, 5)
+JOB = measurement(Workload("randread", "4k", 1), [JobTarget("/dev/sdb", 1 << 30)], 1, 5)
 
 
 @dataclass
@@ -177,7 +177,7 @@ def test_the_real_scripts_read_what_is_new_and_give_its_memory_back(tmp_path: Pa
     content = bytes(range(256)) * 400
     with path.open("wb", buffering=0) as file:
         machine = Shell()
-        running = process.Running(machine, Machine(), str(path))
+        running = process.RunningProcess(machine, Machine(), str(path))
         file.write(content[:50_000])
         assert b"".join(running.read_new()) == content[:50_000]
         file.write(content[50_000:80_000])
@@ -232,7 +232,7 @@ document = open(sys.argv[1], "rb").read()
 with gzip.open(packed, "wb", compresslevel=1) as file:
     for _ in range(600_000_000 // len(document) + 1):
         file.write(document)
-reader = output.read(process.Finished(None, packed.getvalue()).pieces(), output.MOST_DOCUMENTS)
+reader = output.read(process.FinishedProcess(None, packed.getvalue()).pieces(), output.MOST_DOCUMENTS)
 print(reader.so_far().seconds)
 """
 

@@ -12,8 +12,8 @@ from support.fakes.scripted import completed
 
 from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
 from pytest_ssdqual.rig.fio import acceptance, stamped_io
-from pytest_ssdqual.rig.fio.jobs import Expectation, Job, Target
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -22,29 +22,29 @@ ONE, OTHER = Stretch(0, 64 * KIB, 7, 4 * KIB), Stretch(128 * KIB, 128 * KIB, 8, 
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
+def target(tmp_path: Path) -> JobTarget:
     return real_fio.image(tmp_path, 512 * KIB)
 
 
-def written(target: Target, tmp_path: Path, *stretches: Stretch, history: int = 3) -> bytes:
+def written(target: JobTarget, tmp_path: Path, *stretches: Stretch, history: int = 3) -> bytes:
     job = stamped_io.write(target, history, stretches, flush=True)
     done = real_fio.run(job, tmp_path)
     acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
     return Path(target.path).read_bytes()
 
 
-def reads(target: Target, tmp_path: Path, *stretches: Stretch, history: int = 3) -> bool:
+def reads(target: JobTarget, tmp_path: Path, *stretches: Stretch, history: int = 3) -> bool:
     job = stamped_io.read(target, history, stretches)
     return stamped_io.differs(real_fio.run(job, tmp_path), job.expectation)
 
 
-def damage(target: Target, at: int, data: bytes) -> None:
+def damage(target: JobTarget, at: int, data: bytes) -> None:
     with Path(target.path).open("r+b") as file:
         file.seek(at)
         file.write(data)
 
 
-def test_every_transfer_says_what_it_is_of_and_where(target: Target, tmp_path: Path) -> None:
+def test_every_transfer_says_what_it_is_of_and_where(target: JobTarget, tmp_path: Path) -> None:
     data = written(target, tmp_path, ONE, OTHER)
     for at in range(0, 64 * KIB, 4 * KIB):
         assert data[at : at + 4 * KIB] == filled(Imprint(3, 7, at), 4 * KIB)
@@ -54,7 +54,7 @@ def test_every_transfer_says_what_it_is_of_and_where(target: Target, tmp_path: P
     assert not any(data[256 * KIB :])
 
 
-def test_what_was_written_reads_back(target: Target, tmp_path: Path) -> None:
+def test_what_was_written_reads_back(target: JobTarget, tmp_path: Path) -> None:
     written(target, tmp_path, ONE, OTHER)
     assert not reads(target, tmp_path, ONE, OTHER)
 
@@ -70,42 +70,42 @@ def test_what_was_written_reads_back(target: Target, tmp_path: Path) -> None:
     ],
     ids=["a byte", "an earlier write", "another history", "another place", "zeroes"],
 )
-def test_whatever_else_is_there_differs(target: Target, tmp_path: Path, at: int, data: bytes) -> None:
+def test_whatever_else_is_there_differs(target: JobTarget, tmp_path: Path, at: int, data: bytes) -> None:
     written(target, tmp_path, ONE, OTHER)
     damage(target, at, data)
     assert reads(target, tmp_path, ONE, OTHER)
 
 
-def test_a_broken_fio_is_not_taken_for_lost_data(target: Target) -> None:
+def test_a_broken_fio_is_not_taken_for_lost_data(target: JobTarget) -> None:
     job = stamped_io.read(target, 3, [ONE])
-    killed = Finished(completed(["fio"], status=-9), gzip.compress(b""))
+    killed = FinishedProcess(completed(["fio"], status=-9), gzip.compress(b""))
     with pytest.raises(InvalidMeasurement):
         stamped_io.differs(killed, job.expectation)
 
 
-def test_a_write_that_is_to_be_flushed_ends_with_that(target: Target) -> None:
+def test_a_write_that_is_to_be_flushed_ends_with_that(target: JobTarget) -> None:
     assert "--end_fsync=1" in stamped_io.write(target, 1, [ONE], flush=True).options
     assert "--end_fsync=1" not in stamped_io.write(target, 1, [ONE], flush=False).options
 
 
-def test_a_history_is_repeated_in_the_same_order(target: Target) -> None:
+def test_a_history_is_repeated_in_the_same_order(target: JobTarget) -> None:
     options = stamped_io.write(target, 1, [ONE], flush=False).options
     assert options[-1] != "--randrepeat=0"
     assert [each for each in options if each.startswith("--randrepeat")][-1] == "--randrepeat=1"
 
 
 @pytest.mark.parametrize("wrong", [Stretch(0, 10 * KIB, 1, 4 * KIB), Stretch(0, 0, 1, 4 * KIB)])
-def test_only_whole_transfers_are_written(target: Target, wrong: Stretch) -> None:
+def test_only_whole_transfers_are_written(target: JobTarget, wrong: Stretch) -> None:
     with pytest.raises(ValueError, match="are no whole transfers"):
         stamped_io.write(target, 1, [wrong], flush=True)
 
 
-def test_nothing_to_write_is_an_error(target: Target) -> None:
+def test_nothing_to_write_is_an_error(target: JobTarget) -> None:
     with pytest.raises(ValueError, match="needs something"):
         stamped_io.read(target, 1, [])
 
 
-def test_overwriting_goes_on_with_a_generation_more_each_time(target: Target, tmp_path: Path) -> None:
+def test_overwriting_goes_on_with_a_generation_more_each_time(target: JobTarget, tmp_path: Path) -> None:
     note = tmp_path / "note"
     argv = stamped_io.overwrite(target, 3, Stretch(0, 64 * KIB, 7, 16 * KIB), 2 * stamped_io.BATCH, str(note))
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=60, check=False)
@@ -115,16 +115,16 @@ def test_overwriting_goes_on_with_a_generation_more_each_time(target: Target, tm
     assert sorted(each.name for each in tmp_path.iterdir()) == ["image", "note"]
 
 
-def test_overwriting_ends_when_fio_fails(target: Target, tmp_path: Path) -> None:
+def test_overwriting_ends_when_fio_fails(target: JobTarget, tmp_path: Path) -> None:
     note = tmp_path / "note"
-    missing = Target("/dev/ssdqual-is-not-there", 512 * KIB)
+    missing = JobTarget("/dev/ssdqual-is-not-there", 512 * KIB)
     argv = stamped_io.overwrite(missing, 3, Stretch(0, 64 * KIB, 7, 16 * KIB), stamped_io.BATCH, str(note))
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 1
     assert not note.exists()
 
 
-def test_what_is_expected_is_all_of_it(target: Target) -> None:
+def test_what_is_expected_is_all_of_it(target: JobTarget) -> None:
     job: Job = stamped_io.write(target, 1, [ONE, OTHER], flush=True)
-    assert job.expectation == Expectation(reads=False, writes=True, written_bytes=192 * KIB)
+    assert job.expectation == ExpectedResult(reads=False, writes=True, written_bytes=192 * KIB)
     assert stamped_io.read(target, 1, [ONE, OTHER]).expectation.read_bytes == 192 * KIB

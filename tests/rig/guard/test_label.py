@@ -22,7 +22,7 @@ from pytest_ssdqual.rig.guard.label import (
     owner_of,
     page,
 )
-from pytest_ssdqual.rig.guard.sampling import Page, Sample
+from pytest_ssdqual.rig.guard.sampling import Sample, SampledPage
 from pytest_ssdqual.rig.machine import local
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused
 
@@ -49,13 +49,13 @@ def test_arrays_are_owners_by_their_uuid_in_any_spelling() -> None:
     assert of_array(UUID) == of_array(UUID.replace(":", "").upper()) != of_drive(UUID)
 
 
-def sample(*pages: Page, owner: str = of_drive("S1")) -> Sample:
-    return Sample("/dev/sdb", 194, (Page(0, "70797465", "00"), *pages), page(owner), 1 << 20, 100)
+def sample(*pages: SampledPage, owner: str = of_drive("S1")) -> Sample:
+    return Sample("/dev/sdb", 194, (SampledPage(0, "70797465", "00"), *pages), page(owner), 1 << 20, 100)
 
 
-SUPERBLOCK = Page(4096, MD_SUPERBLOCK + "00" * 12, "00" * 16)
-BITMAP = Page(8192, MD_BITMAP + "00" * 12, "0200" * 8)
-LOG = Page(49152, "0800000000000000" * 2, UNUSED_LOG)
+SUPERBLOCK = SampledPage(4096, MD_SUPERBLOCK + "00" * 12, "00" * 16)
+BITMAP = SampledPage(8192, MD_BITMAP + "00" * 12, "0200" * 8)
+LOG = SampledPage(49152, "0800000000000000" * 2, UNUSED_LOG)
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ LOG = Page(49152, "0800000000000000" * 2, UNUSED_LOG)
     [
         ((), True),
         ((SUPERBLOCK,), True),
-        ((SUPERBLOCK, BITMAP, Page(12288, "0200" * 8, "0200" * 8), LOG), True),
+        ((SUPERBLOCK, BITMAP, SampledPage(12288, "0200" * 8, "0200" * 8), LOG), True),
         ((BITMAP,), True),
-        ((Page(8192, MD_SUPERBLOCK + "00" * 12, "00" * 16),), False),
-        ((BITMAP, Page(16384, "0200" * 8, "0200" * 8)), False),
-        ((Page(4096, "0200" * 8, "0200" * 8),), False),
-        ((Page((1 << 20) - 4096, "4c41424f", "00" * 16),), False),
+        ((SampledPage(8192, MD_SUPERBLOCK + "00" * 12, "00" * 16),), False),
+        ((BITMAP, SampledPage(16384, "0200" * 8, "0200" * 8)), False),
+        ((SampledPage(4096, "0200" * 8, "0200" * 8),), False),
+        ((SampledPage((1 << 20) - 4096, "4c41424f", "00" * 16),), False),
     ],
 )
-def test_only_md_may_write_behind_a_label(pages: tuple[Page, ...], ours: bool) -> None:
+def test_only_md_may_write_behind_a_label(pages: tuple[SampledPage, ...], ours: bool) -> None:
     assert is_ours(sample(*pages), [of_drive("S1")]) is ours
 
 

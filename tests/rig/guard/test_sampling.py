@@ -17,7 +17,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_content import Contents, record
 
 from pytest_ssdqual.rig.guard import label, sampling
-from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, SPOTS, Page, Sample, parse, take
+from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, SPOTS, Sample, SampledPage, parse, take
 from pytest_ssdqual.rig.machine.machine import RigError
 
 MIB = 1 << 20
@@ -207,4 +207,4 @@ def test_what_simulated_devices_say_is_understood() -> None:
     page = label.page("drive S1")
     said = record("/dev/sda", page=page, data_at=9) + b"end\0"
     (found,) = parse(said, ["/dev/sda"]).values()
-    assert found == Sample("/dev/sda", 194, (Page(0, page[:16].hex(), "00" * 16),), page, 9, 1)
+    assert found == Sample("/dev/sda", 194, (SampledPage(0, page[:16].hex(), "00" * 16),), page, 9, 1)

@@ -13,7 +13,7 @@ from support.fakes.scripted import ScriptedMachine
 from support.simulator import simulated_paths
 
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.guard.shared_paths import SCRIPT, Hanging, Shared, between, parse, paths, same_drives
+from pytest_ssdqual.rig.guard.shared_paths import SCRIPT, DrivePath, Shared, between, parse, paths, same_drives
 from pytest_ssdqual.rig.machine.machine import RigError
 
 BOOT = "0f2d7c9e-5d5e-4a44-9ae5-0d3ea31d7f06"
@@ -123,7 +123,7 @@ def test_the_script_runs_on_this_computer() -> None:
     assert len(parse(done.stdout, [drive(kname) for kname in argv[4:]])) == len(argv[4:])
 
 
-def hanging(boot: str, knames: Sequence[str], *switched: str) -> tuple[Hanging, ...]:
+def hanging(boot: str, knames: Sequence[str], *switched: str) -> tuple[DrivePath, ...]:
     drives = [drive(kname, f"{boot}-{kname}") for kname in knames]
     machine = ScriptedMachine().on("sh", answer=simulated_paths.text(boot, knames, switched))
     return paths(machine, drives)
@@ -149,12 +149,12 @@ def test_what_one_bay_alone_hangs_on_is_not_worth_a_word() -> None:
 def test_an_expander_is_seen_from_two_hosts() -> None:
     expander, other = Shared("SAS expander", "0x500056b3a8b5b4ff"), Shared("SAS expander", "0x500056b3a8b5b4fe")
     first, second = Shared("SAS controller", "0000:05:00.0", "x"), Shared("SAS controller", "0000:05:00.0", "y")
-    bays = {"a": [Hanging(drive("sda"), (expander, first))], "b": [Hanging(drive("sdb"), (expander, second))]}
+    bays = {"a": [DrivePath(drive("sda"), (expander, first))], "b": [DrivePath(drive("sdb"), (expander, second))]}
     assert between(bays) == (
         "sda (S/N S1) of bay a and sdb (S/N S1) of bay b hang on the same SAS expander 0x500056b3a8b5b4ff: what one "
         "does slows the other",
     )
-    assert between({**bays, "b": [Hanging(drive("sdb"), (other, second))]}) == ()
+    assert between({**bays, "b": [DrivePath(drive("sdb"), (other, second))]}) == ()
 
 
 THINGS = [Shared("PCIe switch", str(number), "m") for number in range(4)]
@@ -167,7 +167,7 @@ THINGS = [Shared("PCIe switch", str(number), "m") for number in range(4)]
 )
 def test_every_two_bays_that_share_something_are_told_of_and_no_others(bays: dict[str, list[list[Shared]]]) -> None:
     hang = {
-        bay: [Hanging(drive(f"{bay}{n}"), tuple(on)) for n, on in enumerate(drives)] for bay, drives in bays.items()
+        bay: [DrivePath(drive(f"{bay}{n}"), tuple(on)) for n, on in enumerate(drives)] for bay, drives in bays.items()
     }
     told = between(hang)
     for one in bays:

@@ -12,8 +12,8 @@ import pytest
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.integrity.array_state import Abilities
-from pytest_ssdqual.qual.integrity.steps import History
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.integrity.steps import StepSequence
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import IntegrityRule, Protocol
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
@@ -205,14 +205,14 @@ def test_what_cannot_be_read_is_missing_from_what_is_read(rack: Rack) -> None:
 @pytest.mark.parametrize(
     ("limits", "sworn", "level", "trim"),
     [
-        ("1\n1\n1\n1\n", "N", Level.RAID1, True),
-        ("1\n0\n1\n1\n", "Y", Level.RAID1, False),
-        ("1\n1\n1\n1\n", "N", Level.RAID5, False),
-        ("1\n1\n1\n1\n", "Y", Level.RAID5, True),
+        ("1\n1\n1\n1\n", "N", RaidLevel.RAID1, True),
+        ("1\n0\n1\n1\n", "Y", RaidLevel.RAID1, False),
+        ("1\n1\n1\n1\n", "N", RaidLevel.RAID5, False),
+        ("1\n1\n1\n1\n", "Y", RaidLevel.RAID5, True),
     ],
 )
 def test_a_raid5_takes_discards_only_where_somebody_has_sworn(
-    rack: Rack, limits: str, sworn: str, level: Level, trim: bool
+    rack: Rack, limits: str, sworn: str, level: RaidLevel, trim: bool
 ) -> None:
     rack.machine.on("cat", answer=limits).on("cat", SWORN, answer=sworn)
     assert rack.body.abilities(level) == Abilities(trim=trim, power_cut=True)
@@ -221,7 +221,7 @@ def test_a_raid5_takes_discards_only_where_somebody_has_sworn(
 def test_without_a_switch_there_is_no_power_cut(rack: Rack) -> None:
     rack.machine.on("cat", answer="1\n")
     rack.body.switch = None
-    assert not rack.body.abilities(Level.RAID0).power_cut
+    assert not rack.body.abilities(RaidLevel.RAID0).power_cut
     with pytest.raises(RigError, match="nobody can cut the power"):
         rack.body.cut([1, 2, 3], 0, 1, None)
 
@@ -252,8 +252,8 @@ def test_every_array_spares_its_beginning_and_every_drive_is_labelled(
     monkeypatch.setattr(
         LiveBody, "_created", lambda body, geometry, bitmap, zeroed: array if zeroed and labelled else None
     )
-    ground = rack.body.build(History(ARRAY.geometry, "none", ()))
+    ground = rack.body.build(StepSequence(ARRAY.geometry, "none", ()))
     assert labelled == [DRIVES]
     assert ground.begin_bytes == 3 << 20
-    found = runner._spread(History(ARRAY.geometry, "none", ()), ground)
+    found = runner._spread(StepSequence(ARRAY.geometry, "none", ()), ground)
     assert found[0].offset_bytes == 3 << 20

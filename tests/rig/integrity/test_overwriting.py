@@ -5,12 +5,12 @@ from typing import cast
 import pytest
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.integrity import overwriting
 from pytest_ssdqual.rig.machine.machine import Completed, InvalidMeasurement, Tethered
 
-TARGET, OVER = Target("/dev/md100", 1 << 20), Stretch(0, 65536, 7, 4096)
+TARGET, OVER = JobTarget("/dev/md100", 1 << 20), Stretch(0, 65536, 7, 4096)
 
 
 class Loop:

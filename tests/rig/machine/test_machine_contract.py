@@ -18,7 +18,7 @@ from support.lab.rehearsed import await_that
 from pytest_ssdqual.rig.machine import local, ssh
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DeadlineExceeded, MachineLost, Tethered
-from pytest_ssdqual.rig.machine.ssh import Target
+from pytest_ssdqual.rig.machine.ssh import SshTarget
 
 if TYPE_CHECKING:
     from support.fakes.loopback_sshd import Sshd
@@ -41,7 +41,7 @@ def connected(name: str, request: pytest.FixtureRequest, observer: Callable[[Com
         root_here()
         return ssh.connect(request.getfixturevalue("sshd").target, observer)
     host: LabHost = request.getfixturevalue("lab")
-    return ssh.connect(ssh.Target("lab", ("-F", str(host.ssh_config))), observer)
+    return ssh.connect(ssh.SshTarget("lab", ("-F", str(host.ssh_config))), observer)
 
 
 IN_LAB = [pytest.mark.lab, pytest.mark.unhurried]
@@ -304,7 +304,7 @@ class TestPatientMachine:
 
     def test_new_keys_in_the_middle_disturb_nobody(self, sshd: Sshd) -> None:
         root_here()
-        often = Target(sshd.target.destination, (*sshd.target.options, "-o", "RekeyLimit=64K"), patience_s=30)
+        often = SshTarget(sshd.target.destination, (*sshd.target.options, "-o", "RekeyLimit=64K"), patience_s=30)
         before = sshd.connections()
         machine = ssh.connect(often)
         try:
@@ -339,7 +339,7 @@ def test_there_is_one_connection_however_many_commands(sshd: Sshd) -> None:
 @pytest.mark.unhurried
 class TestUsersOfTheLab:
     def test_who_may_use_sudo_is_root_by_it(self, lab: LabHost) -> None:
-        machine = ssh.connect(ssh.Target("lab-tester", ("-F", str(lab.ssh_config))))
+        machine = ssh.connect(ssh.SshTarget("lab-tester", ("-F", str(lab.ssh_config))))
         try:
             assert machine.become == ("sudo", "-n", "--")
             assert machine.run(["id", "-u"]).text == "0\n"
@@ -355,7 +355,7 @@ class TestUsersOfTheLab:
 
     def test_who_may_not_is_told_in_one_sentence(self, lab: LabHost) -> None:
         with pytest.raises(ssh.Unreachable) as refused:
-            ssh.connect(ssh.Target("lab-nosudo", ("-F", str(lab.ssh_config))))
+            ssh.connect(ssh.SshTarget("lab-nosudo", ("-F", str(lab.ssh_config))))
         assert str(refused.value) == (
             "no root on lab-nosudo, and sudo asks for a password there: "
             "log in as root, or allow `sudo -n` for that user"

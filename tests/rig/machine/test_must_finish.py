@@ -48,7 +48,7 @@ from pytest_ssdqual.rig.purge.ata import CAUTION, PASSWORD, SECURITY_ERASE
 config, path, lease.DIRECTORY, identity = sys.argv[1:]
 run_files.DIRECTORY = lease.DIRECTORY
 keeper.KEEPER = keeper.KEEPER.replace("limit=15", "limit=1")
-machine = ssh.connect(ssh.Target("here", ("-F", config), patience_s=30)) if config else local.connect()
+machine = ssh.connect(ssh.SshTarget("here", ("-F", config), patience_s=30)) if config else local.connect()
 machine.become, machine.directory = ("env", f"PATH={path}"), lease.DIRECTORY
 drive = Drive("/dev/sdb", "sdb", "ACME", identity, None, None, 480 * 10**9, 512, 4096, False, "sata")
 work = lease.must_finish(drive, "ATA Security Erase", expected_s=120, caution=CAUTION)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.fakes.loopback_sshd import Sshd, root_here
 
 from pytest_ssdqual.rig.machine import ssh
-from pytest_ssdqual.rig.machine.ssh import Target, Unreachable, connect
+from pytest_ssdqual.rig.machine.ssh import SshTarget, Unreachable, connect
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), max_size=6)
 
@@ -55,19 +55,19 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("destination", ["dut7", "root@dut7", "root@[fe80::1%eth0]", "10.0.0.7", "a_b-c.example.org"])
 def test_destinations_of_ssh_are_destinations(destination: str) -> None:
-    assert Target(destination).destination == destination
+    assert SshTarget(destination).destination == destination
 
 
 @pytest.mark.parametrize("destination", ["", "-oProxyCommand=x", "a b", "a;b", "$(id)", "a\nb", "root@dut7/x", "ü"])
 def test_nothing_else_is(destination: str) -> None:
     with pytest.raises(ValueError, match="is not a host name: write"):
-        Target(destination)
+        SshTarget(destination)
 
 
 @given(st.text())
 def test_a_destination_can_never_be_an_option_or_a_word_of_a_shell(text: str) -> None:
     try:
-        Target(text)
+        SshTarget(text)
     except ValueError:
         return
     assert not text.startswith("-")
@@ -84,7 +84,7 @@ def test_a_remote_shell_reads_the_words_that_were_written(argv: list[str]) -> No
 
 
 def test_a_command_rides_on_the_master_and_never_connects_by_itself(log: Path) -> None:
-    channel = connect(Target("root@dut7", ("-F", "/dev/null"), name="the rack"))
+    channel = connect(SshTarget("root@dut7", ("-F", "/dev/null"), name="the rack"))
     try:
         assert channel.name == "the rack"
         assert channel.run(["printf", "%s|", "a b", "$HOME"]).text == "a b|$HOME|"
@@ -100,7 +100,7 @@ def test_a_command_rides_on_the_master_and_never_connects_by_itself(log: Path) -
 
 
 def test_the_control_socket_is_nobody_elses_and_short_enough(log: Path) -> None:
-    channel = connect(Target("dut7"))
+    channel = connect(SshTarget("dut7"))
     line = log.read_text().splitlines()[0]
     control = Path(line.partition("ControlPath=")[2].split(" ")[0])
     assert control.parent.stat().st_mode & 0o777 == 0o700
@@ -112,20 +112,20 @@ def test_the_control_socket_is_nobody_elses_and_short_enough(log: Path) -> None:
 def test_who_cannot_be_reached_is_told_with_sshs_own_words(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER", "refused")
     with pytest.raises(Unreachable) as refused:
-        connect(Target("root@dut7"))
+        connect(SshTarget("root@dut7"))
     assert str(refused.value) == "cannot reach root@dut7 by ssh: root@dut7: Permission denied (publickey)."
 
 
 def test_who_does_not_answer_is_not_waited_for_without_end(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER", "slow")
     with pytest.raises(Unreachable, match=r"^cannot reach dut7 by ssh: "):
-        connect(Target("dut7"), deadline_s=0.5)
+        connect(SshTarget("dut7"), deadline_s=0.5)
 
 
 def test_without_an_ssh_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unreachable, match="there is no ssh here; install the package openssh-client"):
-        connect(Target("dut7"))
+        connect(SshTarget("dut7"))
 
 
 #: A run that connects, and is killed.
@@ -147,12 +147,12 @@ def test_killed_run_leaves_its_directory_to_the_next_start(log: Path, monkeypatc
         assert run.stdout is not None
         assert run.stdout.readline() == b"-o\n"
         (left,) = Path("/tmp").glob(f"{prefix}*")
-        connect(Target("dut7")).close()
+        connect(SshTarget("dut7")).close()
         assert left.is_dir()  # it is in use
         run.kill()
     # The connection ends some seconds later.
     for _ in range(300):
-        connect(Target("dut7")).close()
+        connect(SshTarget("dut7")).close()
         if not left.exists():
             return
         time.sleep(0.1)
@@ -178,7 +178,7 @@ def test_no_agent_is_forwarded_whatever_the_configuration_says(sshd: Sshd, agent
     asked = "printenv SSH_AUTH_SOCK DISPLAY"
     plain = subprocess.run(["ssh", "-F", str(config), "here", asked], capture_output=True, text=True, check=False)
     assert plain.stdout.strip()  # the user's own ssh forwards it
-    machine = connect(Target("here", ("-F", str(config))))
+    machine = connect(SshTarget("here", ("-F", str(config))))
     try:
         assert machine.run(["sh", "-c", asked], check=False).text == ""
         assert machine.tether(["sh", "-c", asked]).wait(60).text == ""

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from support.builders.strategies import geometries
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.fio.jobs import Target
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm
@@ -31,12 +31,12 @@ from pytest_ssdqual.rig.md.mdadm import (
     require_healthy,
     settle,
 )
-from pytest_ssdqual.rig.md.reserve import Region
+from pytest_ssdqual.rig.md.reserve import PatternRegion
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 IDLE = "/sys/block/md100/md/{}:{}\n"
 
-arrays = geometries.filter(lambda geometry: geometry.level is not Level.DRIVE)
+arrays = geometries.filter(lambda geometry: geometry.level is not RaidLevel.DRIVE)
 
 
 def drive(number: int) -> Drive:
@@ -80,16 +80,16 @@ def test_a_drive_named_twice_or_missing_is_no_array(geometry: Geometry) -> None:
 @given(arrays, st.booleans())
 def test_only_redundant_levels_are_assumed_clean_and_have_a_bitmap(geometry: Geometry, assume_clean: bool) -> None:
     argv = argv_of(geometry, assume_clean=assume_clean)
-    redundant = geometry.level is not Level.RAID0
+    redundant = geometry.level is not RaidLevel.RAID0
     assert ("--assume-clean" in argv) == (redundant and assume_clean)
     assert ("--bitmap=none" in argv) == redundant
-    assert any(word.startswith("--chunk=") for word in argv) == (geometry.level is not Level.RAID1)
+    assert any(word.startswith("--chunk=") for word in argv) == (geometry.level is not RaidLevel.RAID1)
 
 
 def test_the_whole_command_of_a_raid_10() -> None:
     settings = ArraySettings(chunk="128k", bitmap="internal")
     assert (
-        argv_of(Geometry(Level.RAID10, 4), settings=settings)
+        argv_of(Geometry(RaidLevel.RAID10, 4), settings=settings)
         == (
             f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
             "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
@@ -141,7 +141,7 @@ def machine() -> ScriptedMachine:
     return here.on("test").on("mdadm", "--stop").on("sh", "-c", mdadm.ERASE)
 
 
-RAID5 = Geometry(Level.RAID5, 3)
+RAID5 = Geometry(RaidLevel.RAID5, 3)
 MEMBERS = [drive(number) for number in range(3)]
 
 
@@ -261,12 +261,12 @@ def test_a_reserved_end_is_not_fios(machine: ScriptedMachine) -> None:
     array = built(machine)
     begin = array.begin_bytes
     assert begin >= 1 << 20
-    assert array.targets == (Target("/dev/md100", array.size_bytes - begin, begin),)
+    assert array.targets == (JobTarget("/dev/md100", array.size_bytes - begin, begin),)
     assert replace(array, reserved_bytes=1 << 20).targets == (
-        Target("/dev/md100", array.size_bytes - begin - (1 << 20), begin, is_part=True),
+        JobTarget("/dev/md100", array.size_bytes - begin - (1 << 20), begin, is_part=True),
     )
-    apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
-    assert apart.targets == tuple(Target(f"/dev/nvme{number}n1", (256 << 20) - begin, begin) for number in range(3))
+    apart = replace(array, geometry=Geometry(RaidLevel.DRIVE, 3))
+    assert apart.targets == tuple(JobTarget(f"/dev/nvme{number}n1", (256 << 20) - begin, begin) for number in range(3))
 
 
 def test_what_fio_is_pointed_at_must_be_what_was_checked(machine: ScriptedMachine) -> None:
@@ -274,13 +274,13 @@ def test_what_fio_is_pointed_at_must_be_what_was_checked(machine: ScriptedMachin
     whole = Checked("/dev/md100", array.size_bytes)
     assert [target.checked for target in array.targets] == [whole]
     assert [target.checked for target in replace(array, reserved_bytes=1 << 20).targets] == [whole]
-    apart = replace(array, geometry=Geometry(Level.DRIVE, 3))
+    apart = replace(array, geometry=Geometry(RaidLevel.DRIVE, 3))
     assert [target.checked for target in apart.targets] == [Checked.of(member) for member in MEMBERS]
-    assert Region.of(replace(array, reserved_bytes=1 << 20)).target.checked == whole
+    assert PatternRegion.of(replace(array, reserved_bytes=1 << 20)).target.checked == whole
 
 
 def test_a_bare_drive_has_no_md_to_ask() -> None:
-    require_healthy(ScriptedMachine(), Array(Geometry(Level.DRIVE, 1), "/dev/sdb", (), "", 1, "none needed"))
+    require_healthy(ScriptedMachine(), Array(Geometry(RaidLevel.DRIVE, 1), "/dev/sdb", (), "", 1, "none needed"))
 
 
 def test_the_path_of_an_array_is_free() -> None:
@@ -365,7 +365,7 @@ def test_mdadms_refusal_is_an_error_of_the_rig(machine: ScriptedMachine) -> None
 
 
 def test_members_data_can_begin_where_they_did() -> None:
-    raid0 = Geometry(Level.RAID0, 2)
+    raid0 = Geometry(RaidLevel.RAID0, 2)
     argv = create_argv(
         raid0, "/dev/md100", ["/dev/sdb", "/dev/sdc"], ArraySettings(), UUID, assume_clean=True,
         data_offset_bytes=128 << 20,
@@ -382,7 +382,7 @@ def test_where_the_data_begin_is_asked_of_the_kernel(machine: ScriptedMachine, s
     array = built(machine)
     machine.on("sh", "-c", mdadm.OFFSETS, answer=said)
     assert mdadm.data_offset(machine, array) == offset
-    assert mdadm.data_offset(machine, replace(array, geometry=Geometry(Level.DRIVE, 3))) == 0
+    assert mdadm.data_offset(machine, replace(array, geometry=Geometry(RaidLevel.DRIVE, 3))) == 0
 
 
 def test_the_offsets_of_all_members_are_found(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from support.fakes.scripted import ScriptedMachine, completed
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine.machine import Completed, InvalidMeasurement
 from pytest_ssdqual.rig.md import reserve, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.md.reserve import MIB, Region, reserved_bytes
+from pytest_ssdqual.rig.md.reserve import MIB, PatternRegion, reserved_bytes
 from pytest_ssdqual.rig.measure.session import Setup
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -53,12 +53,12 @@ class Bench:
 
         self.machine.run = noted  # type: ignore[method-assign, assignment]
 
-    def fio(self, machine: object, job: Job, seconds: float) -> Finished:
+    def fio(self, machine: object, job: Job, seconds: float) -> FinishedProcess:
         self.jobs.append(job)
         known = captured(VERSION, self.case)
         output = known.output.replace(b"/dev/loop0", b"/dev/md100")
         done = completed(["fio"], status=known.status, stderr=known.stderr.replace("/dev/loop0", "/dev/md100"))
-        return Finished(done, gzip.compress(output))
+        return FinishedProcess(done, gzip.compress(output))
 
     def require_lease(self) -> None:
         if not self.leased:
@@ -106,7 +106,7 @@ def test_the_pattern_fills_the_reserved_end(bench: Bench) -> None:
     written = captured(VERSION, "pattern-written").expectation.written_bytes or 0
     array = array_of(size_bytes=100 * written)
     reserved = reserve.write(bench.setup(), array)
-    region = Region.of(reserved)
+    region = PatternRegion.of(reserved)
     assert region.offset_bytes + region.size_bytes == array.size_bytes
     assert region.size_bytes == reserved.reserved_bytes == written
     (job,) = bench.jobs
@@ -138,7 +138,7 @@ def test_what_is_as_it_was_written_needs_no_words(bench: Bench) -> None:
     assert reserve.look(bench.setup(), reserved_array()) == ""
     assert bench.notes["pattern_read"]["damage"] == ""
     (job,) = bench.jobs
-    region = Region.of(reserved_array())
+    region = PatternRegion.of(reserved_array())
     assert job == survival_pattern.read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
 
 
@@ -159,6 +159,6 @@ def test_stripes_that_md_remembers_are_forgotten_first(bench: Bench) -> None:
 
 
 def test_another_array_has_another_pattern() -> None:
-    seeds = {Region.of(array_of(uuid=f"00000000:00000000:00000000:{number:08x}")).seed for number in range(100)}
+    seeds = {PatternRegion.of(array_of(uuid=f"00000000:00000000:00000000:{number:08x}")).seed for number in range(100)}
     assert len(seeds) == 100
-    assert Region.of(array_of()).seed == Region.of(array_of("raid6x4")).seed
+    assert PatternRegion.of(array_of()).seed == PatternRegion.of(array_of("raid6x4")).seed

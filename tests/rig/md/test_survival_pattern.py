@@ -11,20 +11,20 @@ from support.fakes import real_fio
 from support.fakes.scripted import completed
 
 from pytest_ssdqual.rig.fio import acceptance
-from pytest_ssdqual.rig.fio.jobs import Expectation, Target
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult, JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.survival_pattern import BLOCK_BYTES, SEEDS, damage, read_back, write_pattern
 
 MIB = 1 << 20
-LOOP = Target("/dev/loop0", 16 * MIB + 12_800)
+LOOP = JobTarget("/dev/loop0", 16 * MIB + 12_800)
 on_every_version = pytest.mark.parametrize("version", VERSIONS)
 
 
-def finished(version: str, case: str) -> tuple[Finished, Expectation]:
+def finished(version: str, case: str) -> tuple[FinishedProcess, ExpectedResult]:
     run = captured(version, case)
     done = completed(["fio"], status=run.status, stderr=run.stderr)
-    return Finished(done, gzip.compress(run.output)), run.expectation
+    return FinishedProcess(done, gzip.compress(run.output)), run.expectation
 
 
 @on_every_version
@@ -75,7 +75,7 @@ def test_the_first_bad_block_is_told_in_one_sentence(version: str, case: str, se
 def test_damage_is_noticed_by_the_numbers_if_fio_lost_its_words(version: str) -> None:
     done, expectation = finished(version, "pattern-changed")
     text = b"".join(done.pieces()).decode()
-    silent = Finished(completed(["fio"], status=1), gzip.compress(text[text.index("{") :].encode()))
+    silent = FinishedProcess(completed(["fio"], status=1), gzip.compress(text[text.index("{") :].encode()))
     assert damage(silent, expectation) == "a block does not hold what was written; fio did not say which"
 
 
@@ -98,7 +98,7 @@ def test_what_was_not_all_read_is_not_intact(version: str) -> None:
 def test_damage_is_told_before_what_came_of_it(line: str) -> None:
     """fio may be stopped by its own finding in ways that look like other troubles."""
     said = f"{line} at file /dev/md/x offset 65536, length 65536 (requested block: …)\nfio: terminating on signal 2\n"
-    done = Finished(completed(["fio"], status=-6, stderr=said), gzip.compress(b""))
+    done = FinishedProcess(completed(["fio"], status=-6, stderr=said), gzip.compress(b""))
     assert damage(done, read_back(LOOP, 0, MIB, 7).expectation).startswith("the block at byte 65536 of /dev/md/x ")
 
 

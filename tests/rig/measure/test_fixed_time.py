@@ -55,7 +55,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each attempt, whether the clock is set."""
     times: list[bool] = []
 
-    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
         if times.pop(0):
             raise ClockSet(SAID)
         return strategies.run([1000] * 5, geometry="raid0x2", workload=workload)
@@ -81,10 +81,10 @@ def test_a_clock_that_is_set_all_the_time_is_told(times: list[bool]) -> None:
 
 
 def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    windows: list[fixed_time.Window] = []
+    windows: list[fixed_time.ProcessWindow] = []
     told: list[float] = []
 
-    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
         windows.append(window)
         return strategies.run([1000] * round(window.window_s), geometry="raid0x2", workload=workload)
 

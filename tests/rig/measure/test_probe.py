@@ -49,7 +49,7 @@ def setup(noted: Noted, told: list[float]) -> Setup:
 def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = [[1000, 1000, 1000, 100, 1000], [1000] * 5]  # the first is not steady
 
-    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
         assert (window.ramp_s, window.window_s) == (1, 5)
         return strategies.run(rates.pop(0), geometry="raid0x2", workload=workload)
 
@@ -66,7 +66,7 @@ def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(mo
 
 
 def test_what_fails_was_charged_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
         raise InvalidMeasurement("fio said no")
 
     monkeypatch.setattr(fixed_time, "run", run)

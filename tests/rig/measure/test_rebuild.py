@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.builders import strategies
 from support.fakes.scripted import completed
 
-from pytest_ssdqual.qual.measured.environment import Seen
+from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
@@ -23,7 +23,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm, members, reserve, resync
 from pytest_ssdqual.rig.md.mdadm import Array, ArrayState
@@ -74,7 +74,7 @@ class Bench:
     jobs: list[Job] = field(default_factory=list)
     notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     #: What goes on around it.
-    seen: Seen | None = None
+    seen: ProcessEnvironment | None = None
 
     def sleep(self, seconds: float) -> None:
         self.clock += seconds
@@ -116,11 +116,11 @@ class Bench:
         self.events.append("check")
         return self.mismatches
 
-    def start(self, machine: object, job: Job) -> process.Running:
+    def start(self, machine: object, job: Job) -> process.RunningProcess:
         self.events.append("fio")
         self.jobs.append(job)
         self.started = self.clock
-        return process.Running(cast("Any", self), cast("Any", self), "/run/fio.json")
+        return process.RunningProcess(cast("Any", self), cast("Any", self), "/run/fio.json")
 
     # -- what the running process asks of its tether and its machine
 
@@ -182,7 +182,7 @@ def patched(bench: Bench) -> Iterator[Bench]:
         patch.setattr(resync, "component_bytes", lambda machine, kname: 255 * MIB)
         patch.setattr(resync, "done_percent", lambda machine, kname: 42.0)
         patch.setattr(process, "start", bench.start)
-        patch.setattr(Finished, "pieces", lambda finished: iter(()))
+        patch.setattr(FinishedProcess, "pieces", lambda finished: iter(()))
         patch.setattr(acceptance, "accept_ended", bench.accept_ended)
         patch.setattr(environment, "look", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}"))
         patch.setattr(environment, "seen", lambda array, before, after, result: bench.seen)

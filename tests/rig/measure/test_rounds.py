@@ -36,11 +36,11 @@ class Bench:
     writes: list[int]
     #: I/Os per second of every read.
     reads: int = 1000
-    did: list[tuple[str, str, fixed_time.Window]] = field(default_factory=list)
+    did: list[tuple[str, str, fixed_time.ProcessWindow]] = field(default_factory=list)
     notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     told: list[tuple[str, float]] = field(default_factory=list)
 
-    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
         done = sum(1 for asked, _, _ in self.did if asked == str(workload))
         self.did.append((str(workload), kind, window))
         iops = self.reads if workload == READ else self.writes[min(done, len(self.writes) - 1)]
@@ -77,7 +77,7 @@ def test_every_round_is_all_workloads_in_the_loops_order(bench: Bench) -> None:
     looping.run(bench.setup(), ARRAY, LOOP)
     assert [workload for workload, _, _ in bench.did] == [str(READ), str(WRITE)] * 7
     assert [kind for _, kind, _ in bench.did][:4] == ["test-loop-01", "test-loop-01", "test-loop-02", "test-loop-02"]
-    assert {window for _, _, window in bench.did} == {fixed_time.Window(0.0, 3.0, 1)}
+    assert {window for _, _, window in bench.did} == {fixed_time.ProcessWindow(0.0, 3.0, 1)}
 
 
 def test_what_never_settles_ends_at_the_protocols_limit_and_says_so(bench: Bench) -> None:

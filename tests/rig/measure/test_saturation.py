@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from support.builders import strategies
 
-from pytest_ssdqual.qual.measured.environment import Seen
+from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol, SaturationRule
@@ -30,13 +30,13 @@ class Bench:
     """Everything below: the IOPS of every second that fio ran, and what was asked for and written down."""
 
     iops: list[int] = field(default_factory=lambda: [600] * 10 + [300] * 30)
-    asked: list[tuple[Workload, str, fixed_time.Window]] = field(default_factory=list)
+    asked: list[tuple[Workload, str, fixed_time.ProcessWindow]] = field(default_factory=list)
     notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     told: list[tuple[str, float]] = field(default_factory=list)
     #: What goes on around it.
-    seen: Seen | None = None
+    seen: ProcessEnvironment | None = None
 
-    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.Window) -> Run:
+    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
         self.asked.append((workload, kind, window))
         found = strategies.run(self.iops, geometry=str(array.geometry), workload=workload, rounds=window.rounds)
         return replace(found, window_s=min(window.window_s, float(len(self.iops))), seen=self.seen)
@@ -58,7 +58,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def test_one_process_until_the_volume_or_the_time_of_the_protocol(bench: Bench) -> None:
     saturation.saturate(bench.setup(), ARRAY, WRITE)
-    window = fixed_time.Window(0.0, 40.0, 20, every_s=2, volume_bytes=int(2.5 * (1 << 20)))
+    window = fixed_time.ProcessWindow(0.0, 40.0, 20, every_s=2, volume_bytes=int(2.5 * (1 << 20)))
     assert bench.asked == [(WRITE, "saturation", window)]
     assert bench.told == [("raid0x2: saturate with randwrite_4k_qd8", 40.0)]
 

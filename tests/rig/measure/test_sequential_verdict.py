@@ -11,14 +11,14 @@ from support.simulator import simulated_fio
 from support.simulator.simulated_fio import UnderWay
 
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats import group_sequential as looks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, Reader
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, StatusReader
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError
 from pytest_ssdqual.rig.md import mdadm
@@ -46,11 +46,11 @@ def drive(number: int) -> Drive:
     )  # fmt: skip
 
 
-def array(level: Level, width: int) -> Array:
+def array(level: RaidLevel, width: int) -> Array:
     return Array(Geometry(level, width), "/dev/md100", tuple(map(drive, range(width))), "1:2", 512 << 20, "zeroed")
 
 
-RAID0X2 = array(Level.RAID0, 2)
+RAID0X2 = array(RaidLevel.RAID0, 2)
 
 
 @dataclass
@@ -204,7 +204,7 @@ def test_what_is_kept_is_fios_whole_output_and_few_intervals(rig: Rig) -> None:
     measured = measure(rig, at(3))
     (packed,) = rig.kept
     (run,) = measured.runs
-    found = Reader(MOST_DOCUMENTS)
+    found = StatusReader(MOST_DOCUMENTS)
     found.feed(gzip.decompress(packed))
     whole = replace(run, intervals=found.whole().intervals, ramp_s=RAMP_S, window_s=RULE.limit_s, look=None)
     assert looks.at_look(whole, 3, RULE, 0.95).condensed() == run
@@ -219,7 +219,7 @@ def test_it_is_read_often_so_that_it_does_not_pile_up(rig: Rig) -> None:
 
 def test_drives_side_by_side_are_cut_at_the_same_time(rig: Rig) -> None:
     rig.slow = {"S1": 0.5}
-    measured = measure(rig, at(1), array(Level.DRIVE, 3))
+    measured = measure(rig, at(1), array(RaidLevel.DRIVE, 3))
     rates = [each.iops for each in measured.of_members()]
     assert rates == pytest.approx([300, 150, 300], rel=0.01)
     assert len({(each.runs[0].ramp_s, each.runs[0].window_s) for each in measured.of_members()}) == 1

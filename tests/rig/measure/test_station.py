@@ -12,14 +12,14 @@ from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, Machine, MachineLost, RigError
 from pytest_ssdqual.rig.md import mdadm
@@ -33,7 +33,7 @@ from pytest_ssdqual.rig.measure.station import Station
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array
 
-RAID5X3, RAID5X4, RAID0X2 = Geometry(Level.RAID5, 3), Geometry(Level.RAID5, 4), Geometry(Level.RAID0, 2)
+RAID5X3, RAID5X4, RAID0X2 = Geometry(RaidLevel.RAID5, 3), Geometry(RaidLevel.RAID5, 4), Geometry(RaidLevel.RAID0, 2)
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 STREAM = Workload("write", "128k", 8)
 #: Rounds of one second each.
@@ -124,12 +124,12 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         if rig.sick:
             raise rig.sick
 
-    def run(machine: Machine, job: Job, seconds: float) -> Finished:
+    def run(machine: Machine, job: Job, seconds: float) -> FinishedProcess:
         if job.expectation.written_bytes is not None:
             rig.did.append("fill")
-            return Finished(completed(["fio"]), gzip.compress(b"[]"))
+            return FinishedProcess(completed(["fio"]), gzip.compress(b"[]"))
         rig.did.append(f"fio {rig.running[1]}")
-        return Finished(completed(["fio"]), gzip.compress(repr(rig.next_series()).encode()))
+        return FinishedProcess(completed(["fio"]), gzip.compress(repr(rig.next_series()).encode()))
 
     def accept(output: Iterable[bytes], *rest: object, **more: object) -> object:
         numbers = [int(word) for word in b"".join(output).decode().strip("[]").split(",") if word]
@@ -241,8 +241,8 @@ def test_a_planned_array_is_written_down_with_the_uuid_it_will_have(rig: Rig) ->
 
 def test_a_bare_drive_is_an_array_without_md(rig: Rig) -> None:
     here = station(rig, fill_passes=0, precondition_s=0)
-    assert here.array(Geometry(Level.DRIVE, 1)).path == "/dev/nvme0n1"
-    here.measure(Geometry(Level.DRIVE, 1), READ)
+    assert here.array(Geometry(RaidLevel.DRIVE, 1)).path == "/dev/nvme0n1"
+    here.measure(Geometry(RaidLevel.DRIVE, 1), READ)
     here.close()
     assert not count(rig, "create")
     assert not count(rig, "stop")

@@ -12,12 +12,12 @@ from support.builders import strategies
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_surroundings import Surroundings, of_members, traffic
 
-from pytest_ssdqual.qual.measured.environment import KernelLog, Link, Seen, Traffic
+from pytest_ssdqual.qual.measured.environment import DriveLink, KernelLog, ProcessEnvironment, Traffic
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.fio.intervals import Direction
+from pytest_ssdqual.rig.fio.intervals import IoDirection
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -102,7 +102,7 @@ def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str
     assert [each.counted.traffic for each in seen.drives] == [counted] * 3
     assert seen.array.traffic == counted
     assert one.counted.appearance == 9
-    assert [each.link for each in seen.drives] == [Link("PCIe", 8, 2, 8, 4), Link("PCIe", 16, 4, 16, 4), None]
+    assert [each.link for each in seen.drives] == [DriveLink("PCIe", 8, 2, 8, 4), DriveLink("PCIe", 16, 4, 16, 4), None]
     assert (one.warmth.temperature_c, one.warmth.too_warm_s, one.alarm_c) == (50, 0, 81.85)
     assert (several.warmth.temperature_c, several.alarm_c) == (None, None)
     assert (sata.warmth.temperature_c, sata.warmth.limit_c, sata.alarm_c) == (38, 72, 70)
@@ -147,11 +147,11 @@ def array_of(name: str) -> Array:
 
 
 def result(intervals: tuple[Interval, ...], parts: tuple[tuple[Interval, ...], ...] = ()) -> FioResult:
-    nothing = Direction(0, 0, strategies.EMPTY, 0.0, 0)
+    nothing = IoDirection(0, 0, strategies.EMPTY, 0.0, 0)
     return FioResult("fio-3.33", 0, 10.0, intervals, nothing, nothing, 0, 3.0, 17.0, (), (), parts)
 
 
-def around(name: str, *trouble: str) -> Seen:
+def around(name: str, *trouble: str) -> ProcessEnvironment:
     """A process of ten seconds on an array or on drives, on a machine with such trouble."""
     array, world = array_of(name), Surroundings(trouble, {f"nvme{n}n1": f"S{n}" for n in range(4)})
     machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=lambda argv: world.text(argv))
@@ -225,7 +225,7 @@ def sight(**changed: object) -> Sight:
     return replace(plain, **changed)  # type: ignore[arg-type]
 
 
-def of(before: Sight, after: Sight) -> Seen:
+def of(before: Sight, after: Sight) -> ProcessEnvironment:
     return seen(array_of("drivex1"), before, replace(after, uptime_s=before.uptime_s + 100), result(()))
 
 
@@ -283,7 +283,7 @@ def test_a_drive_that_was_replugged_was_not_counted() -> None:
 
 def test_of_two_looks_at_a_link_the_worse_counts() -> None:
     before = sight()
-    narrow = replace(before.drives[0], link=Link("PCIe", 16.0, 1, 16.0, 4))
+    narrow = replace(before.drives[0], link=DriveLink("PCIe", 16.0, 1, 16.0, 4))
     assert of(replace(before, drives=(narrow,)), before).drives[0].link == narrow.link
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.progress_events import Load, News, Now, Steadiness
+from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
@@ -19,7 +19,7 @@ from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.observe import live_stats
 from pytest_ssdqual.rig.observe.live_stats import ANSWER, Count, Course, Live
 
-LOAD = Load("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
+LOAD = LoadBegun("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
 #: As Linux 6.1 tells it.
 STAT = "    1017        0   16272      403      256        5    40960     1205        0      612     1609        0\n"
 
@@ -209,7 +209,7 @@ def test_of_drives_side_by_side_each_is_asked_for() -> None:
     array = cast("Any", SimpleNamespace(geometry=Geometry.parse("drivex2"), members=members))
     with live_stats.watched(watcher.live, array, Workload("randread", "4k", 8), "wsat-03", 4096):
         assert watcher.enough.wait(20)
-    assert watcher.told[0] == Load("wsat", "drivex2", "randread_4k_qd8", ("S0", "S1"))
+    assert watcher.told[0] == LoadBegun("wsat", "drivex2", "randread_4k_qd8", ("S0", "S1"))
     assert watcher.figures[0].iops == (0.0, 0.0)
 
 

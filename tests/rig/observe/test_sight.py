@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.simulator.simulated_surroundings import Surroundings
 
-from pytest_ssdqual.qual.measured.environment import KernelLog, Link, Traffic
+from pytest_ssdqual.qual.measured.environment import DriveLink, KernelLog, Traffic
 from pytest_ssdqual.rig.observe.sight import Counted, parse
 
 #: As in the lab, with an array of two (kernel 6.1), and what hwmon and a throttled CPU would add.
@@ -51,7 +51,7 @@ def test_everything_is_found() -> None:
     assert list(seen.throttled_ms.values()) == [1250]
     first, second = seen.drives
     assert first.counted == Counted(9, Traffic(59, 6, 2096 * 512, 8 * 512))
-    assert first.link == Link("PCIe", 8.0, 4, 16.0, 4)
+    assert first.link == DriveLink("PCIe", 8.0, 4, 16.0, 4)
     assert (first.alarm_c, first.warmth.temperature_c) == (81.85, None)
     assert second.counted == Counted(0, Traffic(49, 0, 2096 * 512, 0))
     assert (second.link, second.alarm_c, second.warmth.temperature_c) == (None, None, 50)
@@ -106,14 +106,14 @@ def test_a_drive_of_several_controllers_is_counted_on_its_paths_by_old_kernels()
     ]))  # fmt: skip
     (drive,) = parse(text, "", ["nvme2n1"]).drives
     assert drive.counted.traffic == Traffic(30, 3, 240 * 512, 24 * 512)
-    assert drive.link == Link("PCIe", 16.0, 1, 16.0, 4)
+    assert drive.link == DriveLink("PCIe", 16.0, 1, 16.0, 4)
 
 
 def test_a_sata_drive_s_link_is_what_smartctl_says() -> None:
     speed = '{"units_per_second": 60, "bits_per_unit": 100000000}'
     answer = f'{{"json_format_version": [1, 0], "interface_speed": {{"max": {speed}, "current": {speed}}}}}'
     (drive,) = parse(TEXT.replace("==warmth nvme0n1", f"==warmth sda\n{answer}"), "", ["sda"]).drives
-    assert drive.link == Link("SATA", 6.0, 1, 6.0, 1)
+    assert drive.link == DriveLink("SATA", 6.0, 1, 6.0, 1)
 
 
 @pytest.mark.parametrize("value", ["Unknown", "0.0 GT/s PCIe", "Unknown speed"])
@@ -147,6 +147,6 @@ def test_the_simulation_speaks_the_same_language() -> None:
     assert seen.heard
     assert seen.heard.log == KernelLog((), 0, lost=False)
     assert seen.drives[0].counted.traffic == seen.array.traffic == Traffic(0, 0, 0, 0)
-    assert seen.drives[0].link == Link("PCIe", 16.0, 4, 16.0, 4)
+    assert seen.drives[0].link == DriveLink("PCIe", 16.0, 4, 16.0, 4)
     assert seen.drives[0].warmth.temperature_c == 50
     assert set(seen.cpus) == {"cpu", "cpu0", "cpu1"}

@@ -23,7 +23,7 @@ from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, satu
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.measure.station import Station
 from pytest_ssdqual.rig.resume import readopt_array
-from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Forgetful, Inheritance, Key
+from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Forgetful, Inheritance, ResultKey
 
 RAID5X3, RAID5X4 = Geometry.parse("raid5x3"), Geometry.parse("raid5x4")
 READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
@@ -47,13 +47,13 @@ def measured(workload: Workload = READ, geometry: Geometry = RAID5X3) -> Measure
 class Recalled:
     """A ``Memory``, and what it was asked."""
 
-    known: dict[Key, object] = field(default_factory=dict)
+    known: dict[ResultKey, object] = field(default_factory=dict)
     left: Inheritance | None = None
 
-    def has(self, key: Key) -> bool:
+    def has(self, key: ResultKey) -> bool:
         return key in self.known
 
-    def recall(self, key: Key) -> object | None:
+    def recall(self, key: ResultKey) -> object | None:
         return self.known.get(key)
 
     def inheritance(self) -> Inheritance | None:
@@ -126,13 +126,13 @@ def done(rig: Rig) -> list[str]:
 
 
 def test_nothing_is_known_of_a_run_that_was_not_resumed() -> None:
-    key, memory = Key("measured", RAID5X3, str(READ)), Forgetful()
+    key, memory = ResultKey("measured", RAID5X3, str(READ)), Forgetful()
     assert (memory.has(key), memory.recall(key), memory.inheritance()) == (False, None, None)
 
 
-def rebuilding(workload: Workload) -> tuple[Key, Rebuild]:
+def rebuilding(workload: Workload) -> tuple[ResultKey, Rebuild]:
     geometry = Geometry.parse("raid5x3-1rebuilding")
-    return Key("rebuild", geometry, str(READ)), Rebuild(geometry, 60.0, 1 << 28, measured(workload, geometry), 0)
+    return ResultKey("rebuild", geometry, str(READ)), Rebuild(geometry, 60.0, 1 << 28, measured(workload, geometry), 0)
 
 
 def looped(loop: Loop) -> LoopResult:
@@ -140,14 +140,14 @@ def looped(loop: Loop) -> LoopResult:
     return LoopResult(RAID5X3, loop, (cells,) * 5)
 
 
-KNOWN: dict[str, tuple[Key, object, Callable[[Station], object]]] = {
-    "measured": (Key("measured", RAID5X3, str(READ)), measured(), lambda here: here.measure(RAID5X3, READ)),
+KNOWN: dict[str, tuple[ResultKey, object, Callable[[Station], object]]] = {
+    "measured": (ResultKey("measured", RAID5X3, str(READ)), measured(), lambda here: here.measure(RAID5X3, READ)),
     "saturation": (
-        Key("saturation", RAID5X3, str(WRITE)),
+        ResultKey("saturation", RAID5X3, str(WRITE)),
         Saturation(measured(WRITE).runs[0], 1 << 29),
         lambda here: here.saturate(RAID5X3, WRITE),
     ),
-    "loop": (Key("loop", RAID5X3, "pair"), looped(LOOP), lambda here: here.loop(RAID5X3, LOOP)),
+    "loop": (ResultKey("loop", RAID5X3, "pair"), looped(LOOP), lambda here: here.loop(RAID5X3, LOOP)),
     "rebuild": (*rebuilding(READ), lambda here: here.rebuild(Geometry.parse("raid5x3-1rebuilding"), READ)),
 }
 
@@ -162,19 +162,19 @@ def test_what_is_recalled_is_not_made_again(rig: Rig, kind: str) -> None:
 
 
 PROFILE = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver")
-CHANGED: dict[str, tuple[Key, object, Callable[[Station], object]]] = {
+CHANGED: dict[str, tuple[ResultKey, object, Callable[[Station], object]]] = {
     "measured": (
-        Key("measured", RAID5X3, str(PROFILE)),
+        ResultKey("measured", RAID5X3, str(PROFILE)),
         measured(replace(PROFILE, read_percent=70)),
         lambda here: here.measure(RAID5X3, PROFILE),
     ),
     "loop": (
-        Key("loop", RAID5X3, "pair"),
+        ResultKey("loop", RAID5X3, "pair"),
         looped(replace(LOOP, workloads=(WRITE, READ))),
         lambda here: here.loop(RAID5X3, LOOP),
     ),
     "saturation": (
-        Key("saturation", RAID5X3, str(PROFILE)),
+        ResultKey("saturation", RAID5X3, str(PROFILE)),
         Saturation(measured(replace(PROFILE, read_percent=70)).runs[0], 1 << 29),
         lambda here: here.saturate(RAID5X3, PROFILE),
     ),

@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, Mach
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
-from pytest_ssdqual.rig.measure.fixed_time import Window
+from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import zero
 from pytest_ssdqual.rig.resume import readopt_array
@@ -282,14 +282,14 @@ def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
 ) -> None:
     asked = []
 
-    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
         asked.append((workload, kind, window))
         return strategies.run(iops, geometry="raid5x3", workload=workload, ramp_s=1, window_s=5, rounds=5)
 
     monkeypatch.setattr(fixed_time, "run", run)
     array = Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
     found = readopt_array.confirm(rig.setup, array, Conditioned(WRITES, SETTLED))
-    assert asked == [(WRITES, "confirm", Window(1, 5, 5))]
+    assert asked == [(WRITES, "confirm", ProcessWindow(1, 5, 5))]
     assert bool(found) == confirmed
     noted = rig.noted("conditioning_confirmed")
     assert (noted["confirmed"], noted["workload"], noted["settled_iops"]) == (confirmed, str(WRITES), 1000)

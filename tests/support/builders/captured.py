@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ssdqual.rig.fio.jobs import Expectation
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult
 
 DATA = Path(__file__).parents[2] / "data" / "fio"
 VERSIONS = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
@@ -18,7 +18,7 @@ class Captured:
     status: int
     stderr: str
     options: tuple[str, ...]
-    expectation: Expectation
+    expectation: ExpectedResult
 
 
 def captured(version: str, case: str) -> Captured:
@@ -29,5 +29,5 @@ def captured(version: str, case: str) -> Captured:
         run["status"],
         (folder / f"{case}.stderr").read_text(),
         tuple(run["options"]),
-        Expectation(**{**run["expectation"], "paths": tuple(run["expectation"].get("paths", ()))}),
+        ExpectedResult(**{**run["expectation"], "paths": tuple(run["expectation"].get("paths", ()))}),
     )

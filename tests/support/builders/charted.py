@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import Subject, judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part, of_verdict
-from pytest_ssdqual.report.run_folder.reader import Record, Story
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 
 NOWHERE = Path("/nonexistent")
 #: Of a drive behind every measurement here, by mix: what a RAID 5 makes of it is up to ``measured``.
@@ -34,8 +34,8 @@ def record(kind: str, facts: Mapping[str, object], at_s: int = 0) -> Record:
     return Record(1, kind, f"2026-11-21T12:{at_s // 60:02}:{at_s % 60:02}+00:00", json.loads(json.dumps(facts)))
 
 
-def story(*records: Record, manifest: Mapping[str, object] | None = None, folder: Path = NOWHERE) -> Story:
-    return Story(folder, manifest or {}, records)
+def story(*records: Record, manifest: Mapping[str, object] | None = None, folder: Path = NOWHERE) -> RunReader:
+    return RunReader(folder, manifest or {}, records)
 
 
 def run(array: str, workload: Workload, rounds: Sequence[float], **more: object) -> dict[str, object]:
@@ -293,7 +293,7 @@ def _document(number: int, counts: Mapping[int, int]) -> dict[str, object]:
     return {"fio version": "fio-3.33", "timestamp_ms": 1795262516000 + 1000 * number, "jobs": [job]}
 
 
-def everything() -> Story:
+def everything() -> RunReader:
     """At least one of each kind of chart that needs no output of fio."""
     return story(
         *parity_sweep(), depths(), bathtub(), outlier(), *saturation(), conditioned(), *matrix(), *profiles(),

@@ -7,10 +7,19 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.measured.environment import Cpu, Device, Heat, Link, Seen, SeenArray, SeenDrive, Traffic
+from pytest_ssdqual.qual.measured.environment import (
+    Cpu,
+    DeviceTraffic,
+    DriveLink,
+    Heat,
+    ProcessEnvironment,
+    SeenArray,
+    SeenDrive,
+    Traffic,
+)
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -36,7 +45,7 @@ histograms = st.dictionaries(latencies_ns.map(fio_bucket), st.integers(1, 10**6)
 )
 
 geometries = st.sampled_from(
-    [Geometry(level, width) for level in Level for width in range(1, 25) if FACTS[level].allows(width)]
+    [Geometry(level, width) for level in RaidLevel for width in range(1, 25) if FACTS[level].allows(width)]
 )
 
 workloads = st.builds(
@@ -155,10 +164,12 @@ def watched(
     return Measured((Run(reads, alone, ("S0",), parts, 0.0, window_s, count, "fio.json", look=look),))
 
 
-def seen(drives: Sequence[SeenDrive] = (), array: SeenArray | None = None, *, cpu_busy: float = 0.3) -> Seen:
+def seen(
+    drives: Sequence[SeenDrive] = (), array: SeenArray | None = None, *, cpu_busy: float = 0.3
+) -> ProcessEnvironment:
     """Around a process of ten seconds; nothing is out of order."""
     cpu = Cpu(count=4, busy=cpu_busy, busiest=cpu_busy, busiest_in_kernel=cpu_busy, throttled=0.0)
-    return Seen(
+    return ProcessEnvironment(
         seconds=11.0, fio_s=10.0, clock_jump_s=0.002, clock_resolution_s=0.02, cpu=cpu, jobs_busy=0.2,
         drives=tuple(drives), array=array,
     )  # fmt: skip
@@ -166,7 +177,9 @@ def seen(drives: Sequence[SeenDrive] = (), array: SeenArray | None = None, *, cp
 
 def seen_drive(name: str, counted: Traffic | None, asked: Traffic | None) -> SeenDrive:
     """A cool drive on all of its lanes."""
-    return SeenDrive(name, Device(counted, asked), Heat(41.0, 70.0, False, 0, 0), Link("PCIe", 16.0, 4, 16.0, 4))
+    return SeenDrive(
+        name, DeviceTraffic(counted, asked), Heat(41.0, 70.0, False, 0, 0), DriveLink("PCIe", 16.0, 4, 16.0, 4)
+    )
 
 
 def side_by_side(iops: Sequence[Sequence[int]], *, workload: Workload | None = None, rounds: int = 5) -> Run:
@@ -187,7 +200,7 @@ def side_by_side(iops: Sequence[Sequence[int]], *, workload: Workload | None = N
     )
     return replace(
         alone[0],
-        geometry=Geometry(Level.DRIVE, len(parts)),
+        geometry=Geometry(RaidLevel.DRIVE, len(parts)),
         members=tuple(f"S{number}" for number in range(len(parts))),
         intervals=together,
         parts=parts,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.rig.machine.ssh import Target
+from pytest_ssdqual.rig.machine.ssh import SshTarget
 
 SSHD = Path("/usr/sbin/sshd")
 #: Sets p to the server's process that carries the connection on which this came.
@@ -36,8 +36,8 @@ class Sshd:
     config: Path
 
     @property
-    def target(self) -> Target:
-        return Target("here", ("-F", str(self.config)))
+    def target(self) -> SshTarget:
+        return SshTarget("here", ("-F", str(self.config)))
 
     def connections(self) -> int:
         """How many were accepted so far."""

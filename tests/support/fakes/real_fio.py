@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.rig.fio.jobs import Job, Target
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from support.fakes.scripted import completed
 
 
-def image(folder: Path, size_bytes: int, name: str = "image") -> Target:
+def image(folder: Path, size_bytes: int, name: str = "image") -> JobTarget:
     """A file of zeroes to read and write; the test is skipped where fio or direct I/O is missing."""
     if not shutil.which("fio"):
         pytest.skip("fio is not installed")
@@ -28,15 +28,15 @@ def image(folder: Path, size_bytes: int, name: str = "image") -> Target:
         os.close(os.open(path, os.O_RDWR | os.O_DIRECT))
     except OSError:
         pytest.skip("the temporary directory has no direct I/O")
-    return Target(str(path), size_bytes)
+    return JobTarget(str(path), size_bytes)
 
 
-def run(job: Job, folder: Path, more: Sequence[str] = ()) -> Finished:
+def run(job: Job, folder: Path, more: Sequence[str] = ()) -> FinishedProcess:
     """Run ``job`` in ``folder``, with options of the test's own after ours."""
     output = folder / "output.json"
     argv = (*job.argv(str(output)), *more)
     done = subprocess.run(argv, capture_output=True, timeout=60, check=False, cwd=folder)
-    return Finished(
+    return FinishedProcess(
         completed(argv, status=done.returncode, stderr=done.stderr.decode()), gzip.compress(output.read_bytes())
     )
 

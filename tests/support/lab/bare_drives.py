@@ -18,7 +18,7 @@ PLACES = (0, 127, 255)
 
 
 def connect(lab: Lab) -> Channel:
-    return ssh.connect(ssh.Target("lab", ("-F", str(lab.ssh_config))))
+    return ssh.connect(ssh.SshTarget("lab", ("-F", str(lab.ssh_config))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.reference_model import MOST_BYTES
 from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
-from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, History
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, StepSequence
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.integrity.target import Aftermath, Ground
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -81,12 +81,12 @@ class SimulatedBody:
     failed: list[int] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311
 
-    def build(self, history: History) -> Ground:
+    def build(self, history: StepSequence) -> Ground:
         self._may_break("build")
         self.built += 1
         self.geometry, width = history.geometry, history.geometry.width
         self.chance = random.Random(1)  # noqa: S311
-        stripe = self.chunk * (1 if self.geometry.level is Level.RAID1 else self.geometry.data_drives)
+        stripe = self.chunk * (1 if self.geometry.level is RaidLevel.RAID1 else self.geometry.data_drives)
         self.size_bytes = 6 * self.regions * stripe // UNIT_BYTES * UNIT_BYTES
         self.held = {number: bytearray(self.size_bytes) for number in range(1, width + 1)}
         self.whole, self.filling, self.idle, self.failed = list(range(1, width + 1)), [], [], []
@@ -94,7 +94,7 @@ class SimulatedBody:
         each = min(stripe, MOST_BYTES) + UNIT_BYTES
         return Ground(self.size_bytes, each, self.regions, ATOM, stripe if self.geometry.has_parity else 0, self.drives)
 
-    def abilities(self, level: Level) -> Abilities:
+    def abilities(self, level: RaidLevel) -> Abilities:
         return self.can
 
     def write(self, history: int, stretches: Sequence[Stretch], *, flush: bool) -> None:

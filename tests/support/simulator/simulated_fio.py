@@ -18,10 +18,10 @@ from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import output
-from pytest_ssdqual.rig.fio.process import Finished
+from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
-from pytest_ssdqual.rig.measure.fixed_time import Window
+from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.environment import When
@@ -58,15 +58,15 @@ class Fio:
     begin: Callable[[], None] = lambda: None
     ran: Callable[[Array, Sequence[Sequence[Interval]]], None] = lambda array, parts: None
 
-    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
+    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
         """Instead of ``measuring.run``: what fio would have written, read as ever."""
 
-        def work() -> Finished:
+        def work() -> FinishedProcess:
             self.begin()
             curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
             parts = self.parts(array, workload, curve)
             self.ran(array, parts)
-            return Finished(completed(["fio"]), fio_documents.packed(*parts))
+            return FinishedProcess(completed(["fio"]), fio_documents.packed(*parts))
 
         before = environment.look(setup.machine, array, When.BEFORE)
         raw, finished = fixed_time.noted(setup, array, workload, kind, work)
@@ -106,7 +106,7 @@ class Fio:
             for each, rate in zip(alone, rates, strict=True)
         ]
 
-    def _even(self, window: Window) -> list[tuple[float, float, float]]:
+    def _even(self, window: ProcessWindow) -> list[tuple[float, float, float]]:
         """A curve in which a round differs a little from the next."""
         whole = window.ramp_s + window.window_s
         seconds = max(1.0, min(whole / 200, LONGEST_S if window.rounds < 6 else whole / 200))
@@ -118,7 +118,7 @@ class Fio:
 
         return [(at, seconds, 1 + self.noise * sign(at)) for at in times]
 
-    def _saturating(self, array: Array, workload: Workload, window: Window) -> list[tuple[float, float, float]]:
+    def _saturating(self, array: Array, workload: Workload, window: ProcessWindow) -> list[tuple[float, float, float]]:
         """The same for a curve that has written its volume when the time is over, whatever a drive can do."""
         capacity = array.size_bytes
         volume = (window.volume_bytes or 0) / capacity
@@ -197,11 +197,11 @@ class UnderWay:
         self.parts.append(gzip.compress(data, mtime=0))
         yield data
 
-    def wait(self, seconds: float) -> Finished:
+    def wait(self, seconds: float) -> FinishedProcess:
         self.now_s = max(self.now_s, self.lasts_s)
         return self._finished(self.last_words if self._died else "")
 
-    def end(self) -> Finished:
+    def end(self) -> FinishedProcess:
         """It finishes the document that it is writing, and adds its last one."""
         return self._finished("fio: terminating on signal 2" if self.is_alive() else "")
 
@@ -213,7 +213,7 @@ class UnderWay:
     def _count(self) -> int:
         return min(int(min(self.now_s, self.lasts_s) / self.report_s), len(self.documents))
 
-    def _finished(self, said: str) -> Finished:
+    def _finished(self, said: str) -> FinishedProcess:
         count = self._count + self.is_alive()
         written = self.documents[:count]
         final = fio_documents.ended(written[-1]) if written and not self._died else b""
@@ -221,7 +221,7 @@ class UnderWay:
         self.ran([part[:count] for part in self.intervals])
         self.ended = True
         packed = gzip.compress(data[self.given :], mtime=0)
-        return Finished(completed(["fio"], stderr=said), b"".join([*self.parts, packed]), packed)
+        return FinishedProcess(completed(["fio"], stderr=said), b"".join([*self.parts, packed]), packed)
 
     def __enter__(self) -> UnderWay:
         return self
@@ -280,7 +280,7 @@ def rebuild(run: Callable[..., Run]) -> Callable[[Setup, Array, Workload], Rebui
         failed = array.geometry
         geometry = Geometry(failed.level, failed.width, failed.missing, rebuilding=True)
         rule = setup.protocol
-        window = fixed_time.Window(rule.ramp_s, REBUILD_S - rule.ramp_s, rule.steady.window)
+        window = fixed_time.ProcessWindow(rule.ramp_s, REBUILD_S - rule.ramp_s, rule.steady.window)
         foreground = Measured((run(setup, replace(array, geometry=geometry), workload, "rebuild", window).condensed(),))
         size = array.members[0].size_bytes
         found = Rebuild(geometry, REBUILD_S, size, foreground, mismatches=0)

@@ -29,7 +29,7 @@ from pytest_ssdqual.lab import drives as media  # noqa: F401 (options need it; i
 from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.raid.geometry import Geometry, Level
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import fencing, health, survey, write_counters
@@ -42,7 +42,7 @@ from pytest_ssdqual.rig.md import mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild, sequential_verdict
 from pytest_ssdqual.rig.measure.array_lifecycle import Fill
-from pytest_ssdqual.rig.measure.fixed_time import Window
+from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.purge import zero
@@ -185,7 +185,7 @@ class SimulatedMachine:
     token: str = "ab"  # noqa: S105 (of file names)
     arrays: dict[str, str] = field(default_factory=dict)
     #: Of the last one.
-    geometry: Geometry = field(default=Geometry(Level.DRIVE, 1))
+    geometry: Geometry = field(default=Geometry(RaidLevel.DRIVE, 1))
     media: Media = field(default_factory=Media.of_environment)
     contents: Contents = field(default_factory=Contents.of_environment)
     surroundings: Surroundings = field(init=False)
@@ -283,7 +283,7 @@ class SimulatedMachine:
         if argv[:2] == ("mdadm", "--create"):
             said = dict(each.removeprefix("--").split("=", 1) for each in argv if each.startswith("--") and "=" in each)
             self.arrays[argv[2]] = said["uuid"]
-            self.geometry = Geometry(Level(f"raid{said['level']}"), int(said["raid-devices"]))
+            self.geometry = Geometry(RaidLevel(f"raid{said['level']}"), int(said["raid-devices"]))
         if argv[:2] == ("mdadm", "--stop"):
             self.arrays.pop(argv[2])
         if argv[:2] == ("test", "-e"):
@@ -346,7 +346,7 @@ class SimulatedMachine:
         return f"pattern {pattern}\0" + "".join(f"path /dev/{each}\0kname {each}\0disk \0" for each in found)
 
 
-def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, window: Window) -> Run:
+def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
     """Instead of ``measuring.run``: what ``simulated_fio`` says, unless something comes in between."""
     machine = machine_of(setup)
     machine.runs += 1
