@@ -66,7 +66,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Drive:
+class SimulatedDrive:
     """One figure's drive under one load: a lognormal body, a tail, and what varies from round to round."""
 
     iops: float
@@ -80,7 +80,7 @@ class Drive:
     tail: float
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, *, throttled: bool) -> Drive:
+    def draw(cls, rng: np.random.Generator, *, throttled: bool) -> SimulatedDrive:
         def log(low: float, high: float) -> float:
             return float(math.exp(rng.uniform(math.log(low), math.log(high))))
 
@@ -103,7 +103,7 @@ def edges() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     return np.array(lows), np.array(names)
 
 
-def run(rng: np.random.Generator, drive: Drive, setting: Setting, slower: float) -> Seen:
+def run(rng: np.random.Generator, drive: SimulatedDrive, setting: Setting, slower: float) -> Seen:
     """IOPS and latencies of each round."""
     levels, tails = (_noise(rng, setting) * each for each in (drive.level, drive.tail))
     lows, names = edges()
@@ -139,7 +139,7 @@ def estimate(claim: str, rates: Sequence[float], rounds: Sequence[LatencyHistogr
     return latency.quantile_of_rounds(rounds, QUANTILES[claim], basis)
 
 
-class Noted:
+class NotedFigures:
     """As a run folder keeps it; what few comparisons ask for is reckoned when one does."""
 
     def __init__(self, claim: str, seen: Seen) -> None:
@@ -159,9 +159,9 @@ def family(seed: int, claim: str, setting: Setting, figures: int, number: int) -
     rng = np.random.default_rng([seed, number])
     ratios: list[Callable[[float], Estimate]] = []
     while len(ratios) < figures:
-        drive = Drive.draw(rng, throttled=setting.throttled)
+        drive = SimulatedDrive.draw(rng, throttled=setting.throttled)
         try:
-            old, new = (Noted(claim, run(rng, drive, setting, slower)) for slower in (1.0, setting.slower))
+            old, new = (NotedFigures(claim, run(rng, drive, setting, slower)) for slower in (1.0, setting.slower))
         except TooFew:
             continue
         ratios.append(partial(_ratio, new, old))
@@ -170,7 +170,7 @@ def family(seed: int, claim: str, setting: Setting, figures: int, number: int) -
     return sum(each in FALSE for each in shown), sum(each is not Shown.OPEN for each in shown), figures
 
 
-def _ratio(new: Noted, old: Noted, share: float) -> Estimate:
+def _ratio(new: NotedFigures, old: NotedFigures, share: float) -> Estimate:
     return ratio.ratio(new.at(share), old.at(share))
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from fleet_processes import Cores, Cost, Observed, memory_available_mib
+from fleet_processes import Cores, ObservedProcesses, ProcessCost, memory_available_mib
 
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.html import fleet_page_file
@@ -82,7 +82,7 @@ class Rack:
     open_s: float | None
     #: From the last word of a worker to the end of the controller.
     end_s: float
-    cost: Cost
+    cost: ProcessCost
     #: CPU time of drawing the fleet's page once more, and its size; None of a single bay.
     page_s: float | None
     page_kb: float
@@ -140,14 +140,14 @@ def measure(folder: Path, cache: Path, bays: int, workers: int, seconds: float, 
     )  # fmt: skip
 
 
-def _run(folder: Path, bays: int, workers: int, environment: dict[str, str], period_s: float) -> Observed:
+def _run(folder: Path, bays: int, workers: int, environment: dict[str, str], period_s: float) -> ObservedProcesses:
     """What was seen of a run; SystemExit if it failed."""
     for name, text in (("test_rack.py", SUITE), ("acme.toml", SPEC), ("pytest.ini", "[pytest]\n")):
         (folder / name).write_text(text)
     (folder / "bays.toml").write_text(inventory(bays))
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(_argv(workers), cwd=folder, env=environment, stdout=said, stderr=said)
-        observed = Observed.until_end(process, period_s)
+        observed = ObservedProcesses.until_end(process, period_s)
     if process.returncode:
         last = (folder / "said").read_text(errors="replace").strip().split("\n")[-5:]
         raise SystemExit("\n".join([f"pytest ended with status {process.returncode}:", *last]))

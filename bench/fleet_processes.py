@@ -36,7 +36,7 @@ class Cores:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ProcessCost:
     """Of one run: peaks in MiB, CPU time in seconds of all bays."""
 
     #: Resident, of which libraries are shared with other processes.
@@ -56,7 +56,7 @@ class Cost:
 
 
 @dataclass(slots=True)
-class Observed:
+class ObservedProcesses:
     """What was seen of a process and its workers, by process id."""
 
     peak_mib: dict[int, float] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Observed:
     zombies: int = 0
 
     @classmethod
-    def until_end(cls, process: subprocess.Popen[bytes], period_s: float) -> Observed:
+    def until_end(cls, process: subprocess.Popen[bytes], period_s: float) -> ObservedProcesses:
         """Look at it again and again until it has ended; its status is then in ``process.returncode``."""
         seen, pss_at_s = cls(controller=process.pid), 0.0
         ended = os.WEXITED | os.WNOWAIT | os.WNOHANG
@@ -89,7 +89,7 @@ class Observed:
         process.wait()
         return seen
 
-    def cost(self, bays: int, wall_s: float, cores: Cores) -> Cost:
+    def cost(self, bays: int, wall_s: float, cores: Cores) -> ProcessCost:
         """``cores`` is what all of them did in these ``wall_s``."""
         workers = [pid for pid in self.peak_mib if pid != self.controller]
         own_s = self.cpu_s.get(self.controller, 0.0)
@@ -97,7 +97,7 @@ class Observed:
         workers_s = max(self.waited_for_s, sum(self.cpu_s[pid] for pid in workers))
         whole_s = (os.cpu_count() or 1) * wall_s
         shares = (own_s + workers_s, cores.busy_s - own_s - workers_s, cores.idle_s)
-        return Cost(
+        return ProcessCost(
             controller_mib=self.peak_mib.get(self.controller, 0.0),
             worker_mib=max((self.peak_mib[pid] for pid in workers), default=0.0),
             pss_mib=self.pss_mib,

@@ -44,7 +44,7 @@ CASES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ParseCost:
     """One run of fio."""
 
     cpu_s: float
@@ -92,7 +92,7 @@ def job(case: str, file: Path, seconds: float) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def run(case: str, folder: Path, seconds: float, documents_per_s: int) -> Cost:
+def run(case: str, folder: Path, seconds: float, documents_per_s: int) -> ParseCost:
     """One process; SystemExit if fio fails."""
     place = folder / "output.json"
     place.unlink(missing_ok=True)
@@ -109,16 +109,16 @@ def run(case: str, folder: Path, seconds: float, documents_per_s: int) -> Cost:
     cpu_s = used.ru_utime + used.ru_stime
     if not documents_per_s:
         (only,) = json.loads(place.read_bytes())["jobs"]
-        return Cost(cpu_s, only["read"]["total_ios"], 1)
+        return ParseCost(cpu_s, only["read"]["total_ios"], 1)
     result = output.parse(place.read_bytes())
-    return Cost(cpu_s, result.read.ios, len(result.intervals))
+    return ParseCost(cpu_s, result.read.ios, len(result.intervals))
 
 
 def overheads(
     case: str, rates: Sequence[int], pairs: int, seconds: float, place: str
 ) -> Iterator[tuple[int, float, Overhead]]:
     """Documents a second as they were asked for and as they were written, and their overhead; all interleaved."""
-    found: dict[int, list[tuple[Cost, Cost]]] = {rate: [] for rate in rates}
+    found: dict[int, list[tuple[ParseCost, ParseCost]]] = {rate: [] for rate in rates}
     with tempfile.TemporaryDirectory(dir=place) as folder:
         for _ in range(pairs):
             for rate in random.sample(list(rates), len(rates)):

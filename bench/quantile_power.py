@@ -45,14 +45,14 @@ CHUNK = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class TailLaw:
     """What a drive did, second by second."""
 
     slow: Series
     ios: Series
 
 
-def tail(rng: np.random.Generator, ratio: float, seconds: int) -> Tail:
+def tail(rng: np.random.Generator, ratio: float, seconds: int) -> TailLaw:
     """Collections of garbage every 30…80 s, of very different lengths, in which I/Os are slow and fewer.
 
     Of the other I/Os a tenth of the allowed share is slow, too. Exactly ``ratio`` × 1 % in the long run.
@@ -70,16 +70,16 @@ def tail(rng: np.random.Generator, ratio: float, seconds: int) -> Tail:
     ios = 1 - depth * busy
     background = 0.1 * ALLOWED * ratio
     inside = (ratio * ALLOWED * (1 - depth * share) - background * (1 - share)) / share
-    return Tail(rng.poisson(IOPS * (background * (1 - busy) + inside * busy)).astype(float), IOPS * ios)
+    return TailLaw(rng.poisson(IOPS * (background * (1 - busy) + inside * busy)).astype(float), IOPS * ios)
 
 
-def point(seen: Tail) -> Ending:
+def point(seen: TailLaw) -> Ending:
     """p99 of ten minutes, held against the limit."""
     share = seen.slow[:FIXED_S].sum() / seen.ios[:FIXED_S].sum()
     return Ending(Outcome.PASS if share <= ALLOWED else Outcome.FAIL, FIXED_S)
 
 
-def binomial(seen: Tail) -> Ending:
+def binomial(seen: TailLaw) -> Ending:
     """The interval of Clopper and Pearson, 95 %, as if the I/Os of ten minutes were independent of each other."""
     from scipy.stats import binomtest
 
@@ -88,12 +88,12 @@ def binomial(seen: Tail) -> Ending:
     return Ending(_decided(float(interval.low), float(interval.high)), FIXED_S)
 
 
-def ours(rule: SequentialRule, verdict: VerdictRule) -> Callable[[Tail], Ending]:
+def ours(rule: SequentialRule, verdict: VerdictRule) -> Callable[[TailLaw], Ending]:
     """The sequential rule, by the code that judges drives, on what fio would report."""
     question = Question({Claim.P99_LATENCY: Limit(Direction.AT_MOST, float(LIMIT_NS), Unit.NANOSECONDS, "bench")})
     step_s = rule.report_s
 
-    def judge(seen: Tail) -> Ending:
+    def judge(seen: TailLaw) -> Ending:
         slow, ios = (cells(series, step_s) * step_s for series in (seen.slow, seen.ios))
         return stopping_rules.judged(
             [*map(_interval, range(len(ios)), slow, ios, repeat(step_s))], question, rule, verdict
@@ -122,7 +122,7 @@ def simulate(seed: int, ratio: float, runs: range) -> tuple[float, list[tuple[En
     return ratio, [tuple(rule(seen) for rule in rules.values()) for seen in drives]
 
 
-def _rules() -> Mapping[str, Callable[[Tail], Ending]]:
+def _rules() -> Mapping[str, Callable[[TailLaw], Ending]]:
     sequential = ours(SequentialRule(), VerdictRule())
     return {"10 min, p99 compared": point, "10 min, binomial interval": binomial, "sequential (ours)": sequential}
 

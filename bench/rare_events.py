@@ -49,7 +49,7 @@ WORKLOAD = Workload("randread", "4k", 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StallTask:
     shape: float
     per_hour: float
     runs: range
@@ -88,7 +88,7 @@ def promised(claim: Claim) -> tuple[SequentialRule, VerdictRule, Limit]:
     return ours.sequential, ours.verdict, limit
 
 
-def over_time(rng: np.random.Generator, task: Task) -> Ending:
+def over_time(rng: np.random.Generator, task: StallTask) -> Ending:
     """One claim on one array of eight drives, from the first look to the last."""
     looks, rule, limit = promised(Claim.LATENCY_SPREAD_OVER_TIME)
     question = Question({Claim.LATENCY_SPREAD_OVER_TIME: limit})
@@ -115,7 +115,7 @@ def _of_width(run: Run, width: int) -> Run:
     return replace(run, geometry=Geometry.parse(f"raid5x{width}"), workload=WORKLOAD)
 
 
-def simulate(seed: int, task: Task) -> tuple[Task, list[Ending], list[Outcome]]:
+def simulate(seed: int, task: StallTask) -> tuple[StallTask, list[Ending], list[Outcome]]:
     """Some arrays of one kind."""
     rngs = [np.random.default_rng([seed, int(10 * task.shape), int(10 * task.per_hour), run]) for run in task.runs]
     ends = [over_time(rng, task) for rng in rngs]
@@ -166,7 +166,7 @@ def main() -> None:
     kinds = [(shape, 0.0, 10 * given.runs) for shape in SHAPES]
     kinds += [(SHAPES[0], rate, given.runs) for rate in RATES]
     tasks = [
-        Task(shape, rate, range(first, min(first + 20, runs)))
+        StallTask(shape, rate, range(first, min(first + 20, runs)))
         for shape, rate, runs in kinds
         for first in range(0, runs, 20)
     ]

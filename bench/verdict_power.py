@@ -42,7 +42,7 @@ CHUNK = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PowerPlan:
     """What is to be simulated."""
 
     kinds: tuple[str, ...]
@@ -59,7 +59,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PowerTask:
     kind: str
     mean: float
     runs: range
@@ -83,13 +83,13 @@ def kinds_of(path: Path | None) -> Mapping[str, Kind]:
 
 
 @lru_cache(maxsize=1)
-def _ready(plan: Plan) -> tuple[Mapping[str, Kind], dict[str, Rule], int]:
+def _ready(plan: PowerPlan) -> tuple[Mapping[str, Kind], dict[str, Rule], int]:
     # Once in every process: functions made by functions cannot be sent to it.
     settings = protocol.load(plan.protocol) if plan.protocol else None
     return kinds_of(plan.kinds_file), rules(plan.rules, settings), plan.burn_in_s + longest_s(settings)
 
 
-def simulate(plan: Plan, task: Task) -> list[Cell]:
+def simulate(plan: PowerPlan, task: PowerTask) -> list[Cell]:
     """Some runs of one kind at one mean, every rule on the same drives."""
     kinds, all_rules, seconds = _ready(plan)
     kind = kinds[task.kind]
@@ -110,10 +110,10 @@ def simulate(plan: Plan, task: Task) -> list[Cell]:
     ]
 
 
-def run(plan: Plan, jobs: int) -> list[Cell]:
+def run(plan: PowerPlan, jobs: int) -> list[Cell]:
     """All cells, kind by kind from the worst drive to the best."""
     chunks = [range(first, min(first + CHUNK, plan.runs)) for first in range(0, plan.runs, CHUNK)]
-    tasks = [Task(*each) for each in product(plan.kinds, plan.means, chunks)]
+    tasks = [PowerTask(*each) for each in product(plan.kinds, plan.means, chunks)]
     parts: list[list[Cell]] = []
     start_s = time.monotonic()
     with Pool(jobs) as pool:
@@ -148,7 +148,7 @@ def _progress(done: int, of: int, seconds: float) -> None:
         )
 
 
-def _given() -> tuple[Plan, int, Path]:
+def _given() -> tuple[PowerPlan, int, Path]:
     """What was asked for on the command line: the plan, how many processes, where the results go."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=2000, help="simulated drives of each kind at each mean")
@@ -163,7 +163,7 @@ def _given() -> tuple[Plan, int, Path]:
     parser.add_argument("--out", type=Path, default=Path("verdict-power"), help="folder for results (%(default)s)")
     given = parser.parse_args()
     usual = KINDS if given.kinds is None else kinds_of(given.kinds)
-    plan = Plan(
+    plan = PowerPlan(
         kinds=tuple(given.only.split(",")) if given.only else tuple(usual),
         means=tuple(map(float, given.means.split(","))) if given.means else _means(),
         rules=tuple(given.rules.split(",")),

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.builders.kept_runs import Kept, Measured
+from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual import command
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -21,7 +21,10 @@ Out = pytest.CaptureFixture[str]
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three runs in ``ssdqual-runs`` of the current folder, the last one slower."""
     for index, value in enumerate((12_000, 12_010, 11_000)):
-        kept = Kept([Measured(value), Measured(9e5, Claim.P99_LATENCY)], started=f"2026-03-0{index + 1}T12:00:00+00:00")
+        kept = Kept(
+            [KeptMeasurement(value), KeptMeasurement(9e5, Claim.P99_LATENCY)],
+            started=f"2026-03-0{index + 1}T12:00:00+00:00",
+        )
         kept.keep(tmp_path / "ssdqual-runs" / f"2026030{index + 1}T120000Z-aaaa")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -115,7 +118,7 @@ def test_a_file_that_cannot_be_written_is_said_so(runs: Path, capsys: Out) -> No
 
 
 def test_another_protocol_is_refused_unless_it_is_wanted(runs: Path, capsys: Out) -> None:
-    Kept([Measured(5)], protocol="other").keep(runs / "20260401T120000Z-bbbb")
+    Kept([KeptMeasurement(5)], protocol="other").keep(runs / "20260401T120000Z-bbbb")
     assert "the protocol differs: quick (" in refused(capsys, "compare", "20260301", "20260401")
     assert command.main(["compare", "20260301", "20260401", "--anyway"]) == 0
     assert "differs: protocol: quick (" in capsys.readouterr().out

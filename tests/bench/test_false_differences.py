@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from false_differences import CLAIMS, Drive, Setting, edges, family, run, table
+from false_differences import CLAIMS, Setting, SimulatedDrive, edges, family, run, table
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 
@@ -16,7 +16,7 @@ def test_buckets_are_those_of_fio() -> None:
 
 
 def test_rounds_depend_on_each_other_as_they_are_told_to() -> None:
-    drive = Drive(5000, 1e6, 0.1, 0.01, 5, level=0.05, tail=0.0)
+    drive = SimulatedDrive(5000, 1e6, 0.1, 0.01, 5, level=0.05, tail=0.0)
     setting = Setting(rounds=1000, depends=0.6)
     rates, rounds = run(np.random.default_rng(3), drive, setting, 1.0)
     logs = np.log(rates)
@@ -26,7 +26,7 @@ def test_rounds_depend_on_each_other_as_they_are_told_to() -> None:
 
 
 def test_a_slower_run_is_slower_by_so_much() -> None:
-    drive = Drive(20_000, 1e6, 0.1, 0.01, 5, level=0.0, tail=0.0)
+    drive = SimulatedDrive(20_000, 1e6, 0.1, 0.01, 5, level=0.0, tail=0.0)
     (fast, quick), (slow, late) = (run(np.random.default_rng(2), drive, Setting(), each) for each in (1.0, 1.25))
     assert sum(fast) / sum(slow) == pytest.approx(1.25, rel=1e-3)
     means = [LatencyHistogram.merged(each).mean_ns for each in (late, quick)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flash_kinds import KINDS, WITHOUT_GATE, Drive
+from flash_kinds import KINDS, WITHOUT_GATE, FlashDrive
 from numpy.typing import NDArray
 
 ALL = {**KINDS, **WITHOUT_GATE}
@@ -27,7 +27,7 @@ def test_the_gate_leaves_what_the_sources_say() -> None:
 
 @pytest.mark.parametrize("name", list(WITHOUT_GATE))
 def test_without_a_gate_a_drive_begins_with_nothing_to_copy(name: str) -> None:
-    drive = Drive.drawn(np.random.default_rng(5))
+    drive = FlashDrive.drawn(np.random.default_rng(5))
     # After two fills the spare blocks hold nothing that is valid, but have to be erased.
     erase_ns = drive.timing.erase_ns / drive.shape.pages_per_block if name == "ftl_filled" else 0.0
     first = share(name, 5, 120).mean()

@@ -12,11 +12,11 @@ from pathlib import Path
 import fleet as bench
 import fleet_processes
 import pytest
-from fleet_processes import Cores, Cost, Observed
+from fleet_processes import Cores, ObservedProcesses, ProcessCost
 from hypothesis import given
 from hypothesis import strategies as st
 
-COST = Cost(90, 80, 900, 10.0, 20.0, 1.5, 10, 0, "10 %, 20 %, 70 %")
+COST = ProcessCost(90, 80, 900, 10.0, 20.0, 1.5, 10, 0, "10 %, 20 %, 70 %")
 ONE = bench.Rack(1, 1, 110.0, 100.0, None, 1.0, replace(COST, at_once=1), None, 0.0)
 TEN = bench.Rack(10, 10, 120.0, 100.0, 0.5, 2.0, COST, 0.75, 123.4)
 #: A process that ends when its standard input does, and has the words of execnet's among its arguments.
@@ -88,7 +88,7 @@ def test_a_process_and_its_workers_are_seen(parent: subprocess.Popen[bytes], mon
     monkeypatch.setattr(fleet_processes, "PSS_EVERY_S", 0)
     monkeypatch.setattr(fleet_processes, "PSS_SHARE", 1)
     before = Cores.now()
-    seen = Observed.until_end(parent, 0.02)
+    seen = ObservedProcesses.until_end(parent, 0.02)
     cores = Cores.now().since(before)
     assert parent.returncode == 3
     cost = seen.cost(1, 1.0, cores)

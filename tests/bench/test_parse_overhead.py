@@ -6,7 +6,7 @@ from pathlib import Path
 
 import parse_overhead
 import pytest
-from parse_overhead import CASES, Cost, Overhead, overhead, telling
+from parse_overhead import CASES, Overhead, ParseCost, overhead, telling
 
 from pytest_ssdqual.rig.fio import jobs
 
@@ -62,8 +62,8 @@ def test_fio_takes_the_options_and_its_documents_are_counted(case: str, tmp_path
 def test_documents_are_told_as_they_were_written(
     documents: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def run(case: str, folder: Path, seconds: float, rate: int) -> Cost:
-        return Cost(1.1 if rate else 1.0, 1000, documents if rate else 1)
+    def run(case: str, folder: Path, seconds: float, rate: int) -> ParseCost:
+        return ParseCost(1.1 if rate else 1.0, 1000, documents if rate else 1)
 
     monkeypatch.setattr(parse_overhead, "run", run)
     sizes = ["--pairs=3", "--seconds=0.5", "--rates", "20", f"--folder={tmp_path}"]

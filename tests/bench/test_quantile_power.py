@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from quantile_power import ALLOWED, Tail, binomial, ours, point, table, tail
+from quantile_power import ALLOWED, TailLaw, binomial, ours, point, table, tail
 
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.verdict.verdict import Outcome
@@ -19,8 +19,8 @@ def test_in_the_long_run_a_tail_has_the_share_it_was_drawn_with(ratio: float) ->
     assert all((drive.slow < drive.ios).all() for drive in drives)
 
 
-def even(ratio: float) -> Tail:
-    return Tail(np.full(HOURS, 5000 * ALLOWED * ratio), np.full(HOURS, 5000.0))
+def even(ratio: float) -> TailLaw:
+    return TailLaw(np.full(HOURS, 5000 * ALLOWED * ratio), np.full(HOURS, 5000.0))
 
 
 @pytest.mark.parametrize(("ratio", "outcome"), [(0.9, Outcome.PASS), (1.1, Outcome.FAIL)])
@@ -32,7 +32,7 @@ def test_every_rule_tells_an_even_tail_from_the_limit(ratio: float, outcome: Out
 def test_the_limit_itself_is_decided_by_nothing_but_a_point() -> None:
     assert point(even(1)).outcome is Outcome.PASS
     assert binomial(even(1)).outcome is Outcome.INCONCLUSIVE
-    uneven = Tail(np.random.default_rng(1).poisson(50, HOURS).astype(float), np.full(HOURS, 5000.0))
+    uneven = TailLaw(np.random.default_rng(1).poisson(50, HOURS).astype(float), np.full(HOURS, 5000.0))
     assert ours(SequentialRule(), VerdictRule())(uneven).outcome is Outcome.INCONCLUSIVE
 
 

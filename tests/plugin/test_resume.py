@@ -110,7 +110,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Run:
+class PassedRun:
     """A suite that can be run, lost and resumed."""
 
     inner: Inner
@@ -144,18 +144,18 @@ class Run:
 
 
 @pytest.fixture
-def run(inner: Inner) -> Run:
+def run(inner: Inner) -> PassedRun:
     inner.pytester.makepyfile(test_all=SUITE)
     (inner.pytester.path / "acme.toml").write_text(SPEC)
-    return Run(inner)
+    return PassedRun(inner)
 
 
 #: The quickest part of it: two workloads on two arrays.
 PART = ("-k", "iops")
 
 
-def lose(run: Run, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -> Folder:
-    """Run until the machine is lost at fio's process of this number."""
+def lose(run: PassedRun, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -> Folder:
+    """PassedRun until the machine is lost at fio's process of this number."""
     monkeypatch.setenv("SIMULATED_LOST_AT", str(at))
     result = run(*args)
     assert result.ret == pytest.ExitCode.INTERRUPTED, result.outlines
@@ -163,7 +163,7 @@ def lose(run: Run, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -> Fold
     return run.folder()
 
 
-def test_a_run_may_be_lost_at_any_moment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_may_be_lost_at_any_moment(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """And has in the end measured and judged what one would that was not, and nothing twice."""
     first = run()
     whole, cases = run.folder(), run.inner.outcomes()
@@ -184,7 +184,7 @@ def test_a_run_may_be_lost_at_any_moment(run: Run, monkeypatch: pytest.MonkeyPat
         shutil.rmtree(run.root)
 
 
-def test_what_was_measured_by_all_sessions_is_one_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_measured_by_all_sessions_is_one_run(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 3, *PART)
     lose(run, monkeypatch, 3, "--ssd-resume=last", *PART)
     result = run("--ssd-resume=last", *PART)
@@ -207,7 +207,7 @@ def test_what_was_measured_by_all_sessions_is_one_run(run: Run, monkeypatch: pyt
     }
 
 
-def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(run: Run) -> None:
+def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(run: PassedRun) -> None:
     run()
     before = run.folder().records()
     cases = {name: (each.message, each.properties) for name, each in run.inner.cases().items()}
@@ -217,7 +217,7 @@ def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(r
     assert set(new) == {"run_resumed", "run_ended", "health"}
 
 
-def test_with_xdist_the_worker_recalls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_xdist_the_worker_recalls(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(run, monkeypatch, 5, *PART, "-n", "1")
     result = run("--ssd-resume=last", *PART, "-n", "1")
     result.assert_outcomes(passed=4)
@@ -226,7 +226,7 @@ def test_with_xdist_the_worker_recalls(run: Run, monkeypatch: pytest.MonkeyPatch
     assert {each["writer"] for each in folder.records("measured")} == {"gw0"}
 
 
-def test_the_plan_is_of_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_is_of_what_is_left(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 5, *PART)
     before = folder.records()
     result = run("--ssd-resume=last", *PART, "--collect-only")
@@ -241,7 +241,7 @@ def test_the_plan_is_of_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) 
 # -- what is damaged, and what failed
 
 
-def test_what_is_damaged_is_measured_again_and_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_damaged_is_measured_again_and_told(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 5, *PART)
     name = "fio/raid5x3-randread_4k_qd8-run.json.gz"
     (folder.path / name).write_bytes(b"")
@@ -254,7 +254,7 @@ def test_what_is_damaged_is_measured_again_and_told(run: Run, monkeypatch: pytes
     result.assert_outcomes(passed=4)
 
 
-def test_a_failure_is_not_recalled_but_tried_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_not_recalled_but_tried_again(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x4")
     run(*PART)
     monkeypatch.delenv("SIMULATED_BROKEN")
@@ -263,7 +263,7 @@ def test_a_failure_is_not_recalled_but_tried_again(run: Run, monkeypatch: pytest
     assert len(run.folder().records("error")) == 2
 
 
-def test_a_verdict_that_changes_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_that_changes_says_so(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured again need not come out the same."""
     run(*PART)
     folder = run.folder()
@@ -281,7 +281,7 @@ def test_a_verdict_that_changes_says_so(run: Run, monkeypatch: pytest.MonkeyPatc
 # -- conditioning that is kept
 
 
-def test_conditioning_is_kept_after_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditioning_is_kept_after_ctrl_c(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only its confirmation is run: one window instead of a purge, a fill and all of it."""
     folder = run.interrupted(monkeypatch, 3)
     before = folder.records()
@@ -297,7 +297,7 @@ def test_conditioning_is_kept_after_ctrl_c(run: Run, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("change", ["written", "purged"])
 def test_conditioning_is_not_kept_on_drives_that_changed(
-    run: Run, monkeypatch: pytest.MonkeyPatch, change: str
+    run: PassedRun, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     folder = run.interrupted(monkeypatch, 3)
     media = run.inner.pytester.path / "media.json"
@@ -314,7 +314,7 @@ def test_conditioning_is_not_kept_on_drives_that_changed(
     assert [each["geometry"] for each in folder.records("purging")] == ["raid5x3", "raid5x3", "raid5x4"]
 
 
-def test_conditioning_is_not_kept_if_another_array_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditioning_is_not_kept_if_another_array_comes_first(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run.interrupted(monkeypatch, 6)  # on raid5x4
     (folder.path / "fio/raid5x3-randread_4k_qd8-run.json.gz").unlink()
     run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
@@ -332,7 +332,7 @@ def test_conditioning_is_not_kept_if_another_array_comes_first(run: Run, monkeyp
     ],
 )
 def test_other_drives_are_refused(
-    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str
+    run: PassedRun, monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str
 ) -> None:
     folder = lose(run, monkeypatch, 2, *PART)
     monkeypatch.setenv(name, value)
@@ -345,7 +345,7 @@ def test_other_drives_are_refused(
     run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
 
 
-def test_another_spec_or_protocol_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_spec_or_protocol_is_refused(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 2, *PART)
     name = folder.path.name
     assert run.refused("--ssd-protocol=intel") == f"{name} cannot be resumed: the protocol is intel now and was quick"
@@ -359,7 +359,7 @@ def test_another_spec_or_protocol_is_refused(run: Run, monkeypatch: pytest.Monke
     assert len(folder.records("resume_refused")) == 2
 
 
-def test_a_run_that_lives_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_lives_is_refused(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 2, *PART)
     before = folder.records()
     for writer in ("main", "gw0"):
@@ -371,24 +371,24 @@ def test_a_run_that_lives_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) 
     run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
 
 
-def test_a_run_holds_its_folder_while_it_lives(run: Run) -> None:
+def test_a_run_holds_its_folder_while_it_lives(run: PassedRun) -> None:
     run.inner.pytester.makepyfile(
         test_inside="""
         import pytest
         from pathlib import Path
-        from pytest_ssdqual.report.run_folder.lock import Claim, StillWritten
+        from pytest_ssdqual.report.run_folder.lock import FolderLock, StillWritten
 
         def test_it():
             (folder,) = Path("ssdqual-runs").iterdir()
             with pytest.raises(StillWritten):
-                Claim(folder.absolute(), "main")
+                FolderLock(folder.absolute(), "main")
         """
     )
     run("test_inside.py").assert_outcomes(passed=1)
     FolderLock(run.folder().path, "main").release()
 
 
-def test_a_folder_that_is_written_again_is_not_sealed(run: Run) -> None:
+def test_a_folder_that_is_written_again_is_not_sealed(run: PassedRun) -> None:
     run.inner.pytester.makepyfile(
         test_inside="""
         from pathlib import Path
@@ -403,7 +403,7 @@ def test_a_folder_that_is_written_again_is_not_sealed(run: Run) -> None:
         assert (run.folder().path / "SHA256SUMS").exists()
 
 
-def test_drives_may_have_changed_places(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drives_may_have_changed_places(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 2, *PART)
     reverse = ",".join(f"/dev/nvme{number}n1" for number in (3, 2, 1, 0))
     run("--ssd-resume=last", *PART, devices=reverse).assert_outcomes(passed=4)
@@ -411,7 +411,7 @@ def test_drives_may_have_changed_places(run: Run, monkeypatch: pytest.MonkeyPatc
     assert members == {("SSDQ0001", "SSDQ0002", "SSDQ0003")}
 
 
-def test_what_there_is_not_cannot_be_resumed(run: Run) -> None:
+def test_what_there_is_not_cannot_be_resumed(run: PassedRun) -> None:
     assert run.refused() == f"there is no run in {run.root} that could be resumed"
     refused = Journal.create(run.root, "aaaaaaaa")
     refused.note("run_refused", reasons="/dev/nvme0n1 is mounted")
@@ -422,7 +422,7 @@ def test_what_there_is_not_cannot_be_resumed(run: Run) -> None:
     result.stderr.fnmatch_lines([f"*--ssd-resume: {refused.path} has nothing to resume: its request was refused"])
 
 
-def test_a_run_is_named_by_its_path_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_named_by_its_path_too(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 2, *PART)
     elsewhere = run.inner.pytester.path / "elsewhere"
     elsewhere.mkdir()

@@ -30,7 +30,7 @@ FUNCTIONS = {str(each): each for each in shipped()}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DocumentRow:
     """One line of a table that is about the sources' statements."""
 
     ids: tuple[str, ...]
@@ -45,11 +45,11 @@ class Row:
         return [(found["function"], found["id"] or "") for found in TEST.finditer(" ".join(self.cells))]
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[DocumentRow]:
     for line in DOCUMENT.splitlines():
         cells = tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
         if line.startswith("|") and (ids := tuple(expanded(cells[0]))):
-            yield Row(ids, cells)
+            yield DocumentRow(ids, cells)
 
 
 def expanded(cell: str) -> Iterator[str]:
@@ -98,7 +98,7 @@ def test_every_id_that_is_named_is_collected(collected: tuple[str, ...]) -> None
 
 
 @pytest.mark.parametrize("row", WITH_FIGURE, ids=str)
-def test_a_figure_is_the_one_of_the_data_sheet(row: Row, collected: tuple[str, ...]) -> None:
+def test_a_figure_is_the_one_of_the_data_sheet(row: DocumentRow, collected: tuple[str, ...]) -> None:
     found = FIGURE.search(row.cells[-1])
     assert found
     function, glob = row.tests[0]

@@ -11,7 +11,7 @@ from statistics import median
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.compare.told import ComparedRun
+from pytest_ssdqual.report.compare.compared_run import ComparedRun
 
 UNKNOWN = "unknown"
 #: New with every boot and every run: says nothing about a measurement.

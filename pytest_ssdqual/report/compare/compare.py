@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, benjamini_yekutieli
 from pytest_ssdqual.qual.verdict.ratio import Change
 from pytest_ssdqual.report.compare.circumstances import Circumstance, Weight, facts
-from pytest_ssdqual.report.compare.told import ComparedFigure, ComparedRun, FigureKey
+from pytest_ssdqual.report.compare.compared_run import ComparedFigure, ComparedRun, FigureKey
 
 __all__ = [
     "Circumstance",

@@ -24,7 +24,7 @@ from pytest_ssdqual.qual.detect.outliers import Outlying, Spread
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.report.compare.circumstances import facts
 from pytest_ssdqual.report.compare.compare import Circumstance, ComparedRun, FigureKey
-from pytest_ssdqual.report.compare.told import key_of
+from pytest_ssdqual.report.compare.compared_run import key_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pytest_ssdqual.rig.drives.topology import Node, Signature, Topology, plain_uuid
 from pytest_ssdqual.rig.guard import configured_names, label, leftover_members, sampling
 from pytest_ssdqual.rig.guard.consent import DATA, NAMED, UNREADABLE
-from pytest_ssdqual.rig.guard.sampling import Sample
+from pytest_ssdqual.rig.guard.sampling import DeviceSample
 from pytest_ssdqual.rig.machine.machine import Machine
 
 
@@ -61,7 +61,7 @@ def _owners(node: Node) -> list[str]:
     return [label.of_drive(identity)] if identity else []
 
 
-def _signs(sample: Sample, *, is_ours: bool) -> Iterator[Signature]:
+def _signs(sample: DeviceSample, *, is_ours: bool) -> Iterator[Signature]:
     if sample.errors:
         at, why = sample.errors[0]
         yield Signature(UNREADABLE, detail=f"({why} at byte {at})")

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.topology import Drive, plain_uuid
-from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, Sample, SampledPage
+from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, DeviceSample, SampledPage
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, Machine
@@ -68,7 +68,7 @@ def owner_of(data: bytes) -> str:
     return found["owner"] if hashlib.sha256(found["said"].encode()).hexdigest() == found["sum"] else ""
 
 
-def is_ours(sample: Sample, owners: Sequence[str]) -> bool:
+def is_ours(sample: DeviceSample, owners: Sequence[str]) -> bool:
     """Whether the label names one of ``owners``, and nothing but md itself wrote to the rest of the first MiB."""
     owner = owner_of(sample.label)
     return bool(owner) and owner in owners and not _foreign_pages([each for each in sample.pages if each.offset_bytes])

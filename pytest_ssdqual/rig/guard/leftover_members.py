@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES, MD_SUPERBLOCK, of_array, owner_of
-from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, Sample
+from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, DeviceSample
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
@@ -46,7 +46,7 @@ class Superblock:
         return min(self.chunk_bytes or HEAD_BYTES, HEAD_BYTES)
 
 
-def is_member(sample: Sample) -> bool:
+def is_member(sample: DeviceSample) -> bool:
     """Whether there is a superblock of md where ours are."""
     return any(each.offset_bytes == PAGE_BYTES and each.head.startswith(MD_SUPERBLOCK) for each in sample.pages)
 

@@ -33,7 +33,7 @@ class SampledPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DeviceSample:
     """What was found on one device."""
 
     path: str
@@ -54,7 +54,7 @@ class Sample:
         return self.pages[0].offset_bytes if self.pages else self.data_at
 
 
-def take(machine: Machine, sizes: Mapping[str, int], spots: int = SPOTS) -> dict[str, Sample]:
+def take(machine: Machine, sizes: Mapping[str, int], spots: int = SPOTS) -> dict[str, DeviceSample]:
     """Samples of devices, by path; ``sizes`` gives the bytes of each. ``RigError`` if the answer is not whole."""
     if not sizes:
         return {}
@@ -68,12 +68,12 @@ def take(machine: Machine, sizes: Mapping[str, int], spots: int = SPOTS) -> dict
         raise RigError(f"The content of {', '.join(sizes)} on {machine.name} was not sampled: {told}") from problem
 
 
-def parse(answer: bytes, paths: Sequence[str]) -> dict[str, Sample]:
+def parse(answer: bytes, paths: Sequence[str]) -> dict[str, DeviceSample]:
     """The script's records about these devices → samples by path; ``ValueError`` for anything else."""
     records = answer.decode("utf-8", "surrogateescape").split("\0")
     if records[-2:] != ["end", ""]:
         raise ValueError("the answer was cut short")
-    found: dict[str, Sample] = {}
+    found: dict[str, DeviceSample] = {}
     for path, lines in _drives(records[:-2]):
         if path in found:
             raise ValueError(f"{path} comes twice")
@@ -93,10 +93,10 @@ def _drives(records: list[str]) -> Iterator[tuple[str, list[str]]]:
         yield records[start].removeprefix("drive "), records[start + 1 : end]
 
 
-def _sample(path: str, records: list[str]) -> Sample:
+def _sample(path: str, records: list[str]) -> DeviceSample:
     if not records or not records[-1].startswith("read "):
         raise ValueError(f"the sample of {path} was cut short")
-    sample = Sample(path)
+    sample = DeviceSample(path)
     for record in records:
         kind, _, rest = record.partition(" ")
         words = rest.split(" ")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.kept_runs import Kept, Measured
+from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.estimate import Estimate
@@ -21,8 +21,8 @@ HOSTILE = '</title><script>alert("1")</script>$\\frac{1}{2}$'
 
 
 def compared(tmp_path: Path, count: int = 3, **more: str) -> Comparison:
-    old = Kept([Measured(1000 * width, geometry=f"raid5x{width}") for width in range(3, 3 + count)])
-    new = Kept([Measured(990 * width, geometry=f"raid5x{width}") for width in range(3, 3 + count)], **more)  # type: ignore[arg-type]
+    old = Kept([KeptMeasurement(1000 * width, geometry=f"raid5x{width}") for width in range(3, 3 + count)])
+    new = Kept([KeptMeasurement(990 * width, geometry=f"raid5x{width}") for width in range(3, 3 + count)], **more)  # type: ignore[arg-type]
     return compare([ComparedRun.read(run.keep(tmp_path / name)) for run, name in ((old, "a"), (new, "b"))])
 
 
@@ -80,7 +80,7 @@ def test_an_interval_without_an_end_does_not_hide_the_others() -> None:
 
 def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
     """Those of drives and arrays are longer than the room for them; what is cut is in the table."""
-    figure = Measured(5, Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, geometry="drivex24", drives={})
+    figure = KeptMeasurement(5, Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, geometry="drivex24", drives={})
     runs = [ComparedRun.read(Kept([figure]).keep(tmp_path / name)) for name in "ab"]
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg(compare(runs)))
     name = next(each for each in texts if each.startswith("latency spread"))

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.kept_runs import READS, Kept, Measured
+from support.builders.kept_runs import READS, Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.ratio import BUCKET, Shown, paired
 from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, NotComparable, Weight, compare
 
-LATENCY = Measured(900_000, Claim.P99_LATENCY)
+LATENCY = KeptMeasurement(900_000, Claim.P99_LATENCY)
 
 
 def told(tmp_path: Path, *runs: Kept) -> list[ComparedRun]:
@@ -29,7 +29,9 @@ def shown(found: Comparison) -> dict[str, Shown]:
 
 def test_worse_is_told_by_the_direction_of_the_claim(tmp_path: Path) -> None:
     found = compared(
-        tmp_path, Kept([Measured(12_000), LATENCY]), Kept([Measured(11_000), Measured(800_000, Claim.P99_LATENCY)])
+        tmp_path,
+        Kept([KeptMeasurement(12_000), LATENCY]),
+        Kept([KeptMeasurement(11_000), KeptMeasurement(800_000, Claim.P99_LATENCY)]),
     )
     assert shown(found) == {"steady_iops": Shown.WORSE, "p99_latency": Shown.BETTER}
     (other,) = found.others
@@ -39,7 +41,7 @@ def test_worse_is_told_by_the_direction_of_the_claim(tmp_path: Path) -> None:
 
 
 def test_a_run_and_its_copy_do_not_differ(tmp_path: Path) -> None:
-    run = Kept([Measured(12_000), LATENCY])
+    run = Kept([KeptMeasurement(12_000), LATENCY])
     found = compared(tmp_path, run, run)
     assert set(shown(found).values()) == {Shown.OPEN}
     assert found.differences == ()
@@ -95,19 +97,21 @@ def test_a_workload_that_is_defined_differently_is_left_out(tmp_path: Path) -> N
 
 
 def test_what_only_one_run_has_is_counted(tmp_path: Path) -> None:
-    found = compared(tmp_path, Kept([LATENCY, Measured(5)]), Kept([LATENCY, Measured(5, geometry="raid5x5")]))
+    found = compared(
+        tmp_path, Kept([LATENCY, KeptMeasurement(5)]), Kept([LATENCY, KeptMeasurement(5, geometry="raid5x5")])
+    )
     assert (found.others[0].only_old, found.others[0].only_new) == (1, 1)
     assert len(found.others[0].pairs) == 1
 
 
 def test_a_figure_of_nothing_is_not_compared(tmp_path: Path) -> None:
-    found = compared(tmp_path, Kept([Measured(0)]), Kept([Measured(5)]))
+    found = compared(tmp_path, Kept([KeptMeasurement(0)]), Kept([KeptMeasurement(5)]))
     assert found.others[0].left_out == {"one of the figures is not above zero": 1}
 
 
 def lot(values: dict[str, float]) -> Kept:
     geometry = f"drivex{len(values)}"
-    return Kept([Measured(min(values.values()), geometry=geometry, drives=values)], serials=tuple(values))
+    return Kept([KeptMeasurement(min(values.values()), geometry=geometry, drives=values)], serials=tuple(values))
 
 
 def test_the_same_drives_are_compared_in_pairs(tmp_path: Path) -> None:
@@ -127,7 +131,7 @@ def test_the_same_drives_are_compared_in_pairs(tmp_path: Path) -> None:
 def test_readings_of_the_same_drives_stay_readings(tmp_path: Path) -> None:
     def run(*values: float) -> Kept:
         drives = {f"S{index}": value for index, value in enumerate(values)}
-        return Kept([Measured(values[0], Claim.MAX_LATENCY, "drivex3", is_reading=True, drives=drives)])
+        return Kept([KeptMeasurement(values[0], Claim.MAX_LATENCY, "drivex3", is_reading=True, drives=drives)])
 
     found = compared(tmp_path, run(3e7, 3.1e7, 2.9e7), run(4e7, 4.1e7, 3.9e7))
     assert shown(found) == {"max_latency": Shown.WORSE_READ}
@@ -139,7 +143,7 @@ def test_drives_that_moved_by_one_bucket_do_not_differ(tmp_path: Path) -> None:
     old, new = (dict.fromkeys(("S1", "S2", "S3"), value) for value in (1_044_480, 1_060_864))
 
     def run(drives: dict[str, int]) -> Kept:
-        figure = Measured(drives["S1"], Claim.P90_LATENCY, "drivex3", half_percent=0.78, n=10**6, drives=drives)
+        figure = KeptMeasurement(drives["S1"], Claim.P90_LATENCY, "drivex3", half_percent=0.78, n=10**6, drives=drives)
         return Kept([figure])
 
     assert shown(compared(tmp_path, run(old), run(new))) == {"p90_latency": Shown.OPEN}
@@ -148,7 +152,7 @@ def test_drives_that_moved_by_one_bucket_do_not_differ(tmp_path: Path) -> None:
 def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Path) -> None:
     old, times = {f"S{index}": 1e6 for index in range(4)}, (1.1, 1.2, 1.3, 1.4)
     new = {name: value * each for (name, value), each in zip(old.items(), times, strict=True)}
-    runs = [Kept([Measured(1e6, Claim.P90_LATENCY, "drivex4", drives=each)]) for each in (old, new)]
+    runs = [Kept([KeptMeasurement(1e6, Claim.P90_LATENCY, "drivex4", drives=each)]) for each in (old, new)]
     ratio = compared(tmp_path, *runs).others[0].pairs[0].change.ratio
     alone = paired(new, old)
     assert math.log(ratio.high / alone.high) == pytest.approx(2 * BUCKET)
@@ -156,14 +160,18 @@ def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Pa
 
 def test_a_latency_of_five_rounds_is_not_as_sure_as_its_ios_are_many(tmp_path: Path) -> None:
     """Records of old versions call the number of I/Os n."""
-    workloads = [Measured(1e6, Claim.P90_LATENCY, geometry=f"raid5x{n}", half_percent=3, n=10**7) for n in range(3, 9)]
+    workloads = [
+        KeptMeasurement(1e6, Claim.P90_LATENCY, geometry=f"raid5x{n}", half_percent=3, n=10**7) for n in range(3, 9)
+    ]
     slower = [replace(each, value=1.08e6) for each in workloads]
     found = compared(tmp_path, Kept(workloads), Kept(slower))
     assert set(shown(found).values()) == {Shown.WORSE_ALONE}
 
 
 def test_what_was_recorded_for_smaller_shares_is_what_counts(tmp_path: Path) -> None:
-    folders = [Kept([Measured(value)] * 1).keep(tmp_path / name) for name, value in (("a", 12_000), ("b", 11_000))]
+    folders = [
+        Kept([KeptMeasurement(value)] * 1).keep(tmp_path / name) for name, value in (("a", 12_000), ("b", 11_000))
+    ]
     assert shown(compare([ComparedRun.read(each) for each in folders])) == {"steady_iops": Shown.WORSE}
     for folder in folders:
         path = folder / "records.jsonl"
@@ -184,14 +192,14 @@ def test_lots_of_different_size_are_compared_by_their_typical_drives(tmp_path: P
 
 
 def test_run_to_run_scatter_widens_every_interval(tmp_path: Path) -> None:
-    runs = Kept([Measured(12_000)]), Kept([Measured(11_600)])
+    runs = Kept([KeptMeasurement(12_000)]), Kept([KeptMeasurement(11_600)])
     assert shown(compared(tmp_path / "a", *runs)) == {"steady_iops": Shown.WORSE}
     assert shown(compared(tmp_path / "b", *runs, run_to_run_percent=3.0)) == {"steady_iops": Shown.OPEN}
 
 
 def test_several_runs_are_one_family(tmp_path: Path) -> None:
     """What is shown of one run is not, if there are forty of them."""
-    first, other = Kept([Measured(12_000)]), Kept([Measured(11_780)])
+    first, other = Kept([KeptMeasurement(12_000)]), Kept([KeptMeasurement(11_780)])
     runs = told(tmp_path, first, *[other] * 40)
     alone = compare(runs[:2])
     assert alone.others[0].pairs[0].change.shown is Shown.WORSE
@@ -201,7 +209,7 @@ def test_several_runs_are_one_family(tmp_path: Path) -> None:
 
 
 def test_records_of_the_first_versions_and_damaged_ones_are_read(tmp_path: Path) -> None:
-    folder = Kept([LATENCY, Measured(5)]).keep(tmp_path / "run")
+    folder = Kept([LATENCY, KeptMeasurement(5)]).keep(tmp_path / "run")
     path = folder / "records.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for name in ("about", "group", "published", "members", "worst", "points", "remarks", "baseline"):

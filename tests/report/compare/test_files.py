@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.kept_runs import Kept, Measured
+from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import compare_output
@@ -16,8 +16,8 @@ from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compa
 
 
 def compared(tmp_path: Path) -> Comparison:
-    old = Kept([Measured(12_000), Measured(5e6, Claim.MAX_LATENCY, is_reading=True)])
-    new = Kept([Measured(11_000), Measured(5e6, Claim.MAX_LATENCY, is_reading=True)], model="=1+1")
+    old = Kept([KeptMeasurement(12_000), KeptMeasurement(5e6, Claim.MAX_LATENCY, is_reading=True)])
+    new = Kept([KeptMeasurement(11_000), KeptMeasurement(5e6, Claim.MAX_LATENCY, is_reading=True)], model="=1+1")
     return compare([ComparedRun.read(run.keep(tmp_path / name)) for run, name in ((old, "a"), (new, "b"))])
 
 

@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
-from support.builders.kept_runs import Kept, Measured
+from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
+from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import history, history_output
@@ -24,7 +24,7 @@ STEADY = (1000.0, 1004.0, 998.0, 1005.0, 1001.0, 996.0, 1003.0, 999.0, 1002.0, 9
 def keep(root: Path, values: tuple[float, ...], since: int = 0, **more: str) -> None:
     """A run a day."""
     for day, value in enumerate(values, start=since + 1):
-        kept = Kept([Measured(value)], started=f"2026-03-{day:02}T12:00:00+00:00", **more)  # type: ignore[arg-type]
+        kept = Kept([KeptMeasurement(value)], started=f"2026-03-{day:02}T12:00:00+00:00", **more)  # type: ignore[arg-type]
         kept.keep(root / f"202603{day:02}T120000Z-aaaa")
 
 
@@ -33,8 +33,8 @@ def words(found: FigureHistory) -> str:
 
 
 def test_points_are_in_the_order_of_time_however_folders_are_called(tmp_path: Path) -> None:
-    Kept([Measured(2)], started="2026-03-02T00:00:00+00:00").keep(tmp_path / "a")
-    Kept([Measured(1)], started="2026-03-01T00:00:00+00:00").keep(tmp_path / "deep" / "er" / "b")
+    Kept([KeptMeasurement(2)], started="2026-03-02T00:00:00+00:00").keep(tmp_path / "a")
+    Kept([KeptMeasurement(1)], started="2026-03-01T00:00:00+00:00").keep(tmp_path / "deep" / "er" / "b")
     found = history.read(tmp_path, ANY)
     assert [point.run for point in found.points] == ["b", "a"]
     assert "show neither a trend nor a change: it takes 5 at least" in words(found)
@@ -86,13 +86,13 @@ def test_what_is_damaged_or_foreign_is_passed_over_with_a_sentence(tmp_path: Pat
     keep(tmp_path, (10.0, 11.0))
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "records.jsonl").write_text("hello\n{}\n[1]\n")
-    without = Kept([Measured(1)]).keep(tmp_path / "without")
+    without = Kept([KeptMeasurement(1)]).keep(tmp_path / "without")
     (without / "manifest.json").write_text("{")
-    timeless = Kept([Measured(1)], started="yesterday\x1b[2J").keep(tmp_path / "timeless")
-    linked = Kept([Measured(1)]).keep(tmp_path / "linked")
+    timeless = Kept([KeptMeasurement(1)], started="yesterday\x1b[2J").keep(tmp_path / "timeless")
+    linked = Kept([KeptMeasurement(1)]).keep(tmp_path / "linked")
     (linked / "records.jsonl").unlink()
     (linked / "records.jsonl").symlink_to(timeless / "records.jsonl")
-    Kept([Measured(1)]).keep(tmp_path / ".hidden" / "run")
+    Kept([KeptMeasurement(1)]).keep(tmp_path / ".hidden" / "run")
     found = history.read(tmp_path, ANY)
     assert len(found.points) == 2
     told = dict(each.split(" is passed over: ") for each in found.passed_over)
@@ -104,7 +104,7 @@ def test_what_is_damaged_or_foreign_is_passed_over_with_a_sentence(tmp_path: Pat
 
 
 def test_exactly_one_figure_has_to_be_left(tmp_path: Path) -> None:
-    figures = [Measured(1), Measured(2, geometry="raid5x5"), Measured(3, Claim.P99_LATENCY)]
+    figures = [KeptMeasurement(1), KeptMeasurement(2, geometry="raid5x5"), KeptMeasurement(3, Claim.P99_LATENCY)]
     Kept(figures).keep(tmp_path / "a")
     Kept(figures[:1]).keep(tmp_path / "b")
     with pytest.raises(NoFigure, match="3 figures fit: steady_iops of raid5x4"):
@@ -142,9 +142,9 @@ def test_it_is_drawn_and_nothing_in_it_is_markup(tmp_path: Path) -> None:
 
 
 def test_every_bay_of_a_fleet_is_a_point_and_a_copy_is_none(tmp_path: Path) -> None:
-    bays = [KeptBay(name, [Promise(12_000 + index)]) for index, name in enumerate(("dut1", "dut2"))]
+    bays = [KeptBay(name, [KeptPromise(12_000 + index)]) for index, name in enumerate(("dut1", "dut2"))]
     fleet = keep_fleet(tmp_path / "runs", bays)
-    other = keep_fleet(tmp_path / "more", [KeptBay("dut1", [Promise(11_000)], started="2026-02-01T12:00:00+00:00")])
+    other = keep_fleet(tmp_path / "more", [KeptBay("dut1", [KeptPromise(11_000)], started="2026-02-01T12:00:00+00:00")])
     shutil.copytree(fleet / "bays" / "dut2", tmp_path / "runs" / "zcopied")
     found = history.read(tmp_path, ANY)
     assert [point.run for point in found.points] == [f"{other.name}/dut1", f"{fleet.name}/dut1", f"{fleet.name}/dut2"]
@@ -152,7 +152,7 @@ def test_every_bay_of_a_fleet_is_a_point_and_a_copy_is_none(tmp_path: Path) -> N
 
 
 def test_the_runs_of_one_bay(tmp_path: Path) -> None:
-    keep_fleet(tmp_path, [KeptBay(name, [Promise(12_000)]) for name in ("a7-left", "a7-right", "b1")])
-    Kept([Measured(12_000)]).keep(tmp_path / "a7-alone")
+    keep_fleet(tmp_path, [KeptBay(name, [KeptPromise(12_000)]) for name in ("a7-left", "a7-right", "b1")])
+    Kept([KeptMeasurement(12_000)]).keep(tmp_path / "a7-alone")
     found = history.read(tmp_path, Choice(bay="a7-*", geometry="raid5x4"))
     assert [point.run.partition("/")[2] for point in found.points] == ["a7-left", "a7-right"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.builders.kept_runs import Kept, Measured
+from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import compare_output
@@ -16,8 +16,8 @@ def compared(tmp_path: Path, *runs: Kept) -> Comparison:
     )
 
 
-def several(*values: float) -> list[Measured]:
-    return [Measured(value, geometry=f"raid5x{width}") for width, value in enumerate(values, start=3)]
+def several(*values: float) -> list[KeptMeasurement]:
+    return [KeptMeasurement(value, geometry=f"raid5x{width}") for width, value in enumerate(values, start=3)]
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -58,7 +58,7 @@ def test_text_from_drives_cannot_break_a_line(tmp_path: Path) -> None:
 
 
 def test_readings_are_told_apart(tmp_path: Path) -> None:
-    runs = [Kept([Measured(value, Claim.MAX_LATENCY, is_reading=True)]) for value in (5e6, 9e6)]
+    runs = [Kept([KeptMeasurement(value, Claim.MAX_LATENCY, is_reading=True)]) for value in (5e6, 9e6)]
     words = " ".join(" ".join(line.text for line in compare_output.table(compared(tmp_path, *runs), 200)).split())
     assert "worse, as read" in words
     assert "0 worse, 0 better, 0 only when taken alone, 1 only as read" in words

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import JUnitXml, Properties
-from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
+from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
 
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.fleet import folder as fleets
@@ -19,10 +19,10 @@ from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.fleet.merge import NotMergeable
 from pytest_ssdqual.report.run_folder import checksums
 
-GOOD, BAD, OPEN = Promise(12_000), Promise(8_000), Promise(10_000)
+GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
 
 
-def run(root: Path, name: str, *promises: Promise, folder: str = "", **more: object) -> Path:
+def run(root: Path, name: str, *promises: KeptPromise, folder: str = "", **more: object) -> Path:
     return KeptBay(name, promises or (GOOD,), **more).keep(root / (folder or f"run-{name}"))  # type: ignore[arg-type]
 
 
@@ -88,7 +88,7 @@ def test_names_are_made_unique_by_serial_numbers_and_otherwise_by_the_run(tmp_pa
         run(tmp_path, "dut", serials=["S1"], folder="a"),
         run(tmp_path, "dut", BAD, serials=["S/2"], folder="b"),
         run(tmp_path, "dut", OPEN, serials=["SSDQ0001"], folder="c"),
-        run(tmp_path, "dut", Promise(13_000), serials=["S1"], folder="d", changed=changed),
+        run(tmp_path, "dut", KeptPromise(13_000), serials=["S1"], folder="d", changed=changed),
     ]
     names = [bay.name for bay in merged(tmp_path / "fleet", *folders).bays]
     assert names == ["dut-S1", "dut-S-2", "dut-c", "dut-2"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from junitparser import JUnitXml
-from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
+from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
 
 from pytest_ssdqual import command
 from pytest_ssdqual.report.fleet import folder as fleets
@@ -20,7 +20,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (DOCS / "scale.md").read_text(), re.DOTALL | re.MULTILINE)
 COMMANDS, SLURM = (text for kind, text in BLOCKS if kind == "sh")
 GITHUB, GITLAB, KUBERNETES = (yaml.safe_load(text) for kind, text in BLOCKS if kind == "yaml")
-GOOD, BAD = Promise(12_000), Promise(8_000)
+GOOD, BAD = KeptPromise(12_000), KeptPromise(8_000)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for rack, promise in (("a7", GOOD), ("a8", BAD)):
         KeptBay(f"dut-{rack}", [promise]).keep(folder / rack)
     never = FleetBay("dut9", "bays/dut9", "root@dut9", {}, {}, "cannot be reached")
-    keep_fleet(tmp_path / "runs", [KeptBay("dut-b1", [Promise(11_000)])], never).rename(folder / "b1")
+    keep_fleet(tmp_path / "runs", [KeptBay("dut-b1", [KeptPromise(11_000)])], never).rename(folder / "b1")
     return folder
 
 

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
+from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
 from support.builders.report_page import Reader
 
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -17,8 +17,8 @@ from pytest_ssdqual.report.fleet.view import FleetView, Together, together
 from pytest_ssdqual.report.html import fleet_page_file
 from pytest_ssdqual.report.html.fleet_page import MeasuredCell, compose
 
-GOOD, BAD, OPEN = Promise(12_000), Promise(8_000), Promise(10_000)
-SLOW = Promise(600_000, 500_000, Claim.P99_LATENCY)
+GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
+SLOW = KeptPromise(600_000, 500_000, Claim.P99_LATENCY)
 NEVER = FleetBay("dut9", "bays/dut9", "root@dut9", {}, {}, "root@dut9 cannot be reached")
 
 
@@ -26,7 +26,7 @@ def told(*bays: KeptBay, root: Path, never: tuple[FleetBay, ...] = (), ended: bo
     return together(FleetView.read(keep_fleet(root, bays, *never, ended=ended)))
 
 
-def bay(name: str, *promises: Promise, **more: object) -> KeptBay:
+def bay(name: str, *promises: KeptPromise, **more: object) -> KeptBay:
     return KeptBay(name, promises, **more)  # type: ignore[arg-type]
 
 
@@ -114,7 +114,7 @@ def test_a_bay_leads_to_its_own_page(tmp_path: Path) -> None:
 
 
 def test_many_bays_are_condensed_and_the_worst_is_named(tmp_path: Path) -> None:
-    bays = [bay(f"dut{number:02}", Promise(12_000 + number)) for number in range(11)]
+    bays = [bay(f"dut{number:02}", KeptPromise(12_000 + number)) for number in range(11)]
     folder = keep_fleet(tmp_path, [*bays, bay("slow", BAD)])
     page = compose(FleetView.read(folder))
     ((*_, least, median, most, worst, broken, outcome),) = page.promised.rows
@@ -198,9 +198,9 @@ def test_a_huge_fleet_json_is_no_huge_page(tmp_path: Path) -> None:
 
 
 def test_a_hundred_bays_of_forty_promises_are_a_small_page(tmp_path: Path) -> None:
-    promises = [Promise(12_000 + 10 * qd, geometry=f"raid5x{width}") for width in range(3, 13) for qd in (1, 2)]
+    promises = [KeptPromise(12_000 + 10 * qd, geometry=f"raid5x{width}") for width in range(3, 13) for qd in (1, 2)]
     promises = [
-        Promise(each.value, geometry=each.geometry, claim=claim)
+        KeptPromise(each.value, geometry=each.geometry, claim=claim)
         for each in promises[::2]
         for claim in (Claim.STEADY_IOPS, Claim.P99_LATENCY, Claim.P50_LATENCY, Claim.MAX_LATENCY)
     ]

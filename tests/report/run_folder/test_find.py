@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.builders.kept_fleets import KeptBay, Promise, keep_fleet
-from support.builders.kept_runs import Kept, Measured
+from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
+from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.resume import resume
@@ -15,7 +15,7 @@ from pytest_ssdqual.report.run_folder.find import NoSuchRun, find, find_any
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for name in ("20260301T120000Z-aaaa", "20260301T120000Z-aaaabbbb", "20260302T120000Z-cccc"):
-        Kept([Measured(1)]).keep(tmp_path / name)
+        Kept([KeptMeasurement(1)]).keep(tmp_path / name)
     (tmp_path / "20260303T120000Z-dddd").mkdir()
     return tmp_path
 
@@ -24,7 +24,7 @@ def test_a_name_its_beginning_last_or_a_path(root: Path, tmp_path_factory: pytes
     assert find("20260302", root).name == "20260302T120000Z-cccc"
     assert find("20260301T120000Z-aaaa", root).name == "20260301T120000Z-aaaa"
     assert find("last", root).name == "20260302T120000Z-cccc"
-    elsewhere = Kept([Measured(1)]).keep(tmp_path_factory.mktemp("x") / "run")
+    elsewhere = Kept([KeptMeasurement(1)]).keep(tmp_path_factory.mktemp("x") / "run")
     assert find(str(elsewhere), root) == elsewhere
 
 
@@ -77,7 +77,7 @@ def test_find_returns_runs_that_began(root: Path, records: list[dict[str, object
 
 @pytest.fixture
 def fleet(root: Path) -> Path:
-    made = keep_fleet(root, [KeptBay(name, [Promise(12_000)]) for name in ("dut2", "dut1", "dut3", "dut4", "dut5")])
+    made = keep_fleet(root, [KeptBay(name, [KeptPromise(12_000)]) for name in ("dut2", "dut1", "dut3", "dut4", "dut5")])
     return made.rename(root / "20260302T130000Z-ffff")
 
 
@@ -105,7 +105,7 @@ def test_a_fleet_where_one_run_is_needed_is_one_sentence(root: Path, fleet: Path
 def test_the_last_run_is_one_that_began_and_was_not_merged(root: Path) -> None:
     never = fleets.create(root, "aaaa", [])
     fleets.create_at(root / "merged", [], merged=True)
-    Kept([Measured(1)]).keep(root / "merged" / "bays" / "dut1")
+    Kept([KeptMeasurement(1)]).keep(root / "merged" / "bays" / "dut1")
     assert never.path.name > "20260302T120000Z-cccc"
     assert find_any("last", root).name == "20260302T120000Z-cccc"
     with pytest.raises(NoSuchRun, match="is the folder of several bays, of which none was begun"):

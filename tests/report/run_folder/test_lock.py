@@ -39,8 +39,8 @@ def test_another_pen_in_use_is_found(folder: Path) -> None:
 
 
 def test_a_process_that_was_killed_holds_nothing(folder: Path) -> None:
-    code = "import sys\nfrom pathlib import Path\nfrom pytest_ssdqual.report.run_folder.lock import Claim\n"
-    code += "claim = Claim(Path(sys.argv[1]), 'main')\nprint('held', flush=True)\nsys.stdin.read()"
+    code = "import sys\nfrom pathlib import Path\nfrom pytest_ssdqual.report.run_folder.lock import FolderLock\n"
+    code += "claim = FolderLock(Path(sys.argv[1]), 'main')\nprint('held', flush=True)\nsys.stdin.read()"
     argv = [sys.executable, "-c", code, str(folder)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None

@@ -22,7 +22,7 @@ from pytest_ssdqual.rig.guard.label import (
     owner_of,
     page,
 )
-from pytest_ssdqual.rig.guard.sampling import Sample, SampledPage
+from pytest_ssdqual.rig.guard.sampling import DeviceSample, SampledPage
 from pytest_ssdqual.rig.machine import local
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused
 
@@ -49,8 +49,8 @@ def test_arrays_are_owners_by_their_uuid_in_any_spelling() -> None:
     assert of_array(UUID) == of_array(UUID.replace(":", "").upper()) != of_drive(UUID)
 
 
-def sample(*pages: SampledPage, owner: str = of_drive("S1")) -> Sample:
-    return Sample("/dev/sdb", 194, (SampledPage(0, "70797465", "00"), *pages), page(owner), 1 << 20, 100)
+def sample(*pages: SampledPage, owner: str = of_drive("S1")) -> DeviceSample:
+    return DeviceSample("/dev/sdb", 194, (SampledPage(0, "70797465", "00"), *pages), page(owner), 1 << 20, 100)
 
 
 SUPERBLOCK = SampledPage(4096, MD_SUPERBLOCK + "00" * 12, "00" * 16)
@@ -78,7 +78,7 @@ def test_only_md_may_write_behind_a_label(pages: tuple[SampledPage, ...], ours: 
 def test_the_label_of_another_drive_is_content() -> None:
     assert not is_ours(sample(owner=of_drive("S2")), [of_drive("S1")])
     assert not is_ours(sample(), [])
-    assert not is_ours(Sample("/dev/sdb", 194), [""])
+    assert not is_ours(DeviceSample("/dev/sdb", 194), [""])
 
 
 def test_drives_are_labelled_by_their_identity_and_alone() -> None:

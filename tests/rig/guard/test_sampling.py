@@ -17,7 +17,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_content import Contents, record
 
 from pytest_ssdqual.rig.guard import label, sampling
-from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, SPOTS, Sample, SampledPage, parse, take
+from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, SPOTS, DeviceSample, SampledPage, parse, take
 from pytest_ssdqual.rig.machine.machine import RigError
 
 MIB = 1 << 20
@@ -26,7 +26,7 @@ TOOLS = "sh dd tr wc od head printf cat"
 
 
 @pytest.fixture(params=["perl", "python3", "dd"])
-def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., dict[str, Sample]]:
+def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., dict[str, DeviceSample]]:
     """Takes samples on a machine that has just this."""
     only = tmp_path / "bin"
     only.mkdir()
@@ -44,7 +44,7 @@ def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., dict
 
     machine = ScriptedMachine().on("sh", "-c", sampling.SCRIPT, answer=lambda argv: completed(argv, run(argv)))
 
-    def taken(*paths: Path, spots: int = 40) -> dict[str, Sample]:
+    def taken(*paths: Path, spots: int = 40) -> dict[str, DeviceSample]:
         sizes = {str(path): path.stat().st_size if path.exists() else MIB for path in paths}
         return take(machine, sizes, spots)
 
@@ -68,28 +68,30 @@ def file(folder: Path, size: int = SIZE, **parts: bytes) -> Path:
 
 
 @pytest.mark.parametrize("size", [512, PAGE_BYTES, MIB, MIB + 512, 2 * MIB + 512, SIZE])
-def test_what_is_zero_is_blank(sample: Callable[..., dict[str, Sample]], tmp_path: Path, size: int) -> None:
+def test_what_is_zero_is_blank(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path, size: int) -> None:
     path = file(tmp_path, size)
     (found,) = sample(path).values()
     assert found.read >= 1
     assert (found.pages, found.label, found.data_at, found.errors) == ((), b"", None, ())
 
 
-def test_what_a_discard_may_return_is_blank(sample: Callable[..., dict[str, Sample]], tmp_path: Path) -> None:
+def test_what_a_discard_may_return_is_blank(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
     path = file(tmp_path, at_0=b"\xff" * (4 * MIB))
     (found,) = sample(path).values()
     assert found.first_data is None
 
 
 @pytest.mark.parametrize("at", [0, 1, 4095, 4096, MIB - 1, SIZE - MIB, SIZE - 1])
-def test_one_byte_of_both_ends_is_found(sample: Callable[..., dict[str, Sample]], tmp_path: Path, at: int) -> None:
+def test_one_byte_of_both_ends_is_found(
+    sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path, at: int
+) -> None:
     path = file(tmp_path, **{f"at_{at}": b"x"})
     (found,) = sample(path).values()
     wanted = at // PAGE_BYTES * PAGE_BYTES
     assert found.first_data == (wanted if found.pages or found.data_at == wanted else SIZE - MIB)
 
 
-def test_data_in_between_are_found(sample: Callable[..., dict[str, Sample]], tmp_path: Path) -> None:
+def test_data_in_between_are_found(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
     path = file(tmp_path, at_4194304=os.urandom(4 * MIB))
     (found,) = sample(path, spots=64).values()
     assert found.pages == ()
@@ -98,7 +100,7 @@ def test_data_in_between_are_found(sample: Callable[..., dict[str, Sample]], tmp
     assert found.data_count >= 2
 
 
-def test_a_label_is_read_and_what_is_behind_it(sample: Callable[..., dict[str, Sample]], tmp_path: Path) -> None:
+def test_a_label_is_read_and_what_is_behind_it(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
     page = label.page(label.of_drive("S1"))
     (found,) = sample(file(tmp_path, at_0=page)).values()
     assert label.is_ours(found, [label.of_drive("S1")])
@@ -109,7 +111,7 @@ def test_a_label_is_read_and_what_is_behind_it(sample: Callable[..., dict[str, S
     assert not label.is_ours(found, [label.of_drive("S1")])
 
 
-def test_what_cannot_be_read_is_told(sample: Callable[..., dict[str, Sample]], tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_told(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
     good, gone = file(tmp_path), tmp_path / "gone"
     found = sample(good, gone)
     assert found[str(good)].errors == ()
@@ -207,4 +209,4 @@ def test_what_simulated_devices_say_is_understood() -> None:
     page = label.page("drive S1")
     said = record("/dev/sda", page=page, data_at=9) + b"end\0"
     (found,) = parse(said, ["/dev/sda"]).values()
-    assert found == Sample("/dev/sda", 194, (SampledPage(0, page[:16].hex(), "00" * 16),), page, 9, 1)
+    assert found == DeviceSample("/dev/sda", 194, (SampledPage(0, page[:16].hex(), "00" * 16),), page, 9, 1)

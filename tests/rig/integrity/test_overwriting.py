@@ -13,7 +13,7 @@ from pytest_ssdqual.rig.machine.machine import Completed, InvalidMeasurement, Te
 TARGET, OVER = JobTarget("/dev/md100", 1 << 20), Stretch(0, 65536, 7, 4096)
 
 
-class Loop:
+class FakeLoop:
     """A process that overwrites for as long as it lives."""
 
     def __init__(self, lives: bool) -> None:
@@ -26,15 +26,15 @@ class Loop:
         return completed(["sh"], status=1, stderr="fio: device is gone")
 
 
-class Machine(ScriptedMachine):
+class FakeMachine(ScriptedMachine):
     """Tells one word of what it noted at each look; the last for ever."""
 
     lives = True
 
     def tether(self, argv: object, *, first_signal: str = "INT", announces: bool = False) -> Tethered:
-        return cast(Tethered, Loop(self.lives))
+        return cast(Tethered, FakeLoop(self.lives))
 
-    def notes(self, *words: str) -> Machine:
+    def notes(self, *words: str) -> FakeMachine:
         left = list(words)
         self.on("cat", answer=lambda argv: left.pop(0) if len(left) > 1 else left[0])
         return self
@@ -47,15 +47,15 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_waits_for_passes_and_tells_the_last_that_was_flushed() -> None:
-    assert overwriting.begin(Machine().notes("", "", "22\n", "38\n"), TARGET, 1, OVER) == 38
+    assert overwriting.begin(FakeMachine().notes("", "", "22\n", "38\n"), TARGET, 1, OVER) == 38
 
 
 def test_a_note_that_cannot_be_read_at_last_takes_nothing_back() -> None:
-    assert overwriting.begin(Machine().notes("22\n", ""), TARGET, 1, OVER) == 22
+    assert overwriting.begin(FakeMachine().notes("22\n", ""), TARGET, 1, OVER) == 22
 
 
 def test_what_does_not_get_going_is_an_error() -> None:
-    machine = Machine().notes("")
+    machine = FakeMachine().notes("")
     machine.lives = False
     with pytest.raises(InvalidMeasurement, match=r"/dev/md100 could not be overwritten: fio: device is gone"):
         overwriting.begin(machine, TARGET, 1, OVER)

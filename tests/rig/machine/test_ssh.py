@@ -131,8 +131,8 @@ def test_without_an_ssh_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.
 #: A run that connects, and is killed.
 KILLED = """
 import signal, sys
-from pytest_ssdqual.rig.machine.ssh import Target, connect
-channel = connect(Target("dut7"))
+from pytest_ssdqual.rig.machine.ssh import SshTarget, connect
+channel = connect(SshTarget("dut7"))
 print(channel.wrap([])[channel.wrap([]).index("-o")], flush=True)
 signal.pause()
 """

@@ -20,7 +20,7 @@ from support.builders.kept_runs import READS, Kept
 
 
 @dataclass(frozen=True)
-class Promise:
+class KeptPromise:
     """A figure that is held against a limit; its interval is ``half_percent`` to either side."""
 
     value: float
@@ -43,7 +43,7 @@ class KeptBay:
     """A run of one bay that ended."""
 
     name: str
-    promises: Sequence[Promise]
+    promises: Sequence[KeptPromise]
     errors: Sequence[str] = ()
     started: str = "2026-03-01T12:00:00.000+00:00"
     ended: str | None = "2026-03-01T13:00:00.000+00:00"
@@ -76,7 +76,7 @@ class KeptBay:
         (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
         return folder
 
-    def _test(self, promise: Promise) -> str:
+    def _test(self, promise: KeptPromise) -> str:
         return f"suites/test_it.py::test_{promise.claim}[{self.name}-{promise.geometry}-{promise.workload}]"
 
 

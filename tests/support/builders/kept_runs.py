@@ -20,7 +20,7 @@ READS = Workload("randread", "4k", 8)
 
 
 @dataclass(frozen=True)
-class Measured:
+class KeptMeasurement:
     """One figure of a run; its interval is ``half_percent`` to either side."""
 
     value: float
@@ -48,7 +48,7 @@ class Measured:
 class Kept:
     """A run."""
 
-    figures: Sequence[Measured]
+    figures: Sequence[KeptMeasurement]
     started: str = "2026-03-01T12:00:00.000+00:00"
     model: str = "ACME 9"
     firmware: str = "A1"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HOST, _COPIES = 0, -1
 
 
-class Collection(StrEnum):
+class GarbageCollection(StrEnum):
     """Which block is collected."""
 
     #: The one with the fewest valid pages.
@@ -44,7 +44,7 @@ class Shape:
     pages_per_block: int = 64
     #: Share of the user capacity that the drive has beyond it: 0.07 for 256 GiB of flash sold as 256 GB.
     over_provisioning: float = 0.28
-    collection: Collection = Collection.GREEDY
+    collection: GarbageCollection = GarbageCollection.GREEDY
     #: Of this many blocks, those filled first, the greedy choice is made (Hu et al. 2009); None: of all.
     window: int | None = None
     #: Whether copied pages go into blocks of their own, so that what is old does not lie among what is new.
@@ -67,7 +67,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class FlashTiming:
     """What the operations of the flash take, of all dies together: with 32 dies a 32nd of what a data sheet says."""
 
     program_ns: float = 20_000
@@ -83,7 +83,7 @@ class Work:
     copied_pages: int
     erased_blocks: int
 
-    def duration_ns(self, timing: Timing) -> float:
+    def duration_ns(self, timing: FlashTiming) -> float:
         programmed = self.host_pages + self.copied_pages
         return (
             programmed * timing.program_ns + self.copied_pages * timing.read_ns + self.erased_blocks * timing.erase_ns
@@ -181,7 +181,7 @@ class Flash:
     def _victim(self) -> int:
         import numpy as np
 
-        if self.shape.collection is Collection.FIFO:
+        if self.shape.collection is GarbageCollection.FIFO:
             return int(self._filled.argmin())
         full = self._filled < np.iinfo(np.int64).max
         if self.shape.window is not None:
@@ -228,7 +228,7 @@ def hot_cold(rng: np.random.Generator, shape: Shape, count: int, *, hot: float, 
     return np.where(to_hot, rng.integers(0, border, count), rng.integers(border, shape.user_pages, count))
 
 
-def iops(works: Sequence[Work], timing: Timing) -> Floats:
+def iops(works: Sequence[Work], timing: FlashTiming) -> Floats:
     """Host writes of each whole second, one after the other; the pages of one ``Work`` are spread over its time.
 
     So they are if the drive copies a little with every write of the host, as drives do that keep latencies even.

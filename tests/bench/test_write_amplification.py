@@ -3,12 +3,11 @@ from __future__ import annotations
 import math
 
 import pytest
+import write_amplification as amplification
+from flash import FlashTiming, GarbageCollection, Shape
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-
-from pytest_ssdqual.lab import amplification
-from pytest_ssdqual.lab.flash import Collection, Shape, Timing
 
 
 @given(st.floats(0.03, 2), st.integers(16, 1024))
@@ -24,7 +23,7 @@ def test_the_closed_form_solves_the_equation_of_the_flow_of_blocks(spare: float,
 
 def test_published_numbers() -> None:
     # Xiang & Kurkoski 2012: 2.36 for an over-provisioning of 0.3, whatever the size of the blocks.
-    assert amplification.settled(Shape(10**6, 64, 0.3, Collection.FIFO)) == pytest.approx(2.36, abs=0.005)
+    assert amplification.settled(Shape(10**6, 64, 0.3, GarbageCollection.FIFO)) == pytest.approx(2.36, abs=0.005)
 
 
 def test_no_closed_form_is_made_up() -> None:
@@ -36,8 +35,8 @@ def test_settled_iops_count_what_is_copied_read_and_erased() -> None:
     shape = Shape()
     found = amplification.settled(shape)
     for timing, each_ns in (
-        (Timing(100, 0, 0), 100 * found),
-        (Timing(0, 100, 0), 100 * (found - 1)),
-        (Timing(0, 0, 6_400), 100 * found),
+        (FlashTiming(100, 0, 0), 100 * found),
+        (FlashTiming(0, 100, 0), 100 * (found - 1)),
+        (FlashTiming(0, 0, 6_400), 100 * found),
     ):
         assert amplification.settled_iops(shape, timing) == pytest.approx(1e9 / each_ns)

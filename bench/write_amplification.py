@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pytest_ssdqual.lab.flash import Collection, Shape, Timing
+from flash import FlashTiming, GarbageCollection, Shape
 
 
 def settled(shape: Shape) -> float:
@@ -21,12 +21,12 @@ def settled(shape: Shape) -> float:
 
     if shape.window is not None:
         raise ValueError("the amplification of a windowed choice lies between FIFO and greedy, in no closed form")
-    scale = 1 + 0.5 / shape.pages_per_block if shape.collection is Collection.GREEDY else 1.0
+    scale = 1 + 0.5 / shape.pages_per_block if shape.collection is GarbageCollection.GREEDY else 1.0
     alpha = scale * (shape.user_pages + shape.spare_pages) / shape.user_pages
     return float(alpha / (alpha + lambertw(-alpha * math.exp(-alpha)).real)) / scale
 
 
-def settled_iops(shape: Shape, timing: Timing) -> float:
+def settled_iops(shape: Shape, timing: FlashTiming) -> float:
     """Writes of the host a second, as ``flash.iops`` counts them."""
     amplification = settled(shape)
     copied = (amplification - 1) * timing.read_ns

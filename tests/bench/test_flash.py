@@ -4,16 +4,17 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
+import flash
 import numpy as np
 import pytest
+import write_amplification as amplification
+from flash import Flash, FlashTiming, GarbageCollection, Shape, Work
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from support.builders.strategies import run
 
-from pytest_ssdqual.lab import amplification, flash
-from pytest_ssdqual.lab.flash import Collection, Flash, Shape, Timing, Work
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -21,7 +22,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 Integers = NDArray[np.int64]
 OVER_PROVISIONINGS = (0.07, 0.15, 0.28, 0.5)
 #: A drive that writes about 10,000 pages a second when fresh: 64 MiB of flash in 2 s.
-SLOW = Timing(program_ns=100_000, read_ns=10_000, erase_ns=500_000)
+SLOW = FlashTiming(program_ns=100_000, read_ns=10_000, erase_ns=500_000)
 
 
 def sequential(shape: Shape) -> Integers:
@@ -42,8 +43,8 @@ def measured(shape: Shape) -> float:
 
 
 @pytest.mark.parametrize("spare", OVER_PROVISIONINGS)
-@pytest.mark.parametrize("collection", Collection)
-def test_amplification_is_the_published_one(collection: Collection, spare: float) -> None:
+@pytest.mark.parametrize("collection", GarbageCollection)
+def test_amplification_is_the_published_one(collection: GarbageCollection, spare: float) -> None:
     shape = Shape(over_provisioning=spare, collection=collection)
     assert measured(shape) == pytest.approx(amplification.settled(shape), rel=0.01)
 
@@ -52,7 +53,7 @@ def test_amplification_is_the_published_one(collection: Collection, spare: float
 def test_so_it_is_for_blocks_of_other_sizes(pages_per_block: int) -> None:
     """Bux & Iliadis 2010: greedy gains from small blocks, and comes to FIFO for large ones."""
     shape = Shape(512, pages_per_block, 0.2)
-    fifo = amplification.settled(replace(shape, collection=Collection.FIFO))
+    fifo = amplification.settled(replace(shape, collection=GarbageCollection.FIFO))
     assert measured(shape) == pytest.approx(amplification.settled(shape), rel=0.015)
     assert amplification.settled(shape) < fifo
     assert amplification.settled(replace(shape, pages_per_block=10**6)) == pytest.approx(fifo, rel=1e-3)
@@ -66,15 +67,15 @@ def test_amplification_falls_with_over_provisioning() -> None:
 def test_a_window_lies_between_fifo_and_greedy() -> None:
     """Hu et al. 2009; a window of one is FIFO, one of all blocks is greedy."""
     shape = Shape(256, 32, 0.15)
-    fifo, greedy = measured(replace(shape, collection=Collection.FIFO)), measured(shape)
+    fifo, greedy = measured(replace(shape, collection=GarbageCollection.FIFO)), measured(shape)
     found = [measured(replace(shape, window=window)) for window in (1, 8, 64, 256)]
     assert found[0] == fifo
     assert found[-1] == greedy
     assert all(more > less for more, less in pairwise(found))
 
 
-@pytest.mark.parametrize("collection", Collection)
-def test_sequential_writes_are_not_amplified(collection: Collection) -> None:
+@pytest.mark.parametrize("collection", GarbageCollection)
+def test_sequential_writes_are_not_amplified(collection: GarbageCollection) -> None:
     shape = Shape(128, 32, 0.07, collection)
     drive = Flash(shape)
     works = [work for _ in range(5) for work in drive.write(sequential(shape))]
@@ -118,7 +119,7 @@ def test_after_two_fills_half_a_capacity_of_random_writes_settles_it(spare: floa
 
 def test_hot_and_cold_pages() -> None:
     """FIFO, 80 % of the writes to 20 % of the pages: 1 + Σ r/(exp(r α/(f A)) - 1) = A (Desnoyers 2012, eq. 14)."""
-    shape = Shape(1024, 64, 0.15, Collection.FIFO)
+    shape = Shape(1024, 64, 0.15, GarbageCollection.FIFO)
     alpha = (shape.user_pages + shape.spare_pages) / shape.user_pages
 
     def excess(found: float) -> float:
@@ -152,7 +153,7 @@ def test_nothing_is_lost_and_nothing_counted_twice(data: st.DataObject) -> None:
         data.draw(st.integers(8, 20)),
         8,
         data.draw(st.floats(0.3, 1)),
-        data.draw(st.sampled_from(list(Collection))),
+        data.draw(st.sampled_from(list(GarbageCollection))),
         data.draw(st.none() | st.integers(1, 8)),
         data.draw(st.booleans()),
     )
@@ -185,7 +186,7 @@ def test_so_is_a_window_that_is_none(window: int) -> None:
 
 def test_the_time_that_work_takes() -> None:
     work = Work(host_pages=10, copied_pages=5, erased_blocks=1)
-    assert work.duration_ns(Timing(100, 10, 1_000)) == 15 * 100 + 5 * 10 + 1_000
+    assert work.duration_ns(FlashTiming(100, 10, 1_000)) == 15 * 100 + 5 * 10 + 1_000
     assert work.write_amplification == 1.5
     assert math.isnan(Work(0, 0, 0).write_amplification)
 
@@ -206,7 +207,7 @@ def test_no_work_has_no_seconds() -> None:
 
 
 #: Relative: a program takes 1.
-PARTS = Timing(program_ns=1.0, read_ns=0.1, erase_ns=5.0)
+PARTS = FlashTiming(program_ns=1.0, read_ns=0.1, erase_ns=5.0)
 
 
 def curve(shape: Shape, *, is_filled: bool, capacities: float) -> tuple[list[int], float]:
@@ -216,7 +217,7 @@ def curve(shape: Shape, *, is_filled: bool, capacities: float) -> tuple[list[int
         drive.write(sequential(shape))
     works = drive.write(flash.uniform(rng, shape, round(capacities * shape.user_pages)))
     a_second = shape.spare_pages / 8 if is_filled else (shape.user_pages + shape.spare_pages) / 40
-    pace = Timing(*(1e9 / a_second * each for each in (PARTS.program_ns, PARTS.read_ns, PARTS.erase_ns)))
+    pace = FlashTiming(*(1e9 / a_second * each for each in (PARTS.program_ns, PARTS.read_ns, PARTS.erase_ns)))
     rates = flash.iops(works, pace)
     return [round(each) for each in rates * rng.normal(1, 0.02, rates.size)], amplification.settled_iops(shape, pace)
 
