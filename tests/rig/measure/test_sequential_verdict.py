@@ -6,15 +6,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+import stopping_rules
 from support.fakes.scripted import ScriptedMachine
 from support.simulator import simulated_fio
 from support.simulator.simulated_fio import UnderWay
 
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
-from pytest_ssdqual.qual.stats import batch_means
+from pytest_ssdqual.qual.stats import batch_means, stopping_rule
 from pytest_ssdqual.qual.stats import group_sequential as looks
+from pytest_ssdqual.qual.stats.stopping_rule import Question
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE
+from pytest_ssdqual.qual.verdict.verdict import judge_members
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.jobs import Job
@@ -158,6 +164,23 @@ def test_a_process_is_ended_at_the_look_that_decides(rig: Rig) -> None:
     assert [facts["decided"] for facts in rig.noted("looked")] == [False, True]
     assert len(rig.noted("measured")) == len(rig.noted("steady")) == 1
     assert rig.events == ["look before", "look after", "note run"]
+
+
+@pytest.mark.parametrize("swing", [None, (700.0, 0.08)], ids=["steady", "swinging"])
+@pytest.mark.parametrize("of_limit", [0.85, 0.93, 0.97, 0.995, 1.0, 1.005, 1.03, 1.07, 1.15])
+def test_product_and_bench_decide_alike(rig: Rig, of_limit: float, swing: tuple[float, float] | None) -> None:
+    """The error rates that benches measure are those of what judges: one series, the same look, the same outcome."""
+    rig.swing = swing
+    limit = Limit(Direction.AT_LEAST, 600 / of_limit, Unit.IOPS, "a spec")
+    question = Question({Claim.STEADY_IOPS: limit})
+    measured = measure(rig, lambda run: stopping_rule.decide(run, question, RULE, PROTOCOL.verdict))
+    (verdict,) = judge_members(Claim.STEADY_IOPS, measured, limit, 0.95, PROTOCOL.verdict.indifference_percent, ALONE)
+    (look,) = [run.look for run in measured.runs]
+    assert look
+    (series,) = rig.running[-1].intervals
+    counted = [replace(each, start_s=each.start_s - RAMP_S) for each in series if each.start_s >= RAMP_S]
+    ending = stopping_rules.judged(counted, question, RULE, PROTOCOL.verdict)
+    assert (ending.seconds, ending.outcome) == (TIMES[look.number - 1], verdict.outcome)
 
 
 def test_the_process_could_have_gone_on_to_the_limit(rig: Rig) -> None:
