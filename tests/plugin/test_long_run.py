@@ -10,8 +10,8 @@ from support.builders.sheet import PRODUCT, promise
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
-#: Of three hours each.
-MEASUREMENTS = 24
+#: Of six hours each.
+MEASUREMENTS = 12
 #: What may stay of each. pytest itself keeps the reports of its test until JUnit's file is written, and we its verdict:
 #: 34 KiB of properties and evidence of two drives. What was measured, even so coarsely, is several times that.
 BOUND_BYTES = 48 << 10
@@ -21,12 +21,13 @@ purge = "discard"
 fill = { passes = 1, bs = "1m" }
 precondition = { step = "20 s", limit = "80 s" }
 measure = { ramp = "6 min" }
+explore = { budget = "8 h" }
 
 [sequential]
-first = "3 h"
+first = "6 h"
 growth = 1.3
-limit = "3 h"
-report = "3 min"
+limit = "6 h"
+report = "6 min"
 slowest = "35 min"
 plateau = "35 min"
 pause = "60 s"
@@ -36,7 +37,7 @@ SUITE = """
     import pytest
     from pytest_ssdqual import Workload
 
-    SIZES = ("4k", "8k", "16k", "32k", "64k", "128k")
+    SIZES = ("4k", "16k", "64k")
     WORKLOADS = [Workload("randread", size, depth) for size in SIZES for depth in range(1, 5)]
     pytestmark = [pytest.mark.array("drive", widths=(2,)), pytest.mark.workload(*WORKLOADS)]
 

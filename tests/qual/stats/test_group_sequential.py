@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import stopping_rules
 from drive_kinds import KINDS
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stopping_rules import Ending
 from support.builders.strategies import run, side_by_side
@@ -110,6 +110,7 @@ def test_a_verdict_is_monotone_in_its_limit(seed: int, limit: float, stricter: f
     assert order.index(strict.outcome) <= order.index(loose.outcome)
 
 
+@settings(max_examples=15)  # each judges two series at forty looks
 @given(st.floats(0.01, 100), st.sampled_from(["flat", "residual"]))
 def test_scale_does_not_matter(factor: float, kind: str) -> None:
     rates = drive(kind, 5, 1_030.0)
