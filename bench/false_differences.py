@@ -29,12 +29,12 @@ from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.stats.throughput import of_rounds
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, Widening
-from pytest_ssdqual.qual.verdict.ratio import Shown
+from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 
 CLAIMS = ("steady_iops", "mean_latency", "p50_latency", "p90_latency", "p99_latency")
 QUANTILES = {"p50_latency": 0.5, "p90_latency": 0.9, "p99_latency": 0.99}
@@ -43,7 +43,7 @@ ROUND_S = 1.0
 FASTEST_NS, SLOWEST_NS = 10_000, 10_000_000_000
 #: IOPS and latencies of each round.
 Seen = tuple[list[float], list[LatencyHistogram]]
-FALSE = (Shown.BETTER, Shown.WORSE)
+FALSE = (ChangeKind.BETTER, ChangeKind.WORSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,9 @@ def _noise(rng: np.random.Generator, setting: Setting) -> npt.NDArray[np.float64
 
 def estimate(claim: str, rates: Sequence[float], rounds: Sequence[LatencyHistogram], share: float) -> Estimate:
     """The figure as a run would note it, if this share of the error rate may be spent on its interval."""
-    basis = Basis(Sureness(share=share))
+    basis = Basis(ConfidenceLevel(share=share))
     if claim == "steady_iops":
-        return of_rounds(rates, ROUND_S, Unit.IOPS, basis.sure)
+        return of_rounds(rates, ROUND_S, Unit.IOPS, basis.confidence_level)
     if claim == "mean_latency":
         return latency.mean_latency(rounds, basis)
     return latency.quantile_of_rounds(rounds, QUANTILES[claim], basis)
@@ -167,7 +167,7 @@ def family(seed: int, claim: str, setting: Setting, figures: int, number: int) -
         ratios.append(partial(_ratio, new, old))
     direction = Direction.AT_LEAST if claim == "steady_iops" else Direction.AT_MOST
     shown = [each.shown for each in ratio.changes(ratios, [direction] * figures, BONFERRONI)]
-    return sum(each in FALSE for each in shown), sum(each is not Shown.OPEN for each in shown), figures
+    return sum(each in FALSE for each in shown), sum(each is not ChangeKind.OPEN for each in shown), figures
 
 
 def _ratio(new: NotedFigures, old: NotedFigures, share: float) -> Estimate:

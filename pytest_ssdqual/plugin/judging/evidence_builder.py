@@ -14,11 +14,11 @@ from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Sc
 from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
-from pytest_ssdqual.qual.verdict.baseline import Since
+from pytest_ssdqual.qual.verdict.baseline import BaselineReference
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Subject, Verdict
 from pytest_ssdqual.qual.workload.rounds import LoopResult
@@ -80,7 +80,7 @@ class Account:
         alone = [_part(each) for each in verdicts if each.subject.drive]
         whole = self._whole(found, judged, alone, told.subject.drive, in_percent=told.reference is not None)
         more = figures.of_exceedance(told.slower) if told.slower else ()
-        since = evidence.of_since(told.reference) if isinstance(told.reference, Since) else None
+        since = evidence.of_since(told.reference) if isinstance(told.reference, BaselineReference) else None
         return replace(whole, figures=(*_p_value(told), *whole.figures, *more), baseline=since)
 
     def of_lot(self, judged: Measured, told: LotVerdict) -> Evidence:
@@ -133,7 +133,7 @@ class Account:
             return (one,)
         if claim not in (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION) or not isinstance(judged, Sequence):
             return ()
-        return estimators.of_scaling(judged, Sureness(self.rule.confidence)).warnings()
+        return estimators.of_scaling(judged, ConfidenceLevel(self.rule.confidence)).warnings()
 
     def estimates(self, claim: Claim, judged: Judged, share: float = 1.0) -> list[tuple[Subject, Estimate]]:
         """The figure, or that of each drive side by side where it is one drive's; see ``judgement.estimate``."""

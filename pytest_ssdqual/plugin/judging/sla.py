@@ -28,7 +28,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
-from pytest_ssdqual.qual.verdict.baseline import OfBaseline, Since
+from pytest_ssdqual.qual.verdict.baseline import BaselineLimit, BaselineReference
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Subject, Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
@@ -186,7 +186,7 @@ class Sla:
 
         return tuple(of_drive(index, *each) for index, each in enumerate(ratios()))
 
-    def _by_baseline(self, claim: Claim, judged: Judged, promise: OfBaseline) -> tuple[Verdict, ...]:
+    def _by_baseline(self, claim: Claim, judged: Judged, promise: BaselineLimit) -> tuple[Verdict, ...]:
         """Each drive against itself, or against the median one of a baseline of other drives."""
         baseline, account = self._baseline, self.account
         if baseline is None:
@@ -194,16 +194,16 @@ class Sla:
         like: Any = baseline.like(judged, account.loop() if account.loop else None)
         limit = Limit(promise.direction, promise.percent, Unit.PERCENT, f"{promise.source}: {promise}")
 
-        def both(share: float = 1.0) -> list[tuple[Subject, Estimate, Since]]:
+        def both(share: float = 1.0) -> list[tuple[Subject, Estimate, BaselineReference]]:
             now, then = (account.estimates(claim, each, share) for each in (judged, like))
             pairs = [(subject, own, *_counterpart(subject, then)) for subject, own in now]
             named = baseline.name, baseline.sha256
             return [
-                (subject, comparison.ratio(own, other, unit=Unit.PERCENT), Since(*named, own, other, drive))
+                (subject, comparison.ratio(own, other, unit=Unit.PERCENT), BaselineReference(*named, own, other, drive))
                 for subject, own, other, drive in pairs
             ]
 
-        def of_drive(index: int, subject: Subject, found: Estimate, since: Since) -> Verdict:
+        def of_drive(index: int, subject: Subject, found: Estimate, since: BaselineReference) -> Verdict:
             margin = account.rule.indifference_percent
             alone = verdicts.judge_relation(claim, subject, since, found, limit, margin)
             again = partial(_ratio_of, both, index)

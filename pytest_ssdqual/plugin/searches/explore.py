@@ -250,7 +250,7 @@ class Explorer:
         verdicts, _ = self.promised.judge(measured, self.probing)
         broken = next((each for each in verdicts if each.outcome is Outcome.FAIL), None)
         if broken:
-            return Decision(done=True, told=repr(broken))
+            return Decision(done=True, sentence=repr(broken))
         asked = {(self.promised.geometry, workload): frozenset(self.promised.limits(workload))}
         return Promises(self.promised.spec, self.probing, asked)(measured)
 

@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.measured.run import JITTER_S, Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
-from pytest_ssdqual.qual.stats.estimate import USUAL, Estimate, Sureness, TooFew, mean_of_rounds
+from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -149,14 +149,14 @@ class Saturation:
         """``fresh_iops`` with the usual confidence."""
         return self.fresh_iops()
 
-    def fresh_iops(self, sure: Sureness = USUAL) -> Estimate:
+    def fresh_iops(self, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
         """IOPS before the cliff; where there is none, of the first points, one window of the steady-state rule.
 
         ``TooFew`` below two points.
         """
         points = self.points
         fresh = points[: _cut(points, self.rule) or self.rule.window]
-        return mean_of_rounds(_batches([each.iops for each in fresh]), Unit.IOPS, sure)
+        return mean_of_rounds(_batches([each.iops for each in fresh]), Unit.IOPS, confidence_level)
 
     @property
     def settled(self) -> Settled | None:
@@ -165,7 +165,7 @@ class Saturation:
             return self.settle()
         return None
 
-    def settle(self, sure: Sureness = USUAL) -> Settled:
+    def settle(self, confidence_level: ConfidenceLevel = USUAL) -> Settled:
         """Find the steady state after the cliff; ``TooFew`` with the reason if there is none.
 
         The steady-state rule is applied to every window after the cliff (a fresh drive passes it, too). The last
@@ -195,7 +195,7 @@ class Saturation:
             )
         other = [end for end in passing if _moved([found[end].average], state)]
         first = next(end for end in passing if not other or end > other[-1]) - window
-        settled = mean_of_rounds(_batches(iops[first : passing[-1]]), Unit.IOPS, sure)
+        settled = mean_of_rounds(_batches(iops[first : passing[-1]]), Unit.IOPS, confidence_level)
         before = points[first - 1] if first else SaturationPoint(0.0, 0.0, 0.0)
         return Settled(before.seconds, before.bytes_written / self.capacity_bytes, settled)
 

@@ -109,8 +109,8 @@ def fit(
         unit=Unit.PERCENT,
         confidence=worst.efficiency.confidence,
     )
-    sure = (replace(point, ceiling=each.ceiling) for point, each in zip(points, simultaneous, strict=True))
-    return Scaling(tuple(sure), _slope(points), deviation, worst.geometry)
+    bounded = (replace(point, ceiling=each.ceiling) for point, each in zip(points, simultaneous, strict=True))
+    return Scaling(tuple(bounded), _slope(points), deviation, worst.geometry)
 
 
 def with_repeats(

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Scope
-from pytest_ssdqual.qual.verdict.baseline import OfBaseline
+from pytest_ssdqual.qual.verdict.baseline import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: What an array can be when it is measured (``Geometry.state``).
@@ -70,7 +70,7 @@ class Promise:
         return Relation(self.relative_to, self.claim.direction, self.bound, self.source)
 
     @property
-    def of_baseline(self) -> OfBaseline | None:
+    def of_baseline(self) -> BaselineLimit | None:
         if self.percent_of_baseline is None:
             return None
-        return OfBaseline(self.claim.direction, self.percent_of_baseline, self.source)
+        return BaselineLimit(self.claim.direction, self.percent_of_baseline, self.source)

@@ -27,7 +27,7 @@ from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, QUANTITIES, DataSheetV
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import Name, Percent, Size, Strict, Throughput, read_bound
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.baseline import OfBaseline
+from pytest_ssdqual.qual.verdict.baseline import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -341,7 +341,7 @@ class Spec:
         promise = self._promise(Claim(claim), geometry, workload)
         return promise.relation if promise else None
 
-    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> OfBaseline | None:
+    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
         """The limit in per cent of what an earlier run measured, where it is given so."""
         promise = self._promise(Claim(claim), geometry, workload)
         return promise.of_baseline if promise else None

@@ -1,9 +1,8 @@
-"""A number with its interval: means from rounds, ratios from numbers.
+"""A number with its confidence interval; the mean of rounds, and ratios of two estimates.
 
-Single I/Os and single seconds are not independent: a million I/Os share a dozen garbage-collection
-events, and an interval computed from their number is far too narrow. The unit of evidence is the round.
-
-What an interval is made of: rounds that are independent, or consecutive blocks of one settled stretch.
+Single I/Os and single seconds are not independent: a million I/Os share a dozen garbage-collection events, so an
+interval computed from the number of I/Os is far too narrow. The independent observation is the round. Intervals of
+quantiles are in `latency`, those of one continuous series in `batch_means`.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ CONFIDENCE = 0.95
 
 
 class CannotJudge(ValueError):
-    """The evidence gives no figure for the claim; the sentence says why. Any other exception is a mistake of ours."""
+    """The evidence gives no figure for the claim; the message says why. Any other exception is a bug."""
 
 
 class TooFew(CannotJudge):
-    """Not yet: there is not enough data for the figure; the sentence says how much it takes."""
+    """There is not yet enough data for the figure; the message says how much is needed."""
 
 
 class NotApplicable(CannotJudge):
-    """Never: the figure does not exist for what was measured, and more data would not change that."""
+    """The figure does not exist for what was measured, and more data would not change that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number, the interval that should hold the truth, and how many observations it rests on."""
+    """A number, its confidence interval, and the number of observations behind it."""
 
     value: float
     low: float
@@ -41,13 +40,13 @@ class Estimate:
     high: float
     n: int
     unit: Unit
-    #: The interval is what the reading of this very measurement leaves open; a longer one would not make it narrower.
+    #: The interval is the resolution of a single reading; a longer measurement would not make it narrower.
     is_reading: bool = False
-    #: Of the interval, two-sided; of a sequential measurement that of all looks together.
+    #: Two-sided confidence of the interval; in a sequential measurement, of all looks together.
     confidence: float = CONFIDENCE
-    #: What the number depends on and does not say by itself, in words: ``rounds of 2 min``.
+    #: Condition under which the number holds, in words: ``rounds of 2 min``.
     basis: str = ""
-    #: Why the interval has no upper end, where more evidence would give it one.
+    #: Reason why the interval has no upper end, if more evidence would give it one.
     unbounded: str = ""
 
     def __post_init__(self) -> None:
@@ -59,13 +58,13 @@ class Estimate:
 
     @property
     def interval(self) -> str:
-        """``95 % CI 9,350…9,470 IOPS``, or of a reading ``37…39 ms as read``."""
+        """The interval as text: ``95 % CI 9,350…9,470 IOPS``, or for a reading ``37…39 ms as read``."""
         return format_interval(
             self.low, self.high, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis
         )
 
     def to_record(self) -> dict[str, object]:
-        """Plain data in base units; an unbounded end is None, because JSON has no infinity."""
+        """Plain data in base units; an infinite end is None, because JSON has no infinity."""
         low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
         return {
             "value": self.value,
@@ -82,71 +81,75 @@ class Estimate:
 def format_interval(
     low: float, high: float, unit: Unit, *, is_reading: bool, confidence: float, basis: str = ""
 ) -> str:
-    """An interval and what it is, as sentences have it: ``95 % CI 9,350…9,470 IOPS``, ``37…39 ms as read``."""
+    """Format an interval for a sentence: ``95 % CI 9,350…9,470 IOPS``, ``37…39 ms as read``."""
     ends = format_range(low, high, unit)
-    said = f"{ends} as read" if is_reading else f"{format_confidence(confidence)} CI {ends}"
-    return f"{said}, {basis}" if basis else said
+    text = f"{ends} as read" if is_reading else f"{format_confidence(confidence)} CI {ends}"
+    return f"{text}, {basis}" if basis else text
 
 
 def format_confidence(confidence: float) -> str:
-    """``95 %``, ``99.9 %``."""
+    """Format a confidence: ``95 %``, ``99.9 %``."""
     return f"{100 * confidence:.6g} %"
 
 
 @dataclass(frozen=True, slots=True)
-class Sureness:
-    """How sure an interval has to be."""
+class ConfidenceLevel:
+    """Two-sided confidence of an interval, and the share of the error budget that it may use (Bonferroni)."""
 
-    #: Two-sided; what is stated.
+    #: Two-sided confidence that is stated with the interval.
     confidence: float = CONFIDENCE
-    #: Of the error rate, what may be spent on this interval, because several have to hold at once (Bonferroni).
+    #: Share of the error rate 1 - confidence that this interval may use; below 1 if several have to hold at once.
     share: float = 1.0
 
     def level(self, confidence: float | None = None) -> float:
-        """Confidence of an interval that spends no more than its share; of that of a look, if one is given."""
+        """Confidence at which to compute the interval: 1 - share × (1 - confidence), with that of a look if one is
+        given.
+        """
         return 1 - self.share * (1 - (self.confidence if confidence is None else confidence))
 
-    def among(self, several: int) -> Sureness:
-        """For one of several intervals that are to hold all together."""
+    def among(self, several: int) -> ConfidenceLevel:
+        """Return the level of one of ``several`` intervals that have to hold simultaneously."""
         return replace(self, share=self.share / several)
 
 
-USUAL = Sureness()
+USUAL = ConfidenceLevel()
 
 
 @lru_cache(maxsize=256)
 def student_t(confidence: float, degrees: int) -> float:
-    """How many standard errors to either side hold ``confidence`` of Student's t distribution."""
+    """Two-sided quantile of Student's t: the standard errors to either side that hold ``confidence``."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, (1 + confidence) / 2))
 
 
-def mean_of_rounds(values: Sequence[float], unit: Unit, sure: Sureness = USUAL, least: float = 0.0) -> Estimate:
+def mean_of_rounds(
+    values: Sequence[float], unit: Unit, confidence_level: ConfidenceLevel = USUAL, least: float = 0.0
+) -> Estimate:
     """Mean of round means with Student's interval (non-overlapping batch means).
 
-    Rounds have to be long against the drive's own rhythm for this to hold; ``TooFew`` below two. ``least`` is the
-    standard deviation that rounds have by the way in which they are counted, if they show less.
+    Valid if a round is long compared with the drive's own period. ``least`` is the standard deviation that counting
+    alone gives to rounds; it is used if the rounds show less. ``TooFew`` below two rounds.
     """
     if len(values) < 2:
         raise TooFew(f"an interval needs at least 2 rounds, there are {len(values)}")
     mean = fmean(values)
-    half = student_t(sure.level(), len(values) - 1) * max(stdev(values), least) / math.sqrt(len(values))
-    return Estimate(mean, mean - half, mean + half, len(values), unit, confidence=sure.confidence)
+    half = student_t(confidence_level.level(), len(values) - 1) * max(stdev(values), least) / math.sqrt(len(values))
+    return Estimate(mean, mean - half, mean + half, len(values), unit, confidence=confidence_level.confidence)
 
 
 def ratio(estimate: Estimate, reference: Estimate, unit: Unit = Unit.PERCENT) -> Estimate:
     """``estimate`` in per cent of ``reference``, or with ``Unit.RATIO`` as its multiple.
 
-    Intervals are propagated by their ends (the worst of one with the best of the other): wider than a joint interval
-    at the same confidence, never narrower. Both are of things that cannot be negative, and so is the result; an
-    interval of the reference that reaches down to zero has no upper end. ValueError if the two differ in unit;
-    ``TooFew`` if the reference is zero.
+    The interval combines the ends: the low end of one with the high end of the other. It is wider than a joint interval
+    at the same confidence, never narrower. Both figures are non-negative, so the result is cut at 0; if the reference's
+    interval reaches 0, the result has no upper end. ValueError if the units differ or ``unit`` is neither; ``TooFew``
+    if the reference is zero.
     """
     if estimate.unit is not reference.unit or unit not in (Unit.PERCENT, Unit.RATIO):
         raise ValueError(f"no ratio in {unit} of an estimate in {estimate.unit} to one in {reference.unit}")
     if reference.value <= 0:
-        raise TooFew(f"nothing can be told in terms of {reference}")
+        raise TooFew(f"a ratio needs a reference above zero, not {reference}")
     factor = 100 if unit is Unit.PERCENT else 1
     return Estimate(
         value=factor * estimate.value / reference.value,

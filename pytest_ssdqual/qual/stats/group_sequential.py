@@ -1,13 +1,9 @@
-"""Measuring until the verdict is certain: when the interim analyses are, and what of a run counts at each of them.
+"""Group-sequential design: times and nominal levels of the interim analyses, and the part of a run that counts at each.
 
-Looks that are planned beforehand share the error rate among them (``boundary``): whichever decides, the stated
-confidence holds, however often one looks. ``stopping`` says whether a look may be the last.
-
-How far out every look at growing data has to be, so that all looks together err no more often than stated.
-
-The constant boundary of Pocock (Biometrika 64, 1977, 191-199), for looks at unequal times, by the recursive numerical
-integration of Armitage, McPherson and Rowe (J. R. Statist. Soc. A 132, 1969, 235-244). For mean values of data whose
-information grows with time; what is not normal or not independent about them is ``blocks``' concern.
+Looks planned beforehand share the error rate (Pocock boundary, Biometrika 64, 1977, 191-199), so the stated confidence
+holds whichever look decides. The boundary is constant over looks at unequal times, computed by the recursive numerical
+integration of Armitage, McPherson and Rowe (J. R. Statist. Soc. A 132, 1969, 235-244). It assumes normal, independent
+increments; ``batch_means`` handles what is neither. ``stopping_rule`` decides whether a look is the last.
 """
 
 from __future__ import annotations
@@ -22,13 +18,13 @@ from pytest_ssdqual.qual.measured.run import FEWEST_SPELLS, SPELL_S, Look, Run
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import batch_means
 
-#: Points of the grid on which densities are held: 2 % finer or coarser moves the level by less than 1e-6.
+#: Points of the grid of densities: 2 % finer or coarser moves the level by less than 1e-6.
 GRID = 301
 
 
 @lru_cache(maxsize=32)
 def nominal_level(times: tuple[float, ...], confidence: float) -> float:
-    """Two-sided confidence of each of the looks at ``times`` at which all of them hold together at ``confidence``.
+    """Two-sided confidence of each look at ``times`` at which all of them hold together at ``confidence``.
 
     ValueError without a look, or if times do not grow.
     """
@@ -37,7 +33,7 @@ def nominal_level(times: tuple[float, ...], confidence: float) -> float:
 
     if not times or any(after <= before for before, after in pairwise(times)):
         raise ValueError(f"looks have to be at growing times, not at {times}")
-    # At least as wide as one look alone, at most as wide as for looks that know nothing of each other.
+    # At least as wide as for a single look, at most as wide as for independent looks (Bonferroni).
     narrow, wide = (float(norm.isf((1 - confidence) / 2 / count)) for count in (1, len(times)))
     if len(times) == 1:
         return confidence
@@ -46,7 +42,7 @@ def nominal_level(times: tuple[float, ...], confidence: float) -> float:
 
 
 def staying_inside(times: tuple[float, ...], bound: float) -> float:
-    """Chance that a mean without any effect is within ``bound`` standard errors at every one of the looks."""
+    """Probability that a mean without any effect is within ``bound`` standard errors at every look."""
     import numpy as np
     from scipy.stats import norm
 
@@ -65,16 +61,16 @@ def staying_inside(times: tuple[float, ...], bound: float) -> float:
     return float(weights @ density)
 
 
-#: Of the series, what has to be left when warm-up is cut off; never less than the first look.
+#: Least share of the series that truncation leaves; never less than the first look.
 KEPT = 0.3
-#: Of the warm-up, what means leave out altogether; the rest of it shows where the trend goes.
+#: Share of the warm-up that means leave out altogether; the rest only shows the direction of a trend.
 LEFT_OUT = 0.7
-#: Figures that are so many times better or worse than their limit may be those of a plateau.
+#: Factor to the limit from which a figure may be that of a plateau.
 PLATEAU = 1.12
 
 
 def look_times(rule: SequentialRule) -> tuple[float, ...]:
-    """Seconds of stimulus after the ramp, the last of them the limit."""
+    """Times of the looks, seconds of stimulus after the ramp, growing geometrically; the last is the limit."""
     times = [rule.first_s]
     while times[-1] < rule.limit_s:
         times.append(min(rule.limit_s, times[-1] * rule.growth))
@@ -82,21 +78,21 @@ def look_times(rule: SequentialRule) -> tuple[float, ...]:
 
 
 def level(rule: SequentialRule, confidence: float) -> float:
-    """Two-sided confidence of the interval of each look, so that those of all looks hold together at ``confidence``."""
+    """Two-sided confidence of the interval at each look, so that all looks together hold at ``confidence``."""
     return nominal_level(look_times(rule), confidence)
 
 
 def spell_s(rule: SequentialRule) -> float:
-    """Length of the spells of which extremes are kept: the same at all looks."""
+    """Length of the spells whose extremes are recorded, seconds; the same at all looks."""
     return min(SPELL_S, max(float(rule.report_s), rule.observe_s / FEWEST_SPELLS))
 
 
 def is_too_early(seconds: float, value: float, limit: float, rule: SequentialRule) -> bool:
-    """Whether a figure after ``seconds`` of stimulus is too far from its limit to be believed yet.
+    """Return whether a figure after ``seconds`` of stimulus may still be that of a plateau.
 
     A plateau (of a cache, of spare blocks) is as steady as a settled drive, and its end cannot be foreseen. A cache
-    that had refilled while the drive idled gives two to four times the settled rate, so being far from the limit is no
-    reason to believe a figure early.
+    that refilled while the drive idled gives two to four times the settled rate, so distance from the limit is no
+    reason to accept a figure early.
     """
     if seconds >= rule.plateau_s or value <= 0 or limit <= 0:
         return False
@@ -104,9 +100,9 @@ def is_too_early(seconds: float, value: float, limit: float, rule: SequentialRul
 
 
 def at_look(run: Run, number: int, rule: SequentialRule, confidence: float) -> Run:
-    """The run as it was known at look ``number``: in blocks, with its warm-up noted, without what came after the look.
+    """Return the run as it was at look ``number``: cut into blocks, with its warm-up, without what came after the look.
 
-    Of drives side by side the latest warm-up counts for all. What has a look already is given back as it is.
+    For drives side by side the latest warm-up applies to all. A run that already has a look is returned unchanged.
     """
     times = look_times(rule)
     if run.look is not None:
@@ -139,14 +135,14 @@ def _warmup_s(run: Run, rule: SequentialRule) -> float:
 
 
 def _least(count: int, seconds: float, rule: SequentialRule) -> int:
-    """How many of ``count`` cells, which took ``seconds``, are to be kept."""
+    """Fewest of ``count`` intervals of ``seconds`` together that truncation leaves."""
     return min(count, max(batch_means.FEWEST, round(count * max(KEPT, rule.first_s / seconds))))
 
 
 def warmup(rates: Sequence[float], least: int) -> int:
-    """How many values at the head are warm-up: those without which the mean of the rest has the least variance.
+    """Number of values at the head that are warm-up: without them the mean of the rest has the least variance.
 
-    MSER (White 1997; White, Cobb & Spratt 2000); at least ``least`` values are kept.
+    MSER (White 1997; White, Cobb & Spratt 2000); at least ``least`` values remain.
     """
     import numpy as np
 

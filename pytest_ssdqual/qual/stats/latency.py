@@ -1,19 +1,15 @@
-"""Latencies with their intervals: the mean and quantiles; all from rounds' histograms, merged.
+"""Latency estimates: mean, quantiles, and the rate of rare slow I/Os, each with its confidence interval.
 
-Percentiles of rounds are never averaged: that of all I/Os is read from the sum of their histograms, and how sure it is
-from how the share of slower I/Os differed between the rounds.
+Percentiles of rounds are never averaged: the percentile of all I/Os comes from the merged histogram, and its interval
+from how the share of slower I/Os differed between rounds.
 
-How often something rare happens: events slower than a limit an hour, and the level that is exceeded so often.
-
-A maximum grows with the time for which one watches; a rate does not. So what is promised of the slowest I/Os is a
-*return level*: what is exceeded at most so many times an hour. Slow I/Os come in clusters (one stall holds up all that
-is waiting), so what is counted are the spells, of ten seconds each, that have any. A spell has none with probability
-exp(-λ), if clusters come at random and λ of them in a spell on average; so the exact interval of a share (Clopper &
-Pearson 1934) is one of λ = -ln(1 - share). Of many spells and few clusters it is that of a count (Garwood 1936, by
-quantiles of chi-square), and where none was seen its end is 3 in the time that was watched, at 95 % (the "rule of
-three", Hanley & Lippman-Hand 1983). Where every spell has some it has no upper end.
-
-The exact interval of a probability, from how often something was seen (Clopper & Pearson 1934).
+A maximum grows with the time of observation; a rate does not. So limits on the slowest I/Os are *return levels*: the
+latency that is exceeded at most so many times an hour. Slow I/Os come in clusters (one stall holds up all that is
+waiting), so the counted unit is the spell of ten seconds that has any. If clusters come at random with λ of them in a
+spell on average, a spell has none with probability exp(-λ); the exact interval of a share (Clopper & Pearson 1934) then
+gives one of λ = -ln(1 - share). With many spells and few clusters it approaches that of a count (Garwood 1936, by
+quantiles of chi-square); without any cluster its upper end is 3 in the observed time, at 95 % (the "rule of three",
+Hanley & Lippman-Hand 1983). If every spell has some, it has no upper end.
 """
 
 from __future__ import annotations
@@ -30,15 +26,15 @@ from statistics import stdev, variance
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Measured, Spell
 from pytest_ssdqual.qual.stats.batch_means import ROUNDS, Basis, require_rounds
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, format_confidence, student_t
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, format_confidence, student_t
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 
 
 def interval(count: float, of: float, tail: float) -> tuple[float, float]:
-    """Both ends of a probability of which ``count`` of ``of`` were seen, each wrong with a probability of ``tail``.
+    """Exact interval of a probability of which ``count`` of ``of`` occurred; each end is wrong with probability
+    ``tail``.
 
-    Neither has to be whole: of events that depend on each other there are fewer than were counted.
-
+    Clopper & Pearson (1934). Neither argument has to be whole: correlated events count as fewer than their number.
     ValueError unless 0 <= count <= of, and of > 0.
     """
     from scipy.special import betaincinv
@@ -50,22 +46,22 @@ def interval(count: float, of: float, tail: float) -> tuple[float, float]:
     return low, high
 
 
-#: I/Os that must lie beyond a quantile before we name it: fewer, and one event moves it.
+#: Fewest I/Os beyond a quantile for which it is reported: with fewer, one event moves it.
 TAIL_IOS = 10
 
-#: Rounds that these I/Os must come from: of fewer clusters none is as likely as one time in twenty (exp(-3)), so the
-#: drive may have any tail.
+#: Fewest rounds that these I/Os come from: a rate of three clusters shows none one time in twenty (exp(-3)), so with
+#: fewer the drive may have any tail.
 TAIL_ROUNDS = 3
 
-#: As many independent rounds the blocks of a look are worth (``qual.stats.batch_means.MEANS``).
+#: Number of independent rounds that the blocks of a look amount to (``qual.stats.batch_means.MEANS``).
 LOOK_ROUNDS = 10
 
 
 def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS) -> Estimate:
-    """Mean over all I/Os, with an interval that covers how it varied from round to round.
+    """Mean latency over all I/Os, nanoseconds, with an interval that covers its variation between rounds.
 
-    A ratio estimator, as for quantiles: time spent over I/Os done, so a round counts by its I/Os. The interval is
-    never narrower than what fio's buckets leave open. ``n`` counts I/Os. ``TooFew`` below two rounds or without I/Os.
+    Ratio estimator: time spent over I/Os done, so a round is weighted by its I/Os. The interval is never narrower than
+    fio's buckets. ``n`` counts I/Os. ``TooFew`` below two rounds or without I/Os.
     """
     require_rounds(len(rounds))
     merged = LatencyHistogram.merged(basis.settled(rounds))
@@ -81,20 +77,19 @@ def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS) -> E
         high=math.inf if buckets[-1][0].is_last else max(found.high, slowest),
         n=merged.total,
         unit=Unit.NANOSECONDS,
-        confidence=basis.sure.confidence,
+        confidence=basis.confidence_level.confidence,
     )
 
 
 def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basis = ROUNDS) -> Estimate:
-    """A latency quantile whose interval covers how it varied from round to round.
+    """Latency quantile, nanoseconds, with an interval that covers its variation between rounds.
 
-    The quantile is at most X exactly when the share of I/Os slower than X is at most 1 - q, and a share
-    is a ratio estimator over rounds: r = Σk/Σn. The interval holds every bucket edge X for which that share cannot be
-    told from 1 - q, and at least the quantile's own bucket. A share is not known any better than the number of
-    events that it came in: below ``TAIL_IOS`` I/Os beyond q, or ``TAIL_ROUNDS`` rounds that these come from, the
-    interval has no upper end, and ``unbounded`` says why. A lower end needs neither: where so many I/Os are slower than
-    X that their share is surely above 1 - q, the quantile is. ``n`` counts I/Os. ``TooFew`` below two rounds or without
-    I/Os.
+    The quantile is at most X exactly when the share of I/Os slower than X is at most 1 - q. That share is a ratio
+    estimator over rounds: r = Σk/Σn. The interval holds every bucket edge X whose share cannot be distinguished from 1
+    - q, and at least the quantile's own bucket. Below ``TAIL_IOS`` I/Os beyond q, or ``TAIL_ROUNDS`` rounds that they
+    come from, the interval has no upper end, and ``unbounded`` gives the reason. The low end needs neither: if enough
+    I/Os are slower than X to put their share above 1 - q, the quantile is above X. ``n`` counts I/Os. ``TooFew`` below
+    two rounds or without I/Os.
     """
     require_rounds(len(rounds))
     merged = LatencyHistogram.merged(rounds)
@@ -102,7 +97,7 @@ def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basi
         raise TooFew(f"a quantile needs I/Os, there are none in {len(rounds)} rounds")
     bucket = merged.quantile(q)
     values = [value_ns for value_ns, _ in merged.bins]
-    # Upwards from the quantile until the share beyond the edge is surely small, downwards until it is surely large.
+    # Upwards from the quantile until the share beyond the edge is below 1 - q at this confidence, then downwards.
     slower = _slower_than(values, rounds)
     start = values.index(bucket.value_ns)
     unbounded = _objection(merged, q) or _few_clusters(slower[start], q)
@@ -117,7 +112,7 @@ def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basi
     high = math.inf if unbounded or (high_ns >= last.high_ns and last.is_last) else float(high_ns)
     times = _apart(rounds, q, basis)
     low, high = min(float(low_ns), bucket.value_ns / times), max(high, bucket.value_ns * times)
-    confidence = basis.sure.confidence
+    confidence = basis.confidence_level.confidence
     return Estimate(
         bucket.value_ns, low, high, merged.total, Unit.NANOSECONDS, confidence=confidence, unbounded=unbounded
     )
@@ -131,10 +126,10 @@ def _surely_slower(
     share: float,
     basis: Basis,
 ) -> float:
-    """The highest bucket edge up to that of the quantile beyond which surely more than ``share`` of all I/Os lie."""
+    """Highest bucket edge, up to the quantile's, beyond which more than ``share`` of all I/Os lie with confidence."""
     ios = sum(totals)
     for index in range(start, -1, -1):
-        # Few I/Os that happen to be shared out evenly have no scatter; no share is known better than by their number.
+        # Few I/Os that happen to be spread evenly show no scatter; the binomial interval bounds the share.
         by_number, _ = interval(sum(slower[index]), ios, (1 - basis.level) / 2)
         if min(by_number, basis.bounds(slower[index], totals).low) > share:
             return float(bucket_of(values[index]).low_ns)
@@ -142,13 +137,14 @@ def _surely_slower(
 
 
 def _apart(rounds: Sequence[LatencyHistogram], q: float, basis: Basis) -> float:
-    """How many times the quantile may be missed by, as the rounds' own quantiles scatter (Student's, of logarithms).
+    """Factor by which the quantile may be wrong, from the scatter of the rounds' own quantiles (Student's t of
+    logarithms).
 
-    For intervals that are to hold among many others. Where rounds are farther apart than the I/Os in them, no I/O lies
-    outside of all rounds, and the share beyond the slowest seems to be known for certain; but five rounds that hold
-    their own median hold that of all others in 15 of 16 cases, and are no evidence for more.
+    Used for intervals that share an error rate. If rounds differ by more than the I/Os within them, no I/O lies outside
+    all rounds, and the share beyond the slowest seems certain. But the medians of five rounds enclose the true median
+    in only 15 of 16 cases, so they are no evidence for more.
     """
-    if basis.sure.share >= 1:
+    if basis.confidence_level.share >= 1:
         return 1.0
     settled = basis.settled(rounds)
     # The blocks of a look are not independent.
@@ -161,28 +157,28 @@ def _apart(rounds: Sequence[LatencyHistogram], q: float, basis: Basis) -> float:
 
 
 def _objection(histogram: LatencyHistogram, q: float) -> str:
-    """Why a histogram says nothing about the slow end of a quantile; empty if it does."""
-    # 1 - 0.99 is a little more than 0.01: a thousand I/Os are enough for p99.
+    """Reason why a histogram cannot bound the slow end of a quantile; "" if it can."""
+    # In floats 1 - 0.99 is a little more than 0.01; a thousand I/Os are enough for p99.
     needed = math.ceil(TAIL_IOS / (1 - q) * (1 - 1e-9))
     return f"p{100 * q:g} needs {needed:,} I/Os, there are {histogram.total:,}" if histogram.total < needed else ""
 
 
 def _few_clusters(slowest: Sequence[int], q: float) -> str:
-    """The same of rounds; ``slowest``: of each the I/Os that are at least as slow as the quantile."""
+    """Reason why too few rounds hold the I/Os at or beyond the quantile; ``slowest`` counts them in each round."""
     hit = sum(map(bool, slowest))
     if hit >= min(TAIL_ROUNDS, (len(slowest) + 1) // 2):
         return ""
     return (
-        f"p{100 * q:g} lies among {sum(slowest):,} I/Os that all came in {hit} of {len(slowest)} rounds; what so "
-        "few stalls show is chance, measure for longer"
+        f"p{100 * q:g} lies among {sum(slowest):,} I/Os that all came in {hit} of {len(slowest)} rounds; that "
+        "may be chance, measure for longer"
     )
 
 
 def _highest_share(slow: Sequence[int], totals: Sequence[int], basis: Basis) -> float:
     """Upper end of the share of slow I/Os.
 
-    Where some rounds have none, their scatter says too little; then it is at least that of a sum of events that come
-    at random and are as large as those that were seen (gamma interval of weighted Poisson counts, Fay & Feuer 1997).
+    If some rounds have none, their scatter is too small an estimate. The end is then at least that of a sum of random
+    events as large as those observed (gamma interval of weighted Poisson counts, Fay & Feuer 1997).
     """
     from scipy.special import gammaincinv
 
@@ -205,13 +201,13 @@ def _slower_than(values: Sequence[int], rounds: Sequence[LatencyHistogram]) -> l
     return list(zip(*columns, strict=True))
 
 
-#: Of neighbouring spells, by which bursts are seen.
+#: Number of batches of neighbouring spells from which the dispersion of hits is computed.
 BATCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The interval of the number of clusters that are to be expected in the time of all spells together."""
+    """Interval of the expected number of clusters in the time of all spells together."""
 
     low: float
     high: float
@@ -221,9 +217,9 @@ class Clusters:
 def clusters(hit: int, spells: int, level: float, dispersion: float = 1.0) -> Clusters:
     """Clusters that ``spells`` spells had if ``hit`` of them had any; see the module.
 
-    Two-sided at ``level``, one-sided where there can be only one end: none hit, or all of them. Where hits come in
-    bursts there are as many fewer independent spells as their ``dispersion`` says; none and all of them are no burst.
-    ValueError unless 0 <= hit <= spells, and spells > 0.
+    Two-sided at ``level``; one-sided if there can be only one end: none hit, or all of them. If hits come in bursts,
+    the number of independent spells is divided by their ``dispersion``. ValueError unless 0 <= hit <= spells, and
+    spells > 0.
     """
     is_one_sided = hit in (0, spells)
     tail, fewer = (1 - level, 1.0) if is_one_sided else ((1 - level) / 2, dispersion)
@@ -250,26 +246,24 @@ class ExceedanceLevel:
     high: float
 
 
-def return_level(
-    lows: Sequence[float], highs: Sequence[float], seconds: float, per_hour: float, level: float
-) -> ExceedanceLevel:
-    """What is exceeded ``per_hour`` times an hour, of the maxima of spells that took ``seconds`` together.
+def return_level(lows: Sequence[float], highs: Sequence[float], seconds: float, per_hour: float, level: float) -> ExceedanceLevel:
+    """Value that is exceeded ``per_hour`` times an hour, from the maxima of spells of ``seconds`` together.
 
-    ``lows`` and ``highs`` are what each maximum is at least and at most, as it was read. The interval at ``level``
-    holds every value of which the rate cannot be told from ``per_hour``. An end is infinite where nothing decides: not
-    even a time without any event would prove so low a rate, or events in every spell would not disprove it. ``TooFew``
-    without spells.
+    ``lows`` and ``highs`` bound each maximum at the resolution of its reading. The interval at ``level`` holds every
+    value whose rate cannot be distinguished from ``per_hour``. An end is infinite if no count could decide: the
+    observed time without any event would not prove so low a rate, or events in every spell would not disprove it.
+    ``TooFew`` without spells.
     """
     count = len(highs)
     if not count or seconds <= 0:
-        raise TooFew("rare events need time to be counted in, there is none")
+        raise TooFew("the rate of rare events needs a time of observation, there is none")
     allowed = per_hour * seconds / 3600
     down, up = sorted(lows, reverse=True), sorted(highs, reverse=True)
     middle = [(bottom + top) / 2 if math.isfinite(top) else bottom for bottom, top in zip(lows, highs, strict=True)]
-    # So many spells exceed the level, on average.
+    # The expected number of spells that exceed the level gives its rank.
     value = sorted(middle, reverse=True)[min(count - 1, int(count * -math.expm1(-allowed / count)))]
     dispersion = dispersion_of([each >= value for each in middle])
-    # The more spells exceed a value, the higher its rate surely is, and the higher it may be.
+    # Both ends of the rate grow with the number of spells that exceed a value.
     surely, maybe = (
         bisect_left(range(count + 1), True, key=lambda hit: end(clusters(hit, count, level, dispersion)) > allowed)
         for end in (attrgetter("low"), attrgetter("high"))
@@ -286,36 +280,36 @@ def shortest_s(per_hour: float, level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Exceedance:
-    """I/Os slower than a limit in one measurement, and what that proves of the rate."""
+    """I/Os slower than a limit in one measurement, and the interval of their rate."""
 
     limit_ns: float
-    #: I/Os that are slower, and those that may be, because the limit lies inside of their bucket.
+    #: I/Os that are slower, and those that may be, because the limit lies inside their bucket.
     ios: int
     possible_ios: int
-    #: Spells that have at least one of those that are, or may be, slower.
+    #: Spells with at least one I/O that is slower, or may be.
     hit: int
     possible_hit: int
     spells: int
     seconds: float
-    #: Clusters of slow I/Os; infinite where they cannot be told apart.
+    #: Interval of the rate of clusters of slow I/Os; infinite if every spell has some.
     low_per_hour: float
     high_per_hour: float
     confidence: float
 
     def __str__(self) -> str:
-        """What a sentence about the maximum ends with: ``none slower in 10 min, so fewer than 18 times an hour``."""
-        within, sure = format_duration(self.seconds), f"({format_confidence(self.confidence)})"
+        """End of a sentence about the maximum: ``none slower in 10 min, so fewer than 18 times an hour``."""
+        within, confidence = format_duration(self.seconds), f"({format_confidence(self.confidence)})"
         low, high = (format_value(each, Unit.COUNT) for each in (self.low_per_hour, self.high_per_hour))
         if not self.possible_ios:
-            return f"none slower in {within}, so fewer than {high} times an hour {sure}"
+            return f"none slower in {within}, so fewer than {high} times an hour {confidence}"
         how_many = f"{self.ios:,} slower" if self.ios else f"{self.possible_ios:,} maybe slower"
-        seen = f"{how_many} in {within}, in {self.hit or self.possible_hit} of {self.spells} spells"
+        counted = f"{how_many} in {within}, in {self.hit or self.possible_hit} of {self.spells} spells"
         if not math.isfinite(self.high_per_hour):
-            return f"{seen}: more than {low} times an hour {sure}"
-        return f"{seen}: {low}…{high} times an hour {sure}"
+            return f"{counted}: more than {low} times an hour {confidence}"
+        return f"{counted}: {low}…{high} times an hour {confidence}"
 
     def to_record(self) -> dict[str, object]:
-        """Plain data in base units; what has no upper end is None."""
+        """Plain data in base units; an infinite upper end is None."""
         return {
             "limit_ns": self.limit_ns,
             "ios": self.ios,
@@ -329,12 +323,12 @@ class Exceedance:
         }
 
 
-def slower_than(limit_ns: float, measured: Measured, sure: Sureness) -> Exceedance:
-    """I/Os slower than ``limit_ns``, of everything behind the ramp. ``TooFew`` without time."""
-    spells, level = measured.spells, Basis.whole(measured, sure).level
+def slower_than(limit_ns: float, measured: Measured, confidence_level: ConfidenceLevel) -> Exceedance:
+    """Count the I/Os slower than ``limit_ns`` in everything behind the ramp. ``TooFew`` without time."""
+    spells, level = measured.spells, Basis.whole(measured, confidence_level).level
     seconds = sum(run.seconds for run in measured.runs)
     if not spells or seconds <= 0:
-        raise TooFew("how often an I/O is slow needs time, there is none")
+        raise TooFew("the rate of slow I/Os needs a time of observation, there is none")
     latency = measured.latency
     hits, possible = ([end(each) > limit_ns for each in spells] for end in (_at_least, _at_most))
     hit, possible_hit, hours = sum(hits), sum(possible), seconds / 3600
@@ -348,15 +342,15 @@ def slower_than(limit_ns: float, measured: Measured, sure: Sureness) -> Exceedan
         seconds=seconds,
         low_per_hour=clusters(hit, len(spells), level, dispersion_of(hits)).low / hours,
         high_per_hour=clusters(possible_hit, len(spells), level, dispersion_of(possible)).high / hours,
-        confidence=sure.confidence,
+        confidence=confidence_level.confidence,
     )
 
 
-def slowest(measured: Measured, sure: Sureness, per_hour: float) -> ExceedanceLevel:
-    """The latency that is exceeded ``per_hour`` times an hour, nanoseconds."""
+def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds."""
     spells = measured.spells
     seconds = sum(run.seconds for run in measured.runs)
-    level = Basis.whole(measured, sure).level
+    level = Basis.whole(measured, confidence_level).level
     found = return_level([*map(_at_least, spells)], [*map(_at_most, spells)], seconds, per_hour, level)
     return replace(found, low=max(0.0, found.low))
 

@@ -1,9 +1,9 @@
-"""How even a measurement is: its slowest I/Os over time, between arrays and drives, its slowest second and drive.
+"""Spread of a measurement: slowest I/Os over time, between arrays and between drives; slowest second; slowest drive.
 
-Maxima of latency grow with the length of a run and the number of drives, so only maxima of spells of equal length are
-compared, and as ratios; and what is said of the worst of them is how bad what happens so many times an hour is
-(``exceedance``), which does not depend on how long one watched. Neighbouring spells are not independent of each other:
-the logarithms of their maxima are pooled into ``POOLED`` means.
+Maxima of latency grow with the length of a run and the number of drives. So only maxima of spells of equal length are
+compared, as ratios, and the worst of them is expressed as a return level (``latency.return_level``): what happens so
+many times an hour, which does not depend on the time of observation. Neighbouring spells are not independent: the
+logarithms of their maxima are pooled into ``POOLED`` means.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.batch_means import ROUNDS, Basis
-from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable, TooFew, student_t
 from pytest_ssdqual.qual.stats.latency import ExceedanceLevel, return_level
 from pytest_ssdqual.qual.units import Unit, format_duration
 
-#: Few and long, so that neighbours are nearly independent (batch means; Schmeiser 1982: ten to thirty of them).
+#: Number of batches: few and long, so that neighbours are nearly independent (Schmeiser 1982: ten to thirty).
 POOLED = 10
 
-#: Lengths that differ by less are equal: no maximum shows it.
+#: Relative difference below which two lengths are equal: no maximum shows it.
 ALIKE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Slowest:
+class SpellMaxima:
     """The slowest I/O of each spell of one array or drive."""
 
     maxima_ns: tuple[int, ...]
@@ -39,47 +39,47 @@ class Slowest:
     basis: Basis = ROUNDS
 
     @classmethod
-    def of(cls, measured: Measured, sure: Sureness) -> Slowest:
-        """``TooFew`` if a spell has no I/O."""
+    def of(cls, measured: Measured, confidence_level: ConfidenceLevel) -> SpellMaxima:
+        """Read the maxima from a measurement; ``TooFew`` if a spell has no I/O."""
         spells = measured.spells
         if empty := sum(not each.max_ns for each in spells):
-            raise TooFew(f"{empty} of {len(spells)} {_length(measured.spell_s)} have no I/O, so no slowest one")
-        return cls(tuple(each.max_ns for each in spells), measured.spell_s, Basis.whole(measured, sure))
+            raise TooFew(f"{empty} of {len(spells)} {_length(measured.spell_s)} have no I/O")
+        return cls(tuple(each.max_ns for each in spells), measured.spell_s, Basis.whole(measured, confidence_level))
 
     @property
     def logs(self) -> list[float]:
-        """Each the mean of the logarithms of the maxima of neighbouring spells, nearly independent."""
+        """Means of the logarithms of the maxima, in batches of neighbouring spells that are nearly independent."""
         size = max(1, len(self.maxima_ns) // POOLED)
         return [fmean(map(math.log, each)) for each in _groups(self.maxima_ns, size)]
 
     @property
     def typical_ns(self) -> float:
-        """Geometric mean."""
+        """Geometric mean of the maxima, nanoseconds."""
         return math.exp(fmean(self.logs))
 
-    def longer(self, times: int) -> Slowest:
-        """The same in spells that are ``times`` as long."""
+    def longer(self, times: int) -> SpellMaxima:
+        """Return the maxima of spells that are ``times`` as long."""
         maxima = tuple(map(max, _groups(self.maxima_ns, times)))
-        return Slowest(maxima, self.seconds * times, self.basis)
+        return SpellMaxima(maxima, self.seconds * times, self.basis)
 
 
-def max_latency(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
-    """The latency that is exceeded ``per_hour`` times an hour. ``TooFew`` without I/Os."""
+def max_latency(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
+    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds. ``TooFew`` without I/Os."""
     spells = measured.spells
     if not any(each.max_ns for each in spells):
         raise TooFew("a maximum latency needs I/Os, there are none")
-    found = latency.slowest(measured, sure, per_hour)
-    return _rare(found, measured, sure, per_hour, Unit.NANOSECONDS)
+    found = latency.slowest(measured, confidence_level, per_hour)
+    return _rare(found, measured, confidence_level, per_hour, Unit.NANOSECONDS)
 
 
-def over_time(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
-    """The latency that is exceeded ``per_hour`` times an hour over the median spell's slowest I/O: 1 is even.
+def over_time(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
+    """Latency that is exceeded ``per_hour`` times an hour, over the median of the spells' slowest I/Os: 1 is even.
 
-    Both ends are taken with half of the error rate each: of the level by counts of spells, of the median by order
-    statistics. ``TooFew`` below three spells, or if one has no I/O.
+    Numerator and denominator use half of the error rate each: the level by counts of spells, the median by order
+    statistics. ``TooFew`` below three spells, or if a spell has no I/O.
     """
-    half = sure.among(2)
-    slowest = Slowest.of(measured, half)
+    half = confidence_level.among(2)
+    slowest = SpellMaxima.of(measured, half)
     if len(slowest.maxima_ns) < 3:
         raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
     worst, usual = latency.slowest(measured, half, per_hour), _median(slowest)
@@ -92,58 +92,59 @@ def over_time(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
     return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
 
 
-def worst_second(measured: Measured, sure: Sureness, per_hour: float) -> Estimate:
-    """Bytes per second over their mean of what is undercut by the slowest seconds of spells ``per_hour`` times an hour.
+def worst_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
+    """Rate of the slowest seconds of spells that is undercut ``per_hour`` times an hour, over the mean rate.
 
-    1 is perfectly even (seed E-05: 600 of 1,228 MB/s, 0.49). An I/O at either edge of a second may have been counted in
-    its neighbour. Where fio reported less often than every second, a second may have been without any I/O.
-    ``TooFew`` if nothing was transferred.
+    1 is perfectly even (seed E-05: 600 of 1,228 MB/s, 0.49). An I/O at the edge of a second may have been counted in
+    its neighbour. If fio reported less often than every second, a second may have been without any I/O. ``TooFew`` if
+    nothing was transferred.
     """
     seconds = sum(run.seconds for run in measured.runs)
     mean = sum(run.bytes_per_s * run.seconds for run in measured.runs) / seconds if seconds else 0.0
     if not mean:
         raise TooFew("the worst second needs I/Os, there are none")
     edge, spells = measured.workload.largest_bytes, measured.spells
-    # The slower, the worse: as the exceedance of a negative figure.
+    # Slower is worse, so the level of the negated rates is used.
     found = return_level(
         [-(each.slowest_high + edge) / mean for each in spells],
         [-max(0.0, each.slowest_low - edge) / mean for each in spells],
-        seconds, per_hour, Basis.whole(measured, sure).level,
+        seconds, per_hour, Basis.whole(measured, confidence_level).level,
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
-    return _rare(ExceedanceLevel(max(low, min(value, high)), low, high), measured, sure, per_hour, Unit.RATIO)
+    return _rare(ExceedanceLevel(max(low, min(value, high)), low, high), measured, confidence_level, per_hour, Unit.RATIO)
 
 
-def _median(slowest: Slowest) -> ExceedanceLevel:
-    """Of the spells' slowest I/Os, nanoseconds; its interval by order statistics, as fio's buckets leave it."""
+def _median(slowest: SpellMaxima) -> ExceedanceLevel:
+    """Median of the spells' slowest I/Os, nanoseconds; interval by order statistics, at the resolution of fio's
+    buckets.
+    """
     from scipy.stats import binom
 
     maxima = sorted(slowest.maxima_ns)
-    # So many of them, and no more, may surely lie below the median by chance.
+    # Order statistic that bounds the median at the basis' confidence (binomial).
     beyond = max(0, int(binom.ppf((1 - slowest.basis.level) / 2, len(maxima), 0.5)) - 1)
     low, high = bucket_of(maxima[beyond]), bucket_of(maxima[len(maxima) - 1 - beyond])
     return ExceedanceLevel(float(median(maxima)), float(low.low_ns), float(high.high_ns))
 
 
-def _rare(found: ExceedanceLevel, measured: Measured, sure: Sureness, per_hour: float, unit: Unit) -> Estimate:
-    spells, shortest = measured.spells, latency.shortest_s(per_hour, Basis.whole(measured, sure).level)
+def _rare(found: ExceedanceLevel, measured: Measured, confidence_level: ConfidenceLevel, per_hour: float, unit: Unit) -> Estimate:
+    spells, shortest = measured.spells, latency.shortest_s(per_hour, Basis.whole(measured, confidence_level).level)
     seconds = sum(run.seconds for run in measured.runs)
     observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
     short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest else ""
     return Estimate(
-        found.value, found.low, found.high, len(spells), unit, confidence=sure.confidence,
+        found.value, found.low, found.high, len(spells), unit, confidence=confidence_level.confidence,
         basis=f"exceeded {per_hour:g} times an hour", unbounded=short,
     )  # fmt: skip
 
 
-def between(one: Slowest, other: Slowest) -> Estimate:
-    """Geometric mean of the rounds' slowest I/Os of two arrays, the larger over the smaller: 1 is equal.
+def between(one: SpellMaxima, other: SpellMaxima) -> Estimate:
+    """Geometric mean of the slowest I/Os of two arrays, the larger over the smaller: 1 is equal.
 
-    Welch's t interval for the difference of mean logarithms, then folded, because which array is the
-    slower one is not asked. If one was measured for longer than the other, so were its rounds: the shorter ones are
-    then put together to the next whole multiples below and above, and the interval covers both. ``TooFew`` below two
-    rounds each.
+    Welch's t interval of the difference of mean logarithms, folded, because either array may be the slower one. If one
+    was measured for longer, its spells are longer; the shorter ones are then joined to the next whole multiples below
+    and above, and the interval covers both. ``TooFew`` below two rounds each.
     """
     short, long = sorted((one, other), key=lambda each: each.seconds)
     times = long.seconds / short.seconds
@@ -152,13 +153,13 @@ def between(one: Slowest, other: Slowest) -> Estimate:
     distance = ends[below if times - below <= above - times else above][0]
     low, high = min(each[1] for each in ends.values()), max(each[2] for each in ends.values())
     n = len(short.longer(below).logs) + len(long.logs)
-    confidence = one.basis.sure.confidence
+    confidence = one.basis.confidence_level.confidence
     value, low, high = map(math.exp, (distance, low, high))
     return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence, basis=_length(long.seconds))
 
 
-def _welch(one: Slowest, other: Slowest) -> tuple[float, float, float]:
-    """Distance of the mean logarithms, and its interval."""
+def _welch(one: SpellMaxima, other: SpellMaxima) -> tuple[float, float, float]:
+    """Distance of the mean logarithms, and the low and high end of its interval."""
     logs = [one.logs, other.logs]
     if min(map(len, logs)) < 2:
         raise TooFew(
@@ -169,29 +170,29 @@ def _welch(one: Slowest, other: Slowest) -> tuple[float, float, float]:
     shares = [variance(each) / len(each) for each in logs]
     half = math.sqrt(sum(shares))
     if half:
-        # Welch-Satterthwaite, rounded down: never more degrees of freedom than there are.
+        # Welch-Satterthwaite degrees of freedom, rounded down.
         degrees = sum(shares) ** 2 / sum(share**2 / (len(each) - 1) for share, each in zip(shares, logs, strict=True))
         half *= student_t(max(one.basis.level, other.basis.level), max(1, int(degrees)))
     return distance, max(0.0, distance - half), distance + half
 
 
-def between_drives(drives: Sequence[Slowest]) -> Estimate:
-    """Geometric mean of the rounds' slowest I/Os of the drive where it is largest, over that where it is smallest.
+def between_drives(drives: Sequence[SpellMaxima]) -> Estimate:
+    """Geometric mean of the slowest I/Os of the drive where it is largest, over that of the drive where it is smallest.
 
-    Of drives measured side by side, so their rounds are the same, and what stalls all of them at once (the host)
-    cancels out: a randomised block design. All differences between drives are within q·s/√g of those measured, at once
-    (Tukey 1953: q of the studentised range; s² the variance that neither drives nor rounds explain, with (d - 1)(g - 1)
-    degrees of freedom; d drives, g rounds), and so is the largest. The figure itself is on the high side, because noise
-    spreads equal drives, too. ``NotApplicable`` below two drives; ``TooFew`` below two rounds.
+    The drives are measured side by side in the same rounds, so a stall of the host cancels out: a randomised block
+    design. All differences between drives are within q·s/√g of those measured, simultaneously (Tukey 1953: q of the
+    studentised range; s² the variance that neither drives nor rounds explain, with (d - 1)(g - 1) degrees of freedom; d
+    drives, g rounds), hence also the largest. The figure is biased upwards, because noise spreads equal drives.
+    ``NotApplicable`` below two drives; ``TooFew`` below two rounds.
     """
     if len(drives) < 2:
-        raise NotApplicable(f"the spread between several drives was asked for, there are {len(drives)}")
+        raise NotApplicable(f"spread between drives needs at least 2 drives, there are {len(drives)}")
     logs, basis = [each.logs for each in drives], drives[0].basis
     rounds = min(map(len, logs))
     if rounds < 2:
         raise TooFew(f"spread between drives needs at least 2 rounds, there are {rounds}")
     means, degrees = list(map(fmean, logs)), (len(drives) - 1) * (rounds - 1)
-    # What is common to a round is its mean over the drives.
+    # The effect of a round is its mean over the drives.
     common = [fmean(of_round) for of_round in zip(*logs, strict=True)]
     squares = math.fsum(
         (each - mean - shared + fmean(means)) ** 2
@@ -202,29 +203,30 @@ def between_drives(drives: Sequence[Slowest]) -> Estimate:
     if half:
         half *= studentized_range(basis.level, len(drives), degrees)
     low, high = math.exp(max(0.0, distance - half)), math.exp(distance + half)
-    n, sure = sum(map(len, logs)), basis.sure.confidence
-    return Estimate(math.exp(distance), low, high, n, Unit.RATIO, confidence=sure, basis=_length(drives[0].seconds))
+    n, confidence = sum(map(len, logs)), basis.confidence_level.confidence
+    return Estimate(
+        math.exp(distance), low, high, n, Unit.RATIO, confidence=confidence, basis=_length(drives[0].seconds)
+    )
 
 
 @lru_cache(maxsize=256)
 def studentized_range(confidence: float, groups: int, degrees: int) -> float:
-    """Quantile of the studentised range. It takes a part of a second to compute."""
+    """Quantile of the studentised range; computing it takes a fraction of a second."""
     from scipy.stats import studentized_range as distribution
 
     return float(distribution.ppf(confidence, groups, degrees))
 
 
 def between_members(iops: Sequence[Estimate], together: Sequence[Estimate] | None = None) -> Estimate:
-    """IOPS of the slowest drive over those of the median one (of two: their mean): 1 is equal, and the most.
+    """IOPS of the slowest drive over those of the median drive (of two: their mean): 1 is equal, and the maximum.
 
-    The median, so that one bad drive does not move what it is held against. Intervals are propagated by their ends:
-    the lowest low end over the median high end, and the other way round. That all drives are fast enough takes no
-    correction for their number; that one is too slow does, because any of them may seem so by chance: its end is
-    taken from ``together``, intervals that hold at once for all. ``NotApplicable`` below two drives; ``TooFew`` if the
-    median drive did nothing.
+    The median, because one bad drive does not move it. The interval combines the ends: the lowest low end over the
+    median high end, and the reverse. "All drives are fast enough" needs no correction for their number. "One is too
+    slow" does, because any drive may seem so by chance: the high end comes from ``together``, intervals that hold
+    simultaneously. ``NotApplicable`` below two drives; ``TooFew`` if the median drive did no I/O.
     """
     if len(iops) < 2:
-        raise NotApplicable(f"the slowest of several drives was asked for, there are {len(iops)}")
+        raise NotApplicable(f"the slowest drive needs at least 2 drives, there are {len(iops)}")
     if min(median(each.value for each in iops), median(each.high for each in iops)) <= 0:
         raise TooFew("the median drive did no I/O")
     value = min(each.value for each in iops) / median(each.value for each in iops)
@@ -238,7 +240,7 @@ def between_members(iops: Sequence[Estimate], together: Sequence[Estimate] | Non
 
 
 def _groups(values: Sequence[int], size: int) -> list[Sequence[int]]:
-    """Neighbours in groups of ``size``; what does not divide is left off at the beginning."""
+    """Neighbouring values in groups of ``size``; an incomplete group at the beginning is left out."""
     return [values[at : at + size] for at in range(len(values) % size, len(values), size)]
 
 

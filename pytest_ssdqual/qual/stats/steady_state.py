@@ -1,11 +1,8 @@
-"""When a series of rounds has settled: the steady-state rule of the SNIA performance test specification.
+"""Steady state: the rule of the SNIA performance test specification, and a description of how a run settled.
 
-It is a stopping rule on a few noisy numbers and says nothing about how likely it is to be wrong, and a
-fresh drive before its write cliff passes it. Conditioning has to be done first; this only confirms it.
-
-How a measurement settled, for people: what was left out as warm-up, what trend is left, whether it repeats itself.
-
-Nothing here decides anything: verdicts account for trends and rhythms in their intervals.
+The rule is a stopping rule on a few noisy rounds without an error rate, and a fresh drive passes it before its write
+cliff: conditioning has to come first, and this only confirms it. The description (`of`: warm-up, drift, period) is for
+people and decides nothing; verdicts account for trends and periods in their intervals.
 """
 
 from __future__ import annotations
@@ -22,37 +19,37 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.units import Unit, format_value
 
-#: "At most 20 %" must not fail for the last bit of a float.
+#: Relative tolerance: "at most 20 %" must not fail in the last bit of a float.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """What the rule found in one window; all in the unit of the values, per round."""
+    """Result of the rule for one window; values in the unit of the series, slopes per round."""
 
     reached: bool
     values: tuple[float, ...]
     average: float
-    #: max - min, and how much of it the rule allows.
+    #: max - min, and the range that the rule allows.
     range_measured: float
     range_allowed: float
     slope_per_round: float
     #: Rise or fall of the least-squares line from the first round of the window to the last.
     slope_excursion: float
     slope_allowed: float
-    #: Of the values with time, -1…1; 0 for equal values.
+    #: Correlation of values and time, -1…1; 0 for equal values.
     correlation: float
 
     @property
     def unsteadiness(self) -> float:
-        """How far from the rule: range or drift over what is allowed of it, whichever is larger; at most 1 is steady.
+        """Distance from the rule: the larger of range and drift, each over what is allowed of it; at most 1 is steady.
 
         Infinite without any I/O.
         """
         return max(_share(self.range_measured, self.range_allowed), _share(self.slope_excursion, self.slope_allowed))
 
     def nearest(self) -> str:
-        """What of the rule is nearest to being broken, or is broken most: ``range 34.0 % (20 % allowed)``."""
+        """The criterion that is nearest to being broken, or is broken most: ``range 34.0 % (20 % allowed)``."""
         if self.average <= 0:
             return "no I/O"
         ranged, drifted = (self.range_measured, self.range_allowed), (self.slope_excursion, self.slope_allowed)
@@ -106,7 +103,7 @@ def _share(measured: float, allowed: float) -> float:
 
 
 def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:
-    """After how many rounds the series was steady for the first time; None if it never was."""
+    """Number of rounds after which the series was first steady; None if it never was."""
     for end in range(rule.window, len(values) + 1):
         if judge(values[:end], rule).reached:
             return end
@@ -115,19 +112,19 @@ def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class SettledSeries:
-    """Of one target, an array or a drive, over the time that was counted."""
+    """How one target, an array or a drive, settled over the window."""
 
-    #: Left out at the head, seconds after the ramp; 0 of a measurement of fixed length.
+    #: Warm-up after the ramp, seconds; 0 for a measurement of fixed length.
     warmup_s: float
-    #: Change of IOPS from one end to the other along the least-squares line, per cent of the mean.
+    #: Change of IOPS along the least-squares line, from one end to the other, per cent of the mean.
     drift_percent: float
-    #: Of the IOPS of each round with those of the next, -1…1: near 0 rounds are independent.
+    #: Lag-one autocorrelation of the rounds' IOPS, -1…1; near 0 for independent rounds.
     correlation: float
     rhythm: Rhythm | None
 
 
 def of(run: Run) -> SettledSeries:
-    """How ``run``, of one target, settled; a series without I/O has no drift and no rhythm."""
+    """Describe how ``run``, of one target, settled; a series without I/O has no drift and no period."""
     rates = run.round_iops()
     mean = fmean(rates)
     slope = linear_regression(range(len(rates)), rates).slope if len(rates) > 1 else 0.0
@@ -150,13 +147,13 @@ def series(run: Run) -> tuple[tuple[float, ...], float]:
 
 
 def repeats(values: Sequence[float], step_s: float) -> str:
-    """The end of a sentence about a series that is not steady: that it repeats itself, if it does; else nothing."""
+    """End of a sentence about a series that is not steady: its period, if it has one, else ""."""
     found = rhythm.period(values, step_s)
     return f"; it {found.describe()}" if found else ""
 
 
 def _lag_one_autocorrelation(rates: Sequence[float]) -> float:
     mean = fmean(rates)
-    off = [rate - mean for rate in rates]
-    whole = sum(each * each for each in off)
-    return sum(each * after for each, after in pairwise(off)) / whole if whole else 0.0
+    deviations = [rate - mean for rate in rates]
+    squares = sum(deviation * deviation for deviation in deviations)
+    return sum(one * following for one, following in pairwise(deviations)) / squares if squares else 0.0

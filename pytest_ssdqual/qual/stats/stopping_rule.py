@@ -1,7 +1,7 @@
-"""Whether a sequential measurement may end at a look: the stopping rule of product, forecast and benches.
+"""Stopping rule of a sequential measurement: decides whether a look may be the last.
 
-It judges by the very code that the tests judge by afterwards, so that nothing is ended that a test then finds
-undecided, and nothing goes on that it would have decided.
+The product, the forecast and the benches call `decide`. It uses the code that judges afterwards, so a measurement never
+ends on a verdict that the test then finds undecided, and never continues past one that the test would accept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
-from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable, TooFew
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
@@ -22,10 +22,10 @@ from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether what is asked of a measurement is known; and, for people, how far it is known."""
+    """Result of the stopping rule: done or not, and a sentence about what is known so far."""
 
     done: bool
-    told: str = ""
+    sentence: str = ""
 
     def __bool__(self) -> bool:
         return self.done
@@ -33,13 +33,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of one measurement."""
+    """The claims that one measurement has to decide, and the precision asked of it."""
 
-    #: The claims that it decides by itself, each with its limit.
+    #: Claims that this measurement decides alone, each with its limit.
     limits: Mapping[Claim, Limit] = field(default_factory=dict)
-    #: Whether its IOPS are wanted as precisely as the protocol says, because no limit says how precise they have to be.
+    #: The protocol's precision applies to its IOPS, because no limit says how precise they have to be.
     is_precise: bool = False
-    #: Whether its extremes are wanted, for a claim that compares several measurements.
+    #: Its extremes are needed, for a claim that compares several measurements.
     is_observed: bool = False
 
 
@@ -50,33 +50,34 @@ def decide(
     rule: VerdictRule,
     family: ErrorControl = ALONE,
 ) -> Decision:
-    """Whether the question is answered at this look, of which ``measured`` is the run so far.
-
-    Of drives side by side all of them have to be clear.
+    """Decide whether ``measured``, the run up to this look, answers the question; for drives side by side, of every
+    drive.
     """
-    told, open_ends = "", list[str]()
+    sentence, undecided = "", list[str]()
     for claim, limit in question.limits.items():
         try:
             verdicts = judge_members(claim, measured, limit, rule.confidence, rule.indifference_percent, family)
         except TooFew as error:
-            open_ends.append(f"{claim.label}: {error}")
+            undecided.append(f"{claim.label}: {error}")
             continue
         except NotApplicable:
-            continue  # time will not make it fit to be judged; the test says why
-        told = told or _told(verdicts[0])
-        open_ends += [_told(each) for each in verdicts if not each.is_settled]
-        open_ends += [f"{_told(each)} (too early)" for each in verdicts if _is_too_early(each, measured, looks)]
+            continue  # more time does not help; the test reports the reason
+        sentence = sentence or _sentence(verdicts[0])
+        undecided += [_sentence(verdict) for verdict in verdicts if not verdict.is_settled]
+        undecided += [
+            f"{_sentence(verdict)} (too early)" for verdict in verdicts if _is_too_early(verdict, measured, looks)
+        ]
     if looks and question.is_precise:
-        known, precision = _precision(measured, looks, Sureness(rule.confidence))
-        told = told or precision
-        open_ends += [] if known else [precision]
+        known, precision = _precision(measured, looks, ConfidenceLevel(rule.confidence))
+        sentence = sentence or precision
+        undecided += [] if known else [precision]
     if question.is_observed or OF_EXTREMES & question.limits.keys():
-        open_ends += _not_observed(measured, looks)
-    return _decision(open_ends, told)
+        undecided += _not_observed(measured, looks)
+    return _decision(undecided, sentence)
 
 
 def _is_too_early(verdict: Verdict, measured: Measured, looks: SequentialRule | None) -> bool:
-    """Whether a decided verdict may be that on a plateau; not at the last look, which has to do."""
+    """Return whether a decided verdict may be that of a plateau; never at the last look."""
     look = measured.look
     if looks is None or look is None or look.number == look.of or verdict.outcome is Outcome.INCONCLUSIVE:
         return False
@@ -85,7 +86,7 @@ def _is_too_early(verdict: Verdict, measured: Measured, looks: SequentialRule | 
 
 
 def _not_observed(measured: Measured, looks: SequentialRule | None) -> Iterator[str]:
-    """Extremes are observed for the same time at least, however far from its limit anything else is."""
+    """Yield a sentence while extremes were observed for less than ``observe_s``, however clear other figures are."""
     look = measured.look
     if looks and look and look.number < look.of:
         seconds = group_sequential.look_times(looks)[look.number - 1]
@@ -93,22 +94,22 @@ def _not_observed(measured: Measured, looks: SequentialRule | None) -> Iterator[
             yield f"slowest I/Os are observed for {format_duration(looks.observe_s)} at least"
 
 
-def _decision(open_ends: list[str], told: str) -> Decision:
-    if not open_ends:
-        return Decision(done=True, told=told)
-    others = len(open_ends) - 1
-    return Decision(done=False, told=open_ends[0] + (f", and {others} more open" if others else ""))
+def _decision(undecided: list[str], sentence: str) -> Decision:
+    if not undecided:
+        return Decision(done=True, sentence=sentence)
+    others = len(undecided) - 1
+    return Decision(done=False, sentence=undecided[0] + (f", and {others} more undecided" if others else ""))
 
 
-def _precision(measured: Measured, rule: SequentialRule, sure: Sureness) -> tuple[bool, str]:
-    """Whether the IOPS are known well enough; of drives side by side those of each."""
-    found: list[Estimate] = []
-    for each in measured.of_members():
+def _precision(measured: Measured, rule: SequentialRule, confidence_level: ConfidenceLevel) -> tuple[bool, str]:
+    """Return whether the IOPS are known to the protocol's precision, of every drive side by side, and a sentence."""
+    rates: list[Estimate] = []
+    for member in measured.of_members():
         try:
-            found.append(iops(each, sure))
+            rates.append(iops(member, confidence_level))
         except TooFew as error:
             return False, f"IOPS: {error}"
-    widest = max(found, key=_half_width_percent)
+    widest = max(rates, key=_half_width_percent)
     half = _half_width_percent(widest)
     return half <= rule.precision_percent, f"{widest}, ±{half:.2g} % ({rule.precision_percent:g} % is wanted)"
 
@@ -117,7 +118,7 @@ def _half_width_percent(estimate: Estimate) -> float:
     return 50 * (estimate.high - estimate.low) / estimate.value if estimate.value else float("inf")
 
 
-def _told(verdict: Verdict) -> str:
+def _sentence(verdict: Verdict) -> str:
     unit = verdict.claim.unit if verdict.reference is None else Unit.PERCENT
     by = f" of drive {verdict.subject.drive}" if verdict.subject.drive else ""
     return f"{verdict.claim.label}{by} {verdict.estimate}, limit {format_value(verdict.limit.bound, unit)}"

@@ -1,4 +1,4 @@
-"""IOPS and bytes per second of a measurement, with their intervals."""
+"""IOPS and bytes per second of a measurement, with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -8,55 +8,62 @@ from operator import attrgetter
 
 from pytest_ssdqual.qual.measured.run import Interval, Measured
 from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import USUAL, Estimate, NotApplicable, Sureness, mean_of_rounds
+from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, NotApplicable, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit
 
 
-def iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
-    """Reads and writes, steady state: mean over the rounds of all repeats, or over the blocks of a look."""
-    return _rate(measured, attrgetter("ios"), Unit.IOPS, sure)
+def iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
+    """IOPS of reads and writes: mean over the rounds of all repeats, or over the blocks of a look."""
+    return _rate(measured, attrgetter("ios"), Unit.IOPS, confidence_level)
 
 
-def read_iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
-    """``NotApplicable`` if the workload has no reads."""
+def read_iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
+    """IOPS of reads; ``NotApplicable`` if the workload has none."""
     require(measured, measured.workload.reads, "reads")
-    return _rate(measured, attrgetter("read_ios"), Unit.IOPS, sure)
+    return _rate(measured, attrgetter("read_ios"), Unit.IOPS, confidence_level)
 
 
-def write_iops(measured: Measured, sure: Sureness = USUAL) -> Estimate:
-    """``NotApplicable`` if the workload has no writes."""
+def write_iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
+    """IOPS of writes; ``NotApplicable`` if the workload has none."""
     require(measured, measured.workload.writes, "writes")
-    return _rate(measured, attrgetter("write_ios"), Unit.IOPS, sure)
+    return _rate(measured, attrgetter("write_ios"), Unit.IOPS, confidence_level)
 
 
-def throughput(measured: Measured, sure: Sureness = USUAL) -> Estimate:
-    """Reads and writes."""
-    return _rate(measured, lambda each: each.read_bytes + each.write_bytes, Unit.BYTES_PER_SECOND, sure)
+def throughput(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
+    """Bytes per second of reads and writes."""
+    return _rate(
+        measured, lambda interval: interval.read_bytes + interval.write_bytes, Unit.BYTES_PER_SECOND, confidence_level
+    )
 
 
 def require(measured: Measured, has_them: bool, direction: str) -> None:
-    """``NotApplicable`` unless the workload has I/Os of the direction."""
+    """Raise ``NotApplicable`` unless the workload has I/Os of the direction."""
     if not has_them:
-        raise NotApplicable(f"{measured.workload} has no {direction} to be judged")
+        raise NotApplicable(f"{measured.workload} has no {direction}")
 
 
-def _rate(measured: Measured, count: Callable[[Interval], int], unit: Unit, sure: Sureness) -> Estimate:
+def _rate(
+    measured: Measured, count: Callable[[Interval], int], unit: Unit, confidence_level: ConfidenceLevel
+) -> Estimate:
     rates = measured.round_rates(count)
     if not measured.look:
         run = measured.runs[0]
         least = run.workload.largest_bytes if unit is Unit.BYTES_PER_SECOND else 1
-        return of_rounds(rates, run.window_s / run.rounds, unit, sure, least)
-    basis = Basis.of(measured, sure)
+        return of_rounds(rates, run.window_s / run.rounds, unit, confidence_level, least)
+    basis = Basis.of(measured, confidence_level)
     length_s = basis.seconds / len(rates)
-    found = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates))
+    mean = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates))
     n = len(basis.settled(rates))
-    return Estimate(found.value, found.low, found.high, n, unit, confidence=sure.confidence)
+    return Estimate(mean.value, mean.low, mean.high, n, unit, confidence=confidence_level.confidence)
 
 
-def of_rounds(rates: Sequence[float], round_s: float, unit: Unit, sure: Sureness = USUAL, least: float = 1) -> Estimate:
-    """Mean of the rates of rounds of this length, in which no less than ``least`` (an I/O, or its bytes) is counted.
+def of_rounds(
+    rates: Sequence[float], round_s: float, unit: Unit, confidence_level: ConfidenceLevel = USUAL, least: float = 1
+) -> Estimate:
+    """Mean of the rates of rounds of ``round_s`` seconds, counted in units of at least ``least`` (an I/O, or its
+    bytes).
 
-    An I/O at either edge of a round may have been counted in its neighbour, so rounds that were counted alike need not
-    have been alike: their scatter is taken for that of counting at least, which at two edges has a variance of a sixth.
+    An I/O at the edge of a round may have been counted in its neighbour, so equal counts do not mean equal rounds. The
+    standard deviation is at least that of counting: at two edges the variance is 1/6 of ``least`` squared.
     """
-    return mean_of_rounds(rates, unit, sure, least / round_s / math.sqrt(6))
+    return mean_of_rounds(rates, unit, confidence_level, least / round_s / math.sqrt(6))

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class OfBaseline:
+class BaselineLimit:
     """A limit in per cent of the same figure of the baseline."""
 
     direction: Direction
@@ -22,7 +22,7 @@ class OfBaseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class BaselineReference:
     """What a figure in per cent was made of: the one of now, and the one of the baseline that is its 100 %."""
 
     #: Name of the baseline's run folder.

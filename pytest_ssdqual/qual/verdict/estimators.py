@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, throughput
 from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, Estimate, NotApplicable, Sureness, ratio
+from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, ConfidenceLevel, Estimate, NotApplicable, ratio
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -38,20 +38,24 @@ def estimate(
     judged on or does not fit (no pure reads for the bathtub, two levels in a sweep): each a sentence. ValueError for a
     claim that does not exist.
     """
-    claim, sure = Claim(claim), Sureness(confidence, share)
+    claim, confidence_level = Claim(claim), ConfidenceLevel(confidence, share)
     if claim in OF_RARE and isinstance(subject, Measured):
-        return OF_RARE[claim](subject, sure, per_hour)
+        return OF_RARE[claim](subject, confidence_level, per_hour)
     if claim.scope in (Scope.RUN, Scope.MEMBERS) and isinstance(subject, Measured):
-        return OF_MEMBERS[claim](subject, sure) if claim.scope is Scope.MEMBERS else OF_RUN[claim](subject, sure)
+        return (
+            OF_MEMBERS[claim](subject, confidence_level)
+            if claim.scope is Scope.MEMBERS
+            else OF_RUN[claim](subject, confidence_level)
+        )
     if claim.scope is Scope.SATURATION and isinstance(subject, Saturation):
-        return OF_SATURATION[claim](subject, sure)
+        return OF_SATURATION[claim](subject, confidence_level)
     if claim.scope is Scope.REBUILD and isinstance(subject, Rebuild):
         return OF_REBUILD[claim](subject)
     if claim.scope in (Scope.SWEEP, Scope.SERIES) and isinstance(subject, Sequence) and not isinstance(subject, str):
         if subject and all(isinstance(each, Measured) for each in subject):
             if claim.scope is Scope.SWEEP:
-                return OF_SWEEP[claim](subject, sure)
-            return found_in(claim, subject, sure).estimate
+                return OF_SWEEP[claim](subject, confidence_level)
+            return found_in(claim, subject, confidence_level).estimate
         raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on {subject!r}")
     raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(subject).__name__}")
 
@@ -67,28 +71,30 @@ _NEEDED = {
 }
 
 
-def _mean_latency(measured: Measured, sure: Sureness) -> Estimate:
-    return latency.mean_latency(measured.round_latency(), Basis.of(measured, sure))
+def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+    return latency.mean_latency(measured.round_latency(), Basis.of(measured, confidence_level))
 
 
-def _read_mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     throughput.require(measured, measured.workload.reads, "reads")
     rounds = measured.round_latency(lambda each: (each.read_latency,))
-    return latency.mean_latency(rounds, Basis.of(measured, sure))
+    return latency.mean_latency(rounds, Basis.of(measured, confidence_level))
 
 
-def _write_mean_latency(measured: Measured, sure: Sureness) -> Estimate:
+def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     throughput.require(measured, measured.workload.writes, "writes")
     rounds = measured.round_latency(lambda each: (each.write_latency,))
-    return latency.mean_latency(rounds, Basis.of(measured, sure))
+    return latency.mean_latency(rounds, Basis.of(measured, confidence_level))
 
 
-def _quantile(q: float) -> Callable[[Measured, Sureness], Estimate]:
-    return lambda measured, sure: latency.quantile_of_rounds(measured.round_latency(), q, Basis.whole(measured, sure))
+def _quantile(q: float) -> Callable[[Measured, ConfidenceLevel], Estimate]:
+    return lambda measured, confidence_level: latency.quantile_of_rounds(
+        measured.round_latency(), q, Basis.whole(measured, confidence_level)
+    )
 
 
 #: Claims about one array under one workload.
-OF_RUN: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
+OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.STEADY_IOPS: iops,
     Claim.READ_IOPS: throughput.read_iops,
     Claim.WRITE_IOPS: throughput.write_iops,
@@ -106,22 +112,22 @@ OF_RUN: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
 }
 
 #: Claims about rare events, of which a promise says how often they may happen.
-OF_RARE: Mapping[Claim, Callable[[Measured, Sureness, float], Estimate]] = {
+OF_RARE: Mapping[Claim, Callable[[Measured, ConfidenceLevel, float], Estimate]] = {
     Claim.MAX_LATENCY: spread.max_latency,
     Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
     Claim.WORST_SECOND: spread.worst_second,
 }
 
 
-def _member_spread(measured: Measured, sure: Sureness) -> Estimate:
+def _member_spread(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     members = _side_by_side(Claim.MEMBER_SPREAD, measured)
-    together = [iops(each, sure.among(len(members))) for each in members]
-    return spread.between_members([iops(each, sure) for each in members], together)
+    together = [iops(each, confidence_level.among(len(members))) for each in members]
+    return spread.between_members([iops(each, confidence_level) for each in members], together)
 
 
-def _spread_between_members(measured: Measured, sure: Sureness) -> Estimate:
+def _spread_between_members(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     members = _side_by_side(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, measured)
-    return spread.between_drives([spread.Slowest.of(each, sure) for each in members])
+    return spread.between_drives([spread.SpellMaxima.of(each, confidence_level) for each in members])
 
 
 def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
@@ -131,7 +137,7 @@ def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
     claim = Claim(claim)
     members = {each.runs[0].members[0]: each for each in _side_by_side(claim, measured)}
     if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
-        return {serial: spread.Slowest.of(each, USUAL).typical_ns for serial, each in members.items()}
+        return {serial: spread.SpellMaxima.of(each, USUAL).typical_ns for serial, each in members.items()}
     return {serial: iops(each).value for serial, each in members.items()}
 
 
@@ -152,13 +158,13 @@ def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
 
 
 #: Claims about drives side by side.
-OF_MEMBERS: Mapping[Claim, Callable[[Measured, Sureness], Estimate]] = {
+OF_MEMBERS: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.MEMBER_SPREAD: _member_spread,
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
 }
 
 
-def of_scaling(sweep: Sequence[Measured], sure: Sureness = USUAL) -> scaling.Scaling:
+def of_scaling(sweep: Sequence[Measured], confidence_level: ConfidenceLevel = USUAL) -> scaling.Scaling:
     """How IOPS grow over the widths of a sweep; see ``scaling.fit``.
 
     ``NotApplicable`` also for sequential writes with parity: whole stripes cost less than the small writes that the law
@@ -172,11 +178,13 @@ def of_scaling(sweep: Sequence[Measured], sure: Sureness = USUAL) -> scaling.Sca
         )
     repeats = {each.geometry: [run.iops for run in each.runs] for each in ordered}
 
-    def of_each(sure: Sureness) -> dict[Geometry, Estimate]:
-        alone = {each.geometry: iops(each, sure) for each in ordered}
-        return scaling.with_repeats(alone, repeats, max(Basis.of(each, sure).level for each in ordered))
+    def of_each(confidence_level: ConfidenceLevel) -> dict[Geometry, Estimate]:
+        alone = {each.geometry: iops(each, confidence_level) for each in ordered}
+        return scaling.with_repeats(alone, repeats, max(Basis.of(each, confidence_level).level for each in ordered))
 
-    return scaling.fit(of_each(sure), workload.read_fraction, of_each(sure.among(len(ordered) - 1)))
+    return scaling.fit(
+        of_each(confidence_level), workload.read_fraction, of_each(confidence_level.among(len(ordered) - 1))
+    )
 
 
 def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
@@ -190,26 +198,28 @@ def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
     return ordered
 
 
-def _spread_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
+def _spread_between_widths(sweep: Sequence[Measured], confidence_level: ConfidenceLevel) -> Estimate:
     ordered = _ordered(sweep)
-    return spread.between(spread.Slowest.of(ordered[0], sure), spread.Slowest.of(ordered[-1], sure))
+    return spread.between(
+        spread.SpellMaxima.of(ordered[0], confidence_level), spread.SpellMaxima.of(ordered[-1], confidence_level)
+    )
 
 
-def _growth_between_widths(sweep: Sequence[Measured], sure: Sureness) -> Estimate:
+def _growth_between_widths(sweep: Sequence[Measured], confidence_level: ConfidenceLevel) -> Estimate:
     ordered = _ordered(sweep)
-    return ratio(_mean_latency(ordered[-1], sure), _mean_latency(ordered[0], sure), Unit.RATIO)
+    return ratio(_mean_latency(ordered[-1], confidence_level), _mean_latency(ordered[0], confidence_level), Unit.RATIO)
 
 
 #: Claims about all widths of a level under one workload.
-OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured], Sureness], Estimate]] = {
-    Claim.SCALING_SLOPE: lambda sweep, sure: of_scaling(sweep, sure).slope,
-    Claim.SCALING_DEVIATION: lambda sweep, sure: of_scaling(sweep, sure).deviation,
+OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured], ConfidenceLevel], Estimate]] = {
+    Claim.SCALING_SLOPE: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).slope,
+    Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
 }
 
 #: Claims about several workloads on one array: of their IOPS and the number of members that one target has.
-OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Found]] = {
+OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.CurveFigure]] = {
     Claim.BATHTUB_DEPTH: lambda curve, width: curves.bathtub(curve),
     Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
     Claim.QD_KNEE: curves.knee,
@@ -218,14 +228,16 @@ OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Fo
 }
 
 
-def found_in(claim: Claim | str, measured: Sequence[Measured], sure: Sureness = USUAL) -> curves.Found:
+def found_in(
+    claim: Claim | str, measured: Sequence[Measured], confidence_level: ConfidenceLevel = USUAL
+) -> curves.CurveFigure:
     """The figure of a claim about a series, and the workloads it was found at (the worst mix, the knee, …).
 
     ``NotApplicable`` unless these are different workloads on one array. The depth of a queue is that of one target: of
     drives side by side it is a drive's, though the IOPS are those of all.
     """
     geometries = {each.geometry for each in measured}
-    curve = {each.workload: iops(each, sure) for each in measured}
+    curve = {each.workload: iops(each, confidence_level) for each in measured}
     if len(geometries) != 1 or len(curve) < len(measured):
         found = ", ".join(f"{each.geometry} {each.workload}" for each in measured) or "none"
         raise NotApplicable(f"a series is different workloads on one array, not {found}")
@@ -234,11 +246,13 @@ def found_in(claim: Claim | str, measured: Sequence[Measured], sure: Sureness = 
 
 
 #: Claims about writes from the purged state.
-OF_SATURATION: Mapping[Claim, Callable[[Saturation, Sureness], Estimate]] = {
-    Claim.FRESH_IOPS: lambda found, sure: found.fresh_iops(sure),
-    Claim.SETTLED_IOPS: lambda found, sure: found.settle(sure).iops,
-    Claim.FRESH_TO_STEADY: lambda found, sure: ratio(found.fresh_iops(sure), found.settle(sure).iops, Unit.RATIO),
-    Claim.CLIFF_AFTER: lambda found, sure: found.cliff_after(),
+OF_SATURATION: Mapping[Claim, Callable[[Saturation, ConfidenceLevel], Estimate]] = {
+    Claim.FRESH_IOPS: lambda found, confidence_level: found.fresh_iops(confidence_level),
+    Claim.SETTLED_IOPS: lambda found, confidence_level: found.settle(confidence_level).iops,
+    Claim.FRESH_TO_STEADY: lambda found, confidence_level: ratio(
+        found.fresh_iops(confidence_level), found.settle(confidence_level).iops, Unit.RATIO
+    ),
+    Claim.CLIFF_AFTER: lambda found, confidence_level: found.cliff_after(),
 }
 
 #: Claims about a rebuild under load.

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, student_t
 
 #: Of the error rate: ten, a hundred, … comparisons at once.
 SHARES = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -71,7 +71,7 @@ def at(estimate: Estimate, wider: Sequence[Widening], share: float) -> Estimate:
         return estimate
     if not wider:
         degrees = max(1, min(FEWEST, estimate.n - 1))
-        level = Sureness(estimate.confidence, share).level()
+        level = ConfidenceLevel(estimate.confidence, share).level()
         known = student_t(level, degrees) / student_t(estimate.confidence, degrees)
         # An end at the figure itself is one that was cut off or rounded: how far it would go is not known.
         down, up = (known * each if each else math.inf for each in distances(estimate))

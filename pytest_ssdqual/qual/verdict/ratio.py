@@ -22,7 +22,7 @@ from enum import StrEnum
 from statistics import fmean, stdev
 
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, Estimate, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, ConfidenceLevel, Estimate, TooFew, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl, p_value
@@ -32,7 +32,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl, p_value
 BUCKET = -math.log1p(-1 / 128)
 
 
-class Shown(StrEnum):
+class ChangeKind(StrEnum):
     """What a comparison shows."""
 
     BETTER = "better"
@@ -53,7 +53,7 @@ class Change:
 
     #: New over old.
     ratio: Estimate
-    shown: Shown
+    shown: ChangeKind
     #: The least one-minus-confidence at which the interval would still leave out 1; None of a reading and of ``OPEN``.
     p_value: float | None = None
 
@@ -97,7 +97,7 @@ def resolution(unit: Unit) -> float:
     return BUCKET if unit is Unit.NANOSECONDS else 0.0
 
 
-def typical(values: Iterable[float], unit: Unit, sure: Sureness = USUAL) -> Estimate:
+def typical(values: Iterable[float], unit: Unit, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
     """Geometric mean of several drives' figures, with Student's interval of their logarithms: the drive is the unit.
 
     ``TooFew`` below two, or if one is not above zero.
@@ -105,11 +105,14 @@ def typical(values: Iterable[float], unit: Unit, sure: Sureness = USUAL) -> Esti
     figures = list(values)
     if len(figures) < 2 or not all(0 < each < math.inf for each in figures):
         raise TooFew(f"a typical drive is that of at least 2 with figures above zero, of {len(figures)} given")
-    return _of_logarithms([math.log(each) for each in figures], unit, sure)
+    return _of_logarithms([math.log(each) for each in figures], unit, confidence_level)
 
 
 def paired(
-    new: Mapping[str, float], old: Mapping[str, float], sure: Sureness = USUAL, least: Estimate | None = None
+    new: Mapping[str, float],
+    old: Mapping[str, float],
+    confidence_level: ConfidenceLevel = USUAL,
+    least: Estimate | None = None,
 ) -> Estimate:
     """New over old of the same drives, by serial number: the geometric mean of each drive's own ratio.
 
@@ -121,7 +124,7 @@ def paired(
     both = [name for name in new if name in old and new[name] > 0 and old[name] > 0]
     if len(both) < 2:
         raise TooFew(f"drives are compared in pairs from 2 on, there are {len(both)}")
-    found = _of_logarithms([math.log(new[name] / old[name]) for name in both], Unit.RATIO, sure)
+    found = _of_logarithms([math.log(new[name] / old[name]) for name in both], Unit.RATIO, confidence_level)
     if least is None:
         return found
     if least.is_reading:
@@ -143,7 +146,7 @@ def widened(estimate: Estimate, percent: float, share: float = 1.0) -> Estimate:
     """
     if estimate.is_reading or not percent:
         return estimate
-    more = _normal(Sureness(estimate.confidence, share).level()) * math.log1p(percent / 100)
+    more = _normal(ConfidenceLevel(estimate.confidence, share).level()) * math.log1p(percent / 100)
     return _with(estimate, *(math.hypot(each, more) for each in multiplicity.distances(estimate)))
 
 
@@ -167,14 +170,14 @@ def changes(
 def _change(found: Estimate, again: Callable[[float], Estimate], direction: Direction, family: ErrorControl) -> Change:
     up = _leaves_out(found)
     if not up:
-        return Change(found, Shown.OPEN)
+        return Change(found, ChangeKind.OPEN)
     better = (up > 0) is (direction is Direction.AT_LEAST)
     if found.is_reading:
-        return Change(found, Shown.BETTER_READ if better else Shown.WORSE_READ)
+        return Change(found, ChangeKind.BETTER_READ if better else ChangeKind.WORSE_READ)
     p = p_value(lambda share: bool(_leaves_out(again(share))), found.confidence)
     if _leaves_out(again(family.share)):
-        return Change(found, Shown.BETTER if better else Shown.WORSE, p)
-    return Change(found, Shown.BETTER_ALONE if better else Shown.WORSE_ALONE, p)
+        return Change(found, ChangeKind.BETTER if better else ChangeKind.WORSE, p)
+    return Change(found, ChangeKind.BETTER_ALONE if better else ChangeKind.WORSE_ALONE, p)
 
 
 def _leaves_out(found: Estimate) -> int:
@@ -193,13 +196,13 @@ def _with(estimate: Estimate, down: float, up: float) -> Estimate:
     return replace(estimate, low=estimate.value * math.exp(-down), high=estimate.value * _exp(up))
 
 
-def _of_logarithms(values: Sequence[float], unit: Unit, sure: Sureness) -> Estimate:
+def _of_logarithms(values: Sequence[float], unit: Unit, confidence_level: ConfidenceLevel) -> Estimate:
     count, middle = len(values), fmean(values)
-    half = student_t(sure.level(), count - 1) * stdev(values) / math.sqrt(count)
+    half = student_t(confidence_level.level(), count - 1) * stdev(values) / math.sqrt(count)
     value = math.exp(middle)
     # Rounding of exp and log must not put the figure outside of its own interval.
     low, high = min(value, math.exp(middle - half)), max(value, _exp(middle + half))
-    return Estimate(value, low, high, count, unit, confidence=sure.confidence)
+    return Estimate(value, low, high, count, unit, confidence=confidence_level.confidence)
 
 
 def _normal(confidence: float = CONFIDENCE) -> float:

@@ -15,11 +15,11 @@ from pytest_ssdqual.qual.raid import scaling as bend
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.stats import latency
-from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, Estimate, Sureness, format_confidence
+from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, ConfidenceLevel, Estimate, format_confidence
 from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.verdict import estimators
-from pytest_ssdqual.qual.verdict.baseline import Since
+from pytest_ssdqual.qual.verdict.baseline import BaselineReference
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -64,7 +64,7 @@ class Verdict:
     limit: Limit
     outcome: Outcome
     #: Of a relation: the workload, or the earlier run, whose figure is the 100 % of estimate and limit.
-    reference: Workload | Since | None = None
+    reference: Workload | BaselineReference | None = None
     #: An interval within this of the limit is as good as on it; of the protocol.
     indifference_percent: float = 0.0
     #: Of a maximum latency: how often I/Os were slower than the limit, and what that proves.
@@ -186,7 +186,7 @@ def judge(
 def judge_relation(
     claim: Claim | str,
     subject: Subject,
-    reference: Workload | Since,
+    reference: Workload | BaselineReference,
     estimate: Estimate,
     limit: Limit,
     indifference_percent: float = 0.0,
@@ -225,7 +225,7 @@ def judge_members(
         again = partial(estimators.estimate, claim, each, confidence, per_hour=limit.times_per_hour or TIMES_PER_HOUR)
         told = in_family(judge(claim, about, again(), limit, indifference_percent), again, family)
         if claim is Claim.MAX_LATENCY and isinstance(each, Measured):
-            told = replace(told, slower=latency.slower_than(limit.bound, each, Sureness(confidence)))
+            told = replace(told, slower=latency.slower_than(limit.bound, each, ConfidenceLevel(confidence)))
         verdicts.append(told)
     return tuple(verdicts)
 
@@ -249,7 +249,7 @@ def judge_sweep(
     least = {Claim.SCALING_SLOPE: limit.bound, Claim.SCALING_DEVIATION: 1 - limit.bound / 100}.get(claim)
     if told or least is None:
         return told
-    scaling = estimators.of_scaling(ordered, Sureness(confidence))
+    scaling = estimators.of_scaling(ordered, ConfidenceLevel(confidence))
     return replace(told, because=bend.told(ordered, scaling, least))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, benjamini_yekutieli
 from pytest_ssdqual.qual.verdict.ratio import Change
@@ -66,7 +66,7 @@ class Against:
     #: Of the differences that show alone, how many the procedure of Benjamini and Yekutieli upholds.
     upheld: int
 
-    def count(self, *shown: comparison.Shown) -> int:
+    def count(self, *shown: comparison.ChangeKind) -> int:
         return sum(pair.change.shown in shown for pair in self.pairs)
 
 
@@ -184,7 +184,7 @@ def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, 
     The same drives again: what they differ by among each other says nothing about their change.
     """
     if _pairs(old, new):
-        sure = Sureness(min(old.estimate.confidence, new.estimate.confidence), share)
+        sure = ConfidenceLevel(min(old.estimate.confidence, new.estimate.confidence), share)
         one = comparison.ratio(new.of_one(share), old.of_one(share))
         found = comparison.paired(new.drives, old.drives, sure, one)
         if not found.is_reading:

@@ -17,7 +17,7 @@ from textwrap import wrap
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
-from pytest_ssdqual.qual.verdict.ratio import Shown
+from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 from pytest_ssdqual.report.compare.circumstances import firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Circumstance, ComparedRun, Comparison, Pair, Weight
 from pytest_ssdqual.report.evidence.evidence import finite
@@ -28,13 +28,13 @@ from pytest_ssdqual.report.view.tables import INDENT, TextLine, columns
 
 #: Of pytest's TerminalWriter, and the order in which they are told.
 COLOUR = {
-    Shown.WORSE: ("red",),
-    Shown.BETTER: ("green",),
-    Shown.WORSE_ALONE: ("yellow",),
-    Shown.BETTER_ALONE: (),
-    Shown.WORSE_READ: (),
-    Shown.BETTER_READ: (),
-    Shown.OPEN: (),
+    ChangeKind.WORSE: ("red",),
+    ChangeKind.BETTER: ("green",),
+    ChangeKind.WORSE_ALONE: ("yellow",),
+    ChangeKind.BETTER_ALONE: (),
+    ChangeKind.WORSE_READ: (),
+    ChangeKind.BETTER_READ: (),
+    ChangeKind.OPEN: (),
 }
 HEAD = ("", "first", "now", "ratio", "interval", "")
 SCATTER = (
@@ -82,7 +82,7 @@ def _difference(fact: Circumstance, width: int) -> Iterator[TextLine]:
 def _against(found: Comparison, other: Against, width: int, *, every: bool) -> Iterator[TextLine]:
     if len(found.others) > 1:
         yield TextLine(f"{other.run.name} against {found.first.name}", ("bold",))
-    show = [shown for shown in Shown if every or shown is not Shown.OPEN]
+    show = [shown for shown in ChangeKind if every or shown is not ChangeKind.OPEN]
     for claim in dict.fromkeys(pair.key.claim for pair in other.pairs):
         pairs = [pair for pair in other.pairs if pair.key.claim == claim and pair.change.shown in show]
         if pairs:
@@ -91,7 +91,7 @@ def _against(found: Comparison, other: Against, width: int, *, every: bool) -> I
             yield from columns(label(claim), HEAD, [_row(pair) for pair in pairs], width, colours)
             yield TextLine("")
     yield from _wrapped(counted(other), width, ("bold",))
-    if hidden := 0 if every else other.count(Shown.OPEN):
+    if hidden := 0 if every else other.count(ChangeKind.OPEN):
         yield from _wrapped(f"{hidden:,} of which no difference is shown are not listed: --all lists them", width)
     for why, count in other.left_out.items():
         yield from _wrapped(f"{count:,} figure{_s(count)} not compared: {why}", width, ("yellow",))
@@ -116,16 +116,20 @@ def _row(pair: Pair) -> tuple[str, ...]:
         format_value(pair.new.estimate.value, unit),
         format_value(ratio.value, Unit.RATIO, 1),
         format_range(ratio.low, ratio.high, Unit.RATIO),
-        pair.change.shown.value if pair.change.shown is not Shown.OPEN else "-",
+        pair.change.shown.value if pair.change.shown is not ChangeKind.OPEN else "-",
     )
 
 
 def counted(other: Against) -> str:
     """``3 worse, 1 better, 12 only when taken alone, 240 without a difference shown, of 256 figures compared``."""
-    alone, read = other.count(Shown.WORSE_ALONE, Shown.BETTER_ALONE), other.count(Shown.WORSE_READ, Shown.BETTER_READ)
+    alone, read = (
+        other.count(ChangeKind.WORSE_ALONE, ChangeKind.BETTER_ALONE),
+        other.count(ChangeKind.WORSE_READ, ChangeKind.BETTER_READ),
+    )
     return (
-        f"{other.count(Shown.WORSE):,} worse, {other.count(Shown.BETTER):,} better, {alone:,} only when taken alone"
-        f"{f', {read:,} only as read' if read else ''}, {other.count(Shown.OPEN):,} without a difference shown, "
+        f"{other.count(ChangeKind.WORSE):,} worse, {other.count(ChangeKind.BETTER):,} better, "
+        f"{alone:,} only when taken alone"
+        f"{f', {read:,} only as read' if read else ''}, {other.count(ChangeKind.OPEN):,} without a difference shown, "
         f"of {len(other.pairs):,} figures compared"
     )
 
@@ -176,8 +180,9 @@ MOST_ROWS = 40
 MOST_LISTED = 1000
 #: Colours of the series, by what is shown; the words stand beside it.
 SERIES = {
-    Shown.WORSE: 1, Shown.WORSE_ALONE: 1, Shown.WORSE_READ: 1, Shown.BETTER: 2, Shown.BETTER_ALONE: 2,
-    Shown.BETTER_READ: 2, Shown.OPEN: 7,
+    ChangeKind.WORSE: 1, ChangeKind.WORSE_ALONE: 1, ChangeKind.WORSE_READ: 1,
+    ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
+    ChangeKind.OPEN: 7,
 }  # fmt: skip
 ROW_IN, LABEL_IN = 0.2, 3.1
 #: Characters of a name that there is room for in ``LABEL_IN``.
@@ -303,7 +308,7 @@ def _rows(plate: object, axes: object, rows: Sequence[ComparedRow]) -> None:
         places, ratios = [at for at, _ in mine], [ratio for _, ratio in mine]
         lows, highs = [max(each.low, left) for each in ratios], [min(each.high, right) for each in ratios]
         axes.hlines(places, lows, highs, colors=colour(index), linewidth=1.4)
-        hollow = shown not in (Shown.WORSE, Shown.BETTER)
+        hollow = shown not in (ChangeKind.WORSE, ChangeKind.BETTER)
         (drawn,) = axes.plot(
             [each.value for each in ratios], places, linestyle="", marker=MARKERS[index], color=colour(index),
             markerfacecolor="none" if hollow else colour(index),

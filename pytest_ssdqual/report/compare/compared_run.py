@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import Evidence, unbounded
@@ -70,7 +70,7 @@ class ComparedFigure:
         """The estimate, if only this share of its error rate may be spent on its interval."""
         if not self.drives:
             return multiplicity.at(self.estimate, self.wider, share)
-        return ratio.typical(self.drives.values(), self.estimate.unit, Sureness(self.estimate.confidence, share))
+        return ratio.typical(self.drives.values(), self.estimate.unit, ConfidenceLevel(self.estimate.confidence, share))
 
     def of_one(self, share: float) -> Estimate:
         """Of drives side by side that of one drive, whose interval is about its rounds; else as ``at``."""
@@ -161,7 +161,7 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
     )
     if drives:
         try:
-            estimate = ratio.typical(drives.values(), evidence.unit, Sureness(evidence.confidence))
+            estimate = ratio.typical(drives.values(), evidence.unit, ConfidenceLevel(evidence.confidence))
         except TooFew:
             drives = {}
     published = evidence.published.value if evidence.published else None

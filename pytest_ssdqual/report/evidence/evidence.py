@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.spec.datasheet import Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import multiplicity
-from pytest_ssdqual.qual.verdict.baseline import Since
+from pytest_ssdqual.qual.verdict.baseline import BaselineReference
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Earlier:
     then: Ends
 
 
-def of_since(since: Since) -> Earlier:
+def of_since(since: BaselineReference) -> Earlier:
     """What is kept of it."""
     now, then = (Ends(*map(finite, (each.value, each.low, each.high))) for each in (since.now, since.then))
     return Earlier(since.run, since.sha256, since.now.unit, now, then)

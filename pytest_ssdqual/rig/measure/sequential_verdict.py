@@ -171,17 +171,19 @@ class _Watch:
         lasting = bool(objections) and bool(checks.objections(run, fewest=0))
         self._objected = self._objected + 1 if lasting else 0
         if objections:
-            decision = Decision(done=False, told=_told(objections))
+            decision = Decision(done=False, sentence=_told(objections))
         else:
             decision = self.enough(Measured((run.condensed(),)))
         if not decision and self.number == len(self.times_s):
             # Nothing that comes will help; what keeps it from settling may.
-            decision = replace(decision, told=f"{decision.told}{steady_state.repeats(*steady_state.series(run))}")
+            decision = replace(
+                decision, sentence=f"{decision.sentence}{steady_state.repeats(*steady_state.series(run))}"
+            )
         if self._objected >= OBJECTED:
             self.given_up = objections
         self._note(run, objections, decision)
         live_stats.judged(
-            self.setup.live, decision.done, decision.told, "decided" if decision.done else "not decided yet"
+            self.setup.live, decision.done, decision.sentence, "decided" if decision.done else "not decided yet"
         )
         return decision.done or bool(self.given_up)
 
@@ -231,13 +233,15 @@ class _Watch:
             warmup_s=run.look.warmup_s if run.look else None,
             objections=list(objections),
             decided=decision.done,
-            told=decision.told,
+            told=decision.sentence,
         )
         if self.setup.looked:
             ends = decision.done or bool(self.given_up) or is_last
             ending = "decided" if decision else "given up" if self.given_up else "its time is over"
             where = f"look {self.number} of {len(self.times_s)} at {format_duration(at_s)}"
-            found = f"{where}: {decision.told or format_value(run.iops, Unit.IOPS)}: {ending if ends else 'goes on'}"
+            found = (
+                f"{where}: {decision.sentence or format_value(run.iops, Unit.IOPS)}: {ending if ends else 'goes on'}"
+            )
             more_s = 0.0 if ends else self.times_s[self.number] - at_s
             self.setup.looked(f"{self.array.geometry} {self.workload}: {found}", more_s)
 

@@ -125,14 +125,14 @@ def test_a_claim_that_is_clear_is_enough(tmp_path: Path) -> None:
     for limit in (900, 1100):
         decision = Promises(sheet(tmp_path, limit), PROTOCOL, asked_for("steady_iops"))(measured())
         assert decision.done
-        assert decision.told.startswith("steady IOPS 1,000 IOPS (95 % CI ")
-        assert decision.told.endswith(f", limit {limit:,} IOPS")
+        assert decision.sentence.startswith("steady IOPS 1,000 IOPS (95 % CI ")
+        assert decision.sentence.endswith(f", limit {limit:,} IOPS")
 
 
 def test_a_claim_near_its_limit_is_not(tmp_path: Path) -> None:
     decision = Promises(sheet(tmp_path, 1000), PROTOCOL, asked_for("steady_iops"))(measured(noise=500))
     assert not decision.done
-    assert "limit 1,000 IOPS" in decision.told
+    assert "limit 1,000 IOPS" in decision.sentence
 
 
 def test_a_claim_that_is_surely_within_the_margin_is_enough(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_all_that_is_asked_for_has_to_be_clear(tmp_path: Path) -> None:
     assert Promises(here, PROTOCOL, asked_for("steady_iops"))(rough).done
     decision = Promises(here, PROTOCOL, asked_for("steady_iops", "p99_latency"))(rough)
     assert not decision.done
-    assert decision.told.startswith("p99 latency 44.8 ms (95 % CI ")
+    assert decision.sentence.startswith("p99 latency 44.8 ms (95 % CI ")
 
 
 def test_a_named_figure_that_nothing_is_promised_of_has_to_be_precise_too(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_of_drives_side_by_side_all_have_to_be_clear(tmp_path: Path) -> None:
     assert ask(together(clear, clear, clear)).done
     decision = ask(together(clear, clear, rough))
     assert not decision.done
-    assert decision.told.startswith("steady IOPS of drive S2 ")
-    assert ask(together(rough, clear, rough)).told.endswith(", and 1 more open")
+    assert decision.sentence.startswith("steady IOPS of drive S2 ")
+    assert ask(together(rough, clear, rough)).sentence.endswith(", and 1 more undecided")
 
 
 @pytest.mark.parametrize("claims", [(), ("scaling_slope",), ("mean_latency",), ("qd_knee",)])
@@ -173,7 +173,7 @@ def test_what_no_limit_decides_has_to_be_precise(tmp_path: Path, claims: tuple[s
     assert ask(measured(noise=10)).done
     decision = ask(measured(noise=500))
     assert not decision.done
-    assert decision.told.endswith(" (1 % is wanted)")
+    assert decision.sentence.endswith(" (1 % is wanted)")
 
 
 def test_too_little_is_never_enough_and_what_does_not_fit_does_not_hold_up(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_too_little_is_never_enough_and_what_does_not_fit_does_not_hold_up(tmp_p
     short = Measured((replace(short.runs[0], rounds=5),))
     decision = Promises(sheet(tmp_path), PROTOCOL, asked_for("steady_iops"))(short)
     assert not decision.done
-    assert "there are 5" in decision.told
+    assert "there are 5" in decision.sentence
     assert Promises(sheet(tmp_path), PROTOCOL, asked_for("steady_iops", "member_spread"))(measured()).done
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
 from pytest_ssdqual.qual.raid.scaling import fit, objection, with_repeats
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, mean_of_rounds
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit, parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -92,7 +92,7 @@ def drawn(source: random.Random, true: dict[int, float], scatter: float, level: 
     """Five rounds of each width, as a drive whose rounds scatter by ``scatter`` shows them."""
     return {
         Geometry(RaidLevel.RAID0, width): mean_of_rounds(
-            [iops * source.gauss(1, scatter) for _ in range(5)], Unit.IOPS, Sureness(level)
+            [iops * source.gauss(1, scatter) for _ in range(5)], Unit.IOPS, ConfidenceLevel(level)
         )
         for width, iops in true.items()
     }

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.spec.promises import STATES, Promise, Relation
 from pytest_ssdqual.qual.spec.spec import PromiseTable, Spec
-from pytest_ssdqual.qual.verdict.baseline import OfBaseline
+from pytest_ssdqual.qual.verdict.baseline import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
@@ -109,7 +109,9 @@ def test_a_limit_can_be_relative_to_another_workload(tmp_path: Path) -> None:
 
 def test_a_limit_can_be_relative_to_an_earlier_run(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + promise(claim="p99_latency", workload="randrw*", max_percent_of_baseline=110))
-    assert acme.of_baseline("p99_latency", HEALTHY, MIXED) == OfBaseline(Direction.AT_MOST, 110, "acme.toml promise[0]")
+    assert acme.of_baseline("p99_latency", HEALTHY, MIXED) == BaselineLimit(
+        Direction.AT_MOST, 110, "acme.toml promise[0]"
+    )
     assert str(acme.of_baseline("p99_latency", HEALTHY, MIXED)) == "at most 110 % of the baseline"
     assert acme.of_baseline("p99_latency", HEALTHY, READ) is None
     assert acme.limit("p99_latency", HEALTHY, MIXED) is None

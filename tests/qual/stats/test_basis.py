@@ -12,7 +12,7 @@ from support.builders.strategies import run
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, TooFew
 
 LOOK = Look(3, 14, 0.99, 45.0)
 #: Long enough that nothing is unseen.
@@ -38,18 +38,18 @@ def test_a_round_counts_by_its_denominator() -> None:
 def test_of_a_look_it_is_the_blocks_interval_at_the_looks_level() -> None:
     values, ones = noisy(1), [1.0] * 40
     assert LONG.bounds(values, ones) == batch_means.bounds(values, ones, 1e5, LOOK)
-    half = replace(LONG, sure=Sureness(0.95, 0.5))
+    half = replace(LONG, confidence_level=ConfidenceLevel(0.95, 0.5))
     assert half.bounds(values, ones) == batch_means.bounds(values, ones, 1e5, LOOK, half.level)
     assert half.level == pytest.approx(0.995)
     # What is stated does not change what a look needs.
-    assert replace(LONG, sure=Sureness(0.5)).level == 0.99
+    assert replace(LONG, confidence_level=ConfidenceLevel(0.5)).level == 0.99
 
 
 def test_a_measurement_knows_which_it_is() -> None:
     fixed = Measured((run([1_000] * 40, rounds=40),))
-    assert Basis.of(fixed, Sureness(0.9)) == Basis(Sureness(0.9))
+    assert Basis.of(fixed, ConfidenceLevel(0.9)) == Basis(ConfidenceLevel(0.9))
     looked = Measured(tuple(replace(each, look=LOOK) for each in fixed.runs * 2))
-    assert Basis.of(looked, Sureness(0.9)) == Basis(Sureness(0.9), LOOK, 80.0)
+    assert Basis.of(looked, ConfidenceLevel(0.9)) == Basis(ConfidenceLevel(0.9), LOOK, 80.0)
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=60), st.floats(1e-3, 1e3))
@@ -75,9 +75,9 @@ def test_how_long_one_takes_is_the_reciprocal_of_how_many_there_are() -> None:
 def test_what_may_not_happen_at_all_takes_any_time() -> None:
     ios = [100.0] + [0.0] * 39
     assert LONG.time_each([1e9] * 40, ios).high == math.inf
-    with pytest.raises(TooFew, match="nothing was counted"):
+    with pytest.raises(TooFew, match="no I/O was counted"):
         LONG.time_each([1e9] * 40, [0.0] * 40)
-    with pytest.raises(TooFew, match="nothing was counted"):
+    with pytest.raises(TooFew, match="no I/O was counted"):
         Basis().bounds([0.0] * 5, [0.0] * 5)
 
 

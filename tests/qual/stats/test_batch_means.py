@@ -140,5 +140,5 @@ def test_too_few_blocks_are_refused(count: int, head: int) -> None:
 
 
 def test_nothing_counted_is_refused() -> None:
-    with pytest.raises(TooFew, match="nothing was counted"):
+    with pytest.raises(TooFew, match="no I/O was counted"):
         batch_means.bounds([0.0] * 20, [0.0] * 20, 100.0, SIMPLE)

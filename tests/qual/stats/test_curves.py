@@ -192,8 +192,8 @@ def test_the_true_depth_of_the_tub_is_inside(iops: list[float], percent: float, 
 
 def test_any_mix_may_be_the_worst_so_each_end_is_looked_for_by_itself() -> None:
     line = {READ: about(1_000), WRITE: about(1_000)}
-    shaky, sure = Estimate(500, 300, 900, 5, Unit.IOPS), Estimate(550, 540, 560, 5, Unit.IOPS)
-    found = bathtub({**line, mix(50): shaky, mix(65): sure})
+    shaky, surer = Estimate(500, 300, 900, 5, Unit.IOPS), Estimate(550, 540, 560, 5, Unit.IOPS)
+    found = bathtub({**line, mix(50): shaky, mix(65): surer})
     assert (found.estimate.value, found.estimate.low, found.estimate.high) == (0.5, 0.3, 0.56)
     assert found.at == (mix(50),)
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.builders.strategies import estimates
 
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, mean_of_rounds, ratio, student_t
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, ratio, student_t
 from pytest_ssdqual.qual.units import Unit
 
 
@@ -34,19 +34,19 @@ def test_one_round_has_no_interval() -> None:
 
 def test_a_share_of_the_error_rate_makes_an_interval_that_holds_among_several() -> None:
     values = [98.0, 99.0, 100.0, 101.0, 102.0]
-    alone, among = mean_of_rounds(values, Unit.IOPS), mean_of_rounds(values, Unit.IOPS, Sureness(0.95).among(5))
-    assert among.high == mean_of_rounds(values, Unit.IOPS, Sureness(0.99)).high
+    alone, among = mean_of_rounds(values, Unit.IOPS), mean_of_rounds(values, Unit.IOPS, ConfidenceLevel(0.95).among(5))
+    assert among.high == mean_of_rounds(values, Unit.IOPS, ConfidenceLevel(0.99)).high
     assert among.high > alone.high
     assert (among.confidence, alone.confidence) == (0.95, 0.95)  # of all five together
-    assert Sureness(0.95, 0.5).level(0.98) == pytest.approx(0.99)
+    assert ConfidenceLevel(0.95, 0.5).level(0.98) == pytest.approx(0.99)
 
 
 def test_an_interval_says_what_it_is() -> None:
     assert str(Estimate(9_412, 9_350, 9_470, 5, Unit.IOPS)) == "9,412 IOPS (95 % CI 9,350…9,470 IOPS)"
     assert str(Estimate(38e6, 37e6, 39e6, 5, Unit.NANOSECONDS, is_reading=True)) == "38 ms (37…39 ms as read)"
-    sure = Estimate(1.5, 1.2, math.inf, 5, Unit.RATIO, confidence=0.999, basis="rounds of 2 min")
-    assert str(sure) == "1.50 × (99.9 % CI 1.20 ×…∞, rounds of 2 min)"
-    assert sure.to_record() == {
+    surer = Estimate(1.5, 1.2, math.inf, 5, Unit.RATIO, confidence=0.999, basis="rounds of 2 min")
+    assert str(surer) == "1.50 × (99.9 % CI 1.20 ×…∞, rounds of 2 min)"
+    assert surer.to_record() == {
         "value": 1.5, "low": 1.2, "high": None, "n": 5, "unit": "ratio", "is_reading": False, "confidence": 0.999,
         "basis": "rounds of 2 min",
     }  # fmt: skip
@@ -117,7 +117,7 @@ def test_a_reference_that_may_be_nothing_bounds_nothing_and_one_that_is_nothing_
     assert ratio(Estimate(10, 9, 11, 5, Unit.IOPS), shaky).high == math.inf
     # Neither can be negative, whatever Student says.
     assert ratio(shaky, Estimate(10, 9, 11, 5, Unit.IOPS)).low == 0
-    with pytest.raises(TooFew, match="nothing can be told in terms of 0 IOPS"):
+    with pytest.raises(TooFew, match="a ratio needs a reference above zero, not 0 IOPS"):
         ratio(shaky, Estimate(0, 0, 0, 5, Unit.IOPS))
 
 

@@ -14,7 +14,7 @@ from support.builders.strategies import EMPTY, histogram, histograms, watched
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats import latency
-from pytest_ssdqual.qual.stats.estimate import USUAL, Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew
 from pytest_ssdqual.qual.stats.latency import (
     Exceedance,
     clusters,
@@ -32,8 +32,8 @@ def spells(*slow: int) -> list[LatencyHistogram]:
     return [histogram({10**6: 1_000, 80 * 10**6: count} if count else {10**6: 1_000}) for count in slow]
 
 
-def found(*slow: int, look: Look | None = None, sure: Sureness = USUAL) -> Exceedance:
-    return slower_than(LIMIT_NS, watched(spells(*slow), look=look), sure)
+def found(*slow: int, look: Look | None = None, confidence_level: ConfidenceLevel = USUAL) -> Exceedance:
+    return slower_than(LIMIT_NS, watched(spells(*slow), look=look), confidence_level)
 
 
 def test_none_in_ten_minutes_is_fewer_than_eighteen_an_hour() -> None:
@@ -80,7 +80,7 @@ def test_a_look_is_as_sure_as_it_has_to_be() -> None:
     look = found(*[0] * 10, look=Look(1, 10, 0.995, 0.0))
     assert look.high_per_hour == pytest.approx(-math.log(0.005) * 6)
     assert look.confidence == 0.95
-    among = found(*[0] * 10, sure=Sureness().among(5))
+    among = found(*[0] * 10, confidence_level=ConfidenceLevel().among(5))
     assert among.high_per_hour == pytest.approx(-math.log(0.01) * 6)
 
 
@@ -124,7 +124,7 @@ def test_the_true_rate_is_inside_as_often_as_it_says(per_run: float, count: int)
 
 def test_without_time_there_is_no_rate() -> None:
     nothing = replace(watched([10**6]).runs[0], intervals=())
-    with pytest.raises(TooFew, match="needs time, there is none"):
+    with pytest.raises(TooFew, match="needs a time of observation, there is none"):
         slower_than(LIMIT_NS, Measured((nothing,)), USUAL)
     with pytest.raises(TooFew, match="there is none"):
         return_level([], [], 0.0, 10, 0.95)

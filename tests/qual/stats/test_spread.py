@@ -13,9 +13,9 @@ from support.builders.strategies import EMPTY, histogram, interval, run, watched
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
 from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
 from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import USUAL, Estimate, Sureness, TooFew, student_t
+from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, student_t
 from pytest_ssdqual.qual.stats.spread import (
-    Slowest,
+    SpellMaxima,
     between,
     between_drives,
     between_members,
@@ -28,9 +28,9 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
-def rounds(*maxima_ns: int, seconds: float = 120.0, look: Look | None = None, confidence: float = 0.95) -> Slowest:
+def rounds(*maxima_ns: int, seconds: float = 120.0, look: Look | None = None, confidence: float = 0.95) -> SpellMaxima:
     """The slowest I/Os of spells."""
-    return Slowest(maxima_ns, seconds, Basis(Sureness(confidence), look))
+    return SpellMaxima(maxima_ns, seconds, Basis(ConfidenceLevel(confidence), look))
 
 
 def drawn(source: random.Random, count: int, scatter: float = 0.4, factor: float = 1.0) -> list[int]:
@@ -41,8 +41,10 @@ LOOK = Look(2, 14, 0.99, 60.0)
 maxima = st.lists(st.integers(10**6, 10**10), min_size=3, max_size=10)
 
 
-def spread(*maxima_ns: int, per_hour: float = 10, look: Look | None = None, sure: Sureness = USUAL) -> Estimate:
-    return over_time(watched(maxima_ns, look=look), sure, per_hour)
+def spread(
+    *maxima_ns: int, per_hour: float = 10, look: Look | None = None, confidence_level: ConfidenceLevel = USUAL
+) -> Estimate:
+    return over_time(watched(maxima_ns, look=look), confidence_level, per_hour)
 
 
 def test_what_is_exceeded_ten_times_an_hour_against_the_median_minute() -> None:
@@ -113,7 +115,7 @@ def test_blocks_that_hang_together_are_not_taken_for_independent_ones() -> None:
     # Four blocks in a row share one condition: taken one by one, twice as many equal arrays seem to differ.
     source = random.Random(8)  # noqa: S311
 
-    def array(look: Look | None) -> Slowest:
+    def array(look: Look | None) -> SpellMaxima:
         return rounds(*(each for each in drawn(source, 10) for _ in range(4)), seconds=12.0, look=look)
 
     level = Look(1, 1, 0.95, 0.0)
@@ -153,10 +155,10 @@ def test_too_little_is_refused() -> None:
     with pytest.raises(TooFew, match="at least 2 rounds of each, there are 1"):
         between(rounds(*[10**6] * 40, seconds=12), rounds(*[10**6] * 40, seconds=360))
     with pytest.raises(TooFew, match="1 of 4 spells of 10 s have no I/O"):
-        Slowest.of(watched([*[histogram({10**6: 1})] * 3, EMPTY], look=Look(1, 1, 0.95, 0.0)), USUAL)
+        SpellMaxima.of(watched([*[histogram({10**6: 1})] * 3, EMPTY], look=Look(1, 1, 0.95, 0.0)), USUAL)
     with pytest.raises(TooFew, match="spread between drives needs at least 2 rounds, there are 1"):
         between_drives([rounds(10**6), rounds(10**6)])
-    with pytest.raises(ValueError, match="between several drives was asked for, there are 1"):
+    with pytest.raises(ValueError, match="between drives needs at least 2 drives, there are 1"):
         between_drives([rounds(10**6, 10**6)])
 
 
@@ -260,7 +262,7 @@ def test_nothing_behind_the_ramp_is_left_out_of_the_worst_second() -> None:
     standing = replace(run([1_000] * 100 + [0] * 5 + [1_000] * 2_395), look=look)
     assert worst(standing, per_hour=1).low == 0
     assert min(each.slowest_high for each in standing.spells) == 0
-    assert max(Slowest.of(Measured((standing,)), USUAL).maxima_ns) < 10**7
+    assert max(SpellMaxima.of(Measured((standing,)), USUAL).maxima_ns) < 10**7
 
 
 @given(st.lists(st.integers(1, 10**5), min_size=30, max_size=60), st.integers(1, 5))
@@ -340,7 +342,7 @@ def test_the_true_spread_of_the_drives_is_inside(iops: list[float], percent: flo
 
 
 def test_one_drive_has_no_spread_and_idle_ones_neither() -> None:
-    with pytest.raises(ValueError, match="the slowest of several drives was asked for, there are 1"):
+    with pytest.raises(ValueError, match="the slowest drive needs at least 2 drives, there are 1"):
         between_members([about(1_000)])
     with pytest.raises(TooFew, match="the median drive did no I/O"):
         between_members([about(0), about(0), about(1_000)])

@@ -8,7 +8,7 @@ from support.builders.strategies import run
 
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats import batch_means
-from pytest_ssdqual.qual.stats.estimate import Sureness, TooFew
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, TooFew
 from pytest_ssdqual.qual.stats.throughput import iops, read_iops, throughput, write_iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -76,7 +76,7 @@ def test_directions_and_bytes_are_of_the_look_too() -> None:
     assert throughput(mixed).value == pytest.approx(4096 * both.value)
     assert throughput(mixed).unit is Unit.BYTES_PER_SECOND
     assert {each.n for each in (reads, writes, throughput(mixed))} == {40}
-    with pytest.raises(ValueError, match="has no writes to be judged"):
+    with pytest.raises(ValueError, match="has no writes"):
         write_iops(looked(noisy(3, 400)))
 
 
@@ -93,7 +93,7 @@ def test_a_stretch_without_io_has_zero_iops() -> None:
 
 
 def test_the_confidence_is_carried() -> None:
-    assert iops(looked([1_000] * 400, None), Sureness(0.9)).confidence == 0.9
-    assert iops(looked([1_000] * 400), Sureness(0.9)).confidence == 0.9
+    assert iops(looked([1_000] * 400, None), ConfidenceLevel(0.9)).confidence == 0.9
+    assert iops(looked([1_000] * 400), ConfidenceLevel(0.9)).confidence == 0.9
     with pytest.raises(TooFew, match="at least 16 blocks"):
         iops(Measured((replace(run([1_000] * 5), look=LOOK),)))

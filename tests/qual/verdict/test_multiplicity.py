@@ -10,7 +10,7 @@ import pytest
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, mean_of_rounds, student_t
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of, of_record, record
 
@@ -18,7 +18,7 @@ ROUNDS = [990.0, 1010.0, 1000.0, 1005.0, 995.0]
 
 
 def of_rounds(share: float) -> Estimate:
-    return mean_of_rounds(ROUNDS, Unit.IOPS, Sureness(share=share))
+    return mean_of_rounds(ROUNDS, Unit.IOPS, ConfidenceLevel(share=share))
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.03, 1e-3, 3e-4, 1e-4])
@@ -62,7 +62,7 @@ def test_of_a_latency_it_grows_by_its_rounds_and_not_by_its_ios() -> None:
     seen = rounds()
 
     def again(share: float) -> Estimate:
-        return latency.mean_latency(seen, Basis(Sureness(share=share)))
+        return latency.mean_latency(seen, Basis(ConfidenceLevel(share=share)))
 
     found = at(again(1.0), of(again), 0.01)
     grown = math.log(found.high / found.value) / math.log(again(1.0).high / found.value)

@@ -12,11 +12,11 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.stats.estimate import Estimate, Sureness, TooFew, mean_of_rounds, student_t
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, NONE, Widening
-from pytest_ssdqual.qual.verdict.ratio import Shown, blurred, changes, paired, ratio, typical, widened
+from pytest_ssdqual.qual.verdict.ratio import ChangeKind, blurred, changes, paired, ratio, typical, widened
 
 RUNS = 600
 
@@ -181,30 +181,30 @@ def rungs(value: float, half: float) -> tuple[Widening, ...]:
 def test_which_side_is_better_is_the_claims_to_say() -> None:
     up = [Direction.AT_LEAST] * 3
     assert [each.shown for each in changes(ratios(1.1, 1.0, 0.9), up, NONE)] == [
-        Shown.BETTER, Shown.OPEN, Shown.WORSE,
+        ChangeKind.BETTER, ChangeKind.OPEN, ChangeKind.WORSE,
     ]  # fmt: skip
     down = [Direction.AT_MOST] * 3
     assert [each.shown for each in changes(ratios(1.1, 1.0, 0.9), down, NONE)] == [
-        Shown.WORSE, Shown.OPEN, Shown.BETTER,
+        ChangeKind.WORSE, ChangeKind.OPEN, ChangeKind.BETTER,
     ]  # fmt: skip
 
 
 def test_a_difference_has_to_stand_up_to_the_number_of_comparisons() -> None:
     one = changes(ratios(0.988), [Direction.AT_LEAST], BONFERRONI)[0]
-    assert one.shown is Shown.WORSE
+    assert one.shown is ChangeKind.WORSE
     assert one.p_value is not None
     assert 0.01 < one.p_value < 0.05
     among = changes(ratios(0.988, *[1.0] * 99), [Direction.AT_LEAST] * 100, BONFERRONI)
-    assert among[0].shown is Shown.WORSE_ALONE
+    assert among[0].shown is ChangeKind.WORSE_ALONE
     assert among[0].p_value == one.p_value
-    assert changes(ratios(0.9, *[1.0] * 99), [Direction.AT_LEAST] * 100, BONFERRONI)[0].shown is Shown.WORSE
+    assert changes(ratios(0.9, *[1.0] * 99), [Direction.AT_LEAST] * 100, BONFERRONI)[0].shown is ChangeKind.WORSE
 
 
 def test_readings_are_told_apart_and_not_counted() -> None:
     read = ratios(0.9, is_reading=True)
     found = changes([*read * 99, *ratios(0.988)], [Direction.AT_LEAST] * 100, BONFERRONI)
-    assert {each.shown for each in found[:99]} == {Shown.WORSE_READ}
-    assert found[-1].shown is Shown.WORSE
+    assert {each.shown for each in found[:99]} == {ChangeKind.WORSE_READ}
+    assert found[-1].shown is ChangeKind.WORSE
     assert found[0].p_value is None
 
 
@@ -218,9 +218,9 @@ def test_false_differences_among_many_are_as_rare_as_of_one() -> None:
             found.append(partial(ratio_of_rounds, new, old))
         told = changes(found, [Direction.AT_LEAST] * 20, BONFERRONI)
         families += 1
-        wrong += any(each.shown in (Shown.BETTER, Shown.WORSE) for each in told)
+        wrong += any(each.shown in (ChangeKind.BETTER, ChangeKind.WORSE) for each in told)
     assert wrong / families <= 0.1
 
 
 def ratio_of_rounds(new: list[float], old: list[float], share: float) -> Estimate:
-    return ratio(*(mean_of_rounds(each, Unit.IOPS, Sureness(share=share)) for each in (new, old)))
+    return ratio(*(mean_of_rounds(each, Unit.IOPS, ConfidenceLevel(share=share)) for each in (new, old)))

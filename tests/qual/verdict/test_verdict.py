@@ -259,10 +259,10 @@ def of_members_alike(*iops: int) -> tuple[Verdict, ...]:
 def test_a_protocols_confidence_reaches_every_interval() -> None:
     measured = Measured((side_by_side([[998, 1_002, 1_000, 1_002, 998], [1_000] * 5]),))
     limit = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
-    plain, sure = (judge_members("steady_iops", measured, limit, confidence, 2.0)[0] for confidence in (0.95, 0.99))
-    assert sure.estimate.low < plain.estimate.low
-    assert "(99 % CI " in repr(sure)
-    assert sure.indifference_percent == 2.0
+    plain, surer = (judge_members("steady_iops", measured, limit, confidence, 2.0)[0] for confidence in (0.95, 0.99))
+    assert surer.estimate.low < plain.estimate.low
+    assert "(99 % CI " in repr(surer)
+    assert surer.indifference_percent == 2.0
 
 
 def test_the_worst_verdict_is_the_one_to_be_told() -> None:

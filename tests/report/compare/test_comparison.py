@@ -9,7 +9,7 @@ import pytest
 from support.builders.kept_runs import READS, Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.verdict.ratio import BUCKET, Shown, paired
+from pytest_ssdqual.qual.verdict.ratio import BUCKET, ChangeKind, paired
 from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, NotComparable, Weight, compare
 
 LATENCY = KeptMeasurement(900_000, Claim.P99_LATENCY)
@@ -23,7 +23,7 @@ def compared(tmp_path: Path, *runs: Kept, **more: float) -> Comparison:
     return compare(told(tmp_path, *runs), **more)  # type: ignore[arg-type]
 
 
-def shown(found: Comparison) -> dict[str, Shown]:
+def shown(found: Comparison) -> dict[str, ChangeKind]:
     return {pair.key.claim: pair.change.shown for other in found.others for pair in other.pairs}
 
 
@@ -33,17 +33,17 @@ def test_worse_is_told_by_the_direction_of_the_claim(tmp_path: Path) -> None:
         Kept([KeptMeasurement(12_000), LATENCY]),
         Kept([KeptMeasurement(11_000), KeptMeasurement(800_000, Claim.P99_LATENCY)]),
     )
-    assert shown(found) == {"steady_iops": Shown.WORSE, "p99_latency": Shown.BETTER}
+    assert shown(found) == {"steady_iops": ChangeKind.WORSE, "p99_latency": ChangeKind.BETTER}
     (other,) = found.others
     assert other.pairs[1].change.ratio.value == pytest.approx(11 / 12)
-    assert other.count(Shown.WORSE) == other.count(Shown.BETTER) == 1
+    assert other.count(ChangeKind.WORSE) == other.count(ChangeKind.BETTER) == 1
     assert found.judged == 2
 
 
 def test_a_run_and_its_copy_do_not_differ(tmp_path: Path) -> None:
     run = Kept([KeptMeasurement(12_000), LATENCY])
     found = compared(tmp_path, run, run)
-    assert set(shown(found).values()) == {Shown.OPEN}
+    assert set(shown(found).values()) == {ChangeKind.OPEN}
     assert found.differences == ()
 
 
@@ -120,12 +120,12 @@ def test_the_same_drives_are_compared_in_pairs(tmp_path: Path) -> None:
     found = compared(tmp_path, lot(old), lot({name: 0.95 * value for name, value in old.items()}))
     (pair,) = found.others[0].pairs
     assert pair.paired == 5
-    assert pair.change.shown is Shown.WORSE
+    assert pair.change.shown is ChangeKind.WORSE
     assert pair.change.ratio.value == pytest.approx(0.95)
     others = {f"T{name}": 0.95 * value for name, value in old.items()}
     (pair,) = compared(tmp_path / "other", lot(old), lot(others)).others[0].pairs
     assert pair.paired == 0
-    assert pair.change.shown is Shown.OPEN
+    assert pair.change.shown is ChangeKind.OPEN
 
 
 def test_readings_of_the_same_drives_stay_readings(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_readings_of_the_same_drives_stay_readings(tmp_path: Path) -> None:
         return Kept([KeptMeasurement(values[0], Claim.MAX_LATENCY, "drivex3", is_reading=True, drives=drives)])
 
     found = compared(tmp_path, run(3e7, 3.1e7, 2.9e7), run(4e7, 4.1e7, 3.9e7))
-    assert shown(found) == {"max_latency": Shown.WORSE_READ}
+    assert shown(found) == {"max_latency": ChangeKind.WORSE_READ}
     assert found.judged == 0
 
 
@@ -146,7 +146,7 @@ def test_drives_that_moved_by_one_bucket_do_not_differ(tmp_path: Path) -> None:
         figure = KeptMeasurement(drives["S1"], Claim.P90_LATENCY, "drivex3", half_percent=0.78, n=10**6, drives=drives)
         return Kept([figure])
 
-    assert shown(compared(tmp_path, run(old), run(new))) == {"p90_latency": Shown.OPEN}
+    assert shown(compared(tmp_path, run(old), run(new))) == {"p90_latency": ChangeKind.OPEN}
 
 
 def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Path) -> None:
@@ -165,21 +165,21 @@ def test_a_latency_of_five_rounds_is_not_as_sure_as_its_ios_are_many(tmp_path: P
     ]
     slower = [replace(each, value=1.08e6) for each in workloads]
     found = compared(tmp_path, Kept(workloads), Kept(slower))
-    assert set(shown(found).values()) == {Shown.WORSE_ALONE}
+    assert set(shown(found).values()) == {ChangeKind.WORSE_ALONE}
 
 
 def test_what_was_recorded_for_smaller_shares_is_what_counts(tmp_path: Path) -> None:
     folders = [
         Kept([KeptMeasurement(value)] * 1).keep(tmp_path / name) for name, value in (("a", 12_000), ("b", 11_000))
     ]
-    assert shown(compare([ComparedRun.read(each) for each in folders])) == {"steady_iops": Shown.WORSE}
+    assert shown(compare([ComparedRun.read(each) for each in folders])) == {"steady_iops": ChangeKind.WORSE}
     for folder in folders:
         path = folder / "records.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         lines[-1]["estimate"]["wider"] = [[0.1, None, None], [0.01, None, None]]
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     first, other = (ComparedRun.read(each) for each in folders)
-    assert compare([first, other, other]).others[0].pairs[0].change.shown is Shown.WORSE_ALONE
+    assert compare([first, other, other]).others[0].pairs[0].change.shown is ChangeKind.WORSE_ALONE
 
 
 def test_lots_of_different_size_are_compared_by_their_typical_drives(tmp_path: Path) -> None:
@@ -187,14 +187,14 @@ def test_lots_of_different_size_are_compared_by_their_typical_drives(tmp_path: P
     new = {f"T{index}": 900.0 + index for index in range(6)}
     (pair,) = compared(tmp_path, lot(old), lot(new)).others[0].pairs
     assert pair.key.geometry == "drive"
-    assert pair.change.shown is Shown.WORSE
+    assert pair.change.shown is ChangeKind.WORSE
     assert pair.change.ratio.value == pytest.approx(902.5 / 1003.5, rel=1e-4)
 
 
 def test_run_to_run_scatter_widens_every_interval(tmp_path: Path) -> None:
     runs = Kept([KeptMeasurement(12_000)]), Kept([KeptMeasurement(11_600)])
-    assert shown(compared(tmp_path / "a", *runs)) == {"steady_iops": Shown.WORSE}
-    assert shown(compared(tmp_path / "b", *runs, run_to_run_percent=3.0)) == {"steady_iops": Shown.OPEN}
+    assert shown(compared(tmp_path / "a", *runs)) == {"steady_iops": ChangeKind.WORSE}
+    assert shown(compared(tmp_path / "b", *runs, run_to_run_percent=3.0)) == {"steady_iops": ChangeKind.OPEN}
 
 
 def test_several_runs_are_one_family(tmp_path: Path) -> None:
@@ -202,10 +202,10 @@ def test_several_runs_are_one_family(tmp_path: Path) -> None:
     first, other = Kept([KeptMeasurement(12_000)]), Kept([KeptMeasurement(11_780)])
     runs = told(tmp_path, first, *[other] * 40)
     alone = compare(runs[:2])
-    assert alone.others[0].pairs[0].change.shown is Shown.WORSE
+    assert alone.others[0].pairs[0].change.shown is ChangeKind.WORSE
     found = compare(runs)
     assert found.judged == 40
-    assert {shown for each in found.others for shown in (each.pairs[0].change.shown,)} == {Shown.WORSE_ALONE}
+    assert {shown for each in found.others for shown in (each.pairs[0].change.shown,)} == {ChangeKind.WORSE_ALONE}
 
 
 def test_records_of_the_first_versions_and_damaged_ones_are_read(tmp_path: Path) -> None:
