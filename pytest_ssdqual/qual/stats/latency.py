@@ -246,7 +246,9 @@ class ExceedanceLevel:
     high: float
 
 
-def return_level(lows: Sequence[float], highs: Sequence[float], seconds: float, per_hour: float, level: float) -> ExceedanceLevel:
+def return_level(
+    lows: Sequence[float], highs: Sequence[float], seconds: float, per_hour: float, level: float
+) -> ExceedanceLevel:
     """Value that is exceeded ``per_hour`` times an hour, from the maxima of spells of ``seconds`` together.
 
     ``lows`` and ``highs`` bound each maximum at the resolution of its reading. The interval at ``level`` holds every

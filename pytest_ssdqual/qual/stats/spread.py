@@ -112,7 +112,9 @@ def worst_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
-    return _rare(ExceedanceLevel(max(low, min(value, high)), low, high), measured, confidence_level, per_hour, Unit.RATIO)
+    return _rare(
+        ExceedanceLevel(max(low, min(value, high)), low, high), measured, confidence_level, per_hour, Unit.RATIO
+    )
 
 
 def _median(slowest: SpellMaxima) -> ExceedanceLevel:
@@ -128,7 +130,9 @@ def _median(slowest: SpellMaxima) -> ExceedanceLevel:
     return ExceedanceLevel(float(median(maxima)), float(low.low_ns), float(high.high_ns))
 
 
-def _rare(found: ExceedanceLevel, measured: Measured, confidence_level: ConfidenceLevel, per_hour: float, unit: Unit) -> Estimate:
+def _rare(
+    found: ExceedanceLevel, measured: Measured, confidence_level: ConfidenceLevel, per_hour: float, unit: Unit
+) -> Estimate:
     spells, shortest = measured.spells, latency.shortest_s(per_hour, Basis.whole(measured, confidence_level).level)
     seconds = sum(run.seconds for run in measured.runs)
     observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
