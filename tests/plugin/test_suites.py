@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -25,8 +24,6 @@ MEASUREMENTS = ("measured", "saturation", "loop", "rebuild")
 
 @pytest.fixture
 def rig(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
-    # Thousands of records, none of which has to survive a power failure.
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setenv("SIMULATED_SLOW", FASTER)
     return inner
 
