@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.lab.rehearsed import Server
 
-#: A worker of fio, not the process that reports: as the kernel does it when memory is short. Not before the first report:
-#: fio waits for ever for a worker that dies while it starts (3.33), until the program ends it after 97 s.
+#: A worker of fio, not the process that reports: as the kernel does it when memory is short. Not before the first
+#: report: fio 3.33 waits for ever for a worker that dies while it starts, until the program ends it after 97 s.
 KILL_WORKER = r"""
 until [ -s "$(ls -t /run/pytest-ssdqual/fio-* | head -n 1)" ]; do sleep 0.1; done
 for pid in $(pidof fio); do
