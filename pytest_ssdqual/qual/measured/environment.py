@@ -1,6 +1,7 @@
-"""What the machine under test and its drives told before and after one fio process; values, and nothing judged yet.
+"""Environment of one fio process: what the machine under test and its drives reported before and after it.
 
-The rule of the module: what could not be read is None, never a value that would pass for good.
+Values only, nothing is judged here. A value that could not be read is None, never one that would pass as good. A "look"
+is one reading of the environment; there is one just before the process and one just after it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-#: Of the kernel's messages, by number (syslog(3)): those that speak of trouble.
+#: Names of the severities from warning upwards, by number (syslog(3)).
 LEVELS = "emergency", "alert", "critical", "error", "warning"
 
 
@@ -33,72 +34,77 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class DriveLink:
-    """How a drive is connected, and how it could be."""
+    """A drive's connection, negotiated and maximal."""
 
     #: ``PCIe`` or ``SATA``.
     kind: str
-    #: Of one lane: GT/s of PCIe, Gb/s of SATA. Of two looks the worse one.
+    #: Speed of one lane, GT/s for PCIe, Gb/s for SATA; the worse of the two readings.
     speed: float
     width: int
-    #: What the drive itself can do.
+    #: Maximum of the drive itself.
     max_speed: float
     max_width: int
 
     @property
     def share(self) -> float:
-        """Of the rate that it could have, 0…1."""
+        """Negotiated rate over the maximum rate, 0…1."""
         return self.speed * self.width / (self.max_speed * self.max_width)
 
     def describe(self) -> str:
-        """``PCIe 8 GT/s x2, at most 16 GT/s x4``."""
+        """The connection as text: ``PCIe 8 GT/s x2, at most 16 GT/s x4``."""
         if self.kind == "SATA":
             return f"SATA {self.speed:g} Gb/s, at most {self.max_speed:g} Gb/s"
         return f"{self.kind} {self.speed:g} GT/s x{self.width}, at most {self.max_speed:g} GT/s x{self.max_width}"
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
-    """How warm a drive was, by its own account."""
+class DriveTemperature:
+    """Temperature of a drive, as its own sensors and counters report it."""
 
-    #: The highest that is known of: at both looks, and in between if the drive keeps a maximum that rose.
+    #: Highest known: of both readings, and between them if the drive records a maximum that rose.
     temperature_c: float | None = None
-    #: Its own warning threshold.
+    #: The drive's own warning threshold.
     limit_c: float | None = None
-    #: Whether it called itself too warm at either look.
+    #: The drive reported itself as too warm at either reading.
     too_warm: bool | None = None
-    #: Growth of the times that it counted itself too warm, or slowed itself down; seconds, some drives count minutes.
+    #: Growth of the drive's counters of time too warm or throttled; seconds, though some drives count minutes.
     too_warm_s: float | None = None
-    #: How often it began to slow itself down, or found itself beyond its limit.
+    #: Number of times that it began to throttle or passed its limit.
     events: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceTraffic:
-    """A drive, or an array: what went over it."""
+    """Traffic of a drive or an array during one fio process."""
 
-    #: By the kernel; None if it does not count, or not from the one look to the other.
+    #: The kernel's count; None if the kernel does not count, or the counter was reset between the readings.
     counted: Traffic | None
-    #: By fio, the whole process; None of a member of an array, which fio does not know.
+    #: fio's count for the whole process; None for a member of an array, which fio does not know.
     asked: Traffic | None
 
 
 @dataclass(frozen=True, slots=True)
-class SeenDrive:
+class DriveEnvironment:
+    """Environment of one drive."""
+
     #: Serial number.
     name: str
     device: DeviceTraffic
-    heat: Heat
+    heat: DriveTemperature
     link: DriveLink | None
 
 
 @dataclass(frozen=True, slots=True)
-class SeenArray:
+class ArrayEnvironment:
+    """Environment of one array."""
+
     device: DeviceTraffic
-    #: 0: it has none (RAID 1).
+    #: 0 if the level has no chunks (RAID 1).
     chunk_bytes: int | None
-    #: Whether md writes a bitmap beside the data.
+    #: True if md writes a bitmap beside the data.
     bitmap: bool | None
-    #: What the kernel's log says of resyncs, checks and recoveries that began meanwhile; None: it cannot be read.
+    #: Kernel messages about resyncs, checks and recoveries that began during the process; None if the log cannot be
+    #: read.
     syncs: tuple[str, ...] | None
 
 
@@ -109,64 +115,66 @@ class Cpu:
     count: int
     #: All CPUs together.
     busy: float
-    #: The busiest one.
+    #: The busiest CPU.
     busiest: float
-    #: The busiest of those that spent most of it in the kernel: interrupts, md's threads, submission of I/O.
+    #: The busiest CPU among those that were mostly in the kernel: interrupts, md's threads, submission of I/O.
     busiest_in_kernel: float
-    #: Share of the time that the most affected CPU was slowed down by its own heat.
+    #: Share of the time that the most affected CPU was thermally throttled.
     throttled: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLine:
-    """One message of the kernel; its text is printable, and cut if it is long."""
+    """One kernel message; its text is printable, and truncated if long."""
 
-    #: By the kernel's own clock, as dmesg shows it: since the boot, and without time that the machine was suspended.
+    #: Seconds since boot by the kernel's clock, as dmesg shows it; excludes time that the machine was suspended.
     time_s: float
-    #: 0 (emergency) to 7 (debug), as in syslog; None where only dmesg could be asked.
+    #: 0 (emergency) to 7 (debug), as in syslog; None if only dmesg was available.
     level: int | None
     text: str
 
     def describe(self) -> str:
-        """``[ 1421.565657] error: nvme nvme0: I/O 12 QID 1 timeout``; the word for warnings and worse only."""
+        """The message as text: ``[ 1421.565657] error: nvme nvme0: I/O 12 QID 1 timeout``; with the severity from
+        warning upwards.
+        """
         word = f"{LEVELS[self.level]}: " if self.level is not None and 0 <= self.level < len(LEVELS) else ""
         return f"[{self.time_s:12.6f}] {word}{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """What the kernel said meanwhile of the array, its drives, and what they hang on."""
+    """Kernel messages during the process about the array, its drives, and the controllers they are attached to."""
 
     lines: tuple[KernelLine, ...]
-    #: How many more of these there were.
+    #: Number of further messages that were left out.
     more: int
-    #: Whether the log had forgotten messages of that time before it was read: some of these may be missing.
+    #: True if the ring buffer lost messages of that time before it was read: some may be missing.
     lost: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnvironment:
-    """Around one fio process; the looks are just before and just after it."""
+    """Environment of one fio process; the readings are just before and just after it."""
 
-    #: Between the looks, by the kernel's clock that nobody can set.
+    #: Between the readings, by the kernel's monotonic clock.
     seconds: float
-    #: By fio's own clock, how long it ran.
+    #: Run time by fio's own clock.
     fio_s: float
-    #: How much further the machine's wall clock went than the other one.
+    #: Advance of the wall clock minus that of the monotonic clock.
     clock_jump_s: float | None
-    #: How exactly that is known.
+    #: Resolution of ``clock_jump_s``.
     clock_resolution_s: float
     cpu: Cpu | None
     #: CPU time of fio's jobs, mean share of one CPU each.
     jobs_busy: float | None
     #: In the order of ``Run.members``.
-    drives: tuple[SeenDrive, ...]
-    array: SeenArray | None
-    #: None: the kernel's log could not be read, or the record is of a version that did not collect it.
+    drives: tuple[DriveEnvironment, ...]
+    array: ArrayEnvironment | None
+    #: None if the kernel's log could not be read.
     kernel: KernelLog | None = None
 
     def of_drive(self, index: int) -> ProcessEnvironment:
-        """Of drives side by side what concerns one of them; the machine is the same for all."""
+        """Return the environment of one of several drives side by side; the machine's values are the same for all."""
         return replace(self, drives=self.drives[index : index + 1])
 
     def to_record(self) -> dict[str, object]:
@@ -175,7 +183,7 @@ class ProcessEnvironment:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ProcessEnvironment:
-        """The inverse of ``to_record``; ``KeyError`` or ``TypeError`` for anything else."""
+        """Inverse of ``to_record``; ``KeyError`` or ``TypeError`` for anything else."""
         array, cpu, kernel = record["array"], record["cpu"], record.get("kernel")
         return cls(
             **{
@@ -189,12 +197,12 @@ class ProcessEnvironment:
 
 
 def kernel_log(record: Mapping[str, Any]) -> KernelLog:
-    """The inverse of ``asdict``; ``KeyError`` or ``TypeError`` for anything else."""
+    """Inverse of ``asdict`` of a `KernelLog`; ``KeyError`` or ``TypeError`` for anything else."""
     return KernelLog(**{**record, "lines": tuple(KernelLine(**each) for each in record["lines"])})
 
 
 def total(traffic: Sequence[Traffic]) -> Traffic:
-    """Of several devices together."""
+    """Sum the traffic of several devices."""
     return Traffic(
         sum(each.reads for each in traffic),
         sum(each.writes for each in traffic),
@@ -203,15 +211,17 @@ def total(traffic: Sequence[Traffic]) -> Traffic:
     )
 
 
-def _drive(record: Mapping[str, Any]) -> SeenDrive:
+def _drive(record: Mapping[str, Any]) -> DriveEnvironment:
     link = record["link"]
-    return SeenDrive(record["name"], _device(record["device"]), Heat(**record["heat"]), link and DriveLink(**link))
+    return DriveEnvironment(
+        record["name"], _device(record["device"]), DriveTemperature(**record["heat"]), link and DriveLink(**link)
+    )
 
 
-def _array(record: Mapping[str, Any]) -> SeenArray:
+def _array(record: Mapping[str, Any]) -> ArrayEnvironment:
     syncs = record["syncs"]
     whole = {**record, "device": _device(record["device"]), "syncs": None if syncs is None else tuple(syncs)}
-    return SeenArray(**whole)
+    return ArrayEnvironment(**whole)
 
 
 def _device(record: Mapping[str, Any]) -> DeviceTraffic:

@@ -1,8 +1,8 @@
-"""Latency histograms in fio's own buckets: summed and differenced exactly, never re-binned, never averaged.
+"""Latency histogram in fio's own buckets: added and subtracted exactly, never re-binned, never averaged.
 
-fio (stat.h, ``FIO_IO_U_PLAT_BITS`` = 6) parts every power of two into 64 buckets and prints each by its
-middle (``plat_idx_to_val``), below 128 ns by its exact value. A printed value is therefore within
-1/128 = 0.78 % of the true one, and its bucket can be found again from the value alone.
+fio (stat.h, ``FIO_IO_U_PLAT_BITS`` = 6) divides every power of two into 64 buckets and prints each by its middle
+(``plat_idx_to_val``), below 128 ns by its exact value. So a printed value is within 1/128 = 0.78 % of the true one, and
+the printed value identifies its bucket.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Column = NDArray[np.uint64]
 
 _PLAT_BITS = 6
-#: How many histograms are summed at a time: 500 buckets of each are half a megabyte.
+#: Number of histograms summed at a time: 500 buckets of each are half a megabyte.
 _AT_A_TIME = 64
 
 #: The middle of fio's last bucket, which also takes everything slower than 2**34 ns = 17.2 s (fio issue 1668).
@@ -37,19 +37,19 @@ class Bucket(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """Whether ``high_ns`` is no bound at all, because fio counts everything slower here too."""
+        """Return whether ``high_ns`` is not a bound, because fio counts everything slower in this bucket too."""
         return self.value_ns >= LAST_BUCKET_NS
 
 
 def bucket_of(value_ns: int) -> Bucket:
-    """The bucket that fio prints as ``value_ns``."""
+    """Return the bucket that fio prints as ``value_ns``."""
     shift = max(0, value_ns.bit_length() - 1 - _PLAT_BITS)
     low_ns = (value_ns >> shift) << shift
     return Bucket(low_ns, value_ns, low_ns + (1 << shift))
 
 
 def packed_buckets(values_ns: Iterable[int]) -> bytes:
-    """The middles of buckets, for ``LatencyHistogram.in_buckets``; ValueError unless they rise."""
+    """Pack the middles of buckets for ``LatencyHistogram.in_buckets``; ValueError unless they rise."""
     try:
         packed = array("Q", values_ns)
     except OverflowError as error:
@@ -94,18 +94,18 @@ class LatencyHistogram:
 
     @classmethod
     def in_buckets(cls, buckets: bytes, counts: Sequence[int]) -> LatencyHistogram:
-        """A count for each of ``packed_buckets``, some of which may be 0; ValueError as for bins."""
+        """Build from a count for each of ``packed_buckets``, some of which may be 0; ValueError as for bins."""
         if counts and min(counts) > 0 and len(buckets) == 8 * len(counts):
             try:
                 return cls._packed(buckets, array("Q", counts).tobytes())
             except OverflowError:
-                pass  # ``__init__`` tells which
+                pass  # ``__init__`` raises with the value
         bins = zip(array("Q", buckets), counts, strict=True)
         return cls((value_ns, count) for value_ns, count in bins if count)
 
     @classmethod
     def merged(cls, histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
-        """The sum of many, in one pass; ValueError if it is beyond 64 bits."""
+        """Sum of many histograms, in one pass; ValueError beyond 64 bits."""
         rest = (histogram for histogram in histograms if histogram)
         found = next(rest, cls())
         while some := list(islice(rest, _AT_A_TIME)):
@@ -119,7 +119,7 @@ class LatencyHistogram:
         columns = [histogram._columns() for histogram in histograms]
         values = np.concatenate([values for values, _ in columns])
         counts = np.concatenate([counts for _, counts in columns])
-        if int(counts.max()) * len(columns) >= 1 << 64:  # numpy would begin anew at 0
+        if int(counts.max()) * len(columns) >= 1 << 64:  # numpy would wrap around
             totals: dict[int, int] = {}
             for value_ns, count in zip(values.tolist(), counts.tolist(), strict=True):
                 totals[value_ns] = totals.get(value_ns, 0) + count
@@ -131,7 +131,7 @@ class LatencyHistogram:
 
     @classmethod
     def _packed(cls, values_ns: bytes, counts: bytes) -> LatencyHistogram:
-        """Of columns that are known to be right."""
+        """Build from columns that are already validated."""
         made = cls.__new__(cls)
         object.__setattr__(made, "_values_ns", values_ns)
         object.__setattr__(made, "_counts", counts)
@@ -148,7 +148,7 @@ class LatencyHistogram:
         return LatencyHistogram.merged((self, other)) if self else other
 
     def __sub__(self, earlier: LatencyHistogram) -> LatencyHistogram:
-        """What was added since ``earlier`` to a histogram that only grows; ValueError if it shrank."""
+        """Counts added since ``earlier`` to a histogram that only grows; ValueError if it shrank."""
         if not earlier:
             return self
         if not self:
@@ -160,7 +160,7 @@ class LatencyHistogram:
         if self._values_ns == earlier._values_ns:
             before = old_counts
         else:
-            # Where a bucket is gone, its place is another one's, or behind the last.
+            # If a bucket is gone, the place found holds another one, or lies behind the last.
             places = np.minimum(np.searchsorted(values, old_values), len(values) - 1)
             if bool((values[places] != old_values).any()):
                 raise ValueError("not a later state of the same histogram: a bucket has become empty")
@@ -189,7 +189,7 @@ class LatencyHistogram:
 
     @property
     def total(self) -> int:
-        """All I/Os."""
+        """Number of all I/Os."""
         return sum(array("Q", self._counts))
 
     @property
@@ -214,13 +214,15 @@ class LatencyHistogram:
         return self.sum_ns / self.total
 
     def quantile(self, q: float) -> Bucket:
-        """The bucket that holds the ``q`` quantile (0 < q <= 1), by fio's rule: the first one at which at least
-        ``q`` of all I/Os are counted. ValueError when empty.
+        """Bucket of the ``q`` quantile (0 < q <= 1), by fio's rule: the first at which at least ``q`` of all I/Os are
+        counted.
+
+        ValueError when empty, or if ``q`` is out of range.
         """
         if not 0 < q <= 1:
             raise ValueError(f"a quantile is above 0 and at most 1, not {q}")
         self._bounds()
-        # 0.999 × 1000 is 999.0000000000001 in places: no I/O more may be asked for than the decimal fraction says.
+        # 0.999 × 1000 may be 999.0000000000001 in floats, which must not require one I/O more.
         wanted = math.ceil(q * self.total * (1 - 1e-12))
         counted = 0
         for value_ns, count in self.bins:
@@ -230,9 +232,9 @@ class LatencyHistogram:
         return bucket_of(self.max_ns)
 
     def count_above(self, latency_ns: float) -> int:
-        """I/Os that may have been slower than ``latency_ns``: every bucket that reaches past it.
+        """Number of I/Os that may have been slower than ``latency_ns``: every bucket that reaches past it.
 
-        The strict side of the bucket, so a limit inside a bucket is never met by rounding.
+        The conservative side: a limit inside a bucket is never met by rounding.
         """
         return sum(count for value_ns, count in self.bins if bucket_of(value_ns).high_ns - 1 > latency_ns)
 

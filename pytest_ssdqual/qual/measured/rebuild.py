@@ -1,4 +1,4 @@
-"""A rebuild under load: how long it took, what the load saw of it, and whether the data survived."""
+"""A rebuild under load: its duration, the load's measurement, and whether the data survived."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.units import Unit
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Intact:
-    """Whether an array's data survived its rebuild: true if so, and its ``repr`` is the sentence for a test."""
+    """Integrity of an array's data after its rebuild: true if intact; its ``repr`` is the sentence for a test."""
 
     geometry: Geometry
     mismatches: int
@@ -32,29 +32,31 @@ class Intact:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """Members failed, removed and given back; ``geometry`` is the rebuilding one (``raid5x4-1rebuilding``)."""
+    """One rebuild: members failed, removed and added again; ``geometry`` is the rebuilding one
+    (``raid5x4-1rebuilding``).
+    """
 
     geometry: Geometry
-    #: From the moment the members were added until md was idle.
+    #: From the addition of the members until md was idle.
     seconds: float
-    #: Written to each replaced member.
+    #: Bytes written to each replaced member.
     bytes_per_member: int
-    #: The load that ran meanwhile; its window lies within the rebuild.
+    #: Measurement of the load; its window lies within the rebuild.
     foreground: Measured
-    #: md's count after a check of the whole array; 0 is right.
+    #: md's mismatch count after a check of the whole array; 0 is right.
     mismatches: int
-    #: What did not read back as it was written, in words; empty: all data are intact.
+    #: Description of data that did not read back as written; "" if all data are intact.
     damage: str = ""
-    #: How often md was asked: by so much either end of the rebuild may have been seen late.
+    #: Polling interval of md's state: either end of the rebuild may have been detected this late.
     resolution_s: float = 1.0
 
     def __post_init__(self) -> None:
         if self.seconds <= 0 or self.resolution_s < 0 or self.bytes_per_member < 0 or self.mismatches < 0:
-            raise ValueError(f"this is no rebuild: {self.bytes_per_member} bytes in {self.seconds} s")
+            raise ValueError(f"not a rebuild: {self.bytes_per_member} bytes in {self.seconds} s")
 
     @property
     def rate_bytes_per_s(self) -> float:
-        """Of each replaced member."""
+        """Bytes per second of each replaced member."""
         return self.bytes_per_member / self.seconds
 
     @property
@@ -62,19 +64,21 @@ class Rebuild:
         return Intact(self.geometry, self.mismatches, self.damage)
 
     def time(self) -> Estimate:
-        """How long it took. One observation: the interval is the clock's resolution, not what another would take."""
+        """Duration of the rebuild. One reading: the interval is the clock's resolution, not the variation between
+        rebuilds.
+        """
         low, high = max(0.0, self.seconds - self.resolution_s), self.seconds + self.resolution_s
         return Estimate(self.seconds, low, high, 1, Unit.SECONDS, is_reading=True)
 
     def rate(self) -> Estimate:
-        """Bytes per second of each replaced member; one observation, as ``time``."""
+        """Bytes per second of each replaced member; one reading, like ``time``."""
         time = self.time()
         high = self.bytes_per_member / time.low if time.low else math.inf
         low = self.bytes_per_member / time.high
         return Estimate(self.rate_bytes_per_s, low, high, 1, Unit.BYTES_PER_SECOND, is_reading=True)
 
     def summary(self) -> dict[str, object]:
-        """Plain data in base units, for the record of a run."""
+        """Plain data in base units, for the run record."""
         return {
             "geometry": str(self.geometry),
             "workload": str(self.foreground.workload),

@@ -1,9 +1,8 @@
-"""What was measured: per-interval counts and latency histograms of one workload on one array.
+"""Measurements of one workload on one array: `Run` (one fio process) and `Measured` (its repeats).
 
-What happened between two status documents of fio: counts, latencies, and how long it really was.
-
-One interim analysis (look) at a sequential measurement: how much of it counts, and how sure its intervals have to
-be.
+A run consists of `Interval`s (counts and latency histograms between two status documents of fio, with their real
+length) and `Spell`s (extremes of equal stretches of time). A `Look` marks a run as it was at one interim analysis of a
+sequential measurement.
 """
 
 from __future__ import annotations
@@ -22,42 +21,40 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One of the planned looks; the run that it belongs to is cut into blocks of equal length, all of them after the
-    ramp.
-    """
+    """One planned interim analysis; its run is cut into blocks of equal length, all after the ramp."""
 
     #: Counted from 1.
     number: int
-    #: How many there can be at most.
+    #: Number of planned looks.
     of: int
-    #: Two-sided confidence of an interval at this look, so that those of all looks hold together at the protocol's.
+    #: Two-sided confidence of intervals at this look, so that all looks together hold at the protocol's.
     level: float
-    #: Head of the series that the truncation rule takes for warm-up, seconds after the ramp. Means leave it out; what
-    #: extremes and quantiles are read from is the whole series.
+    #: Warm-up by the truncation rule, seconds after the ramp. Means leave it out; extremes and quantiles use the whole
+    #: series.
     warmup_s: float
-    #: Blocks at the beginning that means ignore altogether.
+    #: Blocks at the beginning that means ignore.
     left_out: int = 0
-    #: Blocks behind those that are warm-up, too: they only show whether a trend goes on.
+    #: Blocks behind those that are warm-up too, and only show whether a trend continues.
     head: int = 0
     #: See ``SequentialRule``.
     slowest_s: float = 2100.0
     pause_s: float = 60.0
-    #: Length of the spells of which the slowest I/O and the slowest second are known, seconds.
+    #: Length of a spell, for which the slowest I/O and the slowest second are recorded, seconds.
     spell_s: float = 10.0
 
 
-#: Shorter intervals are no "second" when the slowest second of a run is looked for…
+#: Shorter intervals do not count as a second when the slowest second of a run is determined…
 SHORTEST_RATE_S = 0.5
-#: …and in longer ones a second is hidden: it may have been without any I/O.
+#: …and longer ones hide single seconds, which may have been without any I/O.
 LONGEST_SECOND_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What happened between two status documents of one fio process, all jobs together.
+    """Counts between two status documents of one fio process, all jobs together.
 
-    ``start_s`` counts from the start of the process; ``seconds`` is the interval's real length, which
-    after a stall is longer than asked (so: resample by time, never by index).
+    ``start_s`` counts from the start of the process. ``seconds`` is the interval's real length, which is longer than
+    configured after a stall (so: resample by time, never by index).
     """
 
     start_s: float
@@ -68,7 +65,7 @@ class Interval:
     write_bytes: int
     read_latency: LatencyHistogram
     write_latency: LatencyHistogram
-    #: Bytes per second of the slowest and the fastest interval it was merged of; None: it was not merged.
+    #: Bytes per second of the slowest and fastest interval that it was merged from; None if it was not merged.
     slowest: float | None = None
     fastest: float | None = None
 
@@ -94,37 +91,37 @@ class Interval:
 
     @property
     def latencies(self) -> tuple[LatencyHistogram, LatencyHistogram]:
-        """Of reads and of writes."""
+        """Latencies of reads, and of writes."""
         return self.read_latency, self.write_latency
 
     @property
     def latency(self) -> LatencyHistogram:
-        """Reads and writes together."""
+        """Latencies of reads and writes together."""
         return self.read_latency + self.write_latency
 
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """The extremes of one of fio's reporting intervals, or of several that follow each other."""
+    """The extremes of one of fio's reporting intervals, or of several consecutive ones."""
 
     #: As of an ``Interval``.
     start_s: float
     seconds: float
-    #: Slowest I/O; 0 if none ended in it.
+    #: Slowest I/O; 0 if none completed.
     max_ns: int
-    #: Bytes per second of the slowest second: between these two.
+    #: Bounds of the slowest second's rate, bytes per second.
     slowest_low: float
     slowest_high: float
 
     @classmethod
     def of(cls, start_s: float, seconds: float, transferred: int, max_ns: int) -> Spell:
-        """Of one report. In one that is longer than a second a second may have been without any I/O."""
+        """Build from one report. In a report longer than a second, a second may have been without any I/O."""
         rate = transferred / seconds
         return cls(start_s, seconds, max_ns, rate if seconds <= LONGEST_SECOND_S else 0.0, rate)
 
     @classmethod
     def of_interval(cls, interval: Interval) -> Spell:
-        """Where no finer reports are known."""
+        """Build from an interval, if no finer reports exist."""
         slowest = interval.slowest_bytes_per_s
         is_hidden = interval.slowest is None and interval.seconds > LONGEST_SECOND_S
         max_ns = max((each.max_ns for each in interval.latencies if each), default=0)
@@ -132,8 +129,8 @@ class Spell:
 
     @classmethod
     def joined(cls, part: Sequence[Spell]) -> Spell:
-        """Of several that follow each other, at least one."""
-        # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+        """Join consecutive spells, at least one."""
+        # fio's first and last reports may cover a few milliseconds, whose rate is meaningless.
         whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
         return cls(
             start_s=part[0].start_s,
@@ -149,8 +146,8 @@ class Spell:
 
 
 def merged(part: Sequence[Interval]) -> Interval:
-    """Intervals that follow each other as one; of their rates only the lowest and the highest are left."""
-    # fio's first and last reports may cover a few milliseconds, whose rate says nothing.
+    """Merge consecutive intervals into one; of their rates only the lowest and the highest remain."""
+    # fio's first and last reports may cover a few milliseconds, whose rate is meaningless.
     whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
     return Interval(
         start_s=part[0].start_s,
@@ -169,9 +166,9 @@ def merged(part: Sequence[Interval]) -> Interval:
 #: Status documents come a few milliseconds early or late.
 JITTER_S = 0.1
 
-#: Length of a spell, whose extremes are known one by one, and how many of them a window has at least: shorter windows
-#: have shorter spells, but none that is shorter than fio's shortest reporting interval. Long enough for the I/Os that a
-#: stall holds up to be in one spell, and so short that what is usual is a spell without a stall.
+#: Length of a spell and the fewest spells of a window; shorter windows have shorter spells, down to fio's shortest
+#: reporting interval. Long enough for the I/Os of one stall to be in one spell, short enough for most spells to be
+#: without a stall.
 SPELL_S, FEWEST_SPELLS, SHORTEST_SPELL_S = 10.0, 30, 1.0
 
 #: One histogram per round.
@@ -181,7 +178,7 @@ Piece = TypeVar("Piece", Interval, Spell)
 
 
 def _inside(pieces: Sequence[Piece], ramp_s: float, window_s: float) -> tuple[Piece, ...]:
-    """Those of the window; see ``Run.counted``."""
+    """Pieces of the window; see ``Run.counted``."""
     whole = [each for each in pieces if each.end_s > ramp_s + JITTER_S]
     last = whole[0].start_s + window_s - JITTER_S if whole else 0.0
     return tuple(each for each in whole if each.start_s < last)
@@ -191,8 +188,8 @@ def _inside(pieces: Sequence[Piece], ramp_s: float, window_s: float) -> tuple[Pi
 class Run:
     """One fio process: one workload on one array, from its start, ramp included.
 
-    Rates and latencies are those of ``counted``: the intervals inside the window. Raw numbers only;
-    whether they may be believed is ``validity``'s question.
+    Rates and latencies are those of ``counted``, the intervals inside the window. Raw numbers only; `validity` decides
+    whether they may be judged.
     """
 
     workload: Workload
@@ -203,18 +200,18 @@ class Run:
     intervals: tuple[Interval, ...]
     ramp_s: float
     window_s: float
-    #: Into how many rounds of equal length the window is cut.
+    #: Number of rounds of equal length in the window.
     rounds: int
     #: Name of the raw output in the run folder.
     raw: str
-    #: What the machine and its drives told before and after it; None if nobody asked them.
+    #: Environment before and after the process; None if it was not recorded.
     seen: ProcessEnvironment | None = None
-    #: Of drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
+    #: For drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
     parts: tuple[tuple[Interval, ...], ...] = ()
-    #: Of a sequential measurement: its rounds are then blocks of one stretch, not independent rounds.
+    #: For a sequential measurement; its rounds are then blocks of one series, not independent rounds.
     look: Look | None = None
-    #: The extremes of fio's reports, which may be finer than the intervals; of drives side by side, every member's.
-    #: Empty: they are those of the intervals.
+    #: Extremes of fio's reports, which may be finer than the intervals, and for drives side by side those of every
+    #: member. Empty if they are those of the intervals.
     reports: tuple[Spell, ...] = ()
     part_reports: tuple[tuple[Spell, ...], ...] = ()
 
@@ -228,19 +225,19 @@ class Run:
     def counted(self) -> tuple[Interval, ...]:
         """The intervals of the window.
 
-        It begins with the interval during which the ramp ends, because fio's first status document may come at
-        any moment of its first second and the window must not be short for that.
+        The window begins with the interval in which the ramp ends: fio's first status document may come at any moment
+        of its first second, and the window must not be shorter for that.
         """
         return _inside(self.intervals, self.ramp_s, self.window_s)
 
     @property
     def cpu_busy(self) -> float | None:
-        """Share of the machine's CPU time in use around the process, 0…1, where known."""
+        """Share of the machine's CPU time in use during the process, 0…1; None if unknown."""
         return self.seen.cpu.busy if self.seen and self.seen.cpu else None
 
     @property
     def seconds(self) -> float:
-        """Time that was counted."""
+        """Length of the counted intervals, seconds."""
         return sum(interval.seconds for interval in self.counted)
 
     @property
@@ -266,7 +263,7 @@ class Run:
 
     @property
     def bytes_written(self) -> int:
-        """By the whole process, ramp included: what wears the drives."""
+        """Bytes written by the whole process, ramp included: what wears the drives."""
         return sum(interval.write_bytes for interval in self.intervals)
 
     @property
@@ -292,26 +289,26 @@ class Run:
         return self.round_rates(lambda interval: interval.ios)
 
     def round_rates(self, count: Callable[[Interval], int]) -> tuple[float, ...]:
-        """What ``count`` finds in the intervals of each round of the window, per second; resampled by time.
+        """Rate of ``count`` in each round of the window, per second; resampled by time.
 
-        An interval that crosses rounds is shared out as if its I/Os were evenly spread over it. A round
-        is its I/Os over the time that was seen of it; 0 where nothing was seen.
+        An interval that crosses rounds is divided as if its I/Os were evenly spread over it. A round's rate is its I/Os
+        over the time that intervals cover of it; 0 if none does.
         """
         counted, length = self.counted, self.window_s / self.rounds
-        found, seen_s = [0.0] * self.rounds, [0.0] * self.rounds
+        totals, covered_s = [0.0] * self.rounds, [0.0] * self.rounds
         for each in counted:
             start_s, end_s = each.start_s - counted[0].start_s, each.end_s - counted[0].start_s
             for index in range(max(0, int(start_s / length)), min(self.rounds, int(end_s / length) + 1)):
                 part = min((index + 1) * length, end_s) - max(index * length, start_s)
                 if part > 0:
-                    found[index] += count(each) * part / each.seconds
-                    seen_s[index] += part
-        return tuple(amount / seconds if seconds else 0.0 for amount, seconds in zip(found, seen_s, strict=True))
+                    totals[index] += count(each) * part / each.seconds
+                    covered_s[index] += part
+        return tuple(amount / seconds if seconds else 0.0 for amount, seconds in zip(totals, covered_s, strict=True))
 
     def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
-        """Latencies of each round, of all I/Os or of those that ``of`` picks.
+        """Latencies of each round, of all I/Os or of those that ``of`` selects.
 
-        An interval that crosses rounds goes whole where its middle lies.
+        An interval that crosses rounds belongs to the round of its middle.
         """
         return tuple(
             LatencyHistogram.merged(chain.from_iterable(of(each) if of else each.latencies for each in part))
@@ -327,9 +324,9 @@ class Run:
 
     @property
     def spells(self) -> tuple[Spell, ...]:
-        """The extremes of the window, spell by spell; those without a report of fio are left out.
+        """Extremes of the window, spell by spell, without those that have no report of fio.
 
-        A report that crosses spells goes whole where its middle lies.
+        A report that crosses spells belongs to the spell of its middle.
         """
         counted = _inside(self.reports or tuple(map(Spell.of_interval, self.intervals)), self.ramp_s, self.window_s)
         parts: dict[int, list[Spell]] = {}
@@ -339,9 +336,9 @@ class Run:
         return tuple(Spell.joined(parts[index]) for index in sorted(parts))
 
     def condensed(self) -> Run:
-        """The same run with one interval per round, to be kept: a day of seconds is gigabytes of histograms.
+        """Return the run with one interval per round, for storage: a day of seconds is gigabytes of histograms.
 
-        Nothing is lost from the totals and the spells; rounds are exact to one of the intervals they were made of.
+        Totals and spells are preserved; rounds are exact to one of the original intervals.
         """
         counted = self.counted
         if not counted:
@@ -355,7 +352,7 @@ class Run:
         )  # fmt: skip
 
     def of_members(self) -> tuple[Run, ...]:
-        """Of drives side by side, what each did, as a run of its own; of an array only the run itself."""
+        """One run for each drive side by side; for an array only the run itself."""
         if not self.parts:
             return (self,)
         alone = Geometry(self.geometry.level, 1)
@@ -369,7 +366,7 @@ class Run:
         )  # fmt: skip
 
     def summary(self) -> dict[str, object]:
-        """The figures of the window as plain data, base units, for the record of a run."""
+        """Plain data of the window, base units, for the run record."""
         latency = self.latency
         return {
             "workload": str(self.workload),
@@ -394,7 +391,7 @@ class Run:
         }
 
     def _shared_out(self, count: int) -> list[list[Interval]]:
-        """What was counted, in so many parts of equal length: each interval whole where its middle lies."""
+        """The counted intervals in ``count`` parts of equal length; each interval is in the part of its middle."""
         counted = self.counted
         parts: list[list[Interval]] = [[] for _ in range(count)]
         for interval in counted:
@@ -435,12 +432,12 @@ class Measured:
 
     @property
     def look(self) -> Look | None:
-        """Of a sequential measurement; None of one of fixed length."""
+        """The look of a sequential measurement; None for one of fixed length."""
         return self.runs[0].look
 
     @property
     def iops(self) -> float:
-        """Of all counted I/Os over all counted time."""
+        """All counted I/Os over all counted time."""
         seconds = sum(run.seconds for run in self.runs)
         return sum(run.ios for run in self.runs) / seconds if seconds else 0.0
 
@@ -449,7 +446,7 @@ class Measured:
         return LatencyHistogram.merged(run.latency for run in self.runs)
 
     def of_members(self) -> tuple[Measured, ...]:
-        """Of drives side by side, one for each; of an array only the measurement itself."""
+        """One measurement for each drive side by side; for an array only the measurement itself."""
         if not self.runs[0].parts:
             return (self,)
         return tuple(Measured(runs) for runs in zip(*(run.of_members() for run in self.runs), strict=True))
@@ -465,7 +462,7 @@ class Measured:
 
     @property
     def spells(self) -> tuple[Spell, ...]:
-        """Of all repeats; see ``Run.spells``."""
+        """Spells of all repeats; see ``Run.spells``."""
         return tuple(chain.from_iterable(run.spells for run in self.runs))
 
     @property

@@ -1,4 +1,4 @@
-"""Writes from the purged state until the drive has settled: what it does fresh, when that ends, what is left."""
+"""Saturation: writes from the purged state until the drive is steady; fresh IOPS, write cliff, settled IOPS."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate,
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: The points of a level are pooled into at most so many batches for its interval, because neighbours are alike.
+#: Most batches into which the points of a level are pooled for its interval, because neighbours are correlated.
 BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationPoint:
-    """One sample of the curve: IOPS in it, time and volume since the first I/O at its end."""
+    """One sample of the curve: its IOPS, and time and volume since the first I/O at its end."""
 
     seconds: float
     bytes_written: float
@@ -32,22 +32,22 @@ class SaturationPoint:
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Where the IOPS fell from their first level, in time and in user capacities written; to one sample either way."""
+    """The end of fresh speed, in time and in user capacities written, known to one sample either way."""
 
     seconds: float
     capacities: float
     low_capacities: float
     high_capacities: float
-    #: Medians of all that was before, and of all that came after.
+    #: Medians of all samples before, and of all after.
     before_iops: float
     after_iops: float
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """When the curve had become steady, and its IOPS from there on."""
+    """The begin of the steady state, and its IOPS."""
 
-    #: At the beginning of the first steady window.
+    #: Time at the beginning of the first steady window.
     seconds: float
     capacities: float
     iops: Estimate
@@ -55,13 +55,13 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """One workload on a purged drive or array, from its first I/O; ``run.rounds`` are the points of the curve."""
+    """One workload on a purged drive or array, from its first I/O; ``run.rounds`` is the number of its points."""
 
     run: Run
-    #: User capacity of the target, the unit of the volume axis; of drives side by side that of all together.
+    #: User capacity of the target, the unit of the volume axis; for drives side by side that of all together.
     capacity_bytes: int
     rule: SteadyRule = field(default_factory=SteadyRule)
-    #: Before so many user capacities are written nothing counts as settled: a purged drive has never-used flash left.
+    #: User capacities below which nothing counts as settled: a purged drive still has unused flash.
     gate_capacities: float = 1.0
 
     @property
@@ -74,14 +74,14 @@ class Saturation:
 
     @property
     def points(self) -> tuple[SaturationPoint, ...]:
-        """The curve. Never more points than fio reported: between two reports nothing is known."""
+        """The curve; never more points than fio reported, as nothing is known between two reports."""
         counted = self.run.counted
         if not counted:
             return ()
         rounds = max(1, min(self.run.rounds, len(counted)))
         rates, length = replace(self.run, rounds=rounds).round_iops(), self.run.window_s / rounds
         begin, end, first = counted[0].start_s, counted[-1].end_s, self.run.intervals[0].start_s
-        # A process that ended early leaves rounds that nobody saw, which are not rounds without I/O.
+        # A process that ended early leaves rounds without a report; those are not rounds without I/O.
         times = [begin + (index + 1) * length for index in range(rounds) if begin + index * length < end - JITTER_S]
         written = _written_at(self.run.intervals, times)
         return tuple(
@@ -91,17 +91,16 @@ class Saturation:
 
     @property
     def capacities(self) -> float:
-        """User capacities written in all."""
+        """User capacities written in total."""
         points = self.points
         return points[-1].bytes_written / self.capacity_bytes if points else 0.0
 
     @property
     def cliff(self) -> Cliff | None:
-        """Where fresh speed ended; None if that is not to be seen.
+        """The end of fresh speed; None if no cliff was detected.
 
-        The first fall by more than the steady-state rule allows within a level, as found by
-        ``qual/detect/change_point.py``. Lower levels may follow, or a slow decline: of a drive with 7 % of
-        over-provisioning for four capacities.
+        The first fall by more than the steady-state rule allows within a level (``qual/detect/change_point.py``). Lower
+        levels or a slow decline may follow: for four capacities on a drive with 7 % of over-provisioning.
         """
         points = self.points
         cut = _cut(points, self.rule)
@@ -121,8 +120,9 @@ class Saturation:
     def cliff_after(self) -> Estimate:
         """User capacities written before the cliff, to one sample either way.
 
-        If there is none: all that was written, and no upper end; the low end is where a cliff could last have been
-        seen. ``TooFew`` for a curve that is too short, or falls but scatters too much to say where, or only gradually.
+        Without a cliff: everything written, without an upper end; the low end is the last place where one could have
+        been detected. ``TooFew`` for a curve that is too short, scatters too much to place the fall, or falls only
+        gradually.
         """
         points, found = self.points, self.cliff
         about = f"{self.workload} on {self.geometry}"
@@ -131,8 +131,8 @@ class Saturation:
             return Estimate(found.capacities, low, high, len(points), Unit.RATIO, is_reading=True)
         if len(points) < SHORTEST_BEFORE + SHORTEST_AFTER:
             raise TooFew(
-                f"{about} wrote {self.capacities:.2f} user capacities in {len(points)} samples, a cliff takes "
-                f"{SHORTEST_BEFORE + SHORTEST_AFTER} to be seen: saturate for longer, or sample more often"
+                f"{about} wrote {self.capacities:.2f} user capacities in {len(points)} samples, a cliff "
+                f"takes {SHORTEST_BEFORE + SHORTEST_AFTER}: saturate for longer, or sample more often"
             )
         if fall := _fall(points, self.rule):
             why = (
@@ -146,13 +146,12 @@ class Saturation:
 
     @property
     def fresh(self) -> Estimate:
-        """``fresh_iops`` with the usual confidence."""
+        """``fresh_iops`` at the default confidence."""
         return self.fresh_iops()
 
     def fresh_iops(self, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
-        """IOPS before the cliff; where there is none, of the first points, one window of the steady-state rule.
-
-        ``TooFew`` below two points.
+        """IOPS before the cliff; without one, of the first window of the steady-state rule. ``TooFew`` below two
+        points.
         """
         points = self.points
         fresh = points[: _cut(points, self.rule) or self.rule.window]
@@ -160,7 +159,7 @@ class Saturation:
 
     @property
     def settled(self) -> Settled | None:
-        """When it was settled and what it did then; None if it did not settle. ``settle`` says why not."""
+        """The steady state; None if there is none. ``settle`` raises with the reason."""
         with contextlib.suppress(TooFew):
             return self.settle()
         return None
@@ -168,10 +167,10 @@ class Saturation:
     def settle(self, confidence_level: ConfidenceLevel = USUAL) -> Settled:
         """Find the steady state after the cliff; ``TooFew`` with the reason if there is none.
 
-        The steady-state rule is applied to every window after the cliff (a fresh drive passes it, too). The last
-        window that passes must speak for the end of the curve: the median of what follows it may not leave its
-        range. Settled is the curve from the first passing window to that last one, as far back as all that pass are
-        of its level; dips between them are included.
+        The steady-state rule is applied to every window after the cliff (a fresh drive passes it, too). The last window
+        that passes must represent the end of the curve: the median of what follows may not leave its range. The steady
+        state is the curve from the first passing window to that last one, as far back as all passing windows are on its
+        level; dips between them are included.
         """
         points = self.points
         about = f"{self.workload} on {self.geometry}"
@@ -200,12 +199,12 @@ class Saturation:
         return Settled(before.seconds, before.bytes_written / self.capacity_bytes, settled)
 
     def of_members(self) -> tuple[Saturation, ...]:
-        """Of drives side by side, one for each; of an array only the saturation itself."""
+        """One saturation for each drive side by side; for an array only the saturation itself."""
         runs = self.run.of_members()
         return tuple(replace(self, run=run, capacity_bytes=self.capacity_bytes // len(runs)) for run in runs)
 
     def summary(self) -> dict[str, object]:
-        """Plain data in base units: the curve and what was found on it."""
+        """Plain data in base units: the curve, and the figures found on it."""
         points, cliff, settled = self.points, self.cliff, self.settled
         return {
             "geometry": str(self.geometry),
@@ -228,12 +227,14 @@ class Saturation:
 
 
 def _moved(values: Sequence[float], state: steady_state.SteadyState) -> bool:
-    """Whether values have left a steady state: their median by more than half the range that the rule allows."""
+    """Return whether values have left a steady state: their median is off by more than half the range that the rule
+    allows.
+    """
     return bool(values) and abs(median(values) - state.average) > state.range_allowed / 2
 
 
 def _batches(values: Sequence[float]) -> list[float]:
-    """Means of equal batches, at most ``BATCHES``; what does not divide is left off at the beginning."""
+    """Means of at most ``BATCHES`` equal batches; an incomplete batch at the beginning is left out."""
     size = math.ceil(len(values) / BATCHES) or 1
     return [fmean(values[at : at + size]) for at in range(len(values) % size, len(values), size)]
 
@@ -253,7 +254,7 @@ def _written_at(intervals: Sequence[Interval], times: Sequence[float]) -> list[f
 
 
 def _fall(points: Sequence[SaturationPoint], rule: SteadyRule) -> Fall | None:
-    """Where the first level of the curve ends. Inside one level the rule allows a factor that is no fall."""
+    """End of the curve's first level; a factor that the rule allows inside a level is not a fall."""
     half = rule.range_percent / 200
     return first_fall([each.iops for each in points], (1 + half) / (1 - half)) if half < 1 else None
 

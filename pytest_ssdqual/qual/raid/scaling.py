@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from pytest_ssdqual.qual.measured.environment import SeenDrive
+from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
@@ -222,7 +222,7 @@ FLAT = 0.25
 SUSPECTS = 3
 
 
-def told(sweep: Sequence[Measured], found: Scaling, least: float) -> str:
+def describe_bend(sweep: Sequence[Measured], found: Scaling, least: float) -> str:
     """A remark that names the width where efficiency falls below ``least``, and who is known to have changed there.
 
     The narrowest width that is surely below, else the narrowest that seems to be; nothing if none does. In this order:
@@ -262,7 +262,7 @@ def _seen(runs: Sequence[Run], new: Sequence[str]) -> Iterator[str]:
         yield from _drive(drive, new)
 
 
-def _drive(drive: SeenDrive, new: Sequence[str]) -> Iterator[str]:
+def _drive(drive: DriveEnvironment, new: Sequence[str]) -> Iterator[str]:
     heat, link = drive.heat, drive.link
     if heat.too_warm or heat.too_warm_s or heat.events:
         yield f"drive {drive.name} was too warm there"

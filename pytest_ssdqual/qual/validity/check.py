@@ -1,4 +1,4 @@
-"""One question about whether a measurement can be believed, and the figure that answers it."""
+"""One validity check: a figure, the range in which it is believable, and objections."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 class Check:
     """A figure, the range in which it is believable, and what is to be said if it is outside."""
 
-    #: With the unit at the end, as all figures of evidence: ``cpu_busy_percent``.
+    #: Ends with the unit, like all figures of the evidence: ``cpu_busy_percent``.
     name: str
-    #: None: it could not be had.
+    #: None if it could not be read.
     figure: float | None
-    #: In words: ``90 to 105 %``.
+    #: The believable range, in words: ``90 to 105 %``.
     believable: str
-    #: Why the measurement must not be judged; empty if nothing speaks against it.
+    #: Reasons not to judge the measurement.
     objections: tuple[str, ...] = ()
-    #: Serial number, if it is about one drive.
+    #: Serial number, if the check is about one drive.
     drive: str = ""
-    #: The figure alone does not answer the question; with an objection that does not matter.
+    #: False if the figure alone does not decide; irrelevant if there is an objection.
     answered: bool = True
-    #: Of several figures of this name the lowest is the worst.
+    #: The lowest of several figures of this name is the worst.
     low_is_bad: bool = False
 
     @property
@@ -33,5 +33,5 @@ class Check:
 
 
 def unknown(name: str, believable: str, drive: str = "") -> Check:
-    """A question that could not be answered."""
+    """A check whose figure could not be read."""
     return Check(name, None, believable, drive=drive)

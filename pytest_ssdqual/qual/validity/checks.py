@@ -1,6 +1,7 @@
-"""Is a measurement believable? Checks of a run, each with its figure; a rig's fault, never the product's.
+"""Checks of a run, each with its figure: may the measurement be judged? A failed check is the rig's fault.
 
-One question about whether a measurement can be believed, and the figure that answers it.
+This module checks the run's own numbers (amount, silence, directions, Little's law); `environment` and `foreign_io`
+check what was around it.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity import environment, foreign_io
 from pytest_ssdqual.qual.validity.check import Check
 
-#: IOPS × latency over the queue depth asked for, of jobs that keep their queue full. Submission time is not
-#: in fio's latencies, so the low side is wider; a published table that was wrong showed 1.068.
+#: IOPS × latency over the configured queue depth, for jobs with a full queue. fio's latencies exclude submission time,
+#: so the low side is wider; a published table that was wrong showed 1.068.
 LITTLE = (0.90, 1.05)
 
-#: fio reports once a second; silence beyond this is a stall of fio or of a job, and averages would hide it.
+#: Longest gap between fio's reports (one a second); beyond it fio or a job stalled, which averages would hide.
 SILENCE_S = 3.0
 
-#: Below this, rounds are a handful of I/Os each.
+#: Fewest I/Os of a round; with fewer its rate is noise.
 FEWEST_IOS_A_ROUND = 100
 
-#: Part of the window that may be missing at its end.
+#: Share of the window that may be missing at its end.
 SHORT = 0.05
 
-#: Points of read share the mix may be off.
+#: Tolerated error of the read share, percentage points.
 MIX_POINTS = 2.0
 
-#: Standard errors that a drawn share or size may be off: once in 16,000 fair draws it is more.
+#: Tolerated error of a drawn share or size, standard errors; exceeded once in 16,000 fair draws.
 CHANCE = 4.0
 
 
 def checks(run: Run, fewest: int | None = None) -> tuple[Check, ...]:
-    """Everything that is looked at, whether it speaks against the run or not.
+    """Run all checks, including those that pass.
 
-    Of drives side by side every drive is looked at by itself, and named by its serial number. ``fewest`` I/Os are
-    needed in the window, of each drive; left out, ``FEWEST_IOS_A_ROUND`` for each of its rounds.
+    Drives side by side are checked separately and named by serial number. ``fewest`` is the required number of I/Os in
+    the window, for each drive; by default ``FEWEST_IOS_A_ROUND`` for each round.
     """
     least = FEWEST_IOS_A_ROUND * run.rounds if fewest is None else fewest
     alone = run.of_members()
@@ -53,12 +54,12 @@ def checks(run: Run, fewest: int | None = None) -> tuple[Check, ...]:
 
 
 def objections(run: Run, fewest: int | None = None) -> tuple[str, ...]:
-    """Every reason not to judge a product by this run; empty when there is none. See ``checks``."""
+    """Reasons not to judge a product by this run; empty if there are none. See ``checks``."""
     return said(checks(run, fewest))
 
 
 def of_surroundings(run: Run) -> tuple[Check, ...]:
-    """What was seen around the process that the run is made of, whatever part of it is counted."""
+    """Checks of the environment of the run's process, whatever part of it is counted."""
     return (
         *foreign_io.of_run(run), *environment.of_array(run), *environment.of_drives(run), *environment.of_host(run),
     )  # fmt: skip
@@ -70,7 +71,7 @@ def said(found: Iterable[Check]) -> tuple[str, ...]:
 
 
 def worst(found: Iterable[Check]) -> dict[str, Check]:
-    """Of each name one check: one that does not hold, or else one that is not known, or else the worst figure."""
+    """One check of each name: one that failed, else one that is unknown, else the one with the worst figure."""
     kept: dict[str, Check] = {}
     for check in found:
         if check.name not in kept or _badness(check) > _badness(kept[check.name]):
@@ -88,7 +89,7 @@ def _named(drive: str, check: Check) -> Check:
 
 
 def _of_one(run: Run, fewest: int) -> Iterator[Check]:
-    """Of one target: an array, or a single drive."""
+    """Checks of one target: an array, or a single drive."""
     if not run.ios:
         yield Check("ios", 0, f"at least {fewest:,}", (f"no I/O in {format_duration(run.window_s)}",), low_is_bad=True)
         return
@@ -117,7 +118,7 @@ def _silence(run: Run) -> Check:
     ]
     silences = [*within, *between]
     longest_s = max(seconds for seconds, _ in silences)
-    # Of a sequential measurement an interval is as many seconds as the protocol says, or several reports in one.
+    # In a sequential measurement an interval has the length that the protocol configures, or is several reports in one.
     usual_s = median(each.seconds for each in counted) if run.look else 1.0
     allowed_s = usual_s + SILENCE_S - 1.0
     too_long = tuple(sentence for seconds, sentence in silences if seconds > allowed_s)
@@ -132,7 +133,7 @@ def _directions(run: Run) -> Check:
         if iops and not wanted:
             wrong.append(f"{iops:,.0f} {name}s per second in a workload without {name}s")
     asked, share = workload.read_fraction, run.read_iops / run.iops
-    if workload.has_streams:  # whose mix is a result
+    if workload.has_streams:  # their mix is a result
         return Check("reads_percent", 100 * share, "both directions", tuple(wrong))
     # A short run may miss its mix by chance.
     chance = 100 * CHANCE * math.sqrt(asked * (1 - asked) / run.ios)
@@ -146,7 +147,7 @@ def _arithmetic(run: Run) -> Iterator[Check]:
     """Identities that hold for every drive: Little's law, bytes = I/Os × size, a latency for every I/O."""
     workload = run.workload
     block, asked_bytes = run.bytes_per_s / run.iops, workload.block_bytes
-    # Sizes that are drawn have a mean that scatters; of a single size it is exact.
+    # The mean of drawn sizes scatters; that of a single size is exact.
     variance = sum(share / 100 * (size - asked_bytes) ** 2 for size, share in workload.sizes)
     may = 1e-6 * asked_bytes + CHANCE * math.sqrt(variance / run.ios)
     other = f"{block:,.0f} bytes per I/O, {asked_bytes:,.0f} were asked for"
@@ -154,14 +155,14 @@ def _arithmetic(run: Run) -> Iterator[Check]:
         "bytes_per_io", block, f"{asked_bytes:,.0f} ± {may:,.0f}", (other,) if abs(block - asked_bytes) > may else ()
     )
     latency = run.latency
-    # The counters and the bins of one status document are not read in one instant.
+    # fio does not read the counters and the bins of one status document at the same instant.
     asked = _outstanding(run)
     lost = abs(latency.total - run.ios)
     unequal = f"{latency.total:,} latencies for {run.ios:,} I/Os"
     may_lack = max(asked, 0.01 * run.ios)
     yield Check("latencies_missing", lost, f"up to {may_lack:,.0f}", (unequal,) if lost > may_lack else ())
     if workload.has_streams:
-        # Each direction has a queue of its own, and a sum could hide one that is not full.
+        # Each direction has its own queue, and the sum could hide one that is not full.
         yield from _little(run.read_iops, run.read_latency, asked // 2, run.seconds, " of the reads")
         flushed = workload.fsync > 0
         yield from _little(
@@ -176,7 +177,7 @@ def _arithmetic(run: Run) -> Iterator[Check]:
 
 
 def _outstanding(run: Run) -> int:
-    """I/Os that were to be outstanding; drives side by side have each the whole load of one."""
+    """Configured number of outstanding I/Os; each drive side by side has the load of one."""
     width = run.geometry.width
     return width * run.workload.outstanding(1) if run.geometry.is_side_by_side else run.workload.outstanding(width)
 
@@ -184,12 +185,11 @@ def _outstanding(run: Run) -> int:
 def _little(
     iops: float, latency: LatencyHistogram, asked: int, seconds: float, what: str = "", *, flushed: bool = False
 ) -> Iterator[Check]:
-    """IOPS × mean latency is the number outstanding.
+    """Little's law: IOPS × mean latency is the number of outstanding I/Os.
 
-    Of the I/Os under way at either end of the window, ``asked`` of them, half the time lies outside: the product may
-    be off by half of ``asked`` over all I/Os at each end. So few and slow I/Os are believed in a wider range. While it
-    flushes, a job of fio has nothing outstanding, and what the flush takes is in no latency: ``flushed`` says nothing
-    of the low side.
+    Of the I/Os in flight at either end of the window, ``asked`` of them, half the time lies outside: the product may be
+    off by half of ``asked`` over all I/Os at each end, so few and slow I/Os have a wider range. While a job of fio
+    flushes it has nothing outstanding, and no latency includes the flush: with ``flushed`` the low side is not checked.
     """
     if not latency or not iops:
         return

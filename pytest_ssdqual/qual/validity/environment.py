@@ -1,26 +1,25 @@
-"""Whether a drive was left alone by heat, cables and other programs, and the machine by its own limits.
+"""Checks of the environment: drive temperature and link, md activity, host CPU, clocks.
 
-Each rule has its reason beside its limit. What was not seen is not known; it is no objection, and no answer either.
+Each limit has its reason beside it. A value that was not read is unknown: neither an objection nor a pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ssdqual.qual.measured.environment import Cpu, Heat, ProcessEnvironment, SeenDrive
+from pytest_ssdqual.qual.measured.environment import Cpu, DriveEnvironment, DriveTemperature, ProcessEnvironment
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity.check import Check, unknown
 
-#: Above this the host, not the drives, sets the pace.
+#: Above this the host limits the rate, not the drives.
 CPU_BUSY = 0.95
-#: One CPU that never rests, in the kernel: interrupts of a drive are served by one CPU, and RAID 5's thread runs on
-#: one. A CPU kept busy by programs alone is none of ours: they are moved to others, and fio's own are looked at by
-#: themselves.
+#: One CPU that is always busy in the kernel: one CPU serves the interrupts of a drive, and RAID 5's thread runs on one.
+#: A CPU that only programs keep busy does not matter: the scheduler moves them, and fio's jobs have their own check.
 ONE_CPU_BUSY = 0.99
-#: A job of fio that has no CPU left submits no faster, however fast the drives are.
+#: A job of fio without CPU time left submits no faster, however fast the drives are.
 JOBS_BUSY = 0.95
-#: Short spells are normal on some machines (turbo); the latency of an I/O grows with them by nanoseconds.
+#: Short throttling is normal on some machines (turbo), and adds nanoseconds to the latency of an I/O.
 CPU_THROTTLED = 0.01
 #: NTP slews by 0.05 % at most; a step, or a clock that runs wrong, makes rates and times wrong by as much.
 CLOCK_S, CLOCK_SHARE = 0.5, 0.001
@@ -32,7 +31,7 @@ HEAT_RANGE, LINK_RANGE = "below its own warning threshold", "100%"
 
 
 def of_host(run: Run) -> Iterator[Check]:
-    """About the machine, once however many drives it has."""
+    """Checks of the machine, once for any number of drives."""
     seen = run.seen
     if seen is None:
         names = ("cpu_busy_percent", CPU_RANGE), ("clock_jump_s", CLOCK_RANGE)
@@ -44,14 +43,14 @@ def of_host(run: Run) -> Iterator[Check]:
 
 
 def of_drives(run: Run) -> Iterator[Check]:
-    """About each drive: how warm it was, and how it is connected."""
+    """Checks of each drive: temperature and link."""
     for drive in run.seen.drives if run.seen else ():
         yield from _heat(drive.name, drive.heat)
         yield _link(drive)
 
 
 def of_array(run: Run) -> Iterator[Check]:
-    """Whether md did anything else meanwhile; nothing of drives without an array, or where it was meant to."""
+    """Check that md was idle; none without an array or during a rebuild."""
     if run.geometry.is_side_by_side or run.geometry.rebuilding:
         return
     syncs = run.seen.array.syncs if run.seen and run.seen.array else None
@@ -68,7 +67,7 @@ def _cpu(cpu: Cpu | None) -> Iterator[Check]:
         return
     said = f"the host's CPU was {cpu.busy:.0%} busy, so it may have set the pace"
     yield Check("cpu_busy_percent", 100 * cpu.busy, CPU_RANGE, (said,) if cpu.busy > CPU_BUSY else ())
-    # Of a single CPU the other figure says it all.
+    # For a single CPU the first figure suffices.
     alone = cpu.count > 1 and cpu.busiest_in_kernel >= ONE_CPU_BUSY
     said = (
         f"one of the host's {cpu.count} CPUs was {cpu.busiest_in_kernel:.1%} busy, most of it in the kernel, so it may "
@@ -99,16 +98,16 @@ def _clock(seen: ProcessEnvironment) -> Iterator[Check]:
         said = f"the machine's clock was set {'forward' if jump_s > 0 else 'back'} by {format_duration(abs(jump_s))}"
         wrong = abs(jump_s) > may + seen.clock_resolution_s
         yield Check("clock_jump_s", jump_s, CLOCK_RANGE, (said,) if wrong else ())
-    # The other way round there is fio's own start and end, whose length nobody knows.
+    # The machine's clock may be ahead by fio's start and end, whose length is unknown.
     ahead_s = seen.fio_s - seen.seconds
     said = f"fio counted {seen.fio_s:.1f} s where by the machine's clock only {seen.seconds:.1f} s passed"
     yield Check("fio_clock_ahead_s", ahead_s, CLOCK_RANGE, (said,) if ahead_s > may else ())
 
 
-def _heat(name: str, heat: Heat) -> Iterator[Check]:
-    """A drive that is too warm slows itself down (NVM Express: warning composite temperature, thermal management).
+def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
+    """Temperature of a drive, which throttles itself when too warm (NVM Express: warning composite temperature).
 
-    Its temperature at both ends does not say how it was in between; its own counts do.
+    The temperature at both ends does not show what it was in between; the drive's own counters do.
     """
     said = []
     warm = heat.temperature_c is not None and heat.limit_c is not None and heat.temperature_c >= heat.limit_c
@@ -130,8 +129,8 @@ def _heat(name: str, heat: Heat) -> Iterator[Check]:
     yield Check("too_warm_s", figure, "0 s", tuple(said), name)
 
 
-def _link(drive: SeenDrive) -> Check:
-    """A drive on half of its lanes is a slot, a cable or a riser that is wrong, not a slow drive."""
+def _link(drive: DriveEnvironment) -> Check:
+    """Link of a drive: half of the lanes is a wrong slot, cable or riser, not a slow drive."""
     link = drive.link
     if link is None:
         return unknown("link_percent", LINK_RANGE, drive.name)

@@ -1,4 +1,4 @@
-"""I/O that was not fio's: what the kernel counted at drives and arrays, against what fio did and the level needs.
+"""Foreign I/O: what the kernel counted at drives and arrays, compared with what fio did and what the level needs.
 
 Bytes are compared, because they are exact however the kernel splits and merges (measured on all levels, Linux 6.1);
 I/Os as well where nothing splits them, because small ones cost a drive more than their bytes.
@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pytest_ssdqual.qual.measured.environment import SeenArray, SeenDrive, Traffic, total
+from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DriveEnvironment, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs
 from pytest_ssdqual.qual.validity.check import Check, unknown
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Part of what fio did that others may do: so little cannot be seen in any figure.
+#: Tolerated share of what fio did: less does not show in any figure.
 SHARE = 0.01
-#: What goes on anyway: multipath's path checks, md's superblocks (measured: 6 KiB).
+#: Background I/O that is always there: multipath's path checks, md's superblocks (measured: 6 KiB).
 QUIET = Traffic(64, 64, 1 << 20, 1 << 20)
-#: What is written to is looked at when it is closed: the kernel looks for partitions, udev for file systems. Measured
-#: at arrays and drives after fio ended: up to 230 reads, 4.3 MB. After reading: nothing at all.
+#: Scan after a written device is closed: the kernel reads partition tables, udev file systems. Measured at arrays and
+#: drives after fio ended: up to 230 reads, 4.3 MB; none after reading.
 LOOKED_AT = Traffic(500, 0, 8 << 20, 0)
-#: Up to this size, and aligned, I/Os arrive at a drive as they were made: 16 pages fit into any scatter list.
+#: Largest aligned I/O that reaches a drive unsplit: 16 pages fit into any scatter list.
 UNSPLIT_BYTES = 64 << 10
 PAGE_BYTES = 4096
 
@@ -32,12 +32,12 @@ BELIEVABLE = f"up to {SHARE:.0%} of what fio did"
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """What was read, or written, beyond what was expected."""
+    """I/O beyond what was expected, of one direction."""
 
     verb: str
     ios: int
     size_bytes: int
-    #: Of what was expected, without what goes on anyway: in bytes or in I/Os, whichever is more.
+    #: Excess without background I/O over what was expected, in bytes or in I/Os, whichever is larger.
     share: float
 
     @property
@@ -46,7 +46,7 @@ class Excess:
 
 
 def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, Excess]:
-    """Of reads and of writes; I/Os are compared only if they say something."""
+    """Excess of reads and of writes; ``ios`` also compares the number of I/Os."""
 
     def one(verb: str, way: Callable[[Traffic], tuple[int, int]]) -> Excess:
         (done, size), (may, may_bytes) = way(counted), way(anyway)
@@ -63,7 +63,7 @@ def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool 
 
 
 def of_run(run: Run) -> Iterator[Check]:
-    """One check for each drive that fio used itself, or for the array and its members."""
+    """One check for each drive that fio used directly, or for the array and its members."""
     if run.seen is None:
         yield unknown("foreign_percent", BELIEVABLE)
     elif run.seen.array is None:
@@ -73,7 +73,7 @@ def of_run(run: Run) -> Iterator[Check]:
         yield _at_members(run, run.seen.array, run.seen.drives)
 
 
-def _at_drive(run: Run, drive: SeenDrive) -> Check:
+def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
     counted, asked = drive.device.counted, drive.device.asked
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE, drive.name)
@@ -91,8 +91,8 @@ def _at_drive(run: Run, drive: SeenDrive) -> Check:
     return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(said), drive.name)
 
 
-def _at_array(run: Run, array: SeenArray) -> Check:
-    """At the array's own block device."""
+def _at_array(run: Run, array: ArrayEnvironment) -> Check:
+    """Check the array's own block device."""
     counted, asked = _countable(run.workload, array), array.device.asked
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE)
@@ -105,10 +105,10 @@ def _at_array(run: Run, array: SeenArray) -> Check:
     return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(said))
 
 
-def _countable(workload: Workload, array: SeenArray) -> Traffic | None:
-    """What the kernel counted at the array, where it counts it right.
+def _countable(workload: Workload, array: ArrayEnvironment) -> Traffic | None:
+    """The kernel's count at the array, if it is right.
 
-    Kernels before 5.13 count an I/O that crosses a chunk twice, some none at all.
+    Kernels before 5.13 count an I/O that crosses a chunk twice, and some do not count at all.
     """
     counted, asked, chunk = array.device.counted, array.device.asked, array.chunk_bytes
     if counted is None or asked is None or chunk is None or counted.total_bytes < asked.total_bytes / 2:
@@ -117,12 +117,11 @@ def _countable(workload: Workload, array: SeenArray) -> Traffic | None:
     return None if crosses else counted
 
 
-def _at_members(run: Run, array: SeenArray, drives: tuple[SeenDrive, ...]) -> Check:
-    """What all members did, against what the level needs for what was done at the array, by whomever.
+def _at_members(run: Run, array: ArrayEnvironment, drives: tuple[DriveEnvironment, ...]) -> Check:
+    """Compare the traffic of all members with what the level needs for the traffic at the array, of any origin.
 
-    Exact for striping and mirrors, and for reads of arrays with parity; of their writes the most that they can cost,
-    as data in md's cache need not be read. Nothing is known of arrays with members missing, or while md reads and
-    writes them itself.
+    Exact for striping and mirrors, and for reads of arrays with parity; for their writes it is the highest cost, as
+    data in md's cache need not be read. Unknown for arrays with members missing, or while md resyncs.
     """
     name = "members_foreign_percent"
     known = [each.device.counted for each in drives if each.device.counted is not None]
@@ -130,7 +129,7 @@ def _at_members(run: Run, array: SeenArray, drives: tuple[SeenDrive, ...]) -> Ch
     if done is None or run.geometry.missing or array.syncs or len(known) < len(drives):
         return unknown(name, BELIEVABLE)
     reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), _anyway(run))
-    # Where there is a bitmap, each of its bits that changes is written to every member.
+    # With a bitmap, each changed bit is written to every member.
     both = (reads, writes) if array.bitmap is False else (reads,)
     amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
     said = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
@@ -148,9 +147,9 @@ def _of_members(run: Run, excess: Excess, each: Sequence[int]) -> str:
 
 
 def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
-    """The most that all members together do for what was asked of the array; I/Os are not told apart.
+    """Highest traffic of all members together for what was asked of the array; reads and writes separately.
 
-    With parity a page is the least that is read and written, data and parity alike (drivers/md/raid5.c).
+    With parity, md reads and writes at least a page, data and parity alike (drivers/md/raid5.c).
     """
     if not geometry.has_parity:
         copies = FACTS[geometry.level].copies or geometry.width
@@ -159,7 +158,7 @@ def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
     reads = costs(geometry).reads
     if geometry.level is RaidLevel.RAID6:  # on CPUs without an xor_syndrome routine all other data are read
         reads = max(reads, geometry.width - 3)
-    # A page that is written in part has to be read itself, whatever way the new parity is got.
+    # A partly written page has to be read itself, whichever way md computes the new parity.
     reads += _pages(workload) > 1
     writes = FACTS[geometry.level].parity + 1
     return Traffic(
@@ -171,7 +170,7 @@ def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
 
 
 def _pages(workload: Workload) -> float:
-    """Bytes of the pages that are touched at most, over bytes transferred."""
+    """Bytes of the pages touched at most, over bytes transferred."""
     offset = workload.offset_bytes
 
     def touched(size: int) -> int:
@@ -182,7 +181,7 @@ def _pages(workload: Workload) -> float:
 
 
 def _anyway(run: Run) -> Traffic:
-    """What is nobody's; also what was under way at the end, which fio may not have counted."""
+    """Background I/O, and the I/O in flight at the end, which fio may not have counted."""
     workload, geometry = run.workload, run.geometry
     ios = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)
     under_way = Traffic(ios, ios, ios * workload.largest_bytes, ios * workload.largest_bytes)
@@ -190,7 +189,7 @@ def _anyway(run: Run) -> Traffic:
 
 
 def _arrive_whole(workload: Workload) -> bool:
-    """Whether I/Os reach a drive as they were made; sequential ones may be merged, which is counted."""
+    """Return whether I/Os reach a drive unsplit; sequential ones may be merged, which the kernel counts."""
     return workload.largest_bytes <= UNSPLIT_BYTES and not workload.offset_bytes
 
 

@@ -1,4 +1,4 @@
-"""A promise in per cent of what an earlier run measured, and the two figures behind such a verdict."""
+"""Limits in per cent of what an earlier run (the baseline) measured, and the two figures behind such a verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class BaselineLimit:
 
     direction: Direction
     percent: float
-    #: File and place in it.
+    #: File, and the place in it.
     source: str
 
     def __str__(self) -> str:
@@ -23,18 +23,18 @@ class BaselineLimit:
 
 @dataclass(frozen=True, slots=True)
 class BaselineReference:
-    """What a figure in per cent was made of: the one of now, and the one of the baseline that is its 100 %."""
+    """The two figures behind a percentage of the baseline: this run's, and the baseline's that is the 100 %."""
 
     #: Name of the baseline's run folder.
     run: str
-    #: Of its ``records.jsonl``.
+    #: Checksum of its ``records.jsonl``.
     sha256: str
     now: Estimate
     then: Estimate
-    #: Serial number, when the baseline's is another drive than the verdict's.
+    #: Serial number of the baseline's drive, if it is not the verdict's.
     drive: str = ""
 
     def __str__(self) -> str:
-        """As sentences have it behind the percentage."""
+        """Text that follows the percentage in a sentence."""
         by = f" by its median drive {self.drive}" if self.drive else ""
         return f"the baseline, {self.now} now against {self.then} in run {self.run}{by}"

@@ -1,4 +1,8 @@
-"""Which figure of what was measured each claim is about."""
+"""Maps each claim to the estimator that computes it from a measurement.
+
+The tables ``OF_RUN``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_SERIES``, ``OF_SATURATION`` and ``OF_REBUILD`` have one entry
+for each claim of their scope; ``estimate`` is the only entry point that verdicts use.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: What a claim can be judged by: a run, several of different widths or workloads, a saturation, a rebuild.
+#: Measurements that a claim can be judged on: one, several of different widths or workloads, a saturation, a rebuild.
 Evidence = Measured | Sequence[Measured] | Saturation | Rebuild
 
 
@@ -28,15 +32,14 @@ def estimate(
     share: float = 1.0,
     per_hour: float = TIMES_PER_HOUR,
 ) -> Estimate:
-    """The figure that ``claim`` is about, with its interval, in the claim's unit.
+    """Estimate the figure of ``claim``, with its interval, in the claim's unit.
 
-    ``confidence`` is what is stated of the interval, two-sided; at a look of a sequential measurement the interval is
-    as wide as it has to be there. ``share`` of the error rate may be spent on it. Of rare events the figure is what is
-    exceeded ``per_hour`` times an hour.
+    ``confidence`` is the stated two-sided confidence; at a look of a sequential measurement the interval is as wide as
+    its boundary requires. ``share`` is the part of the error rate that the interval may use. A claim about rare events
+    is estimated at the level that is exceeded ``per_hour`` times an hour.
 
-    Raises ``TooFew`` when there is too little evidence, and ``NotApplicable`` when ``subject`` is not what the claim is
-    judged on or does not fit (no pure reads for the bathtub, two levels in a sweep): each a sentence. ValueError for a
-    claim that does not exist.
+    ``TooFew`` if there is too little evidence; ``NotApplicable`` if ``subject`` is not what the claim is judged on or
+    does not fit (no pure reads for the bathtub, two levels in a sweep). ValueError for a claim that does not exist.
     """
     claim, confidence_level = Claim(claim), ConfidenceLevel(confidence, share)
     if claim in OF_RARE and isinstance(subject, Measured):
@@ -111,7 +114,7 @@ OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.P99_999_LATENCY: _quantile(0.99999),
 }
 
-#: Claims about rare events, of which a promise says how often they may happen.
+#: Claims about rare events, with a promised rate.
 OF_RARE: Mapping[Claim, Callable[[Measured, ConfidenceLevel, float], Estimate]] = {
     Claim.MAX_LATENCY: spread.max_latency,
     Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
@@ -131,8 +134,10 @@ def _spread_between_members(measured: Measured, confidence_level: ConfidenceLeve
 
 
 def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
-    """Of several drives side by side, by serial number, what a claim about their likeness is made of: the IOPS of
-    each, or the geometric mean of its rounds' slowest I/Os, nanoseconds. ``NotApplicable`` of a single target.
+    """Figure of each drive side by side, by serial number: IOPS, or the geometric mean of its spells' slowest I/Os in
+    ns.
+
+    ``NotApplicable`` for a single target.
     """
     claim = Claim(claim)
     members = {each.runs[0].members[0]: each for each in _side_by_side(claim, measured)}
@@ -142,8 +147,9 @@ def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
 
 
 def slowest_member(measured: Measured, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
-    """Serial number of the drive with the fewest IOPS, or the slowest I/Os if the claim is about these, of several
-    side by side; ``NotApplicable`` if they are not.
+    """Serial number of the worst drive side by side: fewest IOPS, or slowest I/Os if the claim is about these.
+
+    ``NotApplicable`` unless the drives are side by side.
     """
     of_each = alike(claim, measured)
     extreme = max if claim == Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
@@ -165,17 +171,15 @@ OF_MEMBERS: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
 
 
 def of_scaling(sweep: Sequence[Measured], confidence_level: ConfidenceLevel = USUAL) -> scaling.Scaling:
-    """How IOPS grow over the widths of a sweep; see ``scaling.fit``.
+    """Scaling of IOPS over the widths of a sweep; see ``scaling.fit``.
 
-    ``NotApplicable`` also for sequential writes with parity: whole stripes cost less than the small writes that the law
-    of the level counts.
+    ``NotApplicable`` also for sequential writes with parity: whole stripes cost less than the small writes of the
+    level's cost model.
     """
     ordered = _ordered(sweep)
     workload, geometry = ordered[0].workload, ordered[0].geometry
     if geometry.has_parity and workload.writes and not workload.is_random:
-        raise NotApplicable(
-            f"no law says how {workload} grows with the drives of a {geometry.level}: it writes stripes"
-        )
+        raise NotApplicable(f"no cost model for {workload} on {geometry.level}: it writes whole stripes")
     repeats = {each.geometry: [run.iops for run in each.runs] for each in ordered}
 
     def of_each(confidence_level: ConfidenceLevel) -> dict[Geometry, Estimate]:
@@ -188,7 +192,7 @@ def of_scaling(sweep: Sequence[Measured], confidence_level: ConfidenceLevel = US
 
 
 def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
-    """Narrowest first; ``NotApplicable`` unless it is one workload on several widths of one level."""
+    """The sweep, narrowest first; ``NotApplicable`` unless it is one workload on several widths of one level."""
     ordered = sorted(sweep, key=lambda each: each.geometry)
     shapes = {(each.geometry.level, each.geometry.missing, each.geometry.rebuilding) for each in ordered}
     widths = {each.geometry for each in ordered}
@@ -218,7 +222,7 @@ OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured], ConfidenceLevel], Estimat
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
 }
 
-#: Claims about several workloads on one array: of their IOPS and the number of members that one target has.
+#: Claims about several workloads on one array: functions of their IOPS and of the number of members of one target.
 OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.CurveFigure]] = {
     Claim.BATHTUB_DEPTH: lambda curve, width: curves.bathtub(curve),
     Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
@@ -231,10 +235,10 @@ OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Cu
 def found_in(
     claim: Claim | str, measured: Sequence[Measured], confidence_level: ConfidenceLevel = USUAL
 ) -> curves.CurveFigure:
-    """The figure of a claim about a series, and the workloads it was found at (the worst mix, the knee, …).
+    """Estimate a claim about a series, with the workloads at which it was found (the worst mix, the knee, …).
 
-    ``NotApplicable`` unless these are different workloads on one array. The depth of a queue is that of one target: of
-    drives side by side it is a drive's, though the IOPS are those of all.
+    ``NotApplicable`` unless these are different workloads on one array. A queue depth is that of one target: for drives
+    side by side it is a drive's, though the IOPS are those of all.
     """
     geometries = {each.geometry for each in measured}
     curve = {each.workload: iops(each, confidence_level) for each in measured}

@@ -1,19 +1,13 @@
-"""An interval at several shares of its error rate, so that a figure can be judged later among many others.
+"""Multiple claims in one run: error control over them, p-values, and intervals recorded at several error rates.
 
-Nobody knows when a run is recorded how many figures it will be compared with. An interval at one confidence does not
-say what it is at another one: that of five rounds grows by Student's t with four degrees of freedom, whatever the
-number of I/Os in them, and that of a quantile in steps of fio's buckets. So the ends are reckoned by the same code for
-a few shares when the figure is, and recorded with it.
+A run is accepted when every claim passes. Passes need no correction: a bad product gets through only if *every* broken
+claim passes its test, and the error rate of each test bounds that (intersection-union test, Berger 1982). Failures do:
+one false failure among hundreds of claims rejects a good product. Levels are two-sided, but only one end of an interval
+causes a given kind of error, so the probability of a false failure of one claim is at most half of 1 - its confidence.
 
-Many claims judged in one run: what that does to the error rates of their verdicts, and what can be done.
-
-A run is accepted when every claim is kept. That needs no correction on the side of the passes: whoever wants to let a
-bad product through must get *every* broken claim past its test, and each of those tests has its own error rate as an
-upper bound (intersection-union test, Berger 1982). On the side of the failures it is the other way round: one false
-failure among hundreds of claims rejects a good product, and with each claim more that becomes more likely.
-
-Levels are two-sided, as the confidence of the interval that a claim is judged by; of the two ends only one is an error
-of a given kind, so the probability of a false failure of one claim is half of one minus its confidence, at most.
+When a run is recorded, the number of figures that it will be compared with is unknown, and an interval at one
+confidence does not determine it at another: five rounds widen by Student's t with four degrees of freedom, a quantile
+in steps of fio's buckets. So each interval is also computed for a few shares of its error rate, and recorded.
 """
 
 from __future__ import annotations
@@ -25,16 +19,16 @@ from itertools import pairwise
 
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, student_t
 
-#: Of the error rate: ten, a hundred, … comparisons at once.
+#: Shares of the error rate: ten, a hundred, … comparisons at once.
 SHARES = (1e-1, 1e-2, 1e-3, 1e-4)
-#: Degrees of freedom of an interval of which only two ends are known: those of the five rounds of SNIA's window, which
-#: is the fewest that a protocol measures. What is noted as its number of observations may be I/Os.
+#: Degrees of freedom of an interval of which only the ends are known: those of five rounds, SNIA's window and the
+#: fewest that a protocol measures. The recorded number of observations may count I/Os instead.
 FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """Ends of an interval if only a share of its error rate may be spent on it."""
+    """Ends of an interval at a share of its error rate."""
 
     share: float
     #: May be infinite, and so may ``high``.
@@ -43,9 +37,9 @@ class Widening:
 
 
 def of(again: Callable[[float], Estimate]) -> tuple[Widening, ...]:
-    """For each of ``SHARES``; ``again`` gives the estimate for a share. Nothing of a reading, which has no error rate.
+    """Compute the widenings at ``SHARES``; ``again`` computes the estimate for a share. Empty for a reading.
 
-    Where there is too little for so sure an interval (``TooFew``) it has no ends.
+    At a share with too little evidence (``TooFew``) the interval has no ends.
     """
     found = []
     for share in SHARES:
@@ -61,11 +55,11 @@ def of(again: Callable[[float], Estimate]) -> tuple[Widening, ...]:
 
 
 def at(estimate: Estimate, wider: Sequence[Widening], share: float) -> Estimate:
-    """With the interval that it has for a share of its error rate; both ends on the scale of logarithms.
+    """Return the estimate with the interval for a share of its error rate, interpolated from its recorded widenings.
 
-    Between what is known the distance of an end grows linearly with the logarithm of the share (of a normal figure that
-    is 1.3 % too narrow at worst, of Student's with 4 degrees too wide); beyond, as a power of it, as Student's t does.
-    Without ``wider`` as Student's t of ``FEWEST`` degrees of freedom. A reading stays as it is.
+    Between recorded shares, the distance of an end (of logarithms) is linear in the logarithm of the share: 1.3 % too
+    narrow at worst for a normal figure, too wide for Student's with 4 degrees. Beyond them it grows as a power of the
+    share, as Student's t does. Without ``wider``: Student's t of ``FEWEST`` degrees of freedom. A reading is unchanged.
     """
     if share >= 1 or estimate.is_reading or not 0 < estimate.value < math.inf:
         return estimate
@@ -73,7 +67,7 @@ def at(estimate: Estimate, wider: Sequence[Widening], share: float) -> Estimate:
         degrees = max(1, min(FEWEST, estimate.n - 1))
         level = ConfidenceLevel(estimate.confidence, share).level()
         known = student_t(level, degrees) / student_t(estimate.confidence, degrees)
-        # An end at the figure itself is one that was cut off or rounded: how far it would go is not known.
+        # An end at the figure itself was cut off or rounded; its distance at another share is unknown.
         down, up = (known * each if each else math.inf for each in distances(estimate))
     else:
         ends = [(1.0, estimate.low, estimate.high), *((each.share, each.low, each.high) for each in wider)]
@@ -84,17 +78,17 @@ def at(estimate: Estimate, wider: Sequence[Widening], share: float) -> Estimate:
 
 
 def distances(estimate: Estimate) -> tuple[float, float]:
-    """From the figure to its ends, of logarithms; infinite if an end is not above zero, or unbounded."""
+    """Distances of both ends from the figure, of logarithms; infinite if an end is not above zero, or unbounded."""
     return _distances(estimate.value, estimate.low, estimate.high)
 
 
 def record(wider: Iterable[Widening]) -> list[list[float | None]]:
-    """Plain JSON data: share, low, high; an unbounded end is None."""
+    """Plain JSON data: share, low, high; an infinite end is None."""
     return [[each.share, *(end if math.isfinite(end) else None for end in (each.low, each.high))] for each in wider]
 
 
 def of_record(plain: object) -> tuple[Widening, ...]:
-    """The inverse of ``record``; ValueError or TypeError if it is none."""
+    """Inverse of ``record``; ValueError or TypeError for anything else."""
     if not isinstance(plain, list):
         raise TypeError(f"{plain!r} is not a list")
     found = []
@@ -108,7 +102,7 @@ def of_record(plain: object) -> tuple[Widening, ...]:
 
 
 def _widest(ends: Iterable[tuple[float, float, float]]) -> Iterable[tuple[float, float, float]]:
-    """Surer intervals are never narrower, whatever was recorded."""
+    """Make the ends monotonic: a smaller share never has a narrower interval."""
     low, high = math.inf, -math.inf
     for share, own_low, own_high in ends:
         low, high = min(low, own_low), max(high, own_high)
@@ -116,7 +110,7 @@ def _widest(ends: Iterable[tuple[float, float, float]]) -> Iterable[tuple[float,
 
 
 def _between(rungs: Sequence[tuple[float, float]], share: float) -> float:
-    """The distance at a share, from those at larger and smaller ones; they fall."""
+    """Distance at a share, interpolated or extrapolated from distances at falling shares."""
     for (more, near), (less, far) in pairwise(rungs):
         if share >= less:
             part = math.log(more / share) / math.log(more / less)
@@ -143,17 +137,17 @@ def _exp(value: float) -> float:
 
 #: Names of ``VerdictRule.family``.
 NONE, BONFERRONI = "none", "bonferroni"
-#: Smaller p-values are not told apart: no model of a drive is good for them.
+#: Smallest p-value that is distinguished; no model of a drive is accurate below it.
 SMALLEST_P = 1e-12
-#: Relative, of a p-value.
+#: Relative tolerance of a p-value.
 P_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorControl:
-    """The claims that are judged together."""
+    """Family-wise error control: the number of claims judged together, and the correction."""
 
-    #: Planned when the run began, and not changed afterwards: whoever counts later counts what suits him.
+    #: Planned at the start of the run and then fixed, so that the count cannot be chosen after the results.
     claims: int = 1
     control: str = NONE
 
@@ -169,31 +163,33 @@ class ErrorControl:
 
     @property
     def share(self) -> float:
-        """Of the error rate, what may be spent on the interval that has to be on the bad side for a failure.
+        """Share of the error rate for the interval that decides a failure.
 
-        The interval is then at 1 - (1 - confidence)/m (Bonferroni), at a look of a sequential measurement at
-        1 - (1 - its level)/m, and a false failure among all claims no more likely than of a single one.
+        With Bonferroni the interval is at 1 - (1 - confidence)/m, at a look of a sequential measurement at 1 - (1 - its
+        level)/m; a false failure among all claims is then no more likely than for a single one.
         """
         return 1 / self.claims if self.is_corrected else 1.0
 
     def false_failures(self, judged: int, confidence: float) -> float:
-        """How many are to be expected if every product were exactly on its limit, of so many judged; at most."""
+        """Upper bound of the expected false failures among ``judged`` claims if every product were exactly on its
+        limit.
+        """
         return judged * (1 - confidence) * self.share / 2
 
     def false_passes(self, judged: int, confidence: float) -> float:
-        """The same of passes, which no family control touches."""
+        """Upper bound of the expected false passes, which no correction changes."""
         return judged * (1 - confidence) / 2
 
 
-#: A claim by itself.
+#: A single claim.
 ALONE = ErrorControl()
 
 
 def p_value(is_broken: Callable[[float], bool], confidence: float) -> float:
-    """Of a failed verdict: the least one-minus-confidence at which the interval is still on the bad side; two-sided.
+    """P-value of a failed verdict: least 1 - confidence, two-sided, at which the interval is still on the bad side.
 
-    ``is_broken`` says whether it is when only a share of 1 - ``confidence`` may be spent on it; with all of it, it is.
-    Found by halving, to one per cent, and never too small; ``SMALLEST_P`` stands for everything below it.
+    ``is_broken`` returns whether it is at a share of 1 - ``confidence``; it is at share 1. Found by bisection to one
+    per cent, rounded up; ``SMALLEST_P`` stands for everything below it.
     """
     high, low = 0.0, math.log(SMALLEST_P / (1 - confidence))
     if is_broken(math.exp(low)):
@@ -205,13 +201,12 @@ def p_value(is_broken: Callable[[float], bool], confidence: float) -> float:
 
 
 def benjamini_hochberg(p_values: Sequence[float], level: float, claims: int | None = None) -> tuple[bool, ...]:
-    """Which of them are upheld if the share of false ones among the upheld is to stay below ``level``, on average.
+    """Select the p-values that are upheld while the expected share of false ones among them stays below ``level``.
 
-    Benjamini & Hochberg 1995, step-up: the k smallest, for the largest k with p_(k) ≤ level·k/m. ``claims`` is m where
-    more were judged than have a p-value here; what is left out counts as if it had p = 1. Holds for independent
-    claims and for those that go wrong together in the same direction (Benjamini & Yekutieli 2001).
-
-    With the p-values of ``p_value`` only failures count, so the share of false ones is even below half the level.
+    Benjamini & Hochberg 1995, step-up: the k smallest, for the largest k with p_(k) ≤ level·k/m. ``claims`` is m if
+    more were judged than have a p-value here; the missing ones count as p = 1. Valid for independent claims and for
+    positively dependent ones (Benjamini & Yekutieli 2001). With the p-values of ``p_value`` only failures count, so the
+    share of false ones is below half the level.
     """
     count = max(len(p_values), claims or 0)
     ordered = sorted(p_values)
@@ -220,7 +215,7 @@ def benjamini_hochberg(p_values: Sequence[float], level: float, claims: int | No
 
 
 def benjamini_yekutieli(p_values: Sequence[float], level: float, claims: int | None = None) -> tuple[bool, ...]:
-    """The same for claims that depend on each other in whatever way, as several about one measurement do.
+    """Like ``benjamini_hochberg`` for claims with any dependence, such as several about one measurement.
 
     Benjamini & Yekutieli 2001: the level divided by 1 + 1/2 + … + 1/m.
     """

@@ -1,16 +1,16 @@
-"""Two measurements of the same thing at different times: how many times one is the other, and what that shows.
+"""Ratio of two measurements of the same thing at different times, and whether it shows a change.
 
-The ratio's interval is made of both intervals by the method of variance estimates recovery (Zou & Donner 2008,
-Statistics in Medicine 27, 1693-1702) on a logarithmic scale: with r the logarithm of the ratio, and every end of an
-interval as its distance from its own figure,
+The interval combines both intervals by the method of variance estimates recovery (Zou & Donner 2008, Statistics in
+Medicine 27, 1693-1702) on a logarithmic scale: with r the logarithm of the ratio, and each end of an interval as its
+distance from its own figure,
 
     low  = r - √((new - new's low)² + (old's high - old)²)
     high = r + √((new's high - new)² + (old - old's low)²)
 
-It needs nothing but the two figures and their intervals, which is all that a record of an earlier run has, takes
-intervals that are not symmetric, and holds for independent errors only. What fio's buckets leave open of a latency is
-no such error: it is the same in every round and in every run that is read from the same bucket, so it is taken off each
-distance first, and both are added to the root.
+It needs only the two figures and their intervals, which the record of an earlier run has; it accepts asymmetric
+intervals and requires independent errors. The resolution of fio's latency buckets is not such an error: it is the same
+in every round and run that falls into the bucket. So it is subtracted from each distance first, and both are added to
+the root.
 """
 
 from __future__ import annotations
@@ -27,48 +27,47 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl, p_value
 
-#: Within 1/128 of what fio prints lies what it has measured: half a bucket (``qual.measured.histogram``), of
-#: logarithms.
+#: Resolution of fio's latencies, of logarithms: half a bucket, 1/128 (``qual.measured.histogram``).
 BUCKET = -math.log1p(-1 / 128)
 
 
 class ChangeKind(StrEnum):
-    """What a comparison shows."""
+    """Result of a comparison."""
 
     BETTER = "better"
     WORSE = "worse"
-    #: It would alone, but among so many comparisons one in twenty does without any difference.
+    #: Significant alone, but not among this many comparisons (one in twenty is without any difference).
     BETTER_ALONE = "better, alone"
     WORSE_ALONE = "worse, alone"
-    #: Of what was read of these very runs, a longest I/O say: true of them, and nothing is known of others.
+    #: Single readings of these two runs (such as a longest I/O) differ; that implies nothing about other runs.
     BETTER_READ = "better, as read"
     WORSE_READ = "worse, as read"
-    #: Which does not say that they are equal: the interval says how different they may be.
+    #: No difference shown; the interval bounds how different they may be.
     OPEN = "no difference shown"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure held against an earlier one."""
+    """One figure compared with an earlier one."""
 
     #: New over old.
     ratio: Estimate
     shown: ChangeKind
-    #: The least one-minus-confidence at which the interval would still leave out 1; None of a reading and of ``OPEN``.
+    #: Least 1 - confidence at which the interval would still exclude 1; None for a reading and for ``OPEN``.
     p_value: float | None = None
 
     @property
     def percent(self) -> float:
-        """By how much the new figure is larger; negative if it is smaller."""
+        """Difference of the new figure, per cent of the old one; negative if smaller."""
         return 100 * (self.ratio.value - 1)
 
 
 def ratio(new: Estimate, old: Estimate, unit: Unit = Unit.RATIO) -> Estimate:
-    """New over old, as its multiple or with ``Unit.PERCENT`` in per cent; see the module.
+    """New over old, as a multiple or with ``Unit.PERCENT`` in per cent; see the module for its interval.
 
-    For a share of the error rate both have to be given as they are for that share. Ends of a reading are bounds, not
-    errors that may cancel: with one the two are combined by their ends. An end that is not above zero leaves the
-    ratio's open. ValueError if they differ in unit; ``TooFew`` if one of the figures is not above zero.
+    For a share of the error rate, pass both estimates at that share. Ends of a reading are bounds, not errors that may
+    cancel, so with a reading the ends are combined directly. An end that is not above zero leaves the ratio's end open.
+    ValueError if the units differ; ``TooFew`` if a figure is not above zero and finite.
     """
     if new.unit is not old.unit or unit not in (Unit.PERCENT, Unit.RATIO):
         raise ValueError(f"no ratio in {unit} of an estimate in {new.unit} to one in {old.unit}")
@@ -93,7 +92,7 @@ def ratio(new: Estimate, old: Estimate, unit: Unit = Unit.RATIO) -> Estimate:
 
 
 def resolution(unit: Unit) -> float:
-    """How far a figure in this unit may be read wrongly, of logarithms: latencies by half a bucket of fio's."""
+    """Possible error of reading a figure in this unit, of logarithms: half a bucket of fio's for latencies, else 0."""
     return BUCKET if unit is Unit.NANOSECONDS else 0.0
 
 
@@ -104,7 +103,7 @@ def typical(values: Iterable[float], unit: Unit, confidence_level: ConfidenceLev
     """
     figures = list(values)
     if len(figures) < 2 or not all(0 < each < math.inf for each in figures):
-        raise TooFew(f"a typical drive is that of at least 2 with figures above zero, of {len(figures)} given")
+        raise TooFew(f"a typical drive needs at least 2 figures, all above zero; {len(figures)} were given")
     return _of_logarithms([math.log(each) for each in figures], unit, confidence_level)
 
 
@@ -114,16 +113,16 @@ def paired(
     confidence_level: ConfidenceLevel = USUAL,
     least: Estimate | None = None,
 ) -> Estimate:
-    """New over old of the same drives, by serial number: the geometric mean of each drive's own ratio.
+    """New over old for the same drives, by serial number: the geometric mean of each drive's own ratio.
 
-    What the drives differ by among each other is not in the interval. It is never narrower than ``least``, the ratio of
-    one drive with the interval of its rounds: a few drives may agree by chance or be rounded alike, and what stalls the
-    machine in a round stalls all of them, so many drives are not as many times the evidence. If that is a reading, so
-    is the ratio, with the ends of ``least``. ``TooFew`` below two drives that are in both.
+    Differences between drives are not in the interval. It is never narrower than ``least``, the ratio of one drive with
+    the interval of its rounds: a few drives may agree by chance or be rounded alike, and a stall of the machine hits
+    all drives of a round, so many drives are not as many times the evidence. If ``least`` is a reading, so is the
+    result, with its ends. ``TooFew`` below two drives that are in both.
     """
     both = [name for name in new if name in old and new[name] > 0 and old[name] > 0]
     if len(both) < 2:
-        raise TooFew(f"drives are compared in pairs from 2 on, there are {len(both)}")
+        raise TooFew(f"a paired comparison needs at least 2 drives, there are {len(both)}")
     found = _of_logarithms([math.log(new[name] / old[name]) for name in both], Unit.RATIO, confidence_level)
     if least is None:
         return found
@@ -133,16 +132,17 @@ def paired(
 
 
 def blurred(estimate: Estimate, by: float) -> Estimate:
-    """With so much more to either side, of logarithms, that is no matter of chance."""
+    """Widen an interval on both sides by ``by``, of logarithms, for an error that is not random."""
     down, up = multiplicity.distances(estimate)
     return _with(estimate, down + by, up + by)
 
 
 def widened(estimate: Estimate, percent: float, share: float = 1.0) -> Estimate:
-    """With what figures vary from run to run, in per cent, one standard deviation: no run knows that of itself.
+    """Widen an interval by the variation from run to run (one standard deviation, per cent), which a single run cannot
+    show.
 
-    Added to either side as variances are, at the estimate's own confidence and for the share of the error rate that its
-    interval is for; nothing is added to a reading.
+    Added as variances, at the estimate's own confidence and its share of the error rate. A reading is returned
+    unchanged.
     """
     if estimate.is_reading or not percent:
         return estimate
@@ -153,11 +153,11 @@ def widened(estimate: Estimate, percent: float, share: float = 1.0) -> Estimate:
 def changes(
     ratios: Sequence[Callable[[float], Estimate]], directions: Sequence[Direction], control: str
 ) -> tuple[Change, ...]:
-    """What each comparison shows among all of them: a difference is told as one if it stands up to their number.
+    """Classify each comparison; a difference counts only if it survives the correction for their number.
 
-    Each gives the ratio for a share of the error rate. ``control`` is that of ``qual.verdict.multiplicity``: with
-    ``bonferroni`` any false difference at all is as unlikely as of a single comparison. Readings are not counted: they
-    make no statistical error.
+    Each function computes the ratio for a share of the error rate. ``control`` is that of
+    ``qual.verdict.multiplicity``: with ``bonferroni`` any false difference at all is as unlikely as in a single
+    comparison. Readings are not counted: they have no statistical error.
     """
     alone = [ratio(1.0) for ratio in ratios]
     family = ErrorControl(max(1, sum(not each.is_reading for each in alone)), control)
@@ -181,12 +181,12 @@ def _change(found: Estimate, again: Callable[[float], Estimate], direction: Dire
 
 
 def _leaves_out(found: Estimate) -> int:
-    """1 if the whole interval is above 1, -1 if it is below, 0 if 1 may be the truth."""
+    """1 if the whole interval is above 1, -1 if it is below, 0 if it includes 1."""
     return 1 if found.low > 1 else -1 if found.high < 1 else 0
 
 
 def _combined(distances: tuple[float, float], read: float, *, is_reading: bool) -> float:
-    """Two errors as one: of chance by the root of squares, bounds by their sum."""
+    """Combine two distances: random errors by the root of squares, bounds by their sum."""
     if is_reading:
         return math.fsum(distances)
     return math.hypot(*(max(0.0, each - read) for each in distances)) + 2 * read
@@ -200,7 +200,7 @@ def _of_logarithms(values: Sequence[float], unit: Unit, confidence_level: Confid
     count, middle = len(values), fmean(values)
     half = student_t(confidence_level.level(), count - 1) * stdev(values) / math.sqrt(count)
     value = math.exp(middle)
-    # Rounding of exp and log must not put the figure outside of its own interval.
+    # Rounding of exp and log must not put the figure outside its own interval.
     low, high = min(value, math.exp(middle - half)), max(value, _exp(middle + half))
     return Estimate(value, low, high, count, unit, confidence=confidence_level.confidence)
 

@@ -1,4 +1,8 @@
-"""An estimate held against a limit: pass, fail, or not decided."""
+"""Verdict: an estimate compared with a limit; pass, fail or inconclusive.
+
+Pass when the whole interval is on the good side of the limit, fail when all of it is on the bad side, else
+inconclusive. A failure among many claims is held back unless it survives the correction of `multiplicity`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ from pytest_ssdqual.qual.verdict.baseline import BaselineReference
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Number of drives in a sentence, and of characters of a serial; the evidence has all serials in full.
+#: Drives named in a sentence, and characters of a serial there; the evidence has all serials in full.
 MOST_NAMED, NAME_CHARACTERS = 8, 40
 
 
@@ -35,11 +39,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a verdict is about: one array under one workload, or a sweep of them; or one drive of several."""
+    """The subject of a verdict: one array under one workload, a sweep of them, or one drive of several."""
 
     geometries: tuple[Geometry, ...]
     workloads: tuple[Workload, ...]
-    #: Serial number, when only this one of the drives side by side is meant.
+    #: Serial number, if the verdict is about only this one of the drives side by side.
     drive: str = ""
 
     def __post_init__(self) -> None:
@@ -53,9 +57,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
-    """True when the promise was kept; its ``repr`` is the sentence that a test failure shows.
+    """Result of judging one claim. True if it passed; its ``repr`` is the sentence that a test failure shows.
 
-    Not true is not the same as failed: ask ``outcome``.
+    False does not mean failed: it may be inconclusive, see ``outcome``.
     """
 
     claim: Claim
@@ -63,19 +67,19 @@ class Verdict:
     estimate: Estimate
     limit: Limit
     outcome: Outcome
-    #: Of a relation: the workload, or the earlier run, whose figure is the 100 % of estimate and limit.
+    #: For a relation, the workload or the earlier run whose figure is the 100 % of estimate and limit.
     reference: Workload | BaselineReference | None = None
-    #: An interval within this of the limit is as good as on it; of the protocol.
+    #: The protocol's indifference margin: an interval within it on both sides of the limit counts as on the limit.
     indifference_percent: float = 0.0
-    #: Of a maximum latency: how often I/Os were slower than the limit, and what that proves.
+    #: For a maximum latency, how often I/Os were slower than the limit, and the interval of that rate.
     slower: Exceedance | None = None
-    #: What brought it about, where that is known; one remark without a full stop.
+    #: Cause, if known; one remark without a full stop.
     because: str = ""
-    #: Of a failure: the least one-minus-confidence at which it would still be one, two-sided; None of a reading.
+    #: For a failure, the least 1 - confidence at which it would still be one, two-sided; None for a reading.
     p_value: float | None = None
-    #: Why a failure is not told as one, among the claims that are judged together; part of a sentence.
+    #: Reason why a failure is reported as inconclusive among the claims that are judged together; part of a sentence.
     held_back: str = ""
-    #: Gives the estimate for a share of the error rate, where that is kept for whoever compares it later.
+    #: Computes the estimate for a share of the error rate, for the widenings that the record stores.
     again: Callable[[float], Estimate] | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
@@ -89,7 +93,7 @@ class Verdict:
 
     @property
     def margin_percent(self) -> float:
-        """How far the estimate is on the good side of the limit, in percent of the limit; negative on the bad."""
+        """Distance of the estimate from the limit, in per cent of the limit; negative on the bad side."""
         distance = self.estimate.value - self.limit.bound
         if self.limit.direction is Direction.AT_MOST:
             distance = -distance
@@ -97,26 +101,28 @@ class Verdict:
 
     @property
     def is_settled(self) -> bool:
-        """Whether measuring for longer is pointless: it is decided, or told well enough, or a fact about this run."""
+        """Return whether measuring for longer is pointless: decided, within the indifference margin, or a single
+        reading.
+        """
         return self.outcome is not Outcome.INCONCLUSIVE or self.estimate.is_reading or self.is_on_limit
 
     @property
     def is_unseen(self) -> bool:
-        """Whether it is about rare events that were observed for too short a time to decide, whatever happened."""
+        """Return whether it is inconclusive about rare events because the observation was too short to decide."""
         undecided = self.outcome is Outcome.INCONCLUSIVE and self.claim in OF_RARE_EVENTS
         return undecided and bool(self.estimate.unbounded)
 
     @property
     def is_on_limit(self) -> bool:
-        """Whether the whole interval is within the indifference margin on either side of the limit."""
+        """Return whether the whole interval is within the indifference margin on either side of the limit."""
         margin = self.limit.bound * self.indifference_percent / 100
         return self.limit.bound - margin <= self.estimate.low and self.estimate.high <= self.limit.bound + margin
 
     @property
     def times_longer(self) -> float | None:
-        """About how many times the evidence would decide, if the estimate stayed; None when nothing would.
+        """Factor on the amount of evidence that would decide, if the estimate stayed; None if no amount would.
 
-        The interval shrinks with the square root of the number of rounds, unless it is only that of the reading.
+        The interval shrinks with the square root of the number of rounds, unless it is the resolution of a reading.
         """
         if self.estimate.is_reading:
             return None
@@ -125,7 +131,7 @@ class Verdict:
         return (abs(towards - self.estimate.value) / distance) ** 2 if distance else None
 
     def to_record(self) -> dict[str, object]:
-        """Plain data in base units, for JSON; ``drive``, ``reference``, ``slower``, ``because`` where there is one."""
+        """Plain data in base units for JSON; ``drive``, ``reference``, ``slower``, ``because`` only if present."""
         only = {
             "drive": self.subject.drive,
             "reference": str(self.reference or ""),
@@ -162,7 +168,7 @@ class Verdict:
             return f"INCONCLUSIVE, {self.estimate.unbounded}"
         if self.is_on_limit:
             margin = f"{self.indifference_percent:g} %"
-            return f"INCONCLUSIVE, surely within {margin} of the limit: closer than the protocol wants to know"
+            return f"INCONCLUSIVE, within {margin} of the limit, the indifference margin of the protocol"
         longer = self.times_longer
         if longer is None or longer > 1000:
             return "INCONCLUSIVE, on the limit itself"
@@ -172,9 +178,9 @@ class Verdict:
 def judge(
     claim: Claim | str, subject: Subject, estimate: Estimate, limit: Limit, indifference_percent: float = 0.0
 ) -> Verdict:
-    """Pass when the whole interval is on the good side, fail when all of it is on the bad, else inconclusive.
+    """Compare an estimate with a limit: pass, fail or inconclusive; a figure on the limit is good.
 
-    The limit itself is good. ValueError when estimate and limit are not in the claim's unit.
+    ValueError if estimate and limit are not in the claim's unit.
     """
     claim = Claim(claim)
     if not claim.unit is estimate.unit is limit.unit:
@@ -191,11 +197,11 @@ def judge_relation(
     limit: Limit,
     indifference_percent: float = 0.0,
 ) -> Verdict:
-    """As ``judge``, of a figure in per cent of the same figure of the workload ``reference`` on the same array, or of
-    the same workload in an earlier run.
+    """Judge a figure in per cent of a reference: another workload on the same array, or the same workload in an earlier
+    run.
 
-    ``estimate`` is that of ``estimate.ratio``, or of ``comparison.ratio``. ValueError unless it and the limit are in
-    per cent.
+    ``estimate`` is that of ``estimate.ratio`` or ``qual.verdict.ratio.ratio``. ValueError unless it and the limit are
+    in per cent.
     """
     if not Unit.PERCENT is estimate.unit is limit.unit:
         raise ValueError(f"a relation is in {Unit.PERCENT}, the estimate in {estimate.unit}, the limit in {limit.unit}")
@@ -211,10 +217,10 @@ def judge_members(
     indifference_percent: float = 0.0,
     family: ErrorControl = ALONE,
 ) -> tuple[Verdict, ...]:
-    """One verdict for each drive side by side, in the order of the members, or the only one on an array.
+    """Judge a claim: one verdict for each drive side by side, in the order of the members, or one for an array.
 
-    A claim about their likeness has one verdict about all of them. ``confidence`` is that of ``judgement.estimate``,
-    and so is what is raised; for ``family`` see ``in_family``.
+    A claim that compares the drives has one verdict about all of them. For ``confidence`` and the exceptions see
+    ``estimators.estimate``, for ``family`` see ``in_family``.
     """
     claim = Claim(claim)
     whole = Subject((measured.geometry,), (measured.workload,))
@@ -223,10 +229,10 @@ def judge_members(
         serials = (each.runs[0] if isinstance(each, Measured) else each.run).members
         about = replace(whole, drive=serials[0]) if each.geometry.is_side_by_side and len(serials) == 1 else whole
         again = partial(estimators.estimate, claim, each, confidence, per_hour=limit.times_per_hour or TIMES_PER_HOUR)
-        told = in_family(judge(claim, about, again(), limit, indifference_percent), again, family)
+        verdict = in_family(judge(claim, about, again(), limit, indifference_percent), again, family)
         if claim is Claim.MAX_LATENCY and isinstance(each, Measured):
-            told = replace(told, slower=latency.slower_than(limit.bound, each, ConfidenceLevel(confidence)))
-        verdicts.append(told)
+            verdict = replace(verdict, slower=latency.slower_than(limit.bound, each, ConfidenceLevel(confidence)))
+        verdicts.append(verdict)
     return tuple(verdicts)
 
 
@@ -238,26 +244,26 @@ def judge_sweep(
     indifference_percent: float = 0.0,
     family: ErrorControl = ALONE,
 ) -> Verdict:
-    """The verdict on several widths of a level; of their scaling, unless it is good, with the width where it bends.
+    """Judge several widths of a level; the remark of a scaling claim that is not kept names the width where it bends.
 
-    Raises what ``judgement.estimate`` raises; for ``family`` see ``in_family``.
+    Raises what ``estimators.estimate`` raises; for ``family`` see ``in_family``.
     """
     claim, ordered = Claim(claim), sorted(sweep, key=lambda each: each.geometry)
     subject = Subject(tuple(each.geometry for each in ordered), tuple({each.workload: None for each in ordered}))
     again = partial(estimators.estimate, claim, ordered, confidence)
-    told = in_family(judge(claim, subject, again(), limit, indifference_percent), again, family)
+    verdict = in_family(judge(claim, subject, again(), limit, indifference_percent), again, family)
     least = {Claim.SCALING_SLOPE: limit.bound, Claim.SCALING_DEVIATION: 1 - limit.bound / 100}.get(claim)
-    if told or least is None:
-        return told
+    if verdict or least is None:
+        return verdict
     scaling = estimators.of_scaling(ordered, ConfidenceLevel(confidence))
-    return replace(told, because=bend.told(ordered, scaling, least))
+    return replace(verdict, because=bend.describe_bend(ordered, scaling, least))
 
 
 def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: ErrorControl) -> Verdict:
-    """A failure with its p-value; held back, as inconclusive, unless it stands up to all claims judged with it.
+    """Add the p-value to a failure, and report it as inconclusive unless it survives the correction for its family.
 
-    ``again`` gives the estimate if only this share of the error rate may be spent on its interval. What passed is left
-    alone, see ``qual.verdict.multiplicity``; so is a reading, which makes no statistical error.
+    ``again`` computes the estimate for a share of the error rate. Passes need no correction (see
+    ``qual.verdict.multiplicity``), nor does a reading, which has no statistical error.
     """
     if verdict.outcome is not Outcome.FAIL or verdict.estimate.is_reading:
         return verdict
@@ -274,7 +280,7 @@ def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: Erro
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The one to be told: a failed one before an undecided one before a kept one, then the least margin.
+    """Return the verdict to report: a failed one before an inconclusive one before a pass, then the least margin.
 
     ValueError if there is none.
     """
@@ -282,31 +288,33 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return min(verdicts, key=lambda each: (order.index(each.outcome), each.margin_percent))
 
 
-def naming_all(told: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
-    """Return ``told`` with the serials of all drives of the same outcome, the worst first, unless it is a pass."""
+def naming_all(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
+    """Return ``verdict`` with the serials of all drives of the same outcome, the worst first, unless it is a pass."""
     of_drives = [each for each in verdicts if each.subject.drive]
-    alike = sorted((each for each in of_drives if each.outcome is told.outcome), key=lambda each: each.margin_percent)
-    if told or len(alike) < 2:
-        return told
+    alike = sorted(
+        (each for each in of_drives if each.outcome is verdict.outcome), key=lambda each: each.margin_percent
+    )
+    if verdict or len(alike) < 2:
+        return verdict
     names = [safe_text.line(each.subject.drive, NAME_CHARACTERS) for each in alike[:MOST_NAMED]]
     more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
-    how = "break it" if told.outcome is Outcome.FAIL else "are undecided"
-    return with_remark(told, f"{len(alike)} of {len(of_drives)} drives {how}: {', '.join(names)}{more}")
+    how = "break it" if verdict.outcome is Outcome.FAIL else "are undecided"
+    return with_remark(verdict, f"{len(alike)} of {len(of_drives)} drives {how}: {', '.join(names)}{more}")
 
 
-def with_remark(told: Verdict, remark: str) -> Verdict:
+def with_remark(verdict: Verdict, remark: str) -> Verdict:
     """Return the verdict with one more remark at the end of its sentence."""
-    return replace(told, because="; ".join(filter(None, (told.because, remark))))
+    return replace(verdict, because="; ".join(filter(None, (verdict.because, remark))))
 
 
 def _outcome(estimate: Estimate, limit: Limit) -> Outcome:
     if limit.direction is Direction.AT_LEAST:
-        kept, broken = estimate.low >= limit.bound, estimate.high < limit.bound
+        good, bad = estimate.low >= limit.bound, estimate.high < limit.bound
     else:
-        kept, broken = estimate.high <= limit.bound, estimate.low > limit.bound
-    return Outcome.PASS if kept else Outcome.FAIL if broken else Outcome.INCONCLUSIVE
+        good, bad = estimate.high <= limit.bound, estimate.low > limit.bound
+    return Outcome.PASS if good else Outcome.FAIL if bad else Outcome.INCONCLUSIVE
 
 
-def _span(each: tuple[object, ...]) -> str:
-    """The thing itself, or the first and the last of many: the sentence has to stay short."""
-    return str(each[0]) if len(each) == 1 else f"{each[0]}…{each[-1]}"
+def _span(items: tuple[object, ...]) -> str:
+    """The only item, or the first and the last of many: the sentence has to stay short."""
+    return str(items[0]) if len(items) == 1 else f"{items[0]}…{items[-1]}"

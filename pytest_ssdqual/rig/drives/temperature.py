@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ssdqual.qual.measured.environment import DriveLink, Heat
+from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
@@ -49,13 +49,13 @@ def parse(answer: str) -> tuple[Warmth, DriveLink | None]:
     return (_nvme(log, plain) if isinstance(log, dict) else _ata(plain)), _sata_link(plain)
 
 
-def between(before: Warmth, after: Warmth, alarm_c: float | None) -> Heat:
+def between(before: Warmth, after: Warmth, alarm_c: float | None) -> DriveTemperature:
     """What two looks say of the time between them; ``alarm_c`` is a threshold that is known from elsewhere."""
     temperatures = [each for each in (before.temperature_c, after.temperature_c) if each is not None]
     if before.peak_c is not None and after.peak_c is not None and after.peak_c > before.peak_c:
         temperatures.append(after.peak_c)
     flags = [each for each in (before.too_warm, after.too_warm) if each is not None]
-    return Heat(
+    return DriveTemperature(
         temperature_c=max(temperatures, default=None),
         limit_c=next((each for each in (after.limit_c, before.limit_c, alarm_c) if each is not None), None),
         too_warm=any(flags) if flags else None,

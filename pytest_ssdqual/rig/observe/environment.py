@@ -11,13 +11,13 @@ from dataclasses import asdict
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import (
+    ArrayEnvironment,
     Cpu,
     DeviceTraffic,
+    DriveEnvironment,
     DriveLink,
     KernelLog,
     ProcessEnvironment,
-    SeenArray,
-    SeenDrive,
     Traffic,
 )
 from pytest_ssdqual.qual.measured.run import Interval, Run
@@ -80,7 +80,7 @@ def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> Proces
         cpu=_cpu(before, after, seconds),
         jobs_busy=(result.user_percent + result.system_percent) / 100,
         drives=tuple(
-            SeenDrive(
+            DriveEnvironment(
                 drive.serial or drive.identity,
                 DeviceTraffic(_moved(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
@@ -122,8 +122,8 @@ def _asked(intervals: Sequence[Interval]) -> Traffic:
     )
 
 
-def _array(array: Array, before: Sight, after: Sight, asked: Traffic, kernel: KernelLog | None) -> SeenArray:
-    return SeenArray(
+def _array(array: Array, before: Sight, after: Sight, asked: Traffic, kernel: KernelLog | None) -> ArrayEnvironment:
+    return ArrayEnvironment(
         DeviceTraffic(_moved(before.array, after.array), asked),
         after.chunk_bytes,
         after.bitmap,

@@ -197,7 +197,7 @@ def test_a_protocols_rule_reaches_the_verdict(bench: Bench) -> None:
     bench.rule, bench.inconclusive = VerdictRule(confidence=0.99, indifference_percent=5.0), "skip"
     noted = bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005))
     assert noted.confidence == 0.99
-    assert bench.why.endswith("INCONCLUSIVE, surely within 5 % of the limit: closer than the protocol wants to know")
+    assert bench.why.endswith("INCONCLUSIVE, within 5 % of the limit, the indifference margin of the protocol")
     assert "(99 % CI " in bench.why
     bench.noted.clear()
     bench.promises = ""

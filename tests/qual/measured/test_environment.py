@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.environment import (
+    ArrayEnvironment,
     Cpu,
     DeviceTraffic,
+    DriveEnvironment,
     DriveLink,
-    Heat,
+    DriveTemperature,
     KernelLine,
     KernelLog,
     ProcessEnvironment,
-    SeenArray,
-    SeenDrive,
     Traffic,
     total,
 )
@@ -26,7 +26,12 @@ numbers = st.floats(-1e9, 1e9)
 traffics = st.builds(Traffic, counts, counts, counts, counts)
 devices = st.builds(DeviceTraffic, st.none() | traffics, st.none() | traffics)
 heats = st.builds(
-    Heat, st.none() | numbers, st.none() | numbers, st.none() | st.booleans(), st.none() | counts, st.none() | counts
+    DriveTemperature,
+    st.none() | numbers,
+    st.none() | numbers,
+    st.none() | st.booleans(),
+    st.none() | counts,
+    st.none() | counts,
 )
 links = st.builds(
     DriveLink,
@@ -44,10 +49,14 @@ seen = st.builds(
     clock_resolution_s=numbers,
     cpu=st.none() | st.builds(Cpu, st.integers(1, 999), shares, shares, shares, st.none() | shares),
     jobs_busy=st.none() | shares,
-    drives=st.lists(st.builds(SeenDrive, st.text(), devices, heats, st.none() | links), max_size=4).map(tuple),
+    drives=st.lists(st.builds(DriveEnvironment, st.text(), devices, heats, st.none() | links), max_size=4).map(tuple),
     array=st.none()
     | st.builds(
-        SeenArray, devices, st.none() | counts, st.none() | st.booleans(), st.none() | st.lists(st.text()).map(tuple)
+        ArrayEnvironment,
+        devices,
+        st.none() | counts,
+        st.none() | st.booleans(),
+        st.none() | st.lists(st.text()).map(tuple),
     ),
     kernel=st.none()
     | st.builds(
@@ -93,7 +102,7 @@ def test_a_total_has_everything_of_everyone(each: list[Traffic]) -> None:
 
 
 def test_of_one_drive_is_what_concerns_it() -> None:
-    drives = tuple(SeenDrive(name, DeviceTraffic(None, None), Heat(), None) for name in "ABC")
+    drives = tuple(DriveEnvironment(name, DeviceTraffic(None, None), DriveTemperature(), None) for name in "ABC")
     whole = ProcessEnvironment(1.0, 1.0, None, 0.0, None, 0.5, drives, None)
     assert [each.name for each in whole.of_drive(1).drives] == ["B"]
     assert whole.of_drive(1).jobs_busy == 0.5

@@ -68,5 +68,5 @@ def test_the_summary_is_plain_data() -> None:
 
 @pytest.mark.parametrize("change", [{"seconds": 0.0}, {"written": -1}, {"mismatches": -1}])
 def test_what_cannot_be_is_refused(change: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="this is no rebuild"):
+    with pytest.raises(ValueError, match="not a rebuild"):
         rebuild(**change)  # type: ignore[arg-type]

@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 from support.builders.strategies import run
 
-from pytest_ssdqual.qual.measured.environment import Cpu, DeviceTraffic, DriveLink, Heat, ProcessEnvironment, SeenDrive
+from pytest_ssdqual.qual.measured.environment import (
+    Cpu,
+    DeviceTraffic,
+    DriveEnvironment,
+    DriveLink,
+    DriveTemperature,
+    ProcessEnvironment,
+)
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.verdict.estimators import of_scaling
@@ -16,7 +23,7 @@ def array(
     share: float,
     *,
     cpu: Cpu | None = None,
-    drives: tuple[SeenDrive, ...] = (),
+    drives: tuple[DriveEnvironment, ...] = (),
     members: tuple[str, ...] = (),
 ) -> Measured:
     """RAID 0 of drives of 10,000 IOPS, steady to half a per cent, that does a share of what it could."""
@@ -33,12 +40,12 @@ def busy(all_of_them: float, in_kernel: float = 0.1) -> Cpu:
     return Cpu(count=8, busy=all_of_them, busiest=1.0, busiest_in_kernel=in_kernel, throttled=None)
 
 
-def drive(name: str, heat: Heat = Heat(), link: DriveLink | None = None) -> SeenDrive:  # noqa: B008
-    return SeenDrive(name, DeviceTraffic(None, None), heat, link)
+def drive(name: str, heat: DriveTemperature = DriveTemperature(), link: DriveLink | None = None) -> DriveEnvironment:  # noqa: B008
+    return DriveEnvironment(name, DeviceTraffic(None, None), heat, link)
 
 
 def told(*sweep: Measured, least: float = 0.9) -> str:
-    return scaling.told(sweep, of_scaling(sweep), least)
+    return scaling.describe_bend(sweep, of_scaling(sweep), least)
 
 
 def test_a_straight_line_does_not_bend() -> None:
@@ -86,7 +93,7 @@ def test_the_host_is_asked_where_it_bends_and_not_elsewhere() -> None:
 
 
 def test_what_a_drive_told_of_itself_is_weightier_than_that_it_is_new() -> None:
-    hot = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S1", Heat(too_warm=True)), drive("S4"))))
+    hot = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S1", DriveTemperature(too_warm=True)), drive("S4"))))
     assert told(*hot) == "the bend begins at raid0x5: drive S1 was too warm there"
     narrow = DriveLink("PCIe", 8.0, 2, 16.0, 4)
     badly = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S4", link=narrow),)))

@@ -17,7 +17,7 @@ from support.builders.strategies import (
     workloads,
 )
 
-from pytest_ssdqual.qual.measured.environment import Heat
+from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.check import Check
@@ -152,7 +152,7 @@ def test_the_worst_is_what_does_not_hold_then_what_is_not_known_then_the_worst_f
 
 def test_what_went_on_around_it_is_part_of_it() -> None:
     calm = seen([seen_drive("S0", None, None)])
-    warm = replace(calm.drives[0], heat=Heat(80.0, 70.0, True, 0, 0))
+    warm = replace(calm.drives[0], heat=DriveTemperature(80.0, 70.0, True, 0, 0))
     of = replace(run([1_000] * 5), seen=replace(calm, drives=(warm,), clock_jump_s=-3600.0))
     assert objections(of) == (
         "drive S0 was too warm: 80 °C, its warning threshold is 70 °C",

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 from support.builders.strategies import run, seen, seen_drive
 
-from pytest_ssdqual.qual.measured.environment import Cpu, DeviceTraffic, DriveLink, Heat, ProcessEnvironment, SeenArray
+from pytest_ssdqual.qual.measured.environment import (
+    ArrayEnvironment,
+    Cpu,
+    DeviceTraffic,
+    DriveLink,
+    DriveTemperature,
+    ProcessEnvironment,
+)
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.validity.environment import of_array, of_drives, of_host
@@ -24,7 +31,7 @@ def drive(**changed: Any) -> dict[str, Check]:  # noqa: ANN401
 
 
 def syncs(log: tuple[str, ...] | None, geometry: str = "raid5x4") -> list[Check]:
-    around = SeenArray(DeviceTraffic(None, None), 65536, False, log)
+    around = ArrayEnvironment(DeviceTraffic(None, None), 65536, False, log)
     return list(of_array(replace(run([1000] * 5, geometry=geometry), seen=seen((), around))))
 
 
@@ -109,9 +116,14 @@ def test_a_clock_of_fio_that_runs_fast() -> None:
 
 
 @pytest.mark.parametrize(
-    "heat", [Heat(70.0, 70.0, None, 0, 0), Heat(84.0, 70.0, False, None, None), Heat(41.0, None, True, 0, 0)]
+    "heat",
+    [
+        DriveTemperature(70.0, 70.0, None, 0, 0),
+        DriveTemperature(84.0, 70.0, False, None, None),
+        DriveTemperature(41.0, None, True, 0, 0),
+    ],
 )
-def test_a_drive_at_its_own_threshold_or_that_says_so(heat: Heat) -> None:
+def test_a_drive_at_its_own_threshold_or_that_says_so(heat: DriveTemperature) -> None:
     check = drive(heat=heat)["temperature_c"]
     assert check.holds is False
     assert check.objections[0].startswith(f"drive BTWL1 was too warm: {heat.temperature_c:g} °C")
@@ -119,7 +131,7 @@ def test_a_drive_at_its_own_threshold_or_that_says_so(heat: Heat) -> None:
 
 
 def test_its_threshold_is_told() -> None:
-    assert drive(heat=Heat(84.0, 70.0, True, 0, 0))["temperature_c"].objections == (
+    assert drive(heat=DriveTemperature(84.0, 70.0, True, 0, 0))["temperature_c"].objections == (
         "drive BTWL1 was too warm: 84 °C, its warning threshold is 70 °C",
     )
 
@@ -127,22 +139,25 @@ def test_its_threshold_is_told() -> None:
 @pytest.mark.parametrize(
     ("heat", "said"),
     [
-        (Heat(55.0, 70.0, False, 60, 0), "drive BTWL1 counted 60 s of being too warm or throttled (55 °C)"),
-        (Heat(55.0, 70.0, False, 0, 1), "drive BTWL1 throttled itself once, or passed its limit (55 °C)"),
-        (Heat(None, None, None, None, 3), "drive BTWL1 throttled itself 3 times, or passed its limit (an unknown "),
+        (DriveTemperature(55.0, 70.0, False, 60, 0), "drive BTWL1 counted 60 s of being too warm or throttled (55 °C)"),
+        (DriveTemperature(55.0, 70.0, False, 0, 1), "drive BTWL1 throttled itself once, or passed its limit (55 °C)"),
+        (
+            DriveTemperature(None, None, None, None, 3),
+            "drive BTWL1 throttled itself 3 times, or passed its limit (an unknown ",
+        ),
     ],
 )
-def test_a_drive_that_throttled_itself_in_between(heat: Heat, said: str) -> None:
+def test_a_drive_that_throttled_itself_in_between(heat: DriveTemperature, said: str) -> None:
     check = drive(heat=heat)["too_warm_s"]
     assert check.holds is False
     assert check.objections[0].startswith(said)
 
 
 def test_what_a_drive_does_not_tell_is_not_known_and_not_fine() -> None:
-    silent = drive(heat=Heat(), link=None)
+    silent = drive(heat=DriveTemperature(), link=None)
     assert {check.holds for check in silent.values()} == {None}
     # A temperature without anything to hold it against, and nothing of the time in between.
-    partly = drive(heat=Heat(temperature_c=38.0))
+    partly = drive(heat=DriveTemperature(temperature_c=38.0))
     assert (partly["temperature_c"].holds, partly["temperature_c"].figure) == (None, 38.0)
     assert partly["too_warm_s"].holds is None
 
@@ -177,7 +192,7 @@ def test_a_rebuild_is_meant_and_bare_drives_have_no_md() -> None:
 
 
 def test_what_was_seen_of_one_drive_says_nothing_of_another() -> None:
-    warm = replace(seen_drive("B", None, None), heat=Heat(80.0, 70.0, True, 60, 1))
+    warm = replace(seen_drive("B", None, None), heat=DriveTemperature(80.0, 70.0, True, 60, 1))
     around: ProcessEnvironment = seen([seen_drive("A", None, None), warm])
     objecting = {check.drive for check in of_drives(replace(run([1000] * 5), seen=around)) if check.objections}
     assert objecting == {"B"}

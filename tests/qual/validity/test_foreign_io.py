@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import geometries, run, seen, seen_drive, side_by_side, unusual_workloads, workloads
 from support.simulator.simulated_surroundings import of_members
 
-from pytest_ssdqual.qual.measured.environment import DeviceTraffic, SeenArray, Traffic, total
+from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DeviceTraffic, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.check import Check
@@ -40,7 +40,7 @@ def array(
     name: str, workload: Workload, asked: Traffic, counted: Traffic, members: list[Traffic], *,
     chunk: int = 65536, bitmap: bool = False, syncs: tuple[str, ...] = (),
 ) -> Run:  # fmt: skip
-    around = SeenArray(DeviceTraffic(counted, asked), chunk, bitmap, syncs)
+    around = ArrayEnvironment(DeviceTraffic(counted, asked), chunk, bitmap, syncs)
     each = [seen_drive(f"S{n}", one, None) for n, one in enumerate(members)]
     return replace(run([1000] * 5, geometry=name, workload=workload), seen=seen(each, around))
 

@@ -304,7 +304,7 @@ def test_latency_grows_where_a_wide_array_falls_behind() -> None:
 
 def test_whole_stripes_are_not_held_to_the_law_of_small_writes() -> None:
     stripes = Workload("write", "128k", 8)
-    with pytest.raises(ValueError, match="no law says how write_128k_qd8 grows with the drives of a raid5"):
+    with pytest.raises(ValueError, match="no cost model for write_128k_qd8 on raid5"):
         of_scaling([lawful("raid5x3", workload=stripes), lawful("raid5x4", workload=stripes)])
     assert of_scaling([lawful("raid10x4", workload=stripes), lawful("raid10x6", workload=stripes)]).slope.value > 0.99
 

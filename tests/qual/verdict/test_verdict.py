@@ -73,7 +73,7 @@ def test_nobody_needs_to_know_on_which_side_of_the_limit_it_is() -> None:
 
     within = near(991, 1_009)
     assert (within.outcome, within.is_settled, bool(within)) == (Outcome.INCONCLUSIVE, True, False)
-    assert repr(within).endswith("INCONCLUSIVE, surely within 1 % of the limit: closer than the protocol wants to know")
+    assert repr(within).endswith("INCONCLUSIVE, within 1 % of the limit, the indifference margin of the protocol")
     for wider in (near(989, 1_009), near(991, 1_011), near(991, 1_009, 0.5), near(991, 1_009, 0.0)):
         assert not wider.is_settled
         assert repr(wider).endswith("INCONCLUSIVE, on the limit itself")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.builders import strategies
 
-from pytest_ssdqual.qual.measured.environment import Heat
+from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
@@ -47,7 +47,7 @@ def test_figures_of_a_measurement() -> None:
 
 def test_what_was_seen_around_it_is_there_at_its_worst() -> None:
     calm = strategies.seen([strategies.seen_drive("A", None, None)])
-    warm = replace(calm, drives=(replace(calm.drives[0], heat=Heat(73.0, 70.0, True, None, None)),))
+    warm = replace(calm, drives=(replace(calm.drives[0], heat=DriveTemperature(73.0, 70.0, True, None, None)),))
     (run, _) = _measured(0.25, 1_000_000, 8000).runs
     measured = Measured((replace(run, seen=calm), replace(run, seen=warm), replace(run, seen=calm)))
     figures = {each.name: each.value for each in of_measured(measured)}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.qual.measured.environment import DriveLink, Heat
+from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
 from pytest_ssdqual.rig.drives.temperature import Warmth, between, limit, parse
 
 DATA = Path(__file__).parents[2] / "data"
@@ -78,9 +78,9 @@ def test_a_threshold_that_says_there_is_none(celsius: float | None, known: float
 
 def test_between_two_looks() -> None:
     before, after = Warmth(40, 70, False, 60, 3), Warmth(62, 70, False, 300, 5)
-    assert between(before, after, 68) == Heat(62, 70, False, 240, 2)
+    assert between(before, after, 68) == DriveTemperature(62, 70, False, 240, 2)
     # It had cooled down again, and says so; what hwmon knows is taken where nothing else is.
-    assert between(Warmth(71, None, True), Warmth(60, None, False), 68) == Heat(71, 68, True, None, None)
+    assert between(Warmth(71, None, True), Warmth(60, None, False), 68) == DriveTemperature(71, 68, True, None, None)
 
 
 def test_a_maximum_that_rose_was_reached_meanwhile() -> None:
@@ -89,6 +89,6 @@ def test_a_maximum_that_rose_was_reached_meanwhile() -> None:
 
 
 def test_what_one_look_does_not_know_is_not_known_of_the_time_between() -> None:
-    assert between(Warmth(), Warmth(62, 70, False, 300, 5), None) == Heat(62, 70, False, None, None)
+    assert between(Warmth(), Warmth(62, 70, False, 300, 5), None) == DriveTemperature(62, 70, False, None, None)
     # A count that went back is another drive's, or one that was reset.
     assert between(Warmth(events=5), Warmth(events=4), None).events is None

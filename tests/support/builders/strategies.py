@@ -8,13 +8,13 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.environment import (
+    ArrayEnvironment,
     Cpu,
     DeviceTraffic,
+    DriveEnvironment,
     DriveLink,
-    Heat,
+    DriveTemperature,
     ProcessEnvironment,
-    SeenArray,
-    SeenDrive,
     Traffic,
 )
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
@@ -165,7 +165,7 @@ def watched(
 
 
 def seen(
-    drives: Sequence[SeenDrive] = (), array: SeenArray | None = None, *, cpu_busy: float = 0.3
+    drives: Sequence[DriveEnvironment] = (), array: ArrayEnvironment | None = None, *, cpu_busy: float = 0.3
 ) -> ProcessEnvironment:
     """Around a process of ten seconds; nothing is out of order."""
     cpu = Cpu(count=4, busy=cpu_busy, busiest=cpu_busy, busiest_in_kernel=cpu_busy, throttled=0.0)
@@ -175,10 +175,13 @@ def seen(
     )  # fmt: skip
 
 
-def seen_drive(name: str, counted: Traffic | None, asked: Traffic | None) -> SeenDrive:
+def seen_drive(name: str, counted: Traffic | None, asked: Traffic | None) -> DriveEnvironment:
     """A cool drive on all of its lanes."""
-    return SeenDrive(
-        name, DeviceTraffic(counted, asked), Heat(41.0, 70.0, False, 0, 0), DriveLink("PCIe", 16.0, 4, 16.0, 4)
+    return DriveEnvironment(
+        name,
+        DeviceTraffic(counted, asked),
+        DriveTemperature(41.0, 70.0, False, 0, 0),
+        DriveLink("PCIe", 16.0, 4, 16.0, 4),
     )
 
 
