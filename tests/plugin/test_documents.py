@@ -9,7 +9,7 @@ import pytest
 from support.documents.reference_tables import ROOT, declared_now
 from support.documents.reference_tables import commands as commands_table
 
-from pytest_ssdqual.plugin.options import ansible_hosts
+from pytest_ssdqual.plugin.options import ansible
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = ROOT / "docs/README.md"
@@ -70,8 +70,8 @@ def test_the_architecture_names_every_package() -> None:
 def test_options_and_ini_values_that_are_named_exist(name: str) -> None:
     text, there = (ROOT / name).read_text(), declared_now()
     assert set(OPTION.findall(text)) <= {each.name for each in there.options}
-    named = {each for each in INI.findall(text) if not each.startswith(ansible_hosts.LABEL)}
-    assert named - set(ansible_hosts.OURS) <= {ini for ini, *_ in there.inis}
+    named = {each for each in INI.findall(text) if not each.startswith(ansible.LABEL)}
+    assert named - set(ansible.SSD_VARIABLES) <= {ini for ini, *_ in there.inis}
 
 
 @pytest.mark.parametrize("name", NAMES)

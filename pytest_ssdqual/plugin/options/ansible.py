@@ -1,224 +1,232 @@
-"""The text of an Ansible inventory, INI or YAML → its groups, hosts and variables, as they are written; pure.
+"""An Ansible inventory as bays: each host with its variables that are about drives and ssh.
 
-What of Ansible is not read: programs, templates, vaults, plugins, and the folders ``group_vars`` and ``host_vars``.
-``ansible-inventory --list --yaml`` writes an inventory in which all that is resolved.
+Ansible itself reads the inventory: ``ansible-inventory --list`` resolves groups, host patterns, precedence, and the
+folders ``group_vars`` and ``host_vars``. It runs no inventory program and fills in no template here.
+
+The rule of the module: a variable that says how to reach a host is honoured or refused, never ignored; a drive of
+another machine would be destroyed.
 """
 
 from __future__ import annotations
 
-import ast
+import json
+import os
 import re
-import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import product
-from typing import Any
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-#: What a variable is: text, or in YAML (and as a list in INI's vars) more of it.
-Value = str | list[str] | dict[str, str]
-#: Of what is said about the way to a host and is ssh's own business.
-SSH_CONFIG = "goes into an OpenSSH configuration file that ssd_ssh_config (or --ssd-ssh-config) names"
-#: Of one inventory; of the hosts not all need have drives of ours.
-MOST_HOSTS, MOST_GROUPS = 10_000, 1000
-#: ``dut[01:20]``, ``dut[a:f]``, ``dut[1:20:2]``.
-RANGE = re.compile(r"\[(?P<first>\d{1,9}|[A-Za-z]):(?P<last>\d{1,9}|[A-Za-z])(?::(?P<step>\d{1,9}))?\]", re.ASCII)
-SECTION = re.compile(r"\[([^\[\]:\s]+)(?::(\w+))?\]\s*(?:[#;].*)?")
-#: Lines of a section that is none are passed over, after it was told.
-UNKNOWN = "unknown"
-RESOLVED = "write it anew with: ansible-inventory --list --yaml"
+from pytest_ssdqual.plugin.options.device_address import bay_names
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.spec import toml
 
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.options.inventory import BayTable
 
-class UnknownSection(ValueError):
-    """Neither hosts nor variables nor children."""
+PROGRAM, PACKAGE = "ansible-inventory", "ansible-core"
+#: A thousand hosts take two seconds; a range of a hundred million hosts would never end.
+DEADLINE_S = 60
+#: A file that Ansible reads only in part is an error, and its messages are the same for every user.
+STRICT = {
+    "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "True",
+    "ANSIBLE_DUPLICATE_YAML_DICT_KEY": "error",
+    "ANSIBLE_FORCE_COLOR": "False",
+    "ANSIBLE_NOCOLOR": "True",
+    "LC_ALL": "C.UTF-8",
+}
+#: One message of ansible-inventory: its first paragraph.
+MESSAGE = re.compile(
+    r"^(?:\[(?:WARNING|ERROR)\]|ERROR!):? *(.+?)(?=\n\s*\n|\n\[|\nERROR!|\Z)", re.DOTALL | re.MULTILINE
+)
+#: What stands before the reason: the plugin of Ansible that failed, and that it failed.
+PREFIX = re.compile(r"^.* plugin: (?:Failed to parse inventory: )?|^Failed to parse inventory: ")
+#: Ansible only warns of a key that no group has, such as host for hosts; its hosts would be missing.
+SKIPPED = "Skipping "
 
+SSD_VARIABLES, LABEL = ("ssd_devices", "ssd_ssh_config", "ssd_slots", "ssd_labels", "ssd_expect"), "ssd_label_"
+KEYS = "devices", "slots", "labels", "ssh_config", "expect"
+#: The value of ssd_devices for a host that must not be touched.
+NO_DEVICES = "none"
+ADDRESS, USER = ("ansible_host", "ansible_ssh_host"), ("ansible_user", "ansible_ssh_user")
+#: Variables without an effect here, with the values for which that is so; none: all.
+#: The account is root, or becomes root by sudo; sudo that asks for a password is reported when it does.
+HARMLESS: Mapping[str, Sequence[str]] = {
+    "ansible_connection": ("ssh", "smart", "local", "ansible.builtin.ssh", "ansible.builtin.local"),
+    "ansible_become": (),
+    "ansible_become_method": ("sudo", "ansible.builtin.sudo"),
+    "ansible_become_user": ("root",),
+    "ansible_become_password": (),
+    "ansible_become_pass": (),
+    "ansible_become_flags": (),
+    "ansible_python_interpreter": (),
+    "ansible_remote_tmp": (),
+    "ansible_shell_type": ("sh",),
+    "ansible_pipelining": (),
+    "ansible_ssh_pipelining": (),
+}
+PASSWORDS = "ansible_password", "ansible_ssh_pass", "ansible_ssh_password"
+#: Groups of every inventory.
+EVERYBODY = ("all", "ungrouped")
 
-@dataclass(slots=True)
-class Group:
-    hosts: dict[str, None] = field(default_factory=dict)
-    children: dict[str, None] = field(default_factory=dict)
-    variables: dict[str, Value] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Groups:
-    """An inventory as it is written, and what is wrong with it."""
-
-    groups: dict[str, Group] = field(default_factory=lambda: {"all": Group(), "ungrouped": Group()})
-    #: Variables of each host that is named at all.
-    hosts: dict[str, dict[str, Value]] = field(default_factory=dict)
-    errors: list[str] = field(default_factory=list)
-
-    def add_host(self, group: str, pattern: str, variables: Mapping[str, Value]) -> None:
-        """All hosts that a pattern stands for; ``ValueError`` for one that cannot be."""
-        if port := re.fullmatch(r"([^:]+|.*\]):(\d+)", pattern):
-            raise ValueError(f"{port[1]} has the port {port[2]}, which {SSH_CONFIG}")
-        for host in expanded(pattern):
-            self.groups[group].hosts[host] = None
-            self.hosts.setdefault(host, {}).update(variables)
-        if len(self.hosts) > MOST_HOSTS:
-            raise ValueError(f"the inventory has more than {MOST_HOSTS} hosts")
-
-
-def expanded(pattern: str) -> list[str]:
-    """``dut[01:20]`` → ``dut01`` to ``dut20``; ``ValueError`` for a range that runs backwards or has no end."""
-    parts: list[list[str]] = []
-    at, count = 0, 1
-    for found in RANGE.finditer(pattern):
-        each = _range(found)
-        count *= len(each)
-        if count > MOST_HOSTS:
-            raise ValueError(f"{pattern} is more than {MOST_HOSTS} hosts")
-        parts += [[pattern[at : found.start()]], each]
-        at = found.end()
-    return ["".join(each) for each in product(*parts, [pattern[at:]])]
-
-
-def _range(found: re.Match[str]) -> list[str]:
-    first, last, step = found["first"], found["last"], int(found["step"] or 1)
-    if first.isdigit() != last.isdigit() or not step:
-        raise ValueError(f"{found[0]} is no range of hosts; write e.g. dut[01:20]")
-    if first.isdigit():
-        numbers = range(int(first), int(last) + 1, step)
-        padded = len(first) if first.startswith("0") else 0
-    else:
-        numbers, padded = range(ord(first), ord(last) + 1, step), 0
-    if not 0 < len(numbers) <= MOST_HOSTS:
-        raise ValueError(f"{found[0]} is a range of no hosts, or of more than {MOST_HOSTS}")
-    return [f"{each:0{padded}d}" if first.isdigit() else chr(each) for each in numbers]
+Variables = Mapping[str, Any]
 
 
-def read_ini(written: str) -> Groups:
-    """Sections of hosts, of variables, of groups; what is wrong is told with the number of its line."""
-    found, group, kind = Groups(), "ungrouped", ""
-    declared = set(found.groups)
-    varied: dict[str, int] = {}
-    for number, line in enumerate(written.split("\n"), 1):
-        text = line.strip()
-        if not text or text[0] in "#;":
+def tables(path: Path, written: str, kind: str) -> list[tuple[str, BayTable]]:
+    """Each host with drives, and its bay; ``DocumentError`` with everything that is wrong.
+
+    ``kind`` is ``ini`` or ``yaml``, ``written`` the file's text.
+    """
+    if written.startswith("#!"):
+        reason = f"is a program, and none is run for an inventory; store its output: {PROGRAM} -i FILE --list --yaml"
+        raise toml.DocumentError(path.name, [reason])
+    try:
+        listed = listing(path.absolute(), written, kind)
+        memberships = _memberships(listed)
+    except ValueError as error:
+        raise toml.DocumentError(path.name, [str(error)]) from None
+    errors, bays, without = [], [], []
+    for host, name in zip(memberships, bay_names(memberships), strict=True):
+        variables: Variables = listed["_meta"]["hostvars"].get(host, {})
+        if not variables.get("ssd_devices"):
+            without.append(host)
+        elif variables["ssd_devices"] != NO_DEVICES:
+            try:
+                bays.append((host, _table(host, name, variables, memberships[host])))
+            except toml.DocumentError as error:
+                errors += [f"{host}: {each}" for each in error.errors]
+    if without:
+        errors.append(
+            f"{', '.join(without)}: no variable ssd_devices; say which drives are tested there (ssd_devices=/dev/...), "
+            f"or ssd_devices={NO_DEVICES} for a machine that is not to be touched"
+        )
+    if errors:
+        raise toml.DocumentError(path.name, errors)
+    return bays
+
+
+@lru_cache(maxsize=4)
+def listing(path: Path, written: str, kind: str) -> Mapping[str, Any]:
+    """Return what ``ansible-inventory --list`` prints; ``ValueError`` with its reason.
+
+    Cached by the file's text, because a run reads its inventory more than once and the program takes a second.
+    """
+    folders = (os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts"))
+    program = shutil.which(PROGRAM, path=os.pathsep.join(folders))
+    if program is None:
+        raise ValueError(f"is an Ansible inventory, which needs Ansible: pip install {PACKAGE}, or write it as TOML")
+    # Of Ansible's inventory plugins only the one of this format: others run programs, or ask a cloud.
+    settings = {**os.environ, **STRICT, "ANSIBLE_INVENTORY_ENABLED": kind}
+    try:
+        done = subprocess.run(
+            [program, "-i", str(path), "--list"],
+            env=settings, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=DEADLINE_S,
+        )  # fmt: skip
+        found = json.loads(done.stdout) if not done.returncode else None
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{PROGRAM} did not finish within {DEADLINE_S} s") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{PROGRAM} gave no JSON: {error}") from None
+    messages = [" ".join(each.split()) for each in MESSAGE.findall(done.stderr.decode(errors="replace"))]
+    ignored = [each for each in messages if each.startswith(SKIPPED)]
+    if done.returncode or ignored:
+        told = ignored or [each for each in messages if PREFIX.match(each)] or messages[-1:]
+        reason = PREFIX.sub("", told[0]) if told else f"exit status {done.returncode}"
+        raise ValueError(f"{PROGRAM} cannot read it: {reason}")
+    if not isinstance(found, dict) or not isinstance(found.get("_meta"), dict) or "hostvars" not in found["_meta"]:
+        raise ValueError(f"{PROGRAM} printed no inventory")
+    return found
+
+
+def _memberships(listed: Mapping[str, Any]) -> Mapping[str, list[str]]:
+    """The groups of each host, those that contain its own included: parents before children, then by name."""
+    groups = {name: group for name, group in listed.items() if name != "_meta"}
+    parents: dict[str, set[str]] = {name: set() for name in groups}
+    for name, group in groups.items():
+        for child in group.get("children", ()):
+            parents.setdefault(child, set()).add(name)
+    depth: dict[str, int] = {}
+    above: dict[str, set[str]] = {}
+    for name in TopologicalSorter(parents).static_order():
+        depth[name] = 1 + max((depth[each] for each in parents[name]), default=-1)
+        above[name] = {name}.union(*(above[each] for each in parents[name]))
+    of: dict[str, set[str]] = {}
+    for name, group in groups.items():
+        for host in group.get("hosts", ()):
+            of.setdefault(host, set()).update(above[name])
+    return {host: sorted(names, key=lambda name: (depth[name], name)) for host, names in of.items()}
+
+
+def _table(host: str, name: str, variables: Variables, groups: Sequence[str]) -> BayTable:
+    """``DocumentError`` with what is wrong about this host."""
+    from pytest_ssdqual.plugin.options.inventory import LONGEST_LABEL, BayTable
+
+    if errors := list(_wrong(variables)):
+        raise toml.DocumentError(host, errors)
+    labels = {"group": safe_text.line(", ".join(each for each in groups if each not in EVERYBODY), LONGEST_LABEL)}
+    labels |= _texts(variables.get("ssd_labels"))
+    single = {key.removeprefix(LABEL): value for key, value in variables.items() if key.startswith(LABEL)}
+    labels |= _texts(single)
+    devices, expect = variables["ssd_devices"], variables.get("ssd_expect")
+    is_here = str(variables.get("ansible_connection", "")).endswith("local") or str(devices).startswith("lab")
+    content: dict[str, object] = {
+        "name": name,
+        "host": None if is_here else _destination(host, variables),
+        "devices": devices,
+        "slots": _texts(variables.get("ssd_slots")),
+        "labels": {name: value for name, value in labels.items() if value},
+        "ssh_config": variables.get("ssd_ssh_config") or None,
+        # A quoted number is text.
+        "expect": int(expect) if isinstance(expect, str) and expect.isascii() and expect.isdecimal() else expect,
+    }
+    try:
+        return toml.checked(BayTable, host, content, toml.DocumentError)
+    except toml.DocumentError as error:
+        # In the words of the inventory: devices of a bay are ssd_devices of a host.
+        told = [f"ssd_{each}" if each.startswith(KEYS) else each for each in error.errors]
+        raise toml.DocumentError(host, told) from None
+
+
+def _wrong(variables: Variables) -> Iterable[str]:
+    for name, value in variables.items():
+        ssd, theirs, text = name.startswith("ssd_"), name.startswith("ansible_"), str(value)
+        if HARMLESS.get(name) == () or not (ssd or theirs):
             continue
-        try:
-            if text[0] == "[" and (section := SECTION.fullmatch(text)):
-                group, kind = section[1], _section_kind(section[2] or "")
-                found.groups.setdefault(group, Group())
-                if kind == "vars":
-                    varied.setdefault(group, number)
-                else:
-                    declared.add(group)
-            else:
-                _ini_line(found, group, kind, text)
-        except UnknownSection as error:
-            found.errors.append(f"line {number}: {error}")
-            kind = UNKNOWN
-        except ValueError as error:
-            found.errors.append(f"line {number}: {error}")
-    for each in varied.keys() - declared:
-        found.errors.append(f"line {varied[each]}: there is no group {each}, so its variables are nobody's")
-    return found
+        if "{{" in text or "__ansible_vault" in text:
+            yield f"{name}: is a template or encrypted, and is not resolved here; write the value itself"
+        elif not text.isprintable():
+            yield f"{name}: has characters that cannot be printed"
+        elif ssd and name not in SSD_VARIABLES and not name.startswith(LABEL):
+            # Without the common prefix, which would make all of them similar.
+            known = [each.removeprefix("ssd_") for each in (*SSD_VARIABLES, LABEL)]
+            near = get_close_matches(name.removeprefix("ssd_"), known, n=1)
+            yield f"{name}: unknown variable" + (f"; did you mean ssd_{near[0]}?" if near else "")
+        elif name in ("ssd_slots", "ssd_labels") and not isinstance(value, dict):
+            yield f"{name}: is not a table; write it in YAML, or the whole inventory as TOML"
+        elif theirs and name not in (*ADDRESS, *USER):
+            if name in PASSWORDS:
+                yield f"{name}: nobody is asked for a password here; log in with a key"
+            elif name not in HARMLESS:
+                yield (
+                    f"{name}: is not honoured here; what it says goes into an OpenSSH configuration file that "
+                    "ssd_ssh_config (or --ssd-ssh-config) names"
+                )
+            elif value not in HARMLESS[name]:
+                yield f"{name}: {value!r} is no way to a machine that there is here; there is ssh, with sudo to be root"
 
 
-def _section_kind(said: str) -> str:
-    if said not in ("", "vars", "children"):
-        raise UnknownSection(f"a section of {said} is nothing that an inventory has; there are vars and children")
-    return said
+def _destination(host: str, variables: Variables) -> str:
+    address = next((str(variables[name]) for name in ADDRESS if variables.get(name)), host)
+    user = next((str(variables[name]) for name in USER if variables.get(name)), "")
+    return f"{user}@{address}" if user else address
 
 
-def _ini_line(found: Groups, group: str, kind: str, text: str) -> None:
-    if kind == UNKNOWN:
-        return
-    if kind == "children":
-        found.groups[group].children[text.split("#")[0].strip()] = None
-    elif kind == "vars":
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(f"{text!r} is no variable; write name=value")
-        found.groups[group].variables[name.strip()] = _ini_value(value.strip())
-    else:
-        pattern, *rest = shlex.split(text, comments=True)
-        if wrong := [each for each in rest if "=" not in each]:
-            raise ValueError(f"{wrong[0]!r} is no variable; write name=value, one host on each line")
-        pairs = (each.partition("=") for each in rest)
-        found.add_host(group, pattern, {name: _ini_value(value) for name, _, value in pairs})
-
-
-def _ini_value(text: str) -> Value:
-    """Text in quotes and lists of texts are those of Python, as Ansible has it; all else is text as it stands."""
-    if text[:1] in ("'", '"', "["):
-        try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            value = None
-        if isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-            return value
-    return re.split(r"\s#", text, maxsplit=1)[0].rstrip()
-
-
-def read_yaml(written: str) -> Groups:
-    """Groups of hosts, variables and further groups. ``ValueError`` for what is no YAML."""
-    try:
-        import yaml
-    except ImportError:
-        raise ValueError("is YAML, which needs PyYAML: pip install pyyaml, or write the inventory as TOML") from None
-    found = Groups()
-    try:
-        node = yaml.compose(written, Loader=yaml.SafeLoader)
-        content = _plain(node, set()) if node else {}
-    except yaml.YAMLError as error:
-        raise ValueError(f"is not YAML: {' '.join(str(error).split())}") from None
-    for name, each in _table(content, "it").items():
-        _yaml_group(found, name, each)
-    return found
-
-
-def _plain(node: Any, seen: set[int]) -> Any:  # noqa: ANN401  (PyYAML has no types)
-    """Texts as they are written: of a serial number 007 nothing may be lost, nor of a key that is there twice."""
-    if id(node) in seen:
-        raise ValueError(f"line {node.start_mark.line + 1} is used a second time by an alias (*); write it out")
-    seen.add(id(node))
-    if node.id == "sequence":
-        return [_plain(each, seen) for each in node.value]
-    if node.id != "mapping":
-        return "" if node.tag.endswith(":null") else node.value
-    found: dict[str, Any] = {}
-    for key, value in node.value:
-        name = _plain(key, seen)
-        where = f"line {key.start_mark.line + 1}"
-        if not isinstance(name, str) or name == "<<":
-            raise ValueError(f"{where}: a key is text here")
-        if name in found:
-            raise ValueError(f"{where}: {name} is there twice")
-        found[name] = _plain(value, seen)
-    return found
-
-
-def _yaml_group(found: Groups, name: str, content: object) -> None:
-    group = found.groups.setdefault(name, Group())
-    parts = _table(content, name)
-    if unknown := parts.keys() - {"hosts", "vars", "children"}:
-        found.errors.append(f"{name}: {min(unknown)!r} is nothing that a group has; there are hosts, vars and children")
-    for host, variables in _table(parts.get("hosts"), f"{name}.hosts").items():
-        try:
-            found.add_host(name, host, dict(_variables(variables, f"{name}.hosts.{host}")))
-        except ValueError as error:
-            found.errors.append(f"{name}: {error}")
-    group.variables.update(_variables(parts.get("vars"), f"{name}.vars"))
-    for child, each in _table(parts.get("children"), f"{name}.children").items():
-        group.children[child] = None
-        _yaml_group(found, child, each)
-
-
-def _variables(content: object, where: str) -> Iterator[tuple[str, Value]]:
-    for name, value in _table(content, where).items():
-        inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        # What is nested more deeply is no variable of ours.
-        if all(isinstance(each, str) for each in inside):
-            yield name, value
-        elif name.startswith(("ssd_", "ansible_")):
-            raise ValueError(f"{where}.{name}: is nested more deeply than it can be")
-
-
-def _table(content: object, where: str) -> dict[str, Any]:
-    if not content:
-        return {}
-    if not isinstance(content, dict):
-        raise ValueError(f"{where}: is no table; write one name and a colon on each line")  # noqa: TRY004  (bad data)
-    return content
+def _texts(table: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Numbers as text, as labels are, and nothing as empty text; the model refuses tables and lists in a table."""
+    plain = {key: "" if value is None else value for key, value in (table or {}).items()}
+    return {key: str(value) if isinstance(value, int | float) else value for key, value in plain.items()}

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import pytest
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
@@ -102,10 +102,6 @@ class InventoryDocument(Strict):
     bay: Annotated[list[BayTable], Field(max_length=MOST_BAYS)]
 
 
-if TYPE_CHECKING:
-    pass
-
-
 #: What a file begins with whose name does not tell: a table of ours, or YAML. Anything else is Ansible's INI.
 TOML, YAML = re.compile(r"\[\[ *bay *\]\]|bay *="), re.compile(r"---|[\w.-]+: *(#|$)|\{")
 
@@ -131,9 +127,9 @@ def read(path: Path) -> tuple[BayAsked, ...]:
     if kind == "toml":
         found = [(f"bay[{number}]", table) for number, table in enumerate(_tables(path.name, written))]
     else:
-        from pytest_ssdqual.plugin.options import ansible_hosts
+        from pytest_ssdqual.plugin.options import ansible
 
-        found = ansible_hosts.tables(path.name, written, kind)
+        found = ansible.tables(path, written, kind)
     bays = [(where, _asked(path, table)) for where, table in found]
     if errors := [*_too_many(len(bays)), *_no_files(bays), *_twice(bays)]:
         raise InventoryError(path.name, errors)
@@ -159,8 +155,6 @@ def kind_of(name: str, written: str) -> str:
 
 
 def _tables(name: str, written: str) -> Sequence[BayTable]:
-    pass
-
     try:
         content = toml.loads(name, written, InventoryError)
         return toml.checked(InventoryDocument, name, content, InventoryError).bay
@@ -247,8 +241,6 @@ def asked(config: pytest.Config) -> tuple[BayAsked, ...]:
     if given:
         found = _of_machines([parse_devices(text) for text in given])
     elif file := _file(config):
-        pass
-
         found = load(file)
     else:
         return ()

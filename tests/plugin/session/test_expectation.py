@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.sheet import PRODUCT, promise
+from support.fakes import fake_ansible
 
 from pytest_ssdqual.plugin.session import expectation
 
@@ -91,16 +92,13 @@ def test_expect_from_inventory_by_bay(inner: Inner, promises: str) -> None:
 
 
 @pytest.mark.parametrize("expect", ["5", "many"])
-@pytest.mark.parametrize(
-    ("name", "inventory"),
-    [
-        ("hosts", "dut1 ssd_devices=/dev/nvme* ssd_expect={}\n"),
-        ("hosts.yml", "all:\n  hosts:\n    dut1:\n      ssd_devices: /dev/nvme*\n      ssd_expect: {}\n"),
-    ],
-)
-def test_expect_from_ansible_inventory(inner: Inner, promises: str, name: str, inventory: str, expect: str) -> None:
-    write(inner, name, inventory.format(expect))
-    told = inner.refused(f"--ssd-bays={name}", promises, *FEW)
+def test_expect_from_ansible_inventory(
+    inner: Inner, promises: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expect: str
+) -> None:
+    hosts = {"dut1": {"ssd_devices": "/dev/nvme*", "ssd_expect": expect}}
+    fake_ansible.install(monkeypatch, tmp_path / "ansible", fake_ansible.listing(hosts))
+    write(inner, "hosts", f"dut1 ssd_devices=/dev/nvme* ssd_expect={expect}")
+    told = inner.refused("--ssd-bays=hosts", promises, *FEW)
     assert ("5 drives expected (the inventory)" in told) is (expect == "5")
     assert ("dut1: ssd_expect: " in told) is (expect == "many")
 
