@@ -298,7 +298,7 @@ def naming_all(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
         return verdict
     names = [safe_text.line(each.subject.drive, NAME_CHARACTERS) for each in alike[:MOST_NAMED]]
     more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
-    how = "break it" if verdict.outcome is Outcome.FAIL else "are undecided"
+    how = "break it" if verdict.outcome is Outcome.FAIL else "are inconclusive"
     return with_remark(verdict, f"{len(alike)} of {len(of_drives)} drives {how}: {', '.join(names)}{more}")
 
 

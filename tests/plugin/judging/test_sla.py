@@ -118,11 +118,11 @@ def test_judge_names_all_failed_drives_worst_first(bench: Bench, count: int, nam
 
 def test_judge_names_all_undecided_drives(bench: Bench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
-    with pytest.raises(Inconclusive, match="; 2 of 3 drives are undecided: S1, S2"):
+    with pytest.raises(Inconclusive, match="; 2 of 3 drives are inconclusive: S1, S2"):
         bench.judge("steady_iops", side_by_side([1000] * 5, [880, 920, 899, 901, 900], [870, 930, 900, 890, 910]))
     (noted,) = bench.noted
     assert noted.outcome is Finding.INCONCLUSIVE
-    assert "; 2 of 3 drives are undecided: S1, S2" in noted.sentence
+    assert "; 2 of 3 drives are inconclusive: S1, S2" in noted.sentence
     assert dict(properties([noted]))["ssd.drives_undecided"] == "S1 S2"
 
 
