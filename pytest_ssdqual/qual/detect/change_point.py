@@ -1,4 +1,4 @@
-"""Where a series falls from one level to a lower one: a change point that single stalls and spikes do not move."""
+"""Change point: where a series falls from one level to a lower one, robust against single stalls and spikes."""
 
 from __future__ import annotations
 
@@ -9,44 +9,45 @@ from heapq import heappop, heappush, heappushpop
 from itertools import pairwise
 from statistics import fmean, median
 
-#: Values that a level must last for before and after the fall, one outlier included: fewer are a hiccup. Fast phases
-#: can be short; what comes after has to be a level.
+#: Fewest values of the levels before and after the fall, one outlier included. Fast phases can be short; what follows
+#: has to be a level.
 SHORTEST_BEFORE, SHORTEST_AFTER = 3, 5
-#: How many times the mean scatter around either level a fall must be. Noise that jumps between two levels can be cut
-#: so that it seems to fall by twice its scatter; a steady decline of any depth falls by four times.
+#: Least fall, in multiples of the mean scatter around either level. Noise that jumps between two levels can be cut so
+#: that it seems to fall by twice its scatter; a steady decline of any depth falls by four times.
 CLEAR = 3.0
-#: A level may decline in itself, from its first third to its last, by this part of the logarithm of the fall behind it.
-#: A steady decline does so by two thirds at any cut, plateaus of a simulated drive with 3 % of noise by 0.05.
+#: Decline allowed within a level, from its first third to its last, as a share of the following fall (logarithms). A
+#: steady decline has two thirds at any cut, plateaus of a simulated drive with 3 % of noise 0.05.
 LEVEL = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """The cut that divides a series best into a higher and a lower level."""
+    """The cut that best divides a series into a higher and a lower level."""
 
-    #: Of the first value of the lower level.
+    #: Index of the first value of the lower level.
     index: int
     #: The higher level over the lower one.
     factor: float
-    #: Whether the fall stands out of the scatter around both levels; else it may be noise, or a slow decline in it.
+    #: True if the fall exceeds the scatter around both levels; else it may be noise, or a slow decline.
     is_clear: bool
-    #: Whether what is before it is a level; else it has declined from its beginning on.
+    #: True if the part before it is a level; else it declined from its beginning.
     is_from_level: bool
-    #: Whether neighbours differ so much that the fall could not be clear; else what is not clear is a slow decline.
+    #: True if the scatter between neighbours is too large for the fall to be clear; else an unclear fall is a slow
+    #: decline.
     is_in_scatter: bool
 
 
 def first_fall(values: Sequence[float], least: float) -> Fall | None:
-    """The end of the first level of a series: its earliest clear fall from a level.
+    """End of the first level of a series: its earliest clear fall from a level.
 
-    If there is none, a fall all the same: a clear one that is not from a level, or else one that is not clear. None
-    if the series does not fall.
+    If there is none: a clear fall that is not from a level, else one that is not clear. None if the series does not
+    fall.
 
     One cut does not describe a fall to several levels or into a long decline: a page-mapped drive with 7 % of
     over-provisioning falls by a third when its flash is full, and by four fifths of the rest in the four capacities
-    after that. So ``find`` is asked again about what lies before its cut, until nothing falls there. In the noise of a
-    level it sees a fall there as seldom as in a series that is nothing but noise. A decline that begins without a step
-    and is slow against the level before it (by a third in as many values) is told to be from no level.
+    after that. So ``find`` is applied again to the part before its cut, until nothing falls there. In the noise of a
+    level it finds a fall as seldom as in pure noise. A decline that begins without a step and is slow against the level
+    before it (by a third in as many values) is reported as not from a level.
     """
     falls = list(_falls(values, least))
     clear = [fall for fall in falls if fall.is_clear]
@@ -55,7 +56,7 @@ def first_fall(values: Sequence[float], least: float) -> Fall | None:
 
 
 def _falls(values: Sequence[float], least: float) -> Iterator[Fall]:
-    """The falls that are found in the series and then in ever shorter beginnings of it; the last is told best."""
+    """Falls of the series and then of ever shorter beginnings of it; the last is the most accurate."""
     fall = find(values, least)
     while fall:
         yield fall
@@ -63,7 +64,7 @@ def _falls(values: Sequence[float], least: float) -> Iterator[Fall]:
         before = find(values[:end], least)
         is_first = before is None or not before.is_clear
         if is_first and (later := find(values[end:], least)):
-            # Of several levels behind the cut the nearest one tells best where it is, and whether it is clear.
+            # Of several levels behind the cut, the nearest one locates it best and shows whether it is clear.
             values = values[: end + later.index]
             fall = find(values, least)
         else:
@@ -73,14 +74,14 @@ def _falls(values: Sequence[float], least: float) -> Iterator[Fall]:
 def find(values: Sequence[float], least: float) -> Fall | None:
     """The fall of a series by more than a factor of ``least``; None if there is none.
 
-    The series is cut in two where the sum of absolute deviations of the logarithms from the two medians is least. If
-    the fall there is not clear, it is still told when the last third of the series lies that much below the first.
+    The series is cut where the sum of absolute deviations of the logarithms from the two medians is least. A fall that
+    is not clear is still reported if the last third of the series lies that much below the first.
     """
     if len(values) < SHORTEST_BEFORE + SHORTEST_AFTER or max(values) <= 0:
         return None
-    # Nothing at all is far down, but a finite way.
-    least_seen = max(values) / 1e4
-    logs = [math.log(max(each, least_seen)) for each in values]
+    # A value of zero becomes a finite, low one.
+    floor = max(values) / 1e4
+    logs = [math.log(max(each, floor)) for each in values]
     heads, tails = _levels(logs), _levels(logs[::-1])[::-1]
     cuts = [
         (heads[index - 1][1] + tails[index][1], index)
@@ -92,23 +93,23 @@ def find(values: Sequence[float], least: float) -> Fall | None:
     _, index = min(cuts)
     (upper, above), (lower, below) = heads[index - 1], tails[index]
     is_clear = upper - lower > CLEAR * max(above / index, below / (len(logs) - index))
-    # Some cut through plain noise always finds a fall at one of its ends.
+    # In pure noise some cut always shows a fall at one of its ends.
     third = len(logs) // 3
     declines = heads[third - 1][0] - tails[-third][0] > math.log(least)
     if not is_clear and not declines:
         return None
     third = index // 3
     inner = heads[third - 1][0] - median(logs[index - third : index])
-    # Independent neighbours differ by √2 times what each of them deviates by.
+    # Independent neighbours differ by √2 times the deviation of each.
     scatter = fmean(abs(one - other) for one, other in pairwise(logs)) / math.sqrt(2)
     fall = upper - lower
     return Fall(index, math.exp(fall), is_clear, inner <= LEVEL * fall, fall <= CLEAR * scatter)
 
 
 def _levels(values: Sequence[float]) -> list[tuple[float, float]]:
-    """Of the values up to each: their median, and the sum of their absolute deviations from it.
+    """Median of the values up to each, and the sum of their absolute deviations from it.
 
-    Two heaps hold the lower half (negated) and the upper half, so that a day of seconds takes no time.
+    Two heaps hold the lower half (negated) and the upper half, so a day of seconds takes O(n log n).
     """
     lower: list[float] = []
     upper: list[float] = []

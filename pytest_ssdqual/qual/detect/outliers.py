@@ -1,7 +1,4 @@
-"""One figure of several bays, taken as a sample of what was delivered: how much they differ, and which stands out.
-
-Which of several drives stands out, and how often one would by chance.
-"""
+"""Outliers among the same figure of several drives or bays: spread, modified z-score, Grubbs' test."""
 
 from __future__ import annotations
 
@@ -13,19 +10,19 @@ from statistics import fmean, median, stdev
 #: Iglewicz & Hoaglin (1993), "How to Detect and Handle Outliers", ASQC Basic References in Quality Control 16; also
 #: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.17: a modified z-score above 3.5 is labelled an outlier.
 OUTLYING = 3.5
-#: What makes a median absolute deviation, and a mean one, a standard deviation of a normal distribution.
+#: Factors from the median, and the mean, absolute deviation to the standard deviation of a normal distribution.
 OF_MEDIAN, OF_MEAN = 0.6745, 1.253314
-#: With fewer, half of them say what is usual, and any one of them may be the odd one.
+#: Fewest values; with fewer, the median of half of them is not a reference.
 FEWEST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How much the same figure differs, in its own unit."""
+    """Spread of one figure over bays or drives, in its own unit."""
 
     n: int
     mean: float
-    #: Between them, with what a measurement is off by in it; None of one.
+    #: Standard deviation between them, measurement error included; None for a single one.
     deviation: float | None
     least: float
     median: float
@@ -33,13 +30,13 @@ class Spread:
 
     @property
     def range_percent(self) -> float | None:
-        """Largest less smallest, of the median."""
+        """Largest minus smallest, in per cent of the median."""
         return 100 * (self.most - self.least) / abs(self.median) if self.median else None
 
 
 @dataclass(frozen=True, slots=True)
 class Outlying:
-    """The one that stands out."""
+    """The value that stands out."""
 
     index: int
     #: The modified z-score, with its sign.
@@ -47,18 +44,18 @@ class Outlying:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """ValueError of none."""
+    """Compute the spread; ValueError without values."""
     if not values:
-        raise ValueError("there is no figure to look for a spread in")
+        raise ValueError("a spread needs at least one figure")
     deviation = stdev(values) if len(values) > 1 else None
     return Spread(len(values), fmean(values), deviation, min(values), median(values), max(values))
 
 
 def standing_out(values: Sequence[float], intervals: Sequence[tuple[float, float]] = ()) -> Outlying | None:
-    """The one farthest from the median, if its modified z-score is above ``OUTLYING``; None with fewer than ``FEWEST``.
+    """The value farthest from the median if its modified z-score is above ``OUTLYING``; None below ``FEWEST`` values.
 
-    Where more than half are equal the mean absolute deviation takes the place of the median one, as the authors have
-    it. One whose own interval holds the median does not stand out: its measurement cannot tell it from the others.
+    If more than half are equal, the mean absolute deviation replaces the median one, as the authors specify. A value
+    whose own interval holds the median does not stand out: its measurement does not distinguish it.
     """
     if len(values) < FEWEST:
         return None
@@ -74,13 +71,13 @@ def standing_out(values: Sequence[float], intervals: Sequence[tuple[float, float
     return Outlying(index, score)
 
 
-#: Stands for a figure of zero, which has no logarithm: that drive is farthest out, and by far.
+#: Replaces a figure of zero, which has no logarithm: that drive is by far the farthest out.
 _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Grubbs:
-    """The drive that stands out most, and how often one would by chance."""
+    """Result of Grubbs' test: the drive that stands out most, and its p-value."""
 
     index: int
     #: Distance from the mean in standard deviations.
@@ -89,14 +86,14 @@ class Grubbs:
 
 
 def of_positive(values: Sequence[float]) -> Grubbs | None:
-    """Of the logarithms of what was measured: rates and latencies vary in per cent. None as ``grubbs``."""
+    """Grubbs' test on the logarithms: rates and latencies vary in per cent. None as in ``grubbs``."""
     return grubbs([math.log(max(each, _NOTHING)) for each in values])
 
 
 def grubbs(figures: Sequence[float]) -> Grubbs | None:
-    """The figure farthest from the mean, two-sided (Grubbs 1969); None below three or if all are equal.
+    """Grubbs' two-sided test (1969) of the figure farthest from the mean; None below three figures or if all are equal.
 
-    The p-value is Bonferroni's of Student's t, n times that of one: exact where it is small, and never too small.
+    The p-value is Bonferroni's bound with Student's t, n times that of one: exact where it is small, never too small.
     """
     if len(figures) < 3 or max(figures) == min(figures):
         return None
@@ -106,6 +103,6 @@ def grubbs(figures: Sequence[float]) -> Grubbs | None:
     index = max(range(n), key=lambda each: abs(figures[each] - mean))
     statistic = abs(figures[index] - mean) / deviation
     left = (n - 1) ** 2 - n * statistic**2
-    # The largest that n figures can have, when all others are equal.
+    # ``left`` is 0 at the largest statistic of n figures, when all others are equal.
     t = math.sqrt(n * (n - 2) * statistic**2 / left) if left > 0 else math.inf
     return Grubbs(index, statistic, min(1.0, 2 * n * float(stdtr(n - 2, -t))))

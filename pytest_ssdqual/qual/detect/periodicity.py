@@ -1,4 +1,4 @@
-"""Whether a series repeats itself: garbage collection, cache flushes and scans come round like clockwork."""
+"""Periodicity of a series: garbage collection, cache flushes and scans recur at regular intervals."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: What came round fewer times may be chance, or the bend of a drift.
+#: Fewest cycles; fewer may be chance, or the curvature of a drift.
 CYCLES = 3
-#: Values to a period, at least: what is faster than that is noise to a series of this step.
+#: Fewest values of a period; faster ones are noise at this step.
 SHORTEST = 4
-#: How many values are looked at; of longer series the means of neighbours are.
+#: Most values that are analysed; longer series are averaged over neighbours.
 LONGEST = 10_000
-#: Chance of a false alarm if the background were known. It is estimated as well, and a few per cent come of it.
+#: False-alarm probability for a known background; with the estimated one it is a few per cent.
 _CHANCE = 0.002
-#: How many multiples of a frequency are looked at together: one for a sine, many for short dips.
+#: Numbers of harmonics that are summed: one for a sine, many for short dips.
 _HARMONICS = (1, 2, 4, 8, 16, 32, 64)
 #: Trial frequencies to a Fourier frequency: the 64th multiple of the nearest one is then half a bin off at most.
 _FINE = 64
 #: Of a train of short dips every second or third line of the spectrum does as well as all of them: how many times
 #: longer the true period may be.
 _LONGER = (1, 2, 3, 4)
-#: More than so many do not make the pattern of a long period clearer than it has to be.
+#: Most harmonics of a fitted pattern.
 _MOST_WAVES = 128
-#: A pattern that explains less of the variance is nothing to tell.
+#: Least share of the variance that a reported pattern explains.
 _LEAST_STRENGTH = 0.02
 #: Fewest Fourier frequencies that a level of the background is the median of.
 _BACKGROUND = 12
@@ -41,18 +41,18 @@ _BACKGROUND = 12
 _FLOOR = 1e-3
 #: Fourier frequencies: a tone of too few cycles has a lesser peak 1.4 of them higher.
 _LOBES = 2
-#: Of the energy of a pattern, that it may be told without the rest.
+#: Share of a pattern's energy that suffices to represent it.
 _NEARLY = 0.8
-#: Share of the mean cycle's pattern that the median cycle has to show. Single events show it in a few cycles only.
+#: Share of the mean cycle's pattern that the median cycle must have. Single events appear in only a few cycles.
 _PERSISTENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """What comes round in a series."""
+    """A period of a series."""
 
     period_s: float
-    #: Share of the variance that the repeated pattern explains, 0…1; of what is left without a straight line.
+    #: Share of the detrended variance that the repeated pattern explains, 0…1.
     strength: float
     #: Half of the pattern's height, as a share of the mean.
     amplitude_percent: float
@@ -62,15 +62,14 @@ class Rhythm:
 
 
 def period(values: Sequence[float], step_s: float) -> Rhythm | None:
-    """The period that stands out of a series, one value every ``step_s``; None if none does.
+    """Dominant period of a series with one value every ``step_s``; None if there is none.
 
-    After a straight line is taken off, the series is whitened by its first autocorrelation, and its periodogram
-    divided by a smooth background, so that red noise has no preferred frequency. The sum over the multiples of one
-    frequency is then Gamma distributed (Z²ₙ: Buccheri et al. 1983; H test: de Jager et al. 1989; against red noise:
-    Schulz & Mudelsee 2002, REDFIT). Dips of a few seconds every minute have many multiples, a swing has one: the
-    number that is least likely by chance is taken, corrected for all that were tried. The pattern must be there in
-    most cycles: a few stalls have a common measure, too. What comes round irregularly is told with the part of its
-    height that keeps time.
+    The series is detrended by a straight line and whitened by its first autocorrelation, and its periodogram is divided
+    by a smooth background, so that red noise has no preferred frequency. The sum over the harmonics of one frequency is
+    then Gamma distributed (Z²ₙ: Buccheri et al. 1983; H test: de Jager et al. 1989; against red noise: Schulz &
+    Mudelsee 2002, REDFIT). Dips of a few seconds every minute have many harmonics, a swing has one: the least likely
+    number is taken, corrected for all that were tried. The pattern must be present in most cycles, because a few stalls
+    have a common measure, too. An irregular pattern is reported with the part of its height that is periodic.
     """
     import numpy as np
 
@@ -87,9 +86,9 @@ def period(values: Sequence[float], step_s: float) -> Rhythm | None:
     if found is None:
         return None
     shown = {longer: _shown(white, found[0] / longer, found[1] * longer) for longer in _LONGER}
-    # Cycles that hold the whole pattern are alike. Fewer of them are more alike by chance, hence the factor.
+    # Cycles that hold the whole pattern are similar. Fewer cycles are more similar by chance, hence the factor.
     longer = min(_LONGER, key=lambda each: each**1.5 * _unevenness(shown[each]))
-    # One stall, or a step, would do for the sum.
+    # One stall, or a step, could dominate the sum.
     if np.median(shown[longer]) <= _PERSISTENCE * shown[longer].mean():
         return None
     cycles_per_value, harmonics = found[0] / longer, min(_MOST_WAVES, found[1] * longer)
@@ -118,14 +117,14 @@ def _without_line(series: Floats) -> Floats:
 
 
 def _whitened(flat: Floats) -> Floats:
-    """What the value before does not tell of each."""
+    """Residuals of the first-order autoregression."""
     phi = float((flat[1:] @ flat[:-1]) / (flat @ flat))
     white: Floats = flat[1:] - phi * flat[:-1]
     return white - float(white.mean())
 
 
 def _best(white: Floats) -> tuple[float, int] | None:
-    """The most unlikely frequency, in cycles per value, and its number of multiples; None if chance will do."""
+    """Most unlikely frequency, in cycles per value, and its number of harmonics; None if chance explains it."""
     import numpy as np
 
     size = white.size
@@ -142,7 +141,7 @@ def _best(white: Floats) -> tuple[float, int] | None:
         highest = few + int(summed[few:].argmax())
         if summed[max(0, highest - _LOBES * _FINE) : highest].max() > summed[highest]:
             continue
-        # The highest multiple decides how many of the trial frequencies are different ones.
+        # The highest harmonic determines how many of the trial frequencies are independent.
         chances = trials.size * harmonics / _FINE
         found = _log_chance(float(summed[highest]), harmonics) + math.log(chances)
         if found < unlikely:
@@ -158,7 +157,7 @@ def _log_chance(summed: float, harmonics: int) -> float:
 
 
 def _background(power: Floats, at: Floats) -> Floats:
-    """The level that noise has at each of the frequencies ``at``: medians over an octave each, joined by lines."""
+    """Level of the noise at each of the frequencies ``at``: medians over an octave each, joined by lines."""
     import numpy as np
 
     edges = [1]
@@ -171,13 +170,13 @@ def _background(power: Floats, at: Floats) -> Floats:
     # The median of an exponential distribution is ln 2 of its mean.
     levels = [np.log(max(float(np.median(each)), 1e-300) / np.log(2)) for each in pieces]
     level = np.exp(np.interp(np.log(np.maximum(at, 1e-9)), np.log(middles), levels))
-    # A pure tone has no background but the last bits of its floats.
+    # A pure tone has no background but rounding errors.
     floored: Floats = np.maximum(level, _FLOOR * power.mean())
     return floored
 
 
 def _waves(size: int, cycles_per_value: float, harmonics: int) -> Floats:
-    """The cosines, then the sines of the multiples of one frequency that two values to a cycle can tell."""
+    """Cosines, then sines, of the harmonics of one frequency up to two values per cycle."""
     import numpy as np
 
     many = max(1, min(harmonics, _MOST_WAVES, math.ceil(0.5 / cycles_per_value) - 1))
@@ -186,7 +185,7 @@ def _waves(size: int, cycles_per_value: float, harmonics: int) -> Floats:
 
 
 def _coefficients(series: Floats, cycles_per_value: float, harmonics: int) -> Floats:
-    """Of the waves in a series, by least squares."""
+    """Least-squares coefficients of the waves in a series."""
     import numpy as np
 
     waves = _waves(series.size, cycles_per_value, harmonics)
@@ -194,14 +193,14 @@ def _coefficients(series: Floats, cycles_per_value: float, harmonics: int) -> Fl
 
 
 def _common(coefficients: Floats) -> int:
-    """The largest number that all multiples of note are multiples of: leakage lends a pure tone subharmonics."""
+    """Largest common factor of the harmonics with energy: leakage adds subharmonics to a pure tone."""
     energy = (coefficients.reshape(2, -1) ** 2).sum(axis=0)
     common = [step for step in range(1, energy.size + 1) if energy[step - 1 :: step].sum() >= _NEARLY * energy.sum()]
     return max(common)
 
 
 def _shown(white: Floats, cycles_per_value: float, harmonics: int) -> Floats:
-    """How much of the pattern each whole cycle shows."""
+    """Projection of each whole cycle on the pattern."""
     import numpy as np
 
     pattern = _waves(white.size, cycles_per_value, harmonics) @ _coefficients(white, cycles_per_value, harmonics)
@@ -211,7 +210,7 @@ def _shown(white: Floats, cycles_per_value: float, harmonics: int) -> Floats:
 
 
 def _unevenness(shown: Floats) -> float:
-    """How much the cycles differ in showing the pattern, over how much they show it."""
+    """Coefficient of variation of the cycles' projections; infinite with too few cycles."""
     if shown.size < CYCLES or shown.mean() <= 0:
         return math.inf
     return float(shown.std(ddof=1) / shown.mean())

@@ -1,12 +1,12 @@
-"""One figure over many runs: whether it drifts, or changed once, or only scatters.
+"""Trend or single change of one figure over many runs, against scatter.
 
-Ranks are used, so that a single run that went wrong decides nothing, and nothing is assumed of how figures scatter:
+Ranks are used, so that a single bad run decides nothing and no distribution is assumed:
 
-* a trend by the test of Mann (1945) and Kendall, its slope and the interval of that by Sen (1968),
-* a single change by the statistic of Pettitt (1979), its p-value by permutation: his formula is for long series.
+- a trend by the test of Mann (1945) and Kendall, its slope and the interval of that by Sen (1968),
+- a single change by the statistic of Pettitt (1979), its p-value by permutation: his formula is for long series.
 
-Both are looked for, so each has half of the error rate. A series that has a trend also looks as if it had changed once,
-and the other way round: what leaves less scatter is told first.
+Both are tested, so each has half of the error rate. A series with a trend also looks like one with a single change, and
+the reverse: the one that leaves less scatter is reported first.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from statistics import fmean, median, stdev
 
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE
 
-#: With fewer runs no order of them is rarer than half of 5 %, two-sided: 2 of 120.
+#: Fewest runs: with fewer no order is rarer than half of 5 %, two-sided (2 of 120 orders of five).
 FEWEST = 5
-#: With fewer every order is tried; otherwise so many, drawn once and for all.
+#: Up to ``EVERY_ORDER`` runs every order is tried, beyond that ``ORDERS`` drawn with a fixed seed.
 EVERY_ORDER, ORDERS, SEED = 7, 5_000, 1979
-#: The exact distribution of Kendall's statistic is reckoned to here; beyond, the normal one is as good to four digits.
+#: Most runs for the exact distribution of Kendall's statistic; beyond, the normal one agrees to four digits.
 EXACT = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A figure that goes on rising or falling."""
+    """A steady rise or fall of a figure."""
 
     p_value: float
     #: Change from one run to the next.
@@ -42,7 +42,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class LevelStep:
-    """A figure that changed once."""
+    """A single change of a figure."""
 
     p_value: float
     #: Index of the first run after the change.
@@ -53,27 +53,27 @@ class LevelStep:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What a series of figures shows."""
+    """Result of the analysis of a series of figures."""
 
     runs: int
     #: Standard deviation of the figures around their geometric mean, per cent; None below two runs.
     scatter_percent: float | None
-    #: None if it is not shown.
+    #: None if not significant.
     trend: Trend | None = None
     step: LevelStep | None = None
-    #: Of the two, when both are shown: the step leaves less scatter.
+    #: True if the step leaves less scatter than the trend, for when both are significant.
     is_rather_step: bool = False
 
     @property
     def is_enough(self) -> bool:
-        """Whether there were runs enough to see any change."""
+        """Return whether there were enough runs to detect a change."""
         return self.runs >= FEWEST
 
 
 def drift(figures: Sequence[float], confidence: float = CONFIDENCE) -> Drift:
-    """Of figures in the order of their runs; ValueError unless all are above zero."""
+    """Analyse figures in the order of their runs; ValueError unless all are above zero."""
     if not all(0 < each < math.inf for each in figures):
-        raise ValueError("a drift is one of figures above zero")
+        raise ValueError("a drift needs figures above zero")
     logs = [math.log(each) for each in figures]
     scatter = 100 * math.expm1(stdev(logs)) if len(logs) > 1 else None
     if len(logs) < FEWEST:
@@ -104,7 +104,7 @@ def _trend(logs: Sequence[float], confidence: float) -> Trend:
 
 
 def _kendall_p(count: int, concordance: int) -> float:
-    """Two-sided, of as many pairs more in one order than in the other. Ties make it smaller, and this too large."""
+    """Two-sided p-value of Kendall's concordance. Ties would make it smaller, so this one is too large then."""
     if count > EXACT:
         variance = count * (count - 1) * (2 * count + 5) / 18
         return min(1.0, 2 * (1 - _normal_cdf((concordance - 1) / math.sqrt(variance))))
@@ -116,7 +116,7 @@ def _kendall_p(count: int, concordance: int) -> float:
 
 @cache
 def _inversions(count: int) -> tuple[int, ...]:
-    """How many orders of so many things have 0, 1, 2, … pairs the wrong way round."""
+    """Number of orders of ``count`` items with 0, 1, 2, … inversions."""
     ways = [1]
     for size in range(2, count + 1):
         longer = [0] * (len(ways) + size - 1)
@@ -129,7 +129,7 @@ def _inversions(count: int) -> tuple[int, ...]:
 
 def _step(logs: Sequence[float]) -> LevelStep:
     count = len(logs)
-    # Twice the rank, of equal ones the mean of theirs, less its mean: sums of them are Pettitt's U.
+    # Twice the centred rank, ties averaged: their partial sums are Pettitt's U.
     centred = [2 * sum(other < each for other in logs) + sum(other == each for other in logs) - count for each in logs]
     largest = _largest(centred)
     orders = permutations(centred) if count <= EVERY_ORDER else _drawn(centred)
@@ -137,9 +137,9 @@ def _step(logs: Sequence[float]) -> LevelStep:
     for order in orders:
         tried += 1
         found += _largest(order) >= largest
-    # The order that was measured is one of all; of those drawn it is one more.
+    # The measured order is one of all orders; it is added to those drawn.
     p_value = found / tried if count <= EVERY_ORDER else (found + 1) / (tried + 1)
-    # Where the sum is largest is drawn to the middle of the series; this is not.
+    # The place of the largest sum is biased to the middle of the series; least squares is not.
     at = min(range(1, count), key=lambda index: _around(logs, index))
     return LevelStep(p_value, at, math.exp(fmean(logs[at:]) - fmean(logs[:at])))
 
@@ -150,7 +150,7 @@ def _drawn(values: list[int]) -> list[list[int]]:
 
 
 def _largest(centred: Sequence[int]) -> int:
-    """Of the sums from the beginning, but for all of them, the one farthest from zero: Pettitt's K."""
+    """Largest absolute partial sum, without that of all: Pettitt's K."""
     total = best = 0
     for each in centred[:-1]:
         total += each

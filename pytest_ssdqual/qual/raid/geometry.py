@@ -1,4 +1,4 @@
-"""RAID levels as facts: members, capacity, and what one host I/O costs the members."""
+"""Geometry of an array: level, members, capacity, and what one host I/O costs the members."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.raid import cost_model
 
 
 class RaidLevel(StrEnum):
-    """The md levels we build, by mdadm's own names, and a bare drive."""
+    """The supported md levels, by mdadm's names, and a bare drive."""
 
     DRIVE = "drive"
     RAID0 = "raid0"
@@ -26,34 +26,34 @@ class RaidLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is true of a level at every width."""
+    """Properties of a level at every width."""
 
     #: Fewest members, and the stride to the next possible number.
     minimum: int
     step: int
     #: Members' worth of parity.
     parity: int = 0
-    #: Copies of every block; 0 means one on every member.
+    #: Copies of every block; 0 for one on every member.
     copies: int = 1
-    #: Members that may always be lost; None: all but one.
+    #: Members that may always be lost; None for all but one.
     tolerates: int | None = 0
 
     def allows(self, width: int) -> bool:
-        """Whether the level can have this many members."""
+        """Return whether the level can have this many members."""
         return width >= self.minimum and (width - self.minimum) % self.step == 0
 
     def describe_widths(self) -> str:
-        """The possible numbers of members, in words: ``an even number of drives, at least 4``."""
+        """Possible numbers of members, in words: ``an even number of drives, at least 4``."""
         if self.step > 1:
             return f"an even number of drives, at least {self.minimum}"
         return f"{self.minimum} or more drives"
 
     def may_lose(self, width: int) -> int:
-        """Members that an array of this width can lose, whichever they are, without losing data."""
+        """Number of members that an array of this width can lose, whichever they are, without losing data."""
         return width - 1 if self.tolerates is None else self.tolerates
 
 
-#: md itself is laxer (a RAID 5 of two, a RAID 10 of three): shapes that nobody buys and whose cost differs.
+#: md also accepts a RAID 5 of two and a RAID 10 of three, which are not used in practice and cost differently.
 #: RAID 10 is layout near-2; a RAID 1 of N is an N-way mirror. Several drives are no array: they are measured side by
 #: side, each on its own, by one fio process.
 FACTS = {
@@ -73,8 +73,8 @@ ID = re.compile(
 class Geometry:
     """One array shape: a level and its number of members. ``str()`` is the pytest id (``raid5x4``).
 
-    Of a redundant level also with members missing (``raid6x6-2failed``), or while those are being rebuilt
-    (``raid6x6-2rebuilding``): other laws hold then, and other promises. ``drivex4`` is four drives side by side.
+    A redundant level may have members missing (``raid6x6-2failed``) or rebuilding (``raid6x6-2rebuilding``), with other
+    costs and other promises. ``drivex4`` is four drives side by side.
     """
 
     level: RaidLevel
@@ -117,7 +117,7 @@ class Geometry:
 
     @property
     def is_side_by_side(self) -> bool:
-        """Whether its members are drives of their own, with nothing in common but the process that drives them."""
+        """Return whether its members are independent drives that only share the fio process."""
         return self.level is RaidLevel.DRIVE
 
     @property
@@ -150,7 +150,7 @@ class SmallWrite:
 
 @dataclass(frozen=True, slots=True)
 class MemberLoad:
-    """What one member does per small random host I/O, on average over the whole array."""
+    """I/Os of one member per small random host I/O, on average over the whole array."""
 
     #: Of a host read.
     reads_for_read: Fraction
@@ -159,28 +159,28 @@ class MemberLoad:
     writes_for_write: Fraction
 
     def busy_s(self, read_fraction: float, read_iops: float, write_iops: float) -> float:
-        """Time that the member needs for its part of one host I/O, seconds."""
+        """Service time of the member for its part of one host I/O, seconds."""
         reads = read_fraction * self.reads_for_read + (1 - read_fraction) * self.reads_for_write
         return reads / read_iops + (1 - read_fraction) * self.writes_for_write / write_iops
 
 
 @cache
 def loads(geometry: Geometry) -> tuple[MemberLoad, ...]:
-    """The load of every member that is there. ValueError for an array that is being rebuilt: no law holds then.
+    """Load of every present member. ValueError for an array that is rebuilding: there is no cost model then.
 
-    Missing are the last members. With parity, by ``stripe``, averaged over all places of the parity (it rotates; of
-    RAID 6, Q is the member after P) and all addresses, with p = 1 or 2 parity and k missing:
+    The last members are the missing ones. With parity, by ``cost_model``, averaged over all places of the parity (it
+    rotates; in RAID 6, Q is the member after P) and all addresses, with p = 1 or 2 parity and k missing:
 
-    ============ ===========================================================================================
-    host read    (k + 1)(N - k)/N member reads, evenly: (k + 1)/N of each member
-    host write   (p + 1)(N - k)/N member writes; before them 2(p + 1)(N - p - 1)/N member reads with k = 1,
-                 4(N - 3)(2N - 5)/(N(N - 2)) with k = 2 neighbours
-    ============ ===========================================================================================
+      ============ ===========================================================================================
+      host read    (k + 1)(N - k)/N member reads, evenly: (k + 1)/N of each member
+      host write   (p + 1)(N - k)/N member writes; before them 2(p + 1)(N - p - 1)/N member reads with k = 1,
+                   4(N - 3)(2N - 5)/(N(N - 2)) with k = 2 neighbours
+      ============ ===========================================================================================
 
-    RAID 6 with one missing is uneven: its neighbours hold less parity of the stripes that are modified, all others
-    do up to 6 % more than the mean and set the pace. Two that are no neighbours cost up to 6 % more in arrays of up
-    to ten. N-way mirrors with k missing share reads among N - k and write N - k. In RAID 10 (near 2) the twin of a
-    missing member does the work of both, 2/N of all reads and as before 2/N of all writes.
+    RAID 6 with one missing is uneven: its neighbours hold less parity of the stripes that are modified, all others do
+    up to 6 % more than the mean and are the bottleneck. Two missing that are not neighbours cost up to 6 % more in
+    arrays of up to ten. N-way mirrors with k missing share reads among N - k and write N - k. In RAID 10 (near 2) the
+    twin of a missing member does the work of both, 2/N of all reads and as before 2/N of all writes.
     """
     if geometry.rebuilding:
         raise ValueError(f"no law says what {geometry} can do")
@@ -212,20 +212,20 @@ def _parity_loads(width: int, parity: int, missing: int) -> tuple[MemberLoad, ..
 
 
 def costs(geometry: Geometry) -> SmallWrite:
-    """What one small random host write costs the members.
+    """Member I/Os of one small random host write.
 
-    Mirrors write every copy. With parity, ``stripe.read_for_write`` tells what has to be read; then data and parity
-    are written. With all members:
+    Mirrors write every copy. With parity, ``cost_model.read_for_write`` gives the reads; then data and parity are
+    written. With all members:
 
-    ====== ======================= =====================================
-    RAID 5 N=3: 1+2                N>=4: 2+2 (a tie at 4)
-    RAID 6 N=4: 1+3, N=5: 2+3      N>=6: 3+3 (a tie at 6)
-    ====== ======================= =====================================
+      ====== ======================= =====================================
+      RAID 5 N=3: 1+2                N>=4: 2+2 (a tie at 4)
+      RAID 6 N=4: 1+3, N=5: 2+3      N>=6: 3+3 (a tie at 6)
+      ====== ======================= =====================================
 
-    True only after the first resync has passed the stripe (before, reconstruct-write is forced), and for
-    RAID 6 of 7 and more only where the CPU has an ``xor_syndrome`` routine (else N-3 reads). Pages that
-    are still in the stripe cache cost nothing, so sequential and clustered writes are cheaper than this.
-    While an array is rebuilt, what it costs where nothing is rebuilt yet.
+    Valid only after the first resync has passed the stripe (before, reconstruct-write is forced), and for RAID 6 of 7
+    and more only if the CPU has an ``xor_syndrome`` routine (else N-3 reads). Pages that are still in the stripe cache
+    cost nothing, so sequential and clustered writes are cheaper. For a rebuilding array: the cost where it is not
+    rebuilt yet.
     """
     if geometry.rebuilding:
         geometry = Geometry(geometry.level, geometry.width, geometry.missing)
@@ -237,7 +237,7 @@ def costs(geometry: Geometry) -> SmallWrite:
 
 
 def read_cost(geometry: Geometry) -> float:
-    """Member reads per small random host read: 1 unless parity has to stand in for a missing member."""
+    """Member reads per small random host read: 1 unless parity replaces a missing member."""
     return _total(each.reads_for_read for each in loads(geometry))
 
 
@@ -248,38 +248,38 @@ def physical_ios(geometry: Geometry, read_fraction: float) -> float:
 
 
 def expected_iops(geometry: Geometry, read_fraction: float, read_iops: float, write_iops: float) -> float:
-    """Host IOPS of small random I/O when the busiest member is busy all the time.
+    """Host IOPS of small random I/O when the busiest member is always busy.
 
-    The additive service law: with r the host's read fraction, R and W the random read and write IOPS of one member,
-    and of every member its ``loads`` c (reads for a host read), k_r and k_w (reads and writes for a host write),
+    The additive service law: with r the host's read fraction, R and W the random read and write IOPS of one member, and
+    of every member its ``loads`` c (reads for a host read), k_r and k_w (reads and writes for a host write),
 
         X = 1 / max over members of (r c/R + (1 - r)(k_r/R + k_w/W))
 
     which for an array with all its members is N / (r/R + (1 - r)(K_r/R + K_w/W)) with ``costs`` K; special cases of
-    degraded ones are N R/2 for reads of RAID 5 and of RAID 10, N W/2 for writes of RAID 10.
-    It is the saturated bound: an upper one, reached when the queue never runs dry at that member. It therefore needs
-    R and W *at the depth judged*, and at a low depth the array stays below it because random addresses leave members
-    idle (``depth_share``). ValueError for an array that is being rebuilt.
+    degraded ones are N R/2 for reads of RAID 5 and of RAID 10, N W/2 for writes of RAID 10. It is an upper bound,
+    reached when that member's queue never runs empty. So R and W must be those *at the depth judged*, and at a low
+    depth the array stays below the bound because random addresses leave members idle (``depth_share``). ValueError for
+    an array that is rebuilding.
     """
     return 1 / max(each.busy_s(read_fraction, read_iops, write_iops) for each in loads(geometry))
 
 
 def effective_drives(geometry: Geometry, read_fraction: float) -> float:
-    """How many drives' worth of host I/O the array can do: what linear scaling is linear in. N/P with all members.
+    """Drives' worth of host I/O that the array can do, the abscissa of linear scaling; N/P with all members.
 
-    RAID 5 writes from 3 to 6 to 8 drives are 1 : 1.5 : 2 by this, not 1 : 2 : 2.67; Intel's paper
-    329903-001 measured 1 : 1.58 : 1.97.
+    RAID 5 writes from 3 to 6 to 8 drives are 1 : 1.5 : 2 by this, not 1 : 2 : 2.67; Intel's paper 329903-001 measured 1
+    : 1.58 : 1.97.
     """
     return expected_iops(geometry, read_fraction, 1.0, 1.0)
 
 
 def depth_share(geometry: Geometry, qd_per_drive: int) -> float:
-    """Share of ``expected_iops`` that an array of even members is sure to reach at a queue depth per drive.
+    """Lower bound of the share of ``expected_iops`` that an array of even members reaches at a queue depth per drive.
 
-    Q/(Q + M - 1) with Q = N × depth I/Os in a closed network of the M servers that are there: exact for exponential
-    service times, equal loads and one member I/O per host I/O (mean-value analysis of a balanced network), a lower
-    bound where service times vary less or one member has more to do than the others.
-    8 drives: 53 %, 70 %, 82 %, 90 % at depths 1, 2, 4, 8.
+    Q/(Q + M - 1) with Q = N × depth I/Os in a closed network of the M present servers: exact for exponential service
+    times, equal loads and one member I/O per host I/O (mean-value analysis of a balanced network), a lower bound if
+    service times vary less or one member has more work than the others. 8 drives: 53 %, 70 %, 82 %, 90 % at depths 1,
+    2, 4, 8.
     """
     outstanding = geometry.width * qd_per_drive
     return outstanding / (outstanding + geometry.width - geometry.missing - 1)

@@ -1,13 +1,13 @@
-"""How IOPS grow with drives, measured against what the level can do rather than against N.
+"""Scaling of IOPS over the widths of a level, relative to the level's cost model rather than to N; and where it bends.
 
-The narrowest array sets the line: its IOPS per effective drive (N/P, ``geometry.effective_drives``). A
-RAID 5 of eight that writes twice as fast as one of three is therefore perfect, not a quarter short.
+The narrowest array sets the line: its IOPS per effective drive (N/P, ``geometry.effective_drives``). A RAID 5 of eight
+that writes twice as fast as one of three is therefore perfect, not a quarter short.
 
-Intervals are put together by their ends' squares, the method of variance estimates recovery (Zou & Donner 2008): of a
-difference of logarithms d = log X_N - log X_0 the lower end is d - √((x_N - l_N)² + (u_0 - x_0)²), and the upper one
-likewise; so they need not be symmetric, and the baseline's error, which all widths share, is in each comparison once.
+Intervals are combined by the method of variance estimates recovery (Zou & Donner 2008): of a difference of logarithms d
+= log X_N - log X_0 the lower end is d - √((x_N - l_N)² + (u_0 - x_0)²), and the upper one likewise. They need not be
+symmetric, and the baseline's error, which all widths share, is in each comparison once.
 
-Where a sweep over widths bends away from the line, and who bent it: the host, a drive, or none that can be told.
+`describe_bend` names the width at which scaling falls below a limit, and the likely cause: host CPU, a drive, unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Above this an array beats its own narrowest sibling, which says that the narrowest was measured too low.
+#: Efficiency above which the narrowest array was probably measured too low.
 SUPERLINEAR = 1.05
 
 
@@ -37,7 +37,7 @@ class ScalingPoint:
     effective_drives: float
     #: IOPS per effective drive over that of the narrowest array; 1 by definition for that one.
     efficiency: Estimate
-    #: Upper end of the efficiency, of intervals that hold for all widths at once.
+    #: Upper end of the efficiency, of intervals that hold simultaneously for all widths.
     ceiling: float
 
 
@@ -48,13 +48,15 @@ class Scaling:
     points: tuple[ScalingPoint, ...]
     #: Least-squares line through the origin of efficiency over effective drives; 1 is linear.
     slope: Estimate
-    #: How far the worst array stays below the line, in percent of the line; negative when all are above.
+    #: Shortfall of the worst array, in per cent of the line; negative if all are above.
     deviation: Estimate
-    #: The array that ``deviation`` speaks of.
+    #: The array with the worst deviation.
     worst: Geometry
 
     def warnings(self) -> tuple[str, ...]:
-        """Arrays that are surely better than linear: the baseline is doubtful, though no promise is broken."""
+        """One sentence for each array whose interval is above linear, which makes the baseline doubtful without
+        breaking a promise.
+        """
         return tuple(
             f"{point.geometry} does {point.efficiency} of what {self.points[0].geometry} does per effective drive: "
             "better than linear, so the narrowest array was probably measured too low"
@@ -83,17 +85,16 @@ class Scaling:
 def fit(
     iops: Mapping[Geometry, Estimate], read_fraction: float, together: Mapping[Geometry, Estimate] | None = None
 ) -> Scaling:
-    """Judge a sweep: IOPS of each width of one level under the same workload per drive.
+    """Fit the scaling of a sweep: IOPS of each width of one level under the same workload per drive.
 
-    That all widths keep up takes no correction for their number (an intersection-union test), so ``deviation.high``
-    is the worst of the single ones. That one falls short does, because any of them may seem to by chance:
-    ``deviation.low`` is taken from ``together``, estimates that hold for all widths at once (Bonferroni's; the first
-    step of Holm's, and the first is what decides about "some width"). Left out, there is no such correction.
+    "All widths keep up" needs no correction for their number (an intersection-union test), so ``deviation.high`` is the
+    worst of the single ones. "One falls short" does, because any of them may seem to by chance: ``deviation.low`` comes
+    from ``together``, estimates that hold simultaneously for all widths (Bonferroni; the first step of Holm's, which
+    decides about "some width"). Without ``together`` there is no correction.
 
-    What the estimates' intervals do not cover, these do not: those of a single run of each width know how the IOPS
-    varied in it, and nothing of what building the array anew, other members or another fill would change; see
-    ``with_repeats``. A baseline that may be zero bounds nothing from above. ``NotApplicable`` with fewer than two
-    widths, several levels or states (healthy, degraded), or a baseline that is zero.
+    A single run of each width shows the variation of IOPS within it, not that of rebuilding the array, other members or
+    another fill; see ``with_repeats``. A baseline whose interval reaches zero gives no upper bound. ``NotApplicable``
+    with fewer than two widths, several levels or states (healthy, degraded), or a baseline that is zero.
     """
     widths = sorted(iops)
     if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
@@ -116,11 +117,11 @@ def fit(
 def with_repeats(
     iops: Mapping[Geometry, Estimate], repeats: Mapping[Geometry, Sequence[float]], level: float
 ) -> dict[Geometry, Estimate]:
-    """Estimates that are no surer than their repeats agree.
+    """Widen estimates to the variation between their repeats.
 
-    Where widths were measured more than once, the variance between repeats is pooled over all of them, on the log
-    scale: Σ(r - 1) degrees of freedom, s·t/√r either way. Estimates with a narrower interval than that get this one.
-    ``level`` is two-sided. Unchanged without repeats, or where one did nothing.
+    If widths were measured more than once, the variance between repeats is pooled over all of them on the log scale:
+    Σ(r - 1) degrees of freedom, s·t/√r either way. Narrower estimates get this interval. ``level`` is two-sided.
+    Unchanged without repeats; widths with a repeat without I/O are left out.
     """
     logs = {each: [math.log(one) for one in repeats[each]] for each in iops if min(repeats[each]) > 0}
     degrees = sum(len(each) - 1 for each in logs.values())
@@ -137,11 +138,11 @@ def with_repeats(
 
 
 def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
-    """Why arrays of this level cannot be held against the law; empty if they can.
+    """Reason why the cost model does not apply to arrays of this level; "" if it does.
 
-    Of random writes that are wider than a chunk some cover whole stripes, which need no reads, and others straddle two;
-    how many depends on the width. With chunks of 64 KiB 128 KiB always fill a stripe of three drives and never one of
-    four, whose IOPS are three quarters then and not the same.
+    Random writes wider than a chunk cover whole stripes in part, which need no reads, or straddle two; how many depends
+    on the width. With chunks of 64 KiB, 128 KiB always fill a stripe of three drives and never one of four, whose IOPS
+    are then three quarters and not the same.
     """
     widest = workload.largest_bytes
     if not (geometry.has_parity and workload.writes and workload.is_random and widest > chunk_bytes):
@@ -170,7 +171,7 @@ def _points(iops: Mapping[Geometry, Estimate], read_fraction: float) -> tuple[Sc
 
 
 def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
-    """One over the other, of independent measurements; ``reference.value`` above zero."""
+    """Ratio of two independent estimates; ``reference.value`` above zero."""
 
     def steps(one: float, other: float) -> float:
         return math.log(one / other) if other > 0 else math.inf
@@ -189,7 +190,7 @@ def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
 
 
 def _slope(points: Sequence[ScalingPoint]) -> Estimate:
-    """Of y = efficiency × x against x, through the origin: Σxy/Σx², so wide arrays weigh most.
+    """Least-squares slope of y = efficiency × x against x, through the origin: Σxy/Σx², so wide arrays weigh most.
 
     With y of the narrowest equal to its x by definition, this is x_0²/Σx² + Σ a_N·X_N / X_0 with a_N = x_0·x_N/Σx²: a
     sum of independent figures over the baseline.
@@ -209,26 +210,26 @@ def _slope(points: Sequence[ScalingPoint]) -> Estimate:
     return replace(found, value=own + found.value, low=own + found.low, high=own + found.high)
 
 
-#: From here on the host is a suspect: half-idle machines do not slow drives down.
+#: Share of busy CPU time from which the host is a possible cause.
 CPU_BUSY = 0.80
 
-#: A single CPU that is in the kernel for so long is md's own thread, or all interrupts: others may be idle.
+#: Share of one CPU in the kernel from which md's thread or interrupts are a possible cause, even if other CPUs are
+#: idle.
 KERNEL_BUSY = 0.95
 
-#: Arrays beyond the bend that grow by less than this part of what their drives would add share something that is full.
+#: Growth beyond the bend, as a share of what the drives would add, below which a shared resource is saturated.
 FLAT = 0.25
 
-#: More new drives than these at one width are too many to suspect one.
+#: Most new drives at one width that are named as a possible cause.
 SUSPECTS = 3
 
 
 def describe_bend(sweep: Sequence[Measured], found: Scaling, least: float) -> str:
-    """A remark that names the width where efficiency falls below ``least``, and who is known to have changed there.
+    """Remark that names the width where efficiency falls below ``least``, and the likely cause; "" if none does.
 
-    The narrowest width that is surely below, else the narrowest that seems to be; nothing if none does. In this order:
-    the host if its CPUs were busy; a drive that was too warm or badly connected; what all drives share if wider arrays
-    do not do more; the drives that were new at that width if they may have done it: every wider array has them, too,
-    so these would have to be below as well.
+    The width is the narrowest whose interval is below, else the narrowest whose value is. Causes, in this order: the
+    host if its CPUs were busy; a drive that was too warm or badly connected; a resource that all drives share if wider
+    arrays do no more; the drives that were new at that width, if every wider array, which has them too, is also below.
     """
     points = found.points[1:]
     surely = [point for point in points if point.ceiling < least]
@@ -239,19 +240,19 @@ def describe_bend(sweep: Sequence[Measured], found: Scaling, least: float) -> st
     runs = next(each.runs for each in sweep if each.geometry == first.geometry)
     before = {serial for each in sweep if each.geometry < first.geometry for run in each.runs for serial in run.members}
     new = sorted({serial for run in runs for serial in run.members} - before)
-    if seen := next(_seen(runs, new), ""):
-        by = f": {seen}"
+    if cause := next(_causes(runs, new), ""):
+        by = f": {cause}"
     elif wider and _is_flat(first, wider[-1]):
-        by = ", and wider arrays do no more: something that all drives share sets the pace"
+        by = ", and wider arrays do no more: something that all drives share is the bottleneck"
     elif new and len(new) <= SUSPECTS and all(point.efficiency.value < least for point in wider):
         by = f", the first with {'drive' if len(new) == 1 else 'drives'} {' and '.join(new)}"
     else:
-        by = "; neither the host nor a drive can be told to have caused it"
+        by = "; the cause is unknown"
     return f"the bend {'begins' if surely else 'seems to begin'} at {first.geometry}{by}"
 
 
-def _seen(runs: Sequence[Run], new: Sequence[str]) -> Iterator[str]:
-    """What the machine told that would explain it, weightiest first."""
+def _causes(runs: Sequence[Run], new: Sequence[str]) -> Iterator[str]:
+    """Possible causes from the environment, most likely first."""
     seen = [run.seen for run in runs if run.seen]
     cpus = [each.cpu for each in seen if each.cpu]
     if cpus and (busy := max(cpu.busy for cpu in cpus)) >= CPU_BUSY:

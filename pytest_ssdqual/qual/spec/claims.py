@@ -1,4 +1,4 @@
-"""What can be promised of a product: the claims, each with its unit, its subject and the good side of its limit."""
+"""Claims: what can be promised of a product, each with its unit, its scope and the good side of its limit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Direction(StrEnum):
 
 
 class Scope(StrEnum):
-    """What must have been measured before a claim can be judged."""
+    """The measurement that a claim is judged on."""
 
     #: One workload on one array.
     RUN = "run"
     #: The same workload on several drives side by side.
     MEMBERS = "members"
-    #: The same on a sample of a lot, by the plan of the spec's table ``lot``; no promise has such a claim.
+    #: Drives that are a sample of a lot, judged by the plan of the spec's table ``lot``; no promise has such a claim.
     LOT = "lot"
     #: The same workload on several widths of a level.
     SWEEP = "sweep"
@@ -33,7 +33,7 @@ class Scope(StrEnum):
 
 
 class Claim(StrEnum):
-    """By the names used in specs and suites."""
+    """A claim, by its name in specs and suites."""
 
     STEADY_IOPS = "steady_iops"
     READ_IOPS = "read_iops"
@@ -74,7 +74,7 @@ class Claim(StrEnum):
 
     @property
     def label(self) -> str:
-        """In a sentence: ``p99 latency``."""
+        """Name in a sentence: ``p99 latency``."""
         words = self.value.replace("_", " ").replace("iops", "IOPS").replace("qd ", "QD ")
         return _LABELS.get(self, words)
 
@@ -84,7 +84,7 @@ class Claim(StrEnum):
 
     @property
     def direction(self) -> Direction:
-        """On which side of its limit the claim is kept."""
+        """Side of the limit on which the claim is good."""
         return _SHAPES[self][1]
 
     @property
@@ -92,17 +92,17 @@ class Claim(StrEnum):
         return _SHAPES[self][2]
 
 
-#: Percentiles that few I/Os decide; these come in bursts, so they take longer to tell than a rate.
+#: Percentiles that few I/Os decide; slow I/Os come in bursts, so they take longer to measure than a rate.
 OF_TAIL = frozenset({Claim.P99_LATENCY, Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY})
 
-#: About what happens a few times an hour: the limit holds for what is exceeded at most ``Limit.times_per_hour`` times.
+#: Claims about rare events: the limit applies to the level that is exceeded at most ``Limit.times_per_hour`` times.
 OF_RARE_EVENTS = frozenset({Claim.MAX_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME, Claim.WORST_SECOND})
 
-#: About the slowest I/O or second of each spell: observed for the same time at least, wherever they are compared.
+#: Claims about the slowest I/O or second of each spell; all are observed for the same minimum time.
 OF_EXTREMES = OF_RARE_EVENTS | {Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, Claim.LATENCY_SPREAD_BETWEEN_WIDTHS}
 
-#: How often an hour a limit on rare events may be exceeded where a promise does not say: 35 minutes without an event
-#: exclude more, at the confidence of one look of many.
+#: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
+#: at the confidence of one look of many.
 TIMES_PER_HOUR = 10.0
 
 _LABELS = {
@@ -162,14 +162,14 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Where a promise is broken."""
+    """The limit of a claim, in the claim's unit."""
 
     direction: Direction
     bound: float
     unit: Unit
-    #: Where it comes from, for the evidence: ``default.toml promise[3]``.
+    #: Origin, for the evidence: ``default.toml promise[3]``.
     source: str
-    #: Of a claim about rare events, how often it may be exceeded.
+    #: For a claim about rare events, the times an hour that it may be exceeded.
     times_per_hour: float | None = None
 
     def __post_init__(self) -> None:

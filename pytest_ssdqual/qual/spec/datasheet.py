@@ -1,7 +1,4 @@
-"""The shape of a spec's figures, for pydantic. Imported only when a document is read: pydantic is slow to load.
-
-What is published of a product: quantities of one drive, or of an array of them, under a workload.
-"""
+"""Data-sheet values of a product: published quantities of one drive, or of an array of them, under a workload."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Stric
 from pytest_ssdqual.qual.units import Unit, format_size, format_value, parse_size
 from pytest_ssdqual.qual.workload.workload import PATTERNS, Workload
 
-#: Keys of a figure, by claim: what one measurement of one array can be published with.
+#: Keys of a published figure, by claim: the quantities of one measurement of one array.
 QUANTITIES = {
     claim: "iops" if claim is Claim.STEADY_IOPS else claim.value
     for claim in Claim
     if claim.scope in (Scope.RUN, Scope.SATURATION)
 }
-#: Ids of profiles: their name instead of pattern and size.
+#: Workload ids of profiles, which have a name instead of pattern and size.
 PROFILE = re.compile(r"(?P<name>[a-z][a-z0-9]*)(?:_off\d+[kmg]?)?(?:_s\d+)?_(?:t\d+x)?qd\d+")
 
 
@@ -38,7 +35,7 @@ def _quantity(unit: Unit) -> Callable[[object], float]:
 
 
 def _workload_id(given: str) -> str:
-    """The one spelling of a workload's id; of a profile, which is only a name, as it is."""
+    """The canonical spelling of a workload's id; a profile's id, which is only a name, is unchanged."""
     profile = PROFILE.fullmatch(given)
     return given if profile and profile["name"] not in PATTERNS else str(Workload.parse(given))
 
@@ -51,7 +48,7 @@ def _array_id(given: str) -> str:
 
 
 def _list_of(parse: Callable[[str], str]) -> Callable[[object], tuple[str, ...]]:
-    """One text or a list of them."""
+    """Build a parser for one text or a list of texts."""
 
     def read(given: object) -> tuple[str, ...]:
         given = given if isinstance(given, list) else [given]
@@ -87,7 +84,9 @@ _Ratio = Annotated[float | None, BeforeValidator(_quantity(Unit.RATIO), json_sch
 
 
 class FigureTable(Strict):
-    """What is published of one drive, or of arrays of it. Either workload, or rw, bs and queue_depths."""
+    """One ``[[figure]]`` of a spec file: for one drive or for arrays of it; either workload, or rw, bs and
+    queue_depths.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -160,12 +159,12 @@ class FigureTable(Strict):
         return self
 
     def quantities(self) -> tuple[tuple[Claim, float], ...]:
-        """What is published, in base units."""
+        """The published quantities, in base units."""
         given = self.model_dump(by_alias=True, exclude_none=True)
         return tuple((claim, float(given[key])) for claim, key in QUANTITIES.items() if key in given)
 
     def workloads(self) -> tuple[str, ...]:
-        """Ids of all workloads that it is about."""
+        """Ids of all workloads that it covers."""
         if self.workload is not None:
             return self.workload
         return tuple(
@@ -173,7 +172,7 @@ class FigureTable(Strict):
         )
 
 
-#: An array of one, and each of several side by side.
+#: The geometry of one drive, alone or as each of several side by side.
 ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 
 
@@ -184,9 +183,9 @@ class Published:
     #: In base units.
     value: float
     unit: Unit
-    #: Where it is published.
+    #: The publication.
     source: str
-    #: The source says "about", "close to" or less, or can be read in two ways.
+    #: The source says "about", "close to" or less, or is ambiguous.
     approximate: bool = False
 
     def __str__(self) -> str:
@@ -198,7 +197,7 @@ class DataSheetValue:
     """One ``[[figure]]``: what is published for each of these arrays under each of these workloads."""
 
     arrays: tuple[Geometry, ...]
-    #: Ids. Not workloads: what a profile consists of is not in its id.
+    #: Workload ids, because the id of a profile does not contain its definition.
     workloads: tuple[str, ...]
     #: In base units.
     quantities: tuple[tuple[Claim, float], ...]
@@ -206,14 +205,14 @@ class DataSheetValue:
     approximate: bool = False
 
     def of(self, claim: Claim, array: Geometry, workload: str) -> Published | None:
-        """The quantity behind ``claim``, if this figure has it for exactly this array and workload."""
+        """Return the published quantity of ``claim`` for exactly this array and workload; None if there is none."""
         if array not in self.arrays or workload not in self.workloads:
             return None
         found = dict(self.quantities).get(claim)
         return None if found is None else Published(found, claim.unit, self.source, self.approximate)
 
     def places(self) -> Iterator[tuple[Geometry, str, Claim]]:
-        """Everything that it says something about."""
+        """Yield every array, workload and claim that it publishes."""
         for array in self.arrays:
             for workload in self.workloads:
                 for claim, _ in self.quantities:
@@ -221,10 +220,10 @@ class DataSheetValue:
 
 
 def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
-    """What is published of exactly this array and workload; no figure is of arrays with members missing.
+    """Find the published quantity of exactly this array and workload; None for arrays with members missing.
 
-    Drives side by side are each one drive. There, ``randread_4k_t4xqd8`` is also found as ``randread_4k_qd32``: all
-    that a drive knows of its load is how many I/Os are waiting.
+    Drives side by side are each one drive. There ``randread_4k_t4xqd8`` also matches ``randread_4k_qd32``: a drive
+    knows only the number of I/Os outstanding.
     """
     array = ONE_DRIVE if geometry.is_side_by_side else geometry
     names = [str(workload)]
@@ -235,7 +234,7 @@ def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, wo
 
 
 def repeated(figures: Iterable[DataSheetValue]) -> list[str]:
-    """A sentence for each quantity that is published twice, with the place in the file: which of them would count?"""
+    """One error for each quantity that is published twice, with its place in the file."""
     first: dict[tuple[Geometry, str, Claim], int] = {}
     errors = []
     for index, figure in enumerate(figures):

@@ -1,4 +1,4 @@
-"""One promise of a spec: which claim, for which arrays and workloads, and how its limit is given."""
+"""One promise of a spec: its claim, the arrays and workloads that it is about, and its limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Direction, Scope
 from pytest_ssdqual.qual.verdict.baseline import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: What an array can be when it is measured (``Geometry.state``).
+#: States of an array during a measurement (``Geometry.state``).
 STATES = ("healthy", "degraded", "rebuilding")
 
 
@@ -21,7 +21,7 @@ class Relation:
     reference: Workload
     direction: Direction
     percent: float
-    #: File and place in it.
+    #: File, and the place in it.
     source: str
 
     def __str__(self) -> str:
@@ -30,34 +30,34 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One ``[[promise]]``; its limit is a ``bound``, or ``percent_of_spec`` or ``percent_of_baseline``."""
+    """One ``[[promise]]``; its limit is a ``bound``, ``percent_of_spec`` or ``percent_of_baseline``."""
 
     claim: Claim
-    #: Of arrays; None: any.
+    #: RAID level; None for any.
     level: RaidLevel | None
-    #: Members; None: any number.
+    #: Number of members; None for any.
     width: int | None
     state: str
     #: Glob on the workload's id.
     workload: str | None
-    #: In the claim's unit; with ``relative_to`` per cent of the other workload's.
+    #: In the claim's unit; with ``relative_to`` in per cent of the other workload's figure.
     bound: float | None
     percent_of_spec: float | None
     relative_to: Workload | None
-    #: File and place in it.
+    #: File, and the place in it.
     source: str
-    #: Per cent of what an earlier run measured.
+    #: In per cent of the baseline's figure.
     percent_of_baseline: float | None = None
-    #: Of a claim about rare events: how often an hour its limit may be exceeded. None: ``claim.TIMES_PER_HOUR``.
+    #: For a claim about rare events, the times an hour that its limit may be exceeded; None for ``TIMES_PER_HOUR``.
     times_per_hour: float | None = None
 
     def matches(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        """Whether this promise is about the claim, array and workload; no workload is compared with itself."""
+        """Return whether this promise covers claim, array and workload; a workload is never relative to itself."""
         return (
             claim is self.claim
             and self.level in (None, geometry.level)
             and self.width in (None, geometry.width)
-            # A rebuild has no other state, however its array is named.
+            # A rebuild claim applies to the rebuilding state, whatever the array's id.
             and (claim.scope is Scope.REBUILD or self.state == geometry.state)
             and (self.workload is None or fnmatchcase(str(workload), self.workload))
             and self.relative_to != workload

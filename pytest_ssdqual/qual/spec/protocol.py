@@ -1,6 +1,7 @@
-"""How drives are conditioned and for how long they are measured.
+"""Protocol: how drives are conditioned, and for how long they are measured.
 
-The shape of protocol files, for pydantic. Imported only when a document is read: pydantic is slow to load.
+`Protocol` and its rules are the types that the program uses, in seconds and bytes. The ``…Table`` and ``…Document``
+classes are the shape of protocol files, for pydantic; `load` converts one into the other.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Strict, Throughput
 from pytest_ssdqual.qual.units import format_size, parse_size
 
-#: Of a protocol of fixed length that says nothing of searches.
+#: Default of ``ExploreRule.measurement_s`` in a protocol of fixed length, at most.
 LONGEST_PROBE_S = 60.0
 
 
-#: How often a sequential measurement is tried: once more than needed, should the rig do wrong.
+#: Attempts of a sequential measurement: one more than needed, in case the rig fails.
 SEQUENTIAL_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyRule:
-    """The SNIA PTS steady-state rule (SSS PTS 2.0.2): over the last ``window`` rounds
+    """The SNIA PTS steady-state rule (SSS PTS 2.0.2) over the last ``window`` rounds.
 
-    max - min <= ``range_percent`` of the average, and the rise or fall of the least-squares line inside
-    the window <= ``slope_percent`` of the average.
+    max - min <= ``range_percent`` of the average, and the rise or fall of the least-squares line inside the window <=
+    ``slope_percent`` of the average.
     """
 
     window: int = 5
@@ -52,7 +53,7 @@ class ArraySettings:
 
 @dataclass(frozen=True, slots=True)
 class LoopRule:
-    """Rounds of many workloads, one after the other (SNIA PTS): each ``cell_s`` long, until steady."""
+    """Rounds of many workloads in sequence (SNIA PTS), each ``cell_s`` long, until steady."""
 
     cell_s: float = 60.0
     max_rounds: int = 25
@@ -60,7 +61,7 @@ class LoopRule:
 
 @dataclass(frozen=True, slots=True)
 class SaturationRule:
-    """Writes from the purged state: until this many user capacities are written or ``limit_s`` is over."""
+    """Writes from the purged state, until this many user capacities are written or ``limit_s`` is over."""
 
     capacities: float = 4.0
     limit_s: float = 6 * 3600.0
@@ -81,53 +82,53 @@ class RebuildRule:
 class ExploreRule:
     """A search for a workload that breaks a promise; see ``qual.explore.dimensions``."""
 
-    #: Of the drives' time, search and shrinking together, on each array and for each class of workloads.
+    #: Drive time of search and shrinking together, for each array and class of workloads.
     budget_s: float = 4 * 3600.0
-    #: Of one workload, without the ramp: its window, or in a sequential protocol its last look. None: the protocol's
-    #: own window up to a minute, or twice the first look.
+    #: Time of one workload without the ramp: its window, or in a sequential protocol its last look. None for the
+    #: protocol's own window up to a minute, or twice the first look.
     measurement_s: float | None = None
-    #: At most so many different workloads.
+    #: Most different workloads.
     workloads: int = 200
-    #: How many suspects may be measured a second time, by the protocol itself, until one is confirmed; beyond the
+    #: Most suspects that are measured a second time, by the protocol itself, until one is confirmed; not part of the
     #: budget.
     confirmations: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class IntegrityRule:
-    """Lives of an array that its data must survive: how many are searched, and how long."""
+    """Integrity test: number and length of the step sequences that an array's data must survive."""
 
     histories: int = 20
-    #: Of each history.
+    #: Steps of each history.
     steps: int = 40
-    #: Drive time of the search on one array; when something was found, as much again to make its history shorter.
+    #: Drive time of the test on one array; as much again to shrink a failing history.
     limit_s: float = 4 * 3600.0
-    #: Of the array that are written, pairs of neighbours from its first byte to its last.
+    #: Regions of the array that are written: pairs of neighbours from its first byte to its last.
     regions: int = 16
-    #: What the array uses of each member: a rebuild takes as long as this is large.
+    #: Bytes that the array uses of each member; the time of a rebuild is proportional to it.
     member_bytes: int = 4 << 30
-    #: Within which the drives tear no write when the power fails: their ``logical`` or ``physical`` block.
+    #: Unit that the drives never tear when the power fails: their ``logical`` or ``physical`` block.
     atomic: str = "logical"
-    #: Also cut the power under writes to a RAID 5 or 6 that lacks a member, which by itself does not survive that.
+    #: Also cut the power during writes to a degraded RAID 5 or 6, which need not survive that (write hole).
     write_hole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRule:
-    """How sure a verdict has to be."""
+    """Confidence and error control of verdicts."""
 
-    #: Two-sided, of the interval that a promise is judged by.
+    #: Two-sided confidence of the interval that a promise is judged by.
     confidence: float = 0.95
-    #: An interval that lies within this of the limit, on both sides of it, is as good as on the limit: nobody needs
-    #: to know which side, and no more time is spent on it.
+    #: Indifference margin: an interval within it on both sides of the limit counts as on the limit, and no more time is
+    #: spent on it.
     indifference_percent: float = 1.0
-    #: What is done about many claims being judged in one run: ``none`` or ``bonferroni`` (of failures only).
+    #: Correction for many claims in one run: ``none`` or ``bonferroni`` (of failures only).
     family: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class SequentialRule:
-    """Measure until the verdict is certain: looks at ``first_s``, then each ``growth`` times later, up to ``limit_s``.
+    """Group-sequential measurement: looks at ``first_s``, then each ``growth`` times later, up to ``limit_s``.
 
     Times count from the end of the ramp.
     """
@@ -135,52 +136,50 @@ class SequentialRule:
     first_s: float = 420.0
     growth: float = 1.1
     limit_s: float = 5 * 3600.0
-    #: How often fio reports.
+    #: Interval between fio's reports.
     report_s: int = 5
-    #: Half width of the interval of IOPS, in percent, at which a figure that no limit decides is known well enough.
+    #: Half width of the interval of IOPS, in per cent, at which a figure without a limit is precise enough.
     precision_percent: float = 1.0
-    #: The slowest that a drive is expected to do anything: within 1.6 times as long every rhythm of garbage collection
-    #: has shown itself, and transients with up to twice this time constant are looked for.
+    #: Slowest expected period of a drive: within 1.6 times this every period of garbage collection has occurred, and
+    #: transients with up to twice this time constant are fitted.
     slowest_s: float = 2100.0
-    #: How long a plateau, of a cache or of spare blocks, may last: until then figures far from their limit are not
-    #: believed.
+    #: Longest plateau, of a cache or of spare blocks: until then figures far from their limit are not accepted.
     plateau_s: float = 2100.0
-    #: How long the slowest I/Os and seconds are observed at least, wherever something is judged by them.
+    #: Minimum observation of the slowest I/Os and seconds, if a claim depends on them.
     observe_s: float = 2100.0
-    #: Work that a drive may lose in one pause for garbage collection that a short stretch has not shown yet, in
-    #: seconds of its full speed.
+    #: Work lost in one pause for garbage collection that a short series may not contain yet, in seconds of full speed.
     pause_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """One way of conditioning and measuring. Times are seconds, passes are whole user areas."""
+    """One way of conditioning and measuring. Times are seconds; a pass is the whole user area."""
 
     name: str
-    #: Whether a verdict reached this way may be used to accept or reject a product.
+    #: True if its verdicts may be used to accept or reject a product.
     acceptance: bool
     #: Sequential write passes over the whole user area before anything is measured.
     fill_passes: int
     fill_bs: str
-    #: 100 % write before the first workload of a class (random, sequential), in steps of this length…
+    #: Preconditioning: writes before the first workload of a class (random, sequential), in steps of this length…
     precondition_s: float
     #: …until steady, and never longer than this in all.
     precondition_limit_s: float
-    #: Head of every measurement that is run but not counted.
+    #: Ramp: head of every measurement that is not counted.
     ramp_s: float
-    #: What is counted, cut into ``steady.window`` rounds of equal length. Of a sequential protocol its first look;
-    #: there only conditioning is judged by it.
+    #: Counted time, cut into ``steady.window`` rounds of equal length. In a sequential protocol the first look, used
+    #: only to judge conditioning.
     window_s: float
-    #: How often each workload is measured; the repeats are judged together.
+    #: Measurements of each workload; the repeats are judged together.
     repeats: int
-    #: How often one measurement may be tried until its window is steady.
+    #: Attempts of one measurement until its window is steady.
     attempts: int
-    #: The same where a percentile of ``claim.OF_TAIL`` is asked for; None: ``window_s``.
+    #: Counted time if a percentile of ``claims.OF_TAIL`` is judged; None for ``window_s``.
     tail_window_s: float | None = None
-    #: How members are purged before an array is built: ``format`` (NVMe Format where it reaches only the drive
-    #: itself, else discard) or ``discard`` (of the whole range).
+    #: Purge of members before an array is built: ``format`` (NVMe Format if it affects only the drive itself, else
+    #: discard) or ``discard`` (of the whole range).
     purge: str = "format"
-    #: User capacities that are written before the array may be found steady (STEC: past the raw capacity).
+    #: User capacities to write before the array may be found steady (STEC: past the raw capacity).
     precondition_capacities: float = 0.0
     steady: SteadyRule = field(default_factory=SteadyRule)
     array: ArraySettings = field(default_factory=ArraySettings)
@@ -190,7 +189,7 @@ class Protocol:
     integrity: IntegrityRule = field(default_factory=IntegrityRule)
     explore: ExploreRule = field(default_factory=ExploreRule)
     verdict: VerdictRule = field(default_factory=VerdictRule)
-    #: None: every measurement takes the same time, ``window_s``.
+    #: None if every measurement takes the same time, ``window_s``.
     sequential: SequentialRule | None = None
 
     @property
@@ -199,14 +198,14 @@ class Protocol:
         return self.window_s / self.steady.window
 
     def window_of(self, *, tail: bool) -> float:
-        """What is counted of a measurement, in seconds; ``tail``: whether a percentile of its tail is asked for."""
+        """Counted time of a measurement in seconds; ``tail`` if a percentile of its tail is judged."""
         return self.tail_window_s if tail and self.tail_window_s is not None else self.window_s
 
 
 _LOOKS, _EXPLORE, _LIVES = SequentialRule(), ExploreRule(), IntegrityRule()
-#: Of what an array is to use of each member: room for all regions of the widest stripes.
+#: Least ``integrity.member``: room for all regions of the widest stripes.
 LEAST_MEMBER_BYTES = 16 << 20
-#: Below this many reports at the first look an interval would be a guess.
+#: Fewest reports at the first look; with fewer an interval would be a guess.
 FEWEST_REPORTS = 10
 
 
@@ -242,7 +241,7 @@ class MeasureTable(Strict):
 
 
 class RampTable(Strict):
-    """Of a protocol with the table ``sequential``."""
+    """Table ``measure`` of a protocol with the table ``sequential``."""
 
     ramp: Annotated[Seconds, Field(ge=0)]
     window: None = None
@@ -343,7 +342,7 @@ class RebuildTable(Strict):
 
 
 class ExploreTable(Strict):
-    """Of a search for a workload that breaks a promise."""
+    """Table ``explore``: the workload search."""
 
     budget: Annotated[Seconds, Field(gt=0)] = _EXPLORE.budget_s
     measurement: Annotated[Seconds, Field(ge=1)] | None = _EXPLORE.measurement_s
@@ -369,7 +368,7 @@ class IntegrityTable(Strict):
 
 
 class CommonDocument(Strict):
-    """What a protocol says however long it measures."""
+    """The tables that every protocol has."""
 
     acceptance: bool
     purge: Literal["format", "discard"] = "format"
@@ -391,7 +390,7 @@ class CommonDocument(Strict):
             )
 
     def _require_rounds(self, what: str, window_s: float) -> None:
-        # fio reports once a second; shorter rounds would be a share of one report.
+        # fio reports once a second; a shorter round would be a fraction of one report.
         if window_s / self.steady.window < 1:
             raise ValueError(
                 f"{what} ({window_s:g} s) is cut into {self.steady.window} rounds "
@@ -400,7 +399,7 @@ class CommonDocument(Strict):
 
 
 class ProtocolDocument(CommonDocument):
-    """Every measurement takes the same time."""
+    """A protocol in which every measurement takes the same time."""
 
     measure: MeasureTable
 
@@ -415,7 +414,7 @@ class ProtocolDocument(CommonDocument):
 
 
 class SequentialDocument(CommonDocument):
-    """A measurement takes until its verdict is certain."""
+    """A protocol in which a measurement runs until its verdict is certain."""
 
     measure: RampTable
     sequential: SequentialTable
@@ -437,7 +436,7 @@ FOLDER = "protocols"
 
 
 class ProtocolError(toml.DocumentError):
-    """A protocol that cannot be used."""
+    """A protocol that cannot be used; see ``DocumentError``."""
 
 
 def load(path_or_name: str | Path) -> Protocol:

@@ -1,10 +1,8 @@
-"""A product's data sheet and promises: TOML in, limits out.
+"""Spec of a product: data sheet and promises; TOML in, limits out.
 
-Of the promises of a file, the first that matches decides. A claim that a product's file does not mention
-at all falls back to ``specs/default.toml``; one that it mentions, but not for this array and workload, is
-not promised.
-
-The shape of spec files, for pydantic. Imported only when a document is read: pydantic is slow to load.
+The first promise of a file that matches decides. A claim that a product's file does not mention at all falls back to
+``specs/default.toml``; one that it mentions, but not for this array and workload, is not promised. The ``…Table``
+classes are the shape of spec files, for pydantic; `Spec` is the type that the program uses.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 
 class ProductTable(Strict):
-    """What the product is."""
+    """Table ``product``: identity of the product."""
 
     name: Annotated[Name, Field(description="As verdicts and reports name it")]
     models: Annotated[
@@ -51,7 +49,7 @@ class ProductTable(Strict):
 
 
 class EnduranceTable(Strict):
-    """How much may be written."""
+    """Table ``endurance``: the rated bytes written."""
 
     tbw: Annotated[Size, Field(description="Rated bytes written over the drive's life", examples=["3,500 TB"])]
 
@@ -67,7 +65,7 @@ _LIMITS = (
 
 
 class PromiseTable(Strict):
-    """What is promised of some arrays under some workloads. Exactly one limit."""
+    """One ``[[promise]]``: arrays, workloads, and exactly one limit."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -76,7 +74,7 @@ class PromiseTable(Strict):
         }
     )
 
-    # Order matters: bounds are read in the unit of the claim, or in per cent, which has to be known by then.
+    # Order matters: a bound is read in the unit of the claim, or in per cent, which must be validated first.
     claim: Annotated[Claim, Field(strict=False, description="What is promised")]
     level: Annotated[RaidLevel | None, Field(strict=False, description="Of this level only")] = None
     width: Annotated[int | None, Field(ge=1, description="Of arrays with this number of members only")] = None
@@ -151,7 +149,7 @@ class PromiseTable(Strict):
     def _in_the_unit_of_the_claim(cls, given: object, info: ValidationInfo) -> object:
         claim = info.data.get("claim")
         if claim is None or "relative_to" not in info.data:
-            return 1.0  # the error of that is enough
+            return 1.0  # that field has its own error
         if info.field_name != claim.direction:
             raise ValueError(f"{claim} is judged by {claim.direction}")
         return read_bound(given, Unit.PERCENT if info.data["relative_to"] else claim.unit)
@@ -212,7 +210,7 @@ def _percent_key(claim: Claim, of: str = "spec") -> str:
 
 
 class SpecDocument(Strict):
-    """A product's data sheet and promises."""
+    """A spec file: a product's data sheet and promises."""
 
     product: ProductTable
     figure: Annotated[list[FigureTable], Field(description="What is published")] = Field(default_factory=list)
@@ -247,12 +245,12 @@ DEFAULT = "default"
 
 
 class SpecError(toml.DocumentError):
-    """A spec that cannot be used."""
+    """A spec that cannot be used; see ``DocumentError``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One product: what is published of it and what is promised."""
+    """One product: its published quantities and its promises."""
 
     #: The file's name without its ending.
     key: str
@@ -262,36 +260,35 @@ class Spec:
     vendor: str
     capacity_bytes: int | None
     source: str
-    #: Of one drive, for planning only.
+    #: Sequential write rate of one drive, for planning only.
     sequential_write_bytes_per_s: int | None
     #: Rated bytes written over the drive's life.
     endurance_bytes: int | None
     figures: tuple[DataSheetValue, ...]
     promises: tuple[Promise, ...]
-    #: By which a sample of drives decides about the lot that it was drawn from; None if nothing was agreed.
+    #: Plan by which a sample of drives decides about its lot; None if none was agreed.
     lot: Plan | None = None
-    #: How many of these drives a bay has; None if nothing was agreed.
+    #: Number of these drives in a bay; None if none was agreed.
     drives: int | None = None
 
     def fits(self, model: str) -> bool:
-        """Whether this is the data sheet of a drive that calls itself ``model``."""
+        """Return whether this is the data sheet of a drive with this model string."""
         return any(fnmatchcase(model.strip(), pattern) for pattern in self.models)
 
     def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
-        """The figure that is published of exactly this array and workload; None if there is none.
+        """Published quantity of exactly this array and workload; None if there is none.
 
-        Of drives side by side that of one. Nothing is published of arrays with members missing.
+        For drives side by side that of one drive. Arrays with members missing have none.
         """
         return datasheet.find(self.figures, Claim(claim), geometry, workload)
 
     def expected_iops(self, geometry: Geometry, workload: Workload) -> float | None:
-        """The published figures of one drive carried over to an array by ``geometry.expected_iops``; of drives side by
+        """IOPS of an array by ``geometry.expected_iops`` from the published figures of one drive; for drives side by
         side, of each.
 
-        None when one that is needed is not published at the workload's size and depth, and where there is no law: for
-        sequential, partly random, unaligned and mixed-size workloads, for independent streams, during a rebuild, and
-        for whatever is not usual (``Workload.is_usual``).
-        Parity writes need the read figure too, because the members are read first.
+        None if a needed figure is not published at the workload's size and depth, and for workloads without a cost
+        model: sequential, partly random, unaligned or mixed-size ones, independent streams, rebuilds, and any that is
+        not ``Workload.is_usual``. Parity writes need the read figure too, because members are read first.
         """
         array = ONE_DRIVE if geometry.is_side_by_side else geometry
         if not _has_law(array, workload):
@@ -299,16 +296,15 @@ class Spec:
         found = {rw: self._of_one_drive(rw, array, workload) for rw in _needed(array, workload)}
         if None in found.values():
             return None
-        # The rate of a direction without any I/O is multiplied by zero in the law.
+        # The cost model multiplies the rate of an unused direction by zero.
         reads, writes = (found.get(rw) for rw in ("randread", "randwrite"))
         return expected_iops(array, workload.read_fraction, reads or 1.0, writes or 1.0)
 
     def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
-        """Where the claim is broken for this array and workload; None when nothing is promised in numbers.
+        """Limit of the claim for this array and workload; None if none is promised in numbers.
 
-        Then ``relation`` may have it in terms of another workload, ``of_baseline`` in terms of an earlier run, and
-        ``why_no_limit`` says why if neither has.
-        ValueError for a claim that does not exist.
+        Then ``relation`` may give it in terms of another workload, ``of_baseline`` in terms of an earlier run; if
+        neither does, ``why_no_limit`` gives the reason. ValueError for a claim that does not exist.
         """
         claim = Claim(claim)
         promise = self._promise(claim, geometry, workload)
@@ -325,35 +321,35 @@ class Spec:
         return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source, per_hour)
 
     def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
-        """How often an hour the limit of a claim about rare events may be exceeded; None of other claims."""
+        """Times an hour that the limit of a claim about rare events may be exceeded; None for other claims."""
         if claim not in OF_RARE_EVENTS:
             return None
         promise = self._promise(claim, geometry, workload)
         return (promise and promise.times_per_hour) or TIMES_PER_HOUR
 
     def is_promised(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        """Whether there is a promise to hold it against: in numbers, in terms of another workload or of a baseline."""
+        """Return whether there is a promise: in numbers, in terms of another workload, or of a baseline."""
         where = claim, geometry, workload
         return any((self.limit(*where), self.relation(*where), self.of_baseline(*where)))
 
     def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
-        """The limit in per cent of another workload's quantity on the same array, where it is given so."""
+        """Limit in per cent of another workload's quantity on the same array, if promised so."""
         promise = self._promise(Claim(claim), geometry, workload)
         return promise.relation if promise else None
 
     def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
-        """The limit in per cent of what an earlier run measured, where it is given so."""
+        """Limit in per cent of what an earlier run measured, if promised so."""
         promise = self._promise(Claim(claim), geometry, workload)
         return promise.of_baseline if promise else None
 
     def references(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
-        """The other workloads that must be measured to judge any claim about this one, each once."""
+        """Other workloads that have to be measured to judge the claims about this one, each once."""
         claims = (claim for claim in Claim if claim.scope is Scope.RUN)
         related = (self.relation(claim, geometry, workload) for claim in claims)
         return tuple(dict.fromkeys(each.reference for each in related if each))
 
     def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
-        """The reason to skip a test when ``limit`` is None, as one sentence."""
+        """Reason to skip a test if ``limit`` is None, as one sentence."""
         claim = Claim(claim)
         promise = self._promise(claim, geometry, workload)
         if promise is None:
@@ -380,7 +376,7 @@ class Spec:
         return next((each for each in own if each.matches(claim, geometry, workload)), None)
 
     def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> float | None:
-        """Published IOPS of one drive at the depth that each member sees: a figure at 32 says nothing about 8."""
+        """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8."""
         depth = workload.depth_per_member(array.width)
         if depth != int(depth):
             return None
@@ -393,13 +389,13 @@ class Spec:
 
 
 def _has_law(array: Geometry, workload: Workload) -> bool:
-    """Whether an array's IOPS follow from a drive's: every I/O random, of one size, and in pages of its own."""
+    """Return whether the cost model applies: every I/O random, of one size, aligned, and the array not rebuilding."""
     plain = workload.is_random and workload.random_percent == 100 and len(workload.sizes) == 1 and workload.is_usual
     return plain and workload.offset_bytes == 0 and not workload.has_streams and not array.rebuilding
 
 
 def _needed(array: Geometry, workload: Workload) -> tuple[str, ...]:
-    """The figures of one drive that the law of the level needs."""
+    """Figures of one drive that the level's cost model needs."""
     reads = workload.read_fraction > 0 or costs(array).reads > 0
     return tuple(rw for rw, needed in (("randread", reads), ("randwrite", workload.read_fraction < 1)) if needed)
 
@@ -413,7 +409,7 @@ def load(path_or_name: str | Path) -> Spec:
 
 
 def json_schema() -> dict[str, object]:
-    """JSON Schema of a spec file, for editors and other tools; what it cannot say is checked by ``load``."""
+    """JSON Schema of a spec file, for editors and other tools; ``load`` checks what the schema cannot express."""
     pass
 
     return {
@@ -430,12 +426,12 @@ def shipped() -> tuple[str, ...]:
 
 @cache
 def default() -> Spec:
-    """The promises for a product without a file of its own."""
+    """The promises for a product without its own file."""
     return load(DEFAULT)
 
 
 def find_by_model(model: str) -> Spec | None:
-    """The shipped data sheet of a drive that calls itself ``model``; None if there is none."""
+    """The shipped data sheet of a drive with this model string; None if there is none."""
     return next((spec for spec in map(load, shipped()) if spec.fits(model)), None)
 
 

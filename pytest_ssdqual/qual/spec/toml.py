@@ -1,9 +1,7 @@
-"""TOML documents of users: found by path or by shipped name, checked as a whole, every error with its path.
+"""TOML documents of users: found by path or shipped name, validated as a whole, every error with its path.
 
-What spec and protocol files share, for pydantic. Imported only when a document is read: pydantic is slow to load.
-
-Everything arrives here as text with units and leaves as numbers in base units; nothing that reaches a
-command line later (sizes, bitmap) keeps the user's spelling.
+The base of spec and protocol files, for pydantic. Values are text with units in the file and numbers in base units
+afterwards; what reaches a command line later (sizes, bitmap) never keeps the user's spelling.
 """
 
 from __future__ import annotations
@@ -36,23 +34,23 @@ if TYPE_CHECKING:
     ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-#: The largest data sheet that is shipped has 40 kB; what is much larger is something else, or has no end.
+#: Largest document: the largest shipped data sheet has 40 kB, so a much larger file is something else, or endless.
 LARGEST_BYTES = 4 << 20
-#: A sentence names all values that were possible.
+#: Limits of an error message, which may name all possible values.
 ERROR_CHARACTERS, MOST_ERRORS = 2000, 100
 
 
 class DocumentError(ValueError):
-    """A document cannot be used; ``str()`` has one line per error, each beginning with the file's name."""
+    """A document that cannot be used; ``str()`` has one line per error, each beginning with the file's name."""
 
     def __init__(self, name: str, errors: Sequence[str]) -> None:
-        # What the file says is quoted in its errors, and a vendor wrote it.
-        told = [safe_text.line(error, ERROR_CHARACTERS) for error in errors[:MOST_ERRORS]]
+        # Errors quote the file, which a vendor wrote: escape unprintable characters.
+        shown = [safe_text.line(error, ERROR_CHARACTERS) for error in errors[:MOST_ERRORS]]
         if len(errors) > MOST_ERRORS:
-            told.append(f"and {len(errors) - MOST_ERRORS} more errors")
-        super().__init__("\n".join(f"{safe_text.line(name)}: {error}" for error in told))
+            shown.append(f"and {len(errors) - MOST_ERRORS} more errors")
+        super().__init__("\n".join(f"{safe_text.line(name)}: {error}" for error in shown))
         self.name = name
-        self.errors = tuple(told)
+        self.errors = tuple(shown)
 
 
 def shipped(folder: str) -> tuple[str, ...]:
@@ -71,12 +69,12 @@ def read(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> t
 
 
 def loads(name: str, written: str, error: type[DocumentError]) -> dict[str, object]:
-    """The content of a document that was read already; ``error`` if it is not TOML."""
+    """Parse a document that was already read; ``error`` if it is not TOML."""
     try:
         content = tomllib.loads(written)
     except RecursionError as failure:
         raise error(name, ["is nested too deeply"]) from failure
-    except ValueError as failure:  # also for a number of thousands of digits
+    except ValueError as failure:  # also raised for a number of thousands of digits
         raise error(name, [f"is not TOML: {failure}"]) from failure
     if errors := list(_unprintable(content, "")):
         raise error(name, errors)
@@ -84,7 +82,7 @@ def loads(name: str, written: str, error: type[DocumentError]) -> dict[str, obje
 
 
 def text(path_or_name: str | Path, folder: str) -> str:
-    """The document as it is written, for the record of a run that used it; ``DocumentError`` if there is none."""
+    """The document as written, for the record of a run; ``DocumentError`` if there is none."""
     return _text(_find(path_or_name, folder, DocumentError), DocumentError)
 
 
@@ -103,7 +101,7 @@ def _text(file: Path | Traversable, error: type[DocumentError]) -> str:
 
 
 def _unprintable(value: object, where: str) -> Iterator[str]:
-    """Names and sources are printed wherever verdicts are: a terminal must not take them for commands."""
+    """Errors for unprintable text: names and sources are printed, and a terminal must not interpret them."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _unprintable(each, f"{where}.{key}" if where else key)
@@ -125,7 +123,7 @@ def _find(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> 
 
 
 def checked(model: type[ModelT], name: str, content: dict[str, object], error: type[DocumentError]) -> ModelT:
-    """The content as ``model``; ``error`` with all that is wrong with it at once."""
+    """Validate the content as ``model``; ``error`` with all errors at once."""
     from pydantic import ValidationError
 
     try:
@@ -149,14 +147,18 @@ def _words(detail: ErrorDetails) -> str:
         return "unknown key"
     if kind == "value_error":
         return str(detail["ctx"]["error"])
-    said = detail["msg"].replace("Input should be", "should be")
-    # A whole table would drown the sentence.
-    if isinstance(given, int) and abs(given) > 10**40:  # too long to be printed, perhaps for Python itself
-        return said
-    return f"{said}, not {given!r}" if isinstance(given, str | int | float | bool) else said[:1].lower() + said[1:]
+    message = detail["msg"].replace("Input should be", "should be")
+    # A whole table would be too long for the sentence.
+    if isinstance(given, int) and abs(given) > 10**40:  # too long to print, perhaps even for Python
+        return message
+    return (
+        f"{message}, not {given!r}"
+        if isinstance(given, str | int | float | bool)
+        else message[:1].lower() + message[1:]
+    )
 
 
-#: Looser than the parsers, which have the last word and the better sentence: an editor only shows the kind of text.
+#: Patterns for editors; looser than the parsers, which validate and have the better messages.
 NUMBER = r"^\s*[0-9.,]+\s*"
 SIZE = rf"{NUMBER}([kKmMgGtT]?[iI]?[bB]?)\s*$"
 TIME = rf"{NUMBER}(ns|us|µs|μs|ms|s|m|min|h|d)\s*$"
@@ -164,7 +166,7 @@ RATE = rf"{NUMBER}([kKmMgGtT]?[iI]?[bB]?)\s*/s$"
 
 
 def quoted(parse: Callable[[str], float]) -> Callable[[object], float]:
-    """A parser that also says what it wants when the file has a bare number."""
+    """Wrap a parser so that a number without a unit gets an error that asks for text in quotes."""
 
     def read(given: object) -> float:
         if not isinstance(given, str):
@@ -175,7 +177,8 @@ def quoted(parse: Callable[[str], float]) -> Callable[[object], float]:
 
 
 def parse_bound(text: str, unit: Unit) -> float:
-    """A limit in base units: ``1.4 ms`` → 1_400_000, ``2 h``, ``11,500 IOPS``, ``5 %``, ``1.5`` or ``1.5 x``, ``64``.
+    """Parse a limit in base units: ``1.4 ms`` → 1_400_000, ``2 h``, ``11,500 IOPS``, ``5 %``, ``1.5`` or ``1.5 x``,
+    ``64``.
 
     ValueError for anything that is not a number above zero in ``unit``.
     """
@@ -211,7 +214,7 @@ def read_bound(given: object, unit: Unit) -> float:
 
 
 def text_like(pattern: str, *examples: str) -> Any:  # noqa: ANN401  a type made at run time, for pydantic's eyes only
-    """What the JSON Schema says of a field that is text in the file and a number afterwards."""
+    """JSON Schema type of a field that is text in the file and a number afterwards."""
     return Annotated[str, Field(pattern=pattern, examples=list(examples))]
 
 
@@ -243,6 +246,6 @@ Percent = Annotated[float, Field(gt=0, le=1000)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, and ``true`` is no number."""
+    """Base model: unknown keys are errors, and ``true`` is not a number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -1,4 +1,4 @@
-"""Rounds of many workloads, repeated until what is tracked is steady: how the SNIA test specification measures."""
+"""Rounds of many workloads, repeated until the tracked figures are steady (the method of the SNIA PTS)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: What one round shows of a workload; quantiles would need more I/Os than a round has.
+#: Figures that one round gives of a workload; quantiles would need more I/Os than a round has.
 FIGURES: Mapping[Claim, Callable[[Run], float]] = {
     Claim.STEADY_IOPS: lambda run: run.iops,
     Claim.READ_IOPS: lambda run: run.read_iops,
     Claim.WRITE_IOPS: lambda run: run.write_iops,
     Claim.THROUGHPUT: lambda run: run.bytes_per_s,
-    # Without any I/O there is no latency; the rule then calls the series unsteady, because its average is zero.
+    # Without I/O there is no latency; the rule then finds the series unsteady, because its average is zero.
     Claim.MEAN_LATENCY: lambda run: run.mean_latency_ns if run.latency else 0.0,
 }
 
@@ -31,11 +31,11 @@ Round = tuple[Run, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """What has to be steady: a claim's figure of one workload of the loop (``steady_iops``, ``throughput``, …)."""
+    """A figure that has to be steady: a claim of one workload of the loop (``steady_iops``, ``throughput``, …)."""
 
-    #: One of the loop's.
+    #: One of the loop's workloads.
     workload: Workload
-    #: Its name in specs; it must be one that each round has a figure of.
+    #: Name of the claim in specs; one of ``FIGURES``.
     claim: str
 
     def __post_init__(self) -> None:
@@ -43,23 +43,23 @@ class Tracked:
             raise ValueError(f"{self.claim} cannot be tracked from round to round; choose one of {', '.join(FIGURES)}")
 
     def figure(self, run: Run) -> float:
-        """Its value in one round, in the claim's unit."""
+        """Value in one round, in the claim's unit."""
         return FIGURES[Claim(self.claim)](run)
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One round: these workloads in this order. Begins on a purged target that was filled with ``fill_bs``."""
+    """One round: these workloads in this order, on a target that was purged and filled with ``fill_bs``."""
 
-    #: What ids of tests and records call it.
+    #: Name in test ids and records.
     name: str
     #: Each of them once.
     workloads: tuple[Workload, ...]
-    #: All of these must be steady before the rounds end; one at least.
+    #: Figures that must be steady before the rounds end; at least one.
     tracked: tuple[Tracked, ...]
-    #: The size of a transfer of the sequential fill: ``128k``.
+    #: Transfer size of the sequential fill: ``128k``.
     fill_bs: str
-    #: How often the target is filled before the first round.
+    #: Fills of the target before the first round.
     fill_passes: int = 2
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Loop:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Loop:
-        """The inverse of ``to_record``. ValueError if it is not one."""
+        """Inverse of ``to_record``; ValueError for anything else."""
         try:
             return cls(
                 name=record["name"],
@@ -99,16 +99,16 @@ class Loop:
 
 
 def settled(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...] | None:
-    """The states of all that is tracked if all are steady in the last window of ``rounds``; else None.
+    """States of all tracked figures if all are steady in the last window of ``rounds``; else None.
 
-    Of drives side by side each drive has to be: one state for each tracked figure and drive, in that order.
+    For drives side by side each drive has to be steady: one state for each tracked figure and drive, in that order.
     """
     found = states(loop, rounds, rule)
     return found if found and all(each.reached for each in found) else None
 
 
 def states(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...]:
-    """What the rule finds in the last window of ``rounds``, as ``settled``, steady or not; empty before one window."""
+    """States in the last window of ``rounds``, in the order of ``settled``, steady or not; empty before one window."""
     if len(rounds) < rule.window:
         return ()
     window = rounds[-rule.window :]
@@ -117,7 +117,7 @@ def states(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[Stead
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LoopResult:
-    """All rounds of a loop on one array, and the window of them that counts; true if a steady state was reached."""
+    """All rounds of a loop on one array, and the window that counts; true if a steady state was reached."""
 
     geometry: Geometry
     loop: Loop
@@ -134,29 +134,29 @@ class LoopResult:
         return self.reached
 
     def __repr__(self) -> str:
-        """One sentence: what ``assert loop_result`` shows."""
+        """One sentence, which ``assert loop_result`` shows."""
         about = f"{self.loop} on {self.geometry}"
         if self.reached:
             return f"<{about}: steady after {self.window[-1] + 1} rounds>"
         found = states(self.loop, self.rounds, self.rule)
         followed = [each for each in self.loop.tracked for _ in _followed(self.loop, each, self.rounds[:1])]
-        trouble = [
+        unsteady = [
             f"{Claim(tracked.claim).label} of {tracked.workload} is {state.describe(Claim(tracked.claim).unit)}"
             for tracked, state in zip(followed, found, strict=False)
             if not state.reached
         ]
-        return f"<{about}: no steady state in {len(self.rounds)} rounds{''.join(f'; {each}' for each in trouble)}>"
+        return f"<{about}: no steady state in {len(self.rounds)} rounds{''.join(f'; {each}' for each in unsteady)}>"
 
     @property
     def reached(self) -> bool:
-        """Whether all that is tracked was steady in one window."""
+        """Return whether all tracked figures were steady in one window."""
         return any(settled(self.loop, self.rounds[:end], self.rule) for end in range(len(self.rounds) + 1))
 
     @property
     def window(self) -> tuple[int, ...]:
-        """Indices of the rounds that count: the first window in which all was steady, or else the last one.
+        """Indices of the rounds that count: the first window in which all was steady, else the last window.
 
-        ``TooFew`` if there are not as many rounds as a window has.
+        ``TooFew`` with fewer rounds than a window.
         """
         size = self.rule.window
         if len(self.rounds) < size:
@@ -167,18 +167,18 @@ class LoopResult:
 
     @property
     def steady(self) -> tuple[SteadyState, ...]:
-        """What the rule found in the window, of each tracked figure (and drive side by side)."""
+        """States in the window, for each tracked figure (and drive side by side)."""
         return states(self.loop, [self.rounds[index] for index in self.window], self.rule)
 
     def measured(self, workload: Workload) -> Measured:
-        """The rounds of the window of one workload, judged together. ValueError if it is none of the loop's."""
+        """The window's rounds of one workload, judged together. ValueError if it is not one of the loop's."""
         if workload not in self.loop.workloads:
             raise ValueError(f"{workload} is not among the workloads of {self.loop}")
         cell = self.loop.workloads.index(workload)
         return Measured(tuple(self.rounds[index][cell] for index in self.window))
 
     def determination(self) -> tuple[dict[str, object], ...]:
-        """The steady-state determination data that the SNIA test specification wants reported, as plain data.
+        """Steady-state determination data that the SNIA test specification requires, as plain data.
 
         One entry for each tracked figure (and each drive side by side), in the claim's base unit. Rounds count from 1,
         and the line is value = ``slope`` × round + ``intercept``.
@@ -238,7 +238,7 @@ class LoopResult:
 
 
 def _followed(loop: Loop, tracked: Tracked, rounds: Sequence[Round]) -> list[tuple[str, list[float]]]:
-    """The tracked figure over rounds: of each drive side by side by its serial, or of the array as a whole."""
+    """The tracked figure over rounds: of each drive side by side by its serial, or of the array."""
     cell = loop.workloads.index(tracked.workload)
     columns = zip(*(runs[cell].of_members() for runs in rounds), strict=True)
     return [

@@ -1,4 +1,4 @@
-"""What is asked of a drive or an array: access pattern, transfer sizes, mix and depth."""
+"""Workload: access pattern, transfer sizes, mix of reads and writes, queue depth, and its id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATTERNS = {
     "randread+randwrite": (True, True, True),
     "read+write": (False, True, True),
 }
-#: What ``Workload.parse`` reads; ids of profiles are not of this form.
+#: Form of the ids that ``Workload.parse`` reads; ids of profiles are different.
 ID = re.compile(
     r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<mix>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random>\d+))?(?:_zipf(?P<zipf>\d+))?"
     r"(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region>\d+))?(?P<sync>_sync)?"
@@ -28,9 +28,9 @@ ID = re.compile(
     r"(?:_s(?P<streams>\d+))?_(?:t(?P<threads>\d+)x)?qd(?P<depth>\d+)"
 )
 NAME = re.compile(r"[a-z][a-z0-9]*")
-#: fio cannot draw from Zipf's distribution at an exponent of exactly 1, and beyond 5 only one block would be used.
+#: fio cannot draw from Zipf's distribution at an exponent of exactly 1; beyond 5 it would use only one block.
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
-#: What a field's annotation allows; a record may come from anywhere.
+#: Types that a field's annotation allows; a record is untrusted input.
 KINDS = {"str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None))}
 #: Fields that the first records did not have.
 NEWER = ("zipf", "gap", "region_percent", "sync", "fsync", "compressible_percent", "dedupe_percent")
@@ -42,53 +42,54 @@ class Workload:
 
     Load is given in one of two ways:
 
-    * ``qd_per_drive`` alone: an array of N members is driven by N × ``streams_per_drive`` jobs of this depth, so it
-      sees N times as many outstanding I/Os as one drive (Intel's paper on the DC S3500 in RAID, 329903-001).
-    * with ``threads``: the target, whatever it consists of, is driven by this many jobs, each of depth
-      ``qd_per_drive`` (SNIA PTS: thread count × queue depth; Intel 910: one job). Id: ``randwrite_4k_t4xqd32``.
+    - ``qd_per_drive`` alone: an array of N members is driven by N × ``streams_per_drive`` jobs of this depth, so it has
+    N
+      times as many outstanding I/Os as one drive (Intel's paper on the DC S3500 in RAID, 329903-001).
+    - with ``threads``: the target, whatever it consists of, is driven by this many jobs, each of depth ``qd_per_drive``
+      (SNIA PTS: thread count × queue depth; Intel 910: one job). Id: ``randwrite_4k_t4xqd32``.
 
-    ``bs`` is one size, or a mix in fio's spelling of ``bssplit`` (``4k/60:64k/40``, per cent of I/Os), which then
-    needs a ``name``: the id begins with it (``webserver_qd8``).
+    ``bs`` is one size, or a mix in fio's spelling of ``bssplit`` (``4k/60:64k/40``, per cent of I/Os), which then needs
+    a ``name``: the id begins with it (``webserver_qd8``).
     """
 
     #: The pattern, in fio's words: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw``.
     rw: str
     #: The size of a transfer: ``4k``; binary, as in fio.
     bs: str
-    #: I/Os outstanding at a time: for each drive, or with ``threads`` for each of them.
+    #: Outstanding I/Os: per drive, or with ``threads`` per thread.
     qd_per_drive: int
-    #: Share of reads; of patterns that do both, and only of them.
+    #: Share of reads; only for patterns that do both.
     read_percent: int | None = None
-    #: Share of I/Os at random addresses, of a random pattern; the others follow the one before.
+    #: Share of I/Os at random addresses, in a random pattern; the others follow the previous one.
     random_percent: int = 100
-    #: Every address is shifted by this: ``512`` makes each 4 KiB I/O straddle two pages.
+    #: Shift of every address: ``512`` makes each 4 KiB I/O straddle two pages.
     offset: str = "0"
     #: Jobs for each drive, each of depth ``qd_per_drive``; without ``threads``.
     streams_per_drive: int = 1
     #: Jobs for the whole target, however many drives it has.
     threads: int | None = None
-    #: What the id begins with, instead of pattern and size: lower case letters and digits.
+    #: Begin of the id, instead of pattern and size: lower case letters and digits.
     name: str = ""
-    #: Of a random pattern, the exponent of Zipf's distribution in hundredths (120: some blocks are asked for far more
-    #: often than others, by fio's ``zipf:1.2``); 0: all of them equally often.
+    #: In a random pattern, the exponent of Zipf's distribution in hundredths (120 is fio's ``zipf:1.2``, which uses
+    #: some blocks far more often than others); 0 for a uniform distribution.
     zipf: int = 0
-    #: Of a sequential pattern, what is left out after each transfer: a stride of ``bs`` + ``gap``.
+    #: In a sequential pattern, bytes skipped after each transfer: a stride of ``bs`` + ``gap``.
     gap: str = "0"
-    #: Share of the target that is used, from its beginning on.
+    #: Share of the target that is used, from its beginning.
     region_percent: int = 100
-    #: Each write is answered only when it would survive a loss of power (O_SYNC: with FUA, or a flush behind it).
+    #: Each write completes only when it would survive a loss of power (O_SYNC: with FUA, or followed by a flush).
     sync: bool = False
-    #: A flush behind each so many writes, during which no other I/O is outstanding; 0: none.
+    #: Writes between flushes, during which no other I/O is outstanding; 0 for no flush.
     fsync: int = 0
-    #: Of the data written: the part of each block that is zeroes.
+    #: Share of each written block that is zeroes.
     compressible_percent: int = 0
-    #: Of the data written: the share of blocks that repeat one before.
+    #: Share of written blocks that repeat an earlier one.
     dedupe_percent: int = 0
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
             raise ValueError(f"rw must be one of {', '.join(PATTERNS)}, not {self.rw!r}")
-        # One spelling only, or equal workloads would be measured twice under two ids.
+        # Canonical spelling, or equal workloads would be measured twice under two ids.
         object.__setattr__(self, "bs", _one_spelling(self.bs))
         for each in ("offset", "gap"):
             given = getattr(self, each)
@@ -220,18 +221,18 @@ class Workload:
 
     @property
     def is_usual(self) -> bool:
-        """Whether nothing sets it apart but size, mix, depth and alignment: what figures are published of."""
+        """Return whether only size, mix, depth and alignment characterise it, as in data sheets."""
         more = (self.zipf, self.gap_bytes, self.sync, self.fsync, self.compressible_percent, self.dedupe_percent)
         return self.region_percent == 100 and not any(more)
 
     @property
     def is_random(self) -> bool:
-        """Whether addresses are uniform random over the whole range (or most of them: ``random_percent``)."""
+        """Return whether addresses are random over the whole range (or ``random_percent`` of them)."""
         return PATTERNS[self.rw][0]
 
     @property
     def has_streams(self) -> bool:
-        """Whether reads and writes are streams of their own, whose mix is a result and not a wish."""
+        """Return whether reads and writes are independent streams, whose mix is a result."""
         return "+" in self.rw
 
     @property
@@ -244,17 +245,17 @@ class Workload:
 
     @property
     def read_fraction(self) -> float:
-        """Share of I/Os that are reads, 0…1; of independent streams half, which is only a guess."""
+        """Share of I/Os that are reads, 0…1; for independent streams 0.5, which is only a guess."""
         if self.reads and self.writes:
             return 0.5 if self.has_streams else (self.read_percent or 0) / 100
         return 1.0 if self.reads else 0.0
 
     def jobs(self, width: int) -> int:
-        """Jobs that drive one target of ``width`` members; of independent streams, for each direction."""
+        """Jobs that drive one target of ``width`` members; for independent streams, per direction."""
         return width * self.streams_per_drive if self.threads is None else self.threads
 
     def outstanding(self, width: int) -> int:
-        """I/Os that one target of ``width`` members is kept busy with."""
+        """Outstanding I/Os of one target of ``width`` members."""
         return self.jobs(width) * self.qd_per_drive * (2 if self.has_streams else 1)
 
     def depth_per_member(self, width: int) -> float:

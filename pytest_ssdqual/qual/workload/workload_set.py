@@ -1,4 +1,4 @@
-"""Sets of workloads: how they are made, and the one that every level's suite uses.
+"""Workload sets: series of workloads (depths, mixes, alignment), and the set that every level's suite uses.
 
 The sets of single publications are in ``methods``, a module for each.
 """
@@ -15,9 +15,9 @@ from pytest_ssdqual.qual.workload.workload import Workload
 class Series:
     """Workloads that are compared with each other on one array: a queue depth sweep, a sweep over mixes."""
 
-    #: What ids of tests and records call it.
+    #: Name in test ids and records.
     name: str
-    #: In the order in which they are measured, and drawn.
+    #: In the order of measurement and of charts.
     workloads: tuple[Workload, ...]
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ def depths(workload: Workload, queue_depths: Iterable[int]) -> Series:
 def mixes(workload: Workload, read_percents: Iterable[int]) -> Series:
     """Random I/O of the size, depth and alignment of ``workload`` at several shares of reads: ``mixes_8k_qd8``.
 
-    The first and the last are the ends of the line that a mix is compared with.
+    The first and the last are the ends of the line that mixes are compared with.
     """
 
     def at(percent: int) -> Workload:
