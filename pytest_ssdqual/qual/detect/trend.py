@@ -2,7 +2,7 @@
 
 Ranks are used, so that a single bad run decides nothing and no distribution is assumed:
 
-- a trend by the test of Mann (1945) and Kendall, its slope and the interval of that by Sen (1968),
+- a trend by the test of Mann (1945) and Kendall, its slope and the interval of that by Sen (1968), computed by scipy,
 - a single change by the statistic of Pettitt (1979), its p-value by permutation: his formula is for long series.
 
 Both are tested, so each has half of the error rate. A series with a trend also looks like one with a single change, and
@@ -15,9 +15,8 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import combinations, permutations
-from statistics import fmean, median, stdev
+from itertools import permutations
+from statistics import fmean, stdev
 
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE
 
@@ -25,8 +24,6 @@ from pytest_ssdqual.qual.stats.estimate import CONFIDENCE
 FEWEST = 5
 #: Up to ``EVERY_ORDER`` runs every order is tried, beyond that ``ORDERS`` drawn with a fixed seed.
 EVERY_ORDER, ORDERS, SEED = 7, 5_000, 1979
-#: Most runs for the exact distribution of Kendall's statistic; beyond, the normal one agrees to four digits.
-EXACT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,37 +91,15 @@ def drift(figures: Sequence[float], confidence: float = CONFIDENCE) -> Drift:
 
 
 def _trend(logs: Sequence[float], confidence: float) -> Trend:
-    count = len(logs)
-    slopes = sorted((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(logs), 2))
-    concordance = sum(_sign(each) for each in slopes)
-    spread = _normal((1 + confidence) / 2) * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    low = max(0, math.floor((len(slopes) - spread) / 2) - 1)
-    ends = slopes[low], slopes[len(slopes) - 1 - low]
-    return Trend(_kendall_p(count, abs(concordance)), *(100 * math.expm1(each) for each in (median(slopes), *ends)))
+    from scipy.stats import kendalltau, theilslopes
 
-
-def _kendall_p(count: int, concordance: int) -> float:
-    """Two-sided p-value of Kendall's concordance. Ties would make it smaller, so this one is too large then."""
-    if count > EXACT:
-        variance = count * (count - 1) * (2 * count + 5) / 18
-        return min(1.0, 2 * (1 - _normal_cdf((concordance - 1) / math.sqrt(variance))))
-    ways = _inversions(count)
-    pairs = count * (count - 1) // 2
-    at_most = (pairs - concordance) // 2  # pairs in the rarer order
-    return min(1.0, 2 * sum(ways[: at_most + 1]) / math.factorial(count))
-
-
-@cache
-def _inversions(count: int) -> tuple[int, ...]:
-    """Number of orders of ``count`` items with 0, 1, 2, … inversions."""
-    ways = [1]
-    for size in range(2, count + 1):
-        longer = [0] * (len(ways) + size - 1)
-        for index, each in enumerate(ways):
-            for more in range(size):
-                longer[index + more] += each
-        ways = longer
-    return tuple(ways)
+    runs = range(len(logs))
+    # The exact distribution holds only without ties; with them scipy corrects the variance of the normal one (D110).
+    has_ties = len(set(logs)) < len(logs)
+    p_value = float(kendalltau(runs, logs, method="asymptotic" if has_ties else "exact").pvalue)
+    slopes = theilslopes(logs, runs, confidence)
+    ends = (float(each) for each in (slopes.slope, slopes.low_slope, slopes.high_slope))
+    return Trend(1.0 if math.isnan(p_value) else p_value, *(100 * math.expm1(each) for each in ends))
 
 
 def _step(logs: Sequence[float]) -> LevelStep:
@@ -162,19 +137,3 @@ def _around(logs: Sequence[float], at: int) -> float:
     """Sum of squares around the means before and after."""
     parts = [(part, fmean(part)) for part in (logs[:at], logs[at:])]
     return math.fsum((each - mean) ** 2 for part, mean in parts for each in part)
-
-
-def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
-
-
-def _normal(share: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)
-
-
-def _normal_cdf(value: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().cdf(value)

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import math
 import random
-from itertools import permutations
+from collections.abc import Sequence
+from functools import cache
+from itertools import combinations, permutations
+from statistics import NormalDist, median
 
 import pytest
 from hypothesis import given
@@ -65,20 +68,39 @@ def test_the_unit_does_not_matter(values: list[float], factor: float) -> None:
     assert (here.trend is None, here.step is None) == (there.trend is None, there.step is None)
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
-def test_the_distribution_of_kendalls_statistic_is_that_of_all_orders(count: int) -> None:
-    def concordance(order: tuple[int, ...]) -> int:
-        return sum(1 if b > a else -1 for i, a in enumerate(order) for b in order[i + 1 :])
-
-    every = [abs(concordance(order)) for order in permutations(range(count))]
-    for statistic in set(every):
-        expected = sum(each >= statistic for each in every) / len(every)
-        assert drifts._kendall_p(count, statistic) == pytest.approx(min(1, expected))
+def concordance(order: Sequence[float]) -> int:
+    return sum((b > a) - (b < a) for a, b in combinations(order, 2))
 
 
-def test_beyond_the_exact_distribution_the_normal_one_goes_on() -> None:
-    last, next_one = (drifts._kendall_p(count, round(0.25 * count**1.5)) for count in (60, 61))
-    assert next_one == pytest.approx(last, rel=0.05)
+@cache
+def every_concordance(count: int) -> list[int]:
+    return [abs(concordance(order)) for order in permutations(range(count))]
+
+
+@given(st.lists(st.floats(-10, 10), min_size=5, max_size=7, unique=True))
+def test_trend_p_value_is_share_of_all_orders(logs: list[float]) -> None:
+    every, measured = every_concordance(len(logs)), abs(concordance(logs))
+    expected = sum(each >= measured for each in every) / len(every)
+    assert drifts._trend(logs, 0.95).p_value == pytest.approx(expected)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=5, max_size=20, unique=True))
+def test_trend_slope_is_median_of_pairs_with_sens_interval(logs: list[float]) -> None:
+    """Sen's ranks of the ends, rounded: at most one rank inside of those rounded outwards."""
+    slopes = sorted((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(logs), 2))
+    count, found = len(logs), drifts._trend(logs, 0.95)
+    spread = NormalDist().inv_cdf(0.975) * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    rank = max(0, math.floor((len(slopes) - spread) / 2) - 1)
+    low, high = (slopes[each : each + 2] for each in (rank, len(slopes) - 2 - rank))
+    near = 1e-9
+    assert found.percent == pytest.approx(100 * math.expm1(median(slopes)), abs=near)
+    assert 100 * math.expm1(low[0]) - near <= found.low_percent <= 100 * math.expm1(low[1]) + near
+    assert 100 * math.expm1(high[0]) - near <= found.high_percent <= 100 * math.expm1(high[1]) + near
+
+
+def test_trend_of_equal_figures_is_none() -> None:
+    found = drift([7.0] * 8)
+    assert (found.trend, found.step) == (None, None)
 
 
 def test_figures_of_nothing_have_no_drift() -> None:
