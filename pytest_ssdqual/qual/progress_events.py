@@ -1,7 +1,7 @@
-"""What a bay tells of itself while it works, as plain values: what is begun, how it does now, how steady it is. Pure.
+"""Progress events of a bay: planned time, step begun, load begun, live rates, steadiness; plain values.
 
-These are for people who watch, never for a verdict: nothing that is judged is made of them. They travel between
-processes as JSON, one object each.
+For people who watch, never for a verdict: nothing that is judged depends on them. They travel between processes as
+JSON, one object each.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from pytest_ssdqual.qual import strict_json
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How long all that is wanted takes, as far as that can be foreseen."""
+    """Expected duration of the plan."""
 
     seconds: float
-    #: ``raid5x4``, each with all that is done on it, in the order in which they will be built.
+    #: Ids of the arrays in the order in which they will be built: ``raid5x4``.
     arrays: tuple[str, ...] = ()
-    #: When each of them is begun, in seconds since the first one is.
+    #: Begin of each, in seconds since the first.
     starts_s: tuple[float, ...] = ()
 
     @property
     def starts(self) -> dict[str, float]:
-        """By array."""
+        """Begin of each array, by its id."""
         return dict(zip(self.arrays, self.starts_s, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A step that takes time: ``raid5x4: fill``."""
+    """A step that takes time has begun: ``raid5x4: fill``."""
 
     what: str
-    #: 0 if nobody knows.
+    #: Expected duration; 0 if unknown.
     expected_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look at a measurement under way has shown, and how much longer than planned it goes on."""
+    """Result of an interim analysis, and the time by which it extends the measurement beyond the plan."""
 
     told: str
     more_s: float = 0.0
@@ -48,15 +48,15 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LoadBegun:
-    """A fio process that begins."""
+    """A fio process has begun."""
 
     #: ``measure``, ``precondition``, ``fill``, …
     phase: str
     geometry: str
     workload: str
-    #: What the figures are of: the array, or each of the drives side by side.
+    #: Devices of the figures: the array, or each of the drives side by side.
     devices: tuple[str, ...]
-    #: That it begins with; see ``Now``.
+    #: Round at the beginning; see ``Now``.
     round: int = 0
     rounds: int = 0
     exact: bool = False
@@ -64,15 +64,15 @@ class LoadBegun:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """How the load does at this moment."""
+    """Live statistics of the load."""
 
-    #: Since it began.
+    #: Seconds since the load began.
     seconds: float
-    #: Of each device, since the last one of these.
+    #: IOPS of each device since the previous event.
     iops: tuple[float, ...]
-    #: To all devices since the run began, what this load and all before it wrote.
+    #: Bytes written to all devices since the run began, by this load and all before it.
     bytes_written: int
-    #: Counted from 1, of at most so many, or of exactly so many; 0: there are no rounds.
+    #: Round, counted from 1, and their number (at most, or exactly); 0 without rounds.
     round: int = 0
     rounds: int = 0
     exact: bool = False
@@ -85,12 +85,12 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """What the detector of the steady state, or the last look, found."""
+    """Result of the steady-state rule, or of the last look."""
 
     reached: bool
     #: A sentence.
     told: str
-    #: A few words for a line: ``not steady yet: range 34.0 % (20 % allowed)``; empty if there are none.
+    #: Short form for a line: ``not steady yet: range 34.0 % (20 % allowed)``; "" if there is none.
     brief: str = ""
 
 
@@ -100,7 +100,7 @@ class Idle:
 
 
 def array_of(what: str) -> str:
-    """The array of a step, or of a row of the plan, with all its members: of ``raid5x4-1failed: fill`` ``raid5x4``."""
+    """Id of the array of a step or a plan row, with all its members: ``raid5x4`` for ``raid5x4-1failed: fill``."""
     return re.split("[ :-]", what, maxsplit=1)[0]
 
 
@@ -123,14 +123,14 @@ def to_record(news: News) -> dict[str, object]:
 
 
 def from_record(record: Mapping[str, object]) -> News:
-    """The inverse; ``ValueError`` for anything else."""
+    """Inverse of ``to_record``; ``ValueError`` for anything else."""
     given = {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items() if name != "news"
     }
     kind = _KINDS.get(str(record.get("news")))
     if kind is None:
-        raise ValueError("this is no news of a bay")
+        raise ValueError("not a progress event")
     try:
         return strict_json.conforming(kind(**given))  # type: ignore[arg-type]
     except TypeError as error:
-        raise ValueError(f"this is no news of a bay: {error}") from None
+        raise ValueError(f"not a progress event: {error}") from None

@@ -1,8 +1,8 @@
-r"""Text from outside, made fit to be shown: by a terminal, in XML, JSON, a table, a file's name. Pure.
+r"""Untrusted text made safe to show: on a terminal, in XML, JSON, a table, a file name.
 
-A drive's firmware may call itself anything, and so may a file system, a process or a machine. What cannot be printed
-is written as an escape: ``\x1b`` for control characters, ``\u202e`` for what turns or hides text, ``\xff`` for a byte
-that is not UTF-8 (decoded with ``surrogateescape``). A blank is the only separator that is printed as itself.
+A drive's firmware may report any name, and so may a file system, a process or a machine. Unprintable characters are
+escaped: ``\x1b`` for control characters, ``\u202e`` for those that reverse or hide text, ``\xff`` for a byte that is
+not UTF-8 (decoded with ``surrogateescape``). A blank is the only separator that is printed unescaped.
 
 CI runners read commands from the log of a job, so the first character of a command is escaped as well:
 
@@ -22,11 +22,11 @@ from __future__ import annotations
 import hashlib
 import re
 
-#: Of a name: SCSI's longest is 252 characters, NVMe's 40.
+#: Longest name: SCSI's longest is 252 characters, NVMe's 40.
 NAME_CHARACTERS = 256
-#: Of a line: what a person reads of a tool's last words.
+#: Longest line of a tool's output in a message.
 LINE_CHARACTERS = 500
-#: Of a message of many lines.
+#: Most lines of a message.
 MESSAGE_LINES = 200
 #: Unicode's Default_Ignorable_Code_Point where ``str.isprintable`` is true: fillers and variation selectors.
 _INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
@@ -51,7 +51,7 @@ def name(raw: str) -> str:
 
 
 def line(raw: str, most: int = LINE_CHARACTERS) -> str:
-    """Words to be read, on one line; what is harmless stays as it is, so doing it twice changes nothing."""
+    """Text on one line, escaped only where necessary, so applying it twice changes nothing."""
     raw, cut = raw[: most + 1], len(raw) > most
     if not raw.isprintable():
         raw = "".join(each if each.isprintable() else _escaped(each) for each in raw)
@@ -68,10 +68,10 @@ def lines(raw: str, most: int = LINE_CHARACTERS) -> str:
 
 
 def json_text(text: str) -> str:
-    """JSON with nothing in it that a terminal or a reader of lines takes for more than text; its line ends stay.
+    """JSON without characters that a terminal or a reader of lines interprets; its line ends stay.
 
     JSON itself escapes only C0: DEL, C1 (a terminal's other way to begin a sequence), U+2028 and lone surrogates are
-    left, and so is what ``_ANYWHERE`` finds. They can occur only inside of strings, where an escape means the same.
+    left, and so is what ``_ANYWHERE`` matches. They can occur only inside strings, where an escape means the same.
     """
     text = _ANYWHERE.sub(lambda found: _json_escape(found[0]), text)
     if text.replace("\n", "").isprintable():

@@ -1,7 +1,7 @@
-"""Plain data from outside: JSON text → dicts, lists, text and numbers, or ``ValueError``; nothing else leaves.
+"""Strict JSON reader for untrusted data: text → dicts, lists, strings and numbers, or ``ValueError``; nothing else.
 
-Python's own reader raises ``RecursionError`` for deep nesting and takes ``NaN`` and ``Infinity``, which are no JSON and
-which every ``int()`` and comparison behind it would stumble over.
+Python's own reader raises ``RecursionError`` for deep nesting and accepts ``NaN`` and ``Infinity``, which are not JSON
+and break every later ``int()`` and comparison.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NoReturn, TypeVar, Union, get_args, get_origin, get_type_hint
 
 ValueT = TypeVar("ValueT")
 
-#: Above every counter of 64 bits; what is larger counts nothing.
+#: Largest accepted number: above every 64-bit counter.
 LARGEST = 2**64
 
 
@@ -23,12 +23,12 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-#: For what comes in pieces: ``json.JSONDecoder.raw_decode``; may raise ``RecursionError``.
+#: Decoder for a stream of documents (``raw_decode``); may raise ``RecursionError``.
 DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def read_json(text: str | bytes) -> object:
-    """The value; ``ValueError`` if it is not JSON, not UTF-8, or nested too deeply."""
+    """Parse JSON; ``ValueError`` if it is not JSON, not UTF-8, or nested too deeply."""
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     try:
@@ -51,7 +51,7 @@ def count(record: Mapping[str, object], name: str) -> int:
 
 
 def number(value: object) -> float:
-    """A number that one can reckon with; ``ValueError`` for anything else."""
+    """A finite number; ``ValueError`` for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
         return float(value)
     raise ValueError(f"{_short(value)} is no number")
@@ -72,7 +72,7 @@ def array(value: object) -> list[object]:
 
 
 def conforming(made: ValueT) -> ValueT:
-    """A dataclass made of plain data, if every value in it is of the type that its field has; ``ValueError``."""
+    """Return a dataclass made of plain data; ``ValueError`` unless every value has the type of its field."""
     if not _conforms(made, type(made)):
         raise ValueError(f"this is no {type(made).__name__}")
     return made
@@ -102,6 +102,6 @@ def _fields(kind: type) -> tuple[tuple[str, object], ...]:
 def _short(value: object) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
-    if isinstance(value, int) and abs(value) > LARGEST:  # more than 4,300 digits cannot even be printed
+    if isinstance(value, int) and abs(value) > LARGEST:  # Python does not print more than 4,300 digits
         return "a number out of range"
     return "nothing" if value is None else ascii(value)[:40]

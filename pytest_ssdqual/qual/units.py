@@ -1,7 +1,7 @@
-"""Sizes, times and rates: read them from text, print them for people.
+"""Sizes, times and rates: parse them from text, format them for people.
 
-Transfer sizes are binary (``4k`` = 4096, as fio's ``bs``), capacities and throughputs are decimal
-(``480 GB`` = 480·10⁹, as on every drive's label). ``KB`` could be either and is refused.
+Transfer sizes are binary (``4k`` = 4096, as fio's ``bs``), capacities and throughputs are decimal (``480 GB`` =
+480·10⁹, as on every drive's label). ``KB`` could be either and is rejected.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from decimal import Decimal
 from enum import StrEnum
 
 _NUMBER = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)\s*([^\s0-9].*?)?\s*", re.ASCII)
-#: Commas only where thousands are parted; "1,5" may be one and a half to its author.
+#: Commas only between thousands; "1,5" may mean one and a half.
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})*(\.[0-9]+)?|[0-9]+(\.[0-9]+)?|\.[0-9]+", re.ASCII)
 
-#: Characters; longer ones take time to find out that they are none.
+#: Longest text of a number, characters; bounds the time to reject a longer one.
 LONGEST = 64
 
 _BINARY = {"k": 10, "m": 20, "g": 30, "t": 40}
@@ -37,7 +37,7 @@ _TIMES = ("ns", "µs", "ms", "s")
 
 
 class Unit(StrEnum):
-    """What the number of an estimate or a limit counts."""
+    """Unit of an estimate or a limit."""
 
     IOPS = "IOPS"
     NANOSECONDS = "ns"
@@ -45,7 +45,7 @@ class Unit(StrEnum):
     RATIO = "ratio"
     PERCENT = "%"
     SECONDS = "s"
-    #: I/Os that are outstanding, or any other count.
+    #: A count, such as outstanding I/Os.
     COUNT = "count"
 
 
@@ -118,7 +118,7 @@ def parse_latency(text: str) -> int:
     """Whole nanoseconds of ``1.4 ms``, ``200us``; ValueError when the text is no latency or is zero."""
     latency_ns = round(_parse_time_ns(text, "latency", '"1.4 ms"'))
     if latency_ns < 1:
-        raise ValueError(f'"{text}" is no latency that can be kept; it must be above zero')
+        raise ValueError(f'"{text}" is no valid latency; it must be above zero')
     return latency_ns
 
 

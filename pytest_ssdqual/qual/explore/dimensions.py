@@ -1,7 +1,7 @@
-"""The workloads that a search may try: their dimensions, which of two is simpler, and what may be spent. Pure.
+"""Dimensions of a workload search, the order of simplicity, and the search's budget.
 
-A workload of a space is the plain one with departures. The simplest that breaks a promise is the one with the fewest,
-because each departure that is left is one more thing that its reader has to think about.
+A workload of a space is the plain one with departures. The simplest one that breaks a promise has the fewest, because
+each remaining departure is one more thing that its reader has to consider.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.spec.protocol import LONGEST_PROBE_S, Protocol
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Each with the plainest value first; the plain workload's own size comes before all others.
+#: Values of each dimension, the plainest first; the plain workload's own size precedes all others.
 SIZES = ("4k", "8k", "16k", "32k", "64k", "128k", "256k", "2k", "1k", "512")
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 READ_PERCENTS = (100, 0, 70, 50, 30)
@@ -29,7 +29,7 @@ Value = int | str
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One thing that can be varied, its plainest value first."""
+    """A property that can be varied, its plainest value first."""
 
     name: str
     values: tuple[Value, ...]
@@ -37,17 +37,18 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All combinations of the dimensions' values, as far as they make sense together."""
+    """All valid combinations of the dimensions' values."""
 
-    #: Where every dimension has its first value; random or sequential, as all of the space.
+    #: The workload with the first value of every dimension; random or sequential, like the whole space.
     plain: Workload
     dimensions: tuple[Dimension, ...]
 
     @classmethod
     def of(cls, plain: Workload, block_bytes: int = 512) -> Space:
-        """Around ``plain``, which must be pure reads without any departure, for drives with such blocks.
+        """Build the space around ``plain``, which must be pure reads without any departure, for drives with such
+        blocks.
 
-        ValueError for another one.
+        ValueError for any other workload.
         """
         if plain.writes or not plain.is_usual or plain.offset_bytes or len(plain.sizes) > 1:
             raise ValueError(f"a search starts from plain reads of one size, not from {plain}")
@@ -71,8 +72,10 @@ class Space:
         )
 
     def at(self, values: Sequence[Value]) -> Workload:
-        """The workload with these values, one of each dimension; what makes no sense beside the others is left out:
-        flushes and contents of pure reads, an offset as large as a transfer.
+        """The workload with these values, one of each dimension.
+
+        Values without effect beside the others are dropped: flushes and contents of pure reads, an offset as large as a
+        transfer.
         """
         given = dict(zip((each.name for each in self.dimensions), values, strict=True))
         size, reads = str(given["size"]), int(given["reads"])
@@ -96,7 +99,7 @@ class Space:
         )
 
     def values(self, workload: Workload) -> tuple[Value, ...]:
-        """The inverse of ``at``; ValueError for a workload that is not of this space."""
+        """Inverse of ``at``; ValueError for a workload that is not in this space."""
         found: dict[str, Value] = {
             "size": workload.bs,
             "depth": workload.qd_per_drive,
@@ -116,7 +119,7 @@ class Space:
         return values
 
     def departures(self, workload: Workload) -> tuple[str, ...]:
-        """What sets it apart from the plain one, in words: ``size 64k``, ``flush sync``."""
+        """Differences from the plain workload, in words: ``size 64k``, ``flush sync``."""
         return tuple(
             f"{each.name} {value}" + (" %" if each.name in ("reads", "region", "compressible", "dedupe") else "")
             for value, each in zip(self.values(workload), self.dimensions, strict=True)
@@ -124,73 +127,74 @@ class Space:
         )
 
     def complexity(self, workload: Workload) -> tuple[int, int, tuple[int, ...]]:
-        """For comparing: the simpler of two has the smaller. Fewer departures first, then shorter ones."""
+        """Sort key: fewer departures first, then smaller ones."""
         places = tuple(
             each.values.index(value) for value, each in zip(self.values(workload), self.dimensions, strict=True)
         )
         return sum(place > 0 for place in places), sum(places), places
 
     def simpler(self, workload: Workload) -> Iterator[Workload]:
-        """Every workload that has one of its departures taken back or made shorter, all others kept; simplest first."""
+        """Yield every workload that has one departure removed or reduced, all others unchanged; simplest first."""
         values = self.values(workload)
         found: dict[Workload, None] = {}
         for index, each in enumerate(self.dimensions):
             for value in each.values[: each.values.index(values[index])]:
                 found[self.at((*values[:index], value, *values[index + 1 :]))] = None
-        # What had made no sense any more went as well, which may be more than one departure.
+        # Values that lost their effect are dropped as well, which may remove more than one departure.
         yield from sorted(found, key=self.complexity)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a search may spend, shrinking included."""
+    """Budget of a search, shrinking included."""
 
-    #: Of the drives' time: from the start of fio to its end, ramps and failed attempts too.
+    #: Drive time: from the start of fio to its end, ramps and failed attempts included.
     seconds: float
-    #: Different workloads.
+    #: Number of different workloads.
     workloads: int
 
     def allows(self, spent_s: float, searched: int, next_s: float) -> bool:
-        """Whether one more fits in, which takes ``next_s`` if nothing goes wrong."""
+        """Return whether one more workload fits that takes ``next_s`` without failures."""
         return searched < self.workloads and spent_s + next_s <= self.seconds
 
 
 def probing(protocol: Protocol) -> Protocol:
-    """How the workloads of a search are measured: as the protocol does, but once and shortly.
+    """Protocol of a probe: the given one, but a single short measurement.
 
-    Of a sequential protocol the looks end earlier, and no figure has to wait for the end of a plateau: a search only
-    suspects, and what it suspects is measured again by the protocol itself.
+    In a sequential protocol the looks end earlier, and no figure waits for the end of a plateau: a probe only suggests,
+    and the protocol itself measures a suspect again.
     """
     rule, looks = protocol.explore, protocol.sequential
     if looks is not None:
         limit_s = rule.measurement_s or 2 * looks.first_s
         looks = replace(looks, limit_s=max(looks.first_s, limit_s), plateau_s=0.0)
         return replace(protocol, sequential=looks, attempts=1, repeats=1)
-    # A round lasts a second at least.
+    # A round lasts at least a second.
     window_s = rule.measurement_s or min(protocol.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
     return replace(protocol, window_s=window_s, attempts=1, repeats=1)
 
 
 def longer(probing: Protocol) -> Protocol:
-    """How what could not be measured is tried once more: the slowest workloads of all have too few I/Os at first, and
-    what is uneven needs longer rounds.
+    """Protocol of the second attempt of a failed probe, ``LONGER`` times as long.
+
+    The slowest workloads have too few I/Os in the first attempt, and uneven ones need longer rounds.
     """
     if probing.sequential is None:
         return replace(probing, window_s=LONGER * probing.window_s)
     return replace(probing, sequential=replace(probing.sequential, limit_s=LONGER * probing.sequential.limit_s))
 
 
-#: Times the first attempt.
+#: Length of the second attempt, in multiples of the first.
 LONGER = 5
 
 
 def shortest_s(probing: Protocol) -> float:
-    """What one measurement takes at least."""
+    """Least time of one measurement, seconds."""
     return probing.ramp_s + (probing.window_s if probing.sequential is None else probing.sequential.first_s)
 
 
 def longest_s(probing: Protocol) -> float:
-    """What one takes at most."""
+    """Longest time of one measurement, seconds."""
     return probing.ramp_s + (probing.window_s if probing.sequential is None else probing.sequential.limit_s)
 
 

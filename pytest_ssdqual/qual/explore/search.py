@@ -1,9 +1,9 @@
-"""What a search for a workload that breaks a promise has found: every workload it measured, and its conclusion. Pure.
+"""Findings of a workload search: every probe, the suspects, and the conclusion.
 
-A search looks many times, so something looks broken by chance sooner or later. Therefore the looks accuse nobody: they
-only choose a suspect, and the verdict is that of a second measurement, which no look has seen. Its error rate is that
-of any other verdict, however many looks there were; a few suspects may be tried, and share it out among them
-(Bonferroni over ``ExploreRule.confirmations``).
+A search takes many probes, so one of them looks broken by chance sooner or later. Therefore a probe only chooses a
+suspect, and the verdict is that of a second, independent measurement. Its error rate is that of any other verdict,
+whatever the number of probes; a few suspects may be tried, and share the error rate (Bonferroni over
+``ExploreRule.confirmations``).
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 
 class ProbedFigures(StrEnum):
-    """What one short measurement looks like."""
+    """Result of one probe."""
 
     KEPT = "kept"
     BROKEN = "broken"
     UNDECIDED = "undecided"
-    #: It did not become steady, is not valid, or was refused: nothing is known.
+    #: Not steady, not valid, or refused: nothing is known.
     UNMEASURABLE = "unmeasurable"
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """One workload of a search."""
+    """One workload of a search, with its probe."""
 
     workload: Workload
-    #: Of the drives' time.
+    #: Drive time.
     seconds: float
-    #: On every promise about it, of each drive side by side.
+    #: Verdicts on every promise about it, of each drive side by side.
     verdicts: tuple[Verdict, ...] = ()
-    #: Promises of which it says nothing (too few I/Os for a quantile), or why it could not be measured.
+    #: Reasons: promises without a verdict (too few I/Os for a quantile), or why it could not be measured.
     trouble: tuple[str, ...] = ()
 
     @property
@@ -60,20 +60,20 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A workload that looked broken, made as simple as it gets, and what its second measurement said."""
+    """A workload whose probe looked broken, simplified as far as possible, and its second measurement."""
 
     workload: Workload
-    #: What looked broken: of one drive, where there are several side by side.
+    #: The probe's failed verdict; of one drive if there are several side by side.
     seen: Verdict
-    #: Whether every simpler workload next to it was measured and is not broken, in this run or in that which found it.
+    #: True if every adjacent simpler workload was measured and is not broken, in this run or in the one that found it.
     is_simplest: bool
-    #: An earlier run has found it.
+    #: An earlier run found it.
     is_known: bool = False
-    #: Of the second measurement, and on the same promise: all drives', and that of the same drive.
+    #: The second measurement, and its verdicts on the same promise: of all drives, and of the same drive.
     measured: Measured | None = None
     verdicts: tuple[Verdict, ...] = ()
     verdict: Verdict | None = None
-    #: Why there is none.
+    #: Reason why there is no verdict.
     trouble: str = ""
 
     @property
@@ -87,19 +87,21 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WorkloadSearch:
-    """A search that has ended. True when it found nothing: then all that it looked at is kept, and nothing more."""
+    """A finished search. True if it found nothing: then all workloads that it probed are good, which implies nothing
+    more.
+    """
 
     space: Space
     geometry: Geometry
-    #: Whose promises they are.
+    #: Name of the spec with the promises.
     spec: str
     budget: Budget
-    #: Spent on looks; second measurements are beyond the budget.
+    #: Time spent on probes; second measurements are not part of the budget.
     seconds: float
     confirming_s: float
     probed: tuple[Probed, ...]
     suspects: tuple[Suspect, ...] = ()
-    #: Whether it ended because nothing more was allowed.
+    #: True if the budget ended the search.
     is_cut: bool = False
 
     def __bool__(self) -> bool:
@@ -120,7 +122,7 @@ class WorkloadSearch:
 
     @property
     def counts(self) -> Counter[ProbedFigures]:
-        """By look; what was cleared by its second measurement is kept."""
+        """Number of workloads by the result of their probe; one that its second measurement cleared counts as good."""
         cleared = {each.workload for each in self.suspects if each.is_cleared}
         return Counter(ProbedFigures.KEPT if each.workload in cleared else each.look for each in self.probed)
 
@@ -130,23 +132,23 @@ class WorkloadSearch:
 
     @property
     def open(self) -> tuple[Suspect, ...]:
-        """Suspects whose second measurement says neither."""
+        """Suspects whose second measurement was inconclusive."""
         return tuple(each for each in self.suspects if not each.is_confirmed and not each.is_cleared)
 
     @property
     def untried(self) -> int:
-        """How many more look broken, after as many second measurements as are allowed."""
+        """Number of further broken probes, beyond the allowed second measurements."""
         tried = {each.workload for each in self.suspects}
         return sum(each.look is ProbedFigures.BROKEN and each.workload not in tried for each in self.probed)
 
     @property
     def narrowest(self) -> Verdict | None:
-        """Of what is kept, the verdict with the least margin."""
+        """The passed verdict with the least margin."""
         found = [each for probed in self.probed for each in probed.verdicts if each.outcome is Outcome.PASS]
         return min(found, key=lambda each: each.margin_percent, default=None)
 
     def sentence(self) -> str:
-        """How much was searched, and what came of it."""
+        """Extent and result of the search, in one sentence."""
         counts, cut = self.counts, "used up" if self.is_cut else "not used up"
         workloads = f"{len(self.probed)} {self.kind} workload{'' if len(self.probed) == 1 else 's'}"
         spent, budget = (format_duration(each) for each in (self.seconds, self.budget.seconds))
@@ -172,23 +174,23 @@ class WorkloadSearch:
         return f"{searched}: none broke a promise of {self.spec}{rest}"
 
     def remarks(self) -> tuple[str, ...]:
-        """What else there is to know, a sentence each."""
-        said = [_about(each, self.space) for each in self.suspects]
-        said += [f"could not be measured: {each.trouble[0]}" for each in self._unmeasurable()[:MOST_TOLD]]
+        """Further facts about the search, a sentence each."""
+        remarks = [_about(each, self.space) for each in self.suspects]
+        remarks += [f"could not be measured: {each.trouble[0]}" for each in self._unmeasurable()[:MOST_TOLD]]
         if (more := len(self._unmeasurable()) - MOST_TOLD) > 0:
-            said.append(f"{more} more could not be measured, see the record")
-        return tuple(said)
+            remarks.append(f"{more} more could not be measured, see the record")
+        return tuple(remarks)
 
     def _unmeasurable(self) -> Sequence[Probed]:
         return [each for each in self.probed if each.look is ProbedFigures.UNMEASURABLE and each.trouble]
 
 
-#: Workloads named in a summary, of each kind.
+#: Most workloads of a kind that a summary names.
 MOST_TOLD = 3
 
 
 def because(search: WorkloadSearch, suspect: Suspect, job_file: str) -> str:
-    """How a broken promise was found, for its sentence."""
+    """Remark on how a broken promise was found, for its sentence."""
     simplest = "the simplest" if suspect.is_simplest else "the simplest so far"
     broken = search.counts[ProbedFigures.BROKEN]
     found = f"{simplest} of {broken} broken among {len(search.probed)} {search.kind} workloads searched"
@@ -207,6 +209,6 @@ def _about(suspect: Suspect, space: Space) -> str:
         )
         return f"{suspect.workload} departs from {space.plain} by {departures}; {proven}"
     if suspect.is_cleared:
-        return f"{found} and was kept when measured anew: one look among many, which accuses nobody"
+        return f"{found} and passed when measured anew: one probe among many, which proves nothing"
     why = suspect.trouble or ("it was not measured anew" if suspect.verdict is None else repr(suspect.verdict))
     return f"{found}, and its second measurement does not tell: {why}"

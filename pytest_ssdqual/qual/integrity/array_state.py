@@ -1,7 +1,7 @@
-"""Which steps are possible in which state of an array, and what they make of it. Pure: nothing is looked at.
+"""State of an array in an integrity test: which steps are possible, and the state after each.
 
-What md does by itself and in its own time (a spare that is rebuilt) is only known to be over when somebody waited for
-it; until then such a member is counted as missing.
+Arithmetic on values; md is not asked. What md does on its own (the rebuild of a spare) counts as finished only after a
+step that waits for it; until then such a member counts as missing.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ from pytest_ssdqual.qual.integrity.steps import (
 )
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 
-#: What mdadm can make wider by a drive without a new layout.
+#: Levels that mdadm can grow by a drive without a new layout.
 GROWING = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6)
 
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What the machine and the protocol allow."""
+    """Abilities of the machine and the protocol."""
 
     #: The array takes discards.
     trim: bool = False
-    #: There is somebody to cut the power.
+    #: The power of the machine can be cut.
     power_cut: bool = False
-    #: Also where RAID 5 and 6 do not promise to survive it: under writes while members are missing.
+    #: Power cuts also during writes to a degraded RAID 5 or 6, which need not survive them.
     write_hole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayLife:
-    """One state."""
+    """State of the array and its members."""
 
     geometry: Geometry
     bitmap: bool
-    #: Drives that the run was given: 1 to this.
+    #: Number of drives of the run, numbered from 1.
     drives: int
-    #: How many regions there are, and bytes of each.
+    #: Number of regions, and bytes of each.
     regions: int
     region_bytes: int
     abilities: Abilities = field(default_factory=Abilities)
-    #: Members that have all data.
+    #: Members with all data.
     whole: frozenset[int] = frozenset()
-    #: Members that are being rebuilt, and spares that wait.
+    #: Members that are rebuilding, and idle spares.
     filling: frozenset[int] = frozenset()
     idle: frozenset[int] = frozenset()
-    #: Failed, and not yet removed.
+    #: Failed members that are not yet removed.
     failed: frozenset[int] = frozenset()
-    #: Failed or removed, and what was written since is in the bitmap.
+    #: Failed or removed members for which the bitmap has everything written since.
     remembered: frozenset[int] = frozenset()
 
     @classmethod
     def begin(
         cls, geometry: Geometry, bitmap: str, drives: int, regions: int, region_bytes: int, abilities: Abilities
     ) -> ArrayLife:
-        """Just built, of the first drives."""
+        """State of a new array, built of the first drives."""
         whole = frozenset(range(1, geometry.width + 1))
         return cls(geometry, bitmap == "internal", drives, regions, region_bytes, abilities, whole)
 
@@ -79,21 +79,21 @@ class ArrayLife:
 
     @property
     def free(self) -> frozenset[int]:
-        """Drives that are not in the array."""
+        """Drives outside the array."""
         return frozenset(range(1, self.drives + 1)) - self.whole - self.filling - self.idle - self.failed
 
     @property
     def lacking(self) -> int:
-        """Members whose data are not all there."""
+        """Number of members without all data."""
         return self.geometry.width - len(self.whole)
 
     @property
     def members(self) -> frozenset[int]:
-        """All that an assembly needs: without those that failed."""
+        """Members needed for an assembly: all but the failed ones."""
         return self.whole | self.filling | self.idle
 
     def objection(self, step: Step) -> str:
-        """Why the step is not possible now, as half a sentence; empty if it is."""
+        """Reason why the step is not possible now, as half a sentence; "" if it is."""
         match step:
             case Write(region, block_bytes) | Cut(int(region), block_bytes) if self._misses(region, block_bytes):
                 return self._misses(region, block_bytes)
@@ -110,7 +110,7 @@ class ArrayLife:
         return ""
 
     def after(self, step: Step) -> ArrayLife:
-        """The state that a possible step leaves; ``ValueError`` for an impossible one."""
+        """State after a possible step; ``ValueError`` for an impossible one."""
         if why := self.objection(step):
             raise ValueError(f"{step}: {why}")
         match step:
@@ -139,7 +139,7 @@ class ArrayLife:
 
     def _against_cut(self, region: int | None) -> str:
         if not self.abilities.power_cut:
-            return "nobody can cut the power of this machine: see the hook pytest_ssdqual_power_cut"
+            return "the power of this machine cannot be cut: see the hook pytest_ssdqual_power_cut"
         if self.geometry.has_parity and self.lacking and region is not None and not self.abilities.write_hole:
             return f"a {self.level} that lacks a member does not promise to survive it: see integrity.write_hole"
         return ""
@@ -180,7 +180,9 @@ class ArrayLife:
         return "members are missing" if self.lacking else ""
 
     def _lost(self, drive: int) -> ArrayLife:
-        """A spare takes its place at once; with one, the bitmap is cleared sooner or later."""
+        """State after the loss of a member: a spare takes its place at once, and then md clears the bitmap sooner or
+        later.
+        """
         taken = frozenset(sorted(self.idle)[:1])
         remembered = self.remembered | {drive} if self.bitmap and drive in self.whole and not taken else frozenset()
         return replace(
@@ -205,13 +207,13 @@ class ArrayLife:
 
 
 def possible(history: StepSequence, begin: ArrayLife) -> StepSequence:
-    """Without the steps that are not possible where they stand: what is left of a history that was cut up."""
-    life, kept = begin, []
+    """Return the sequence without the steps that are impossible where they stand, such as after parts were cut out."""
+    state, steps = begin, []
     for step in history.steps:
-        if not life.objection(step):
-            life = life.after(step)
-            kept.append(step)
-    return replace(history, steps=tuple(kept))
+        if not state.objection(step):
+            state = state.after(step)
+            steps.append(step)
+    return replace(history, steps=tuple(steps))
 
 
 __all__ = ["Abilities", "ArrayLife", "Read", "possible"]

@@ -1,13 +1,13 @@
-"""The reference model: what may be read where, by what was acknowledged, flushed, discarded and cut off.
+"""Reference model of an array's content: what may be read where, after writes, flushes, discards and power cuts.
 
-What a host may rely on (the semantics are stated in docs/integrity.md):
+The semantics that a host may rely on (docs/integrity.md):
 
-* an acknowledged write is what is read from then on, whatever happens to members, as long as the power stays on;
-* when the power is cut, what was flushed after it was acknowledged is still there. What was not flushed, or was being
-  written at that moment, is old or new in each atomic unit of the drives, never a mixture inside of one;
-* what was discarded may hold anything until it is written again.
+- an acknowledged write is what is read from then on, whatever happens to members, while the power stays on;
+- after a power cut, everything flushed after its acknowledgement is still there. What was not flushed, or was being
+  written at that moment, is old or new in each atomic unit of the drives, never a mixture inside one;
+- discarded data is undefined until it is written again.
 
-Where on an array something is written: pairs of regions side by side, from its first byte to its last.
+Written are regions of the array: pairs of neighbours, from its first byte to its last.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 
-#: A region is a stripe and one unit, so that the border between two neighbours lies inside a stripe; of wide arrays
-#: with large chunks not more than this.
+#: Largest region. A region is a stripe and one unit, so that the border between two neighbours lies inside a stripe;
+#: smaller in wide arrays with large chunks.
 MOST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A piece of the array that is written as a whole."""
+    """A part of the array that is written as a whole."""
 
     number: int
     offset_bytes: int
@@ -41,12 +41,12 @@ class Region:
         return self.offset_bytes + self.size_bytes
 
     def written(self, block_bytes: int) -> int:
-        """How many of its bytes whole transfers of this size overwrite; the rest at its end stays as it was."""
+        """Number of its bytes that whole transfers of this size overwrite; the remainder at its end is unchanged."""
         return self.size_bytes // block_bytes * block_bytes
 
 
 def stripe_bytes(geometry: Geometry, settings: ArraySettings) -> int:
-    """User data of one stripe; of a mirror, which has none, of a chunk."""
+    """User data of one stripe; for a mirror, which has none, a chunk."""
     data = 1 if geometry.level is RaidLevel.RAID1 else geometry.data_drives
     return parse_size(settings.chunk) * data
 
@@ -57,10 +57,9 @@ def region_bytes(geometry: Geometry, settings: ArraySettings) -> int:
 
 
 def spread(size_bytes: int, each_bytes: int, count: int, begin_bytes: int = 0) -> tuple[Region, ...]:
-    """Up to ``count`` regions in pairs of neighbours, evenly from ``begin_bytes`` to the last byte of
-    ``size_bytes``.
+    """Up to ``count`` regions in pairs of neighbours, evenly from ``begin_bytes`` to the last byte of ``size_bytes``.
 
-    Fewer where there is not enough room; ``ValueError`` where there is none for one pair.
+    Fewer if there is not enough room; ``ValueError`` if there is none for one pair.
     """
     room = size_bytes - begin_bytes
     pairs = min(count // 2, room // (2 * each_bytes))
@@ -76,7 +75,7 @@ def spread(size_bytes: int, each_bytes: int, count: int, begin_bytes: int = 0) -
 
 
 def behind(known: Sequence[Region], size_bytes: int) -> tuple[Region, ...]:
-    """Two more, at the new end of an array that has grown to ``size_bytes``; ``ValueError`` if they do not fit."""
+    """Two more regions at the new end of an array of ``size_bytes`` after growth; ``ValueError`` if they do not fit."""
     each = known[0].size_bytes
     start = size_bytes // UNIT_BYTES * UNIT_BYTES - 2 * each
     if start < max(region.end_bytes for region in known):
@@ -84,15 +83,15 @@ def behind(known: Sequence[Region], size_bytes: int) -> tuple[Region, ...]:
     return tuple(Region(len(known) + half, start + half * each, each) for half in (0, 1))
 
 
-#: Generations that are set aside for one power cut: so many times at most a region is overwritten meanwhile.
+#: Generations reserved for one power cut: the most times that a region is overwritten until then.
 PASSES = 1 << 16
 
-#: Generations; None: anything at all.
+#: Allowed generations; None for any content.
 Allowed = frozenset[int] | None
 
 
 class MismatchKind(StrEnum):
-    """What is wrong with a block."""
+    """Kind of a wrong block."""
 
     STALE = "it holds an earlier write"
     AHEAD = "it holds a later write than it may"
@@ -107,20 +106,20 @@ class MismatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One atomic unit that does not hold what it must; or, without an offset, something about the whole array."""
+    """One atomic unit that does not hold what it must; or, without an offset, a fault of the whole array."""
 
     kind: MismatchKind
-    #: In the array; None: not a block.
+    #: Offset in the array; None if it is not about a block.
     offset_bytes: int | None = None
     found: str = ""
     expected: str = ""
-    #: Whether it was flushed and not being written: then nothing excuses it.
+    #: True if it was flushed and not being written, so that a power cut does not excuse it.
     settled: bool = True
 
 
 @dataclass(slots=True)
 class StampedUnit:
-    """What one unit of 4 KiB may hold now, and what it may hold if the power is cut now."""
+    """Allowed content of one unit of 4 KiB now, and after a power cut now."""
 
     now: Allowed = None
     durable: Allowed = None
@@ -128,10 +127,10 @@ class StampedUnit:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """A region that was overwritten again and again when the power was cut; pass after pass, each flushed."""
+    """A region that was overwritten repeatedly when the power was cut; each pass was flushed."""
 
     first: int
-    #: The last pass that was told to be written and flushed before the cut; None: none was.
+    #: The last pass that was acknowledged and flushed before the cut; None if none was.
     acknowledged: int | None
     block_bytes: int
 
@@ -141,33 +140,33 @@ class ReferenceModel:
     """The model of one history."""
 
     history: int
-    #: The drives' promise: what is written at once within this is never torn by a power cut.
+    #: Atomic write unit of the drives: a power cut never tears it.
     atom_bytes: int
-    #: User data of a stripe, if it has parity; else 0.
+    #: User data of a stripe with parity; else 0.
     stripe_bytes: int = 0
     regions: list[Region] = field(default_factory=list)
     _units: dict[int, list[StampedUnit]] = field(default_factory=dict)
     _torn: dict[int, Torn] = field(default_factory=dict)
-    #: Ends of ranges of generations, and the size of the transfers that they were written with.
+    #: Ends of ranges of generations, and the transfer size of each.
     _blocks: list[tuple[int, int]] = field(default_factory=list)
     _in_flight: set[int] = field(default_factory=set)
-    #: Stripes whose parity may have been wrong when it was needed.
+    #: Stripes whose parity may have been stale when it was needed.
     _holes: set[int] = field(default_factory=set)
 
     def add(self, regions: Iterable[Region]) -> None:
-        """Regions that hold anything yet."""
+        """Add regions with undefined content."""
         for region in regions:
             self.regions.append(region)
             self._units[region.number] = [StampedUnit() for _ in range(region.size_bytes // UNIT_BYTES)]
 
     def begin(self, block_bytes: int, passes: int = 1) -> int:
-        """The generation of a write that begins now; the first of so many."""
+        """Reserve and return the generation of a write that begins now; the first of ``passes``."""
         first = self._blocks[-1][0] if self._blocks else 1
         self._blocks.append((first + passes, block_bytes))
         return first
 
     def wrote(self, region: Region, generation: int, *, flushed: bool) -> None:
-        """A write of ``begin`` was acknowledged, in whole transfers."""
+        """Record an acknowledged write of a generation from ``begin``, in whole transfers."""
         for unit in self._written(region, self.block_bytes(generation)):
             unit.now = frozenset((generation,))
             unit.durable = None if unit.durable is None else unit.durable | unit.now
@@ -175,23 +174,23 @@ class ReferenceModel:
             self.flush()
 
     def flush(self) -> None:
-        """All that was acknowledged survives from now on."""
+        """Record a flush: all acknowledged writes are durable."""
         for units in self._units.values():
             for unit in units:
                 unit.durable = unit.now
 
     def trimmed(self, region: Region) -> None:
-        """It may hold anything."""
+        """Record a discard: the region's content is undefined."""
         for unit in self._units[region.number]:
             unit.now = unit.durable = None
 
     @property
     def has_trimmed(self) -> bool:
-        """Whether something may hold anything, and copies of it need not agree."""
+        """Return whether some content is undefined, so that copies of it need not agree."""
         return any(unit.now is None for units in self._units.values() for unit in units)
 
     def cut(self, region: Region | None = None, torn: Torn | None = None) -> None:
-        """The power was cut; while ``region`` was overwritten, if one is given."""
+        """Record a power cut; during the overwriting of ``region``, if one is given."""
         if torn and torn.acknowledged is not None:
             self.flush()
         self._in_flight = {at for _, at, unit in self._all() if unit.durable is None or unit.durable != unit.now}
@@ -204,12 +203,14 @@ class ReferenceModel:
             self._in_flight |= {region.offset_bytes + index * UNIT_BYTES for index in range(count)}
 
     def started_dirty(self) -> None:
-        """After the cut, members were missing and parity had to be believed as it was: the write hole (md(4))."""
+        """Record an assembly after the cut without all members, where stale parity had to be used: the write hole
+        (md(4)).
+        """
         if self.stripe_bytes:
             self._holes |= {at // self.stripe_bytes for at in self._in_flight}
 
     def certain(self, region: Region) -> tuple[tuple[int, int, int], ...]:
-        """Offset, size and generation of the stretches that may hold only one thing, of whole transfers."""
+        """Offset, size and generation of the stretches with only one allowed generation, in whole transfers."""
         if region.number in self._torn:
             return ()
         found: list[tuple[int, int, int]] = []
@@ -224,9 +225,9 @@ class ReferenceModel:
         return tuple(each for each in found if self._is_whole(region, each))
 
     def judge(self, region: Region, data: bytes) -> Iterator[Mismatch]:
-        """What is wrong with what was read of a region.
+        """Yield the mismatches of what was read of a region.
 
-        From then on what was read is what must be read: an array that has settled may not change its mind.
+        The content read becomes the only allowed one: a settled array may not change it.
         """
         if len(data) != region.size_bytes:
             yield Mismatch(
@@ -245,27 +246,27 @@ class ReferenceModel:
             return
         whole = Imprint.of_cell(data[: stamp.CELL_BYTES])
         if whole and unit.now == {whole.generation} and data == self._right(offset, whole.generation):
-            return  # as nearly all are
-        seen: set[int] = set()
+            return  # the common case
+        found_generations: set[int] = set()
         for at in range(0, UNIT_BYTES, self.atom_bytes):
             found = self._judge_atom(offset + at, unit.now, data[at : at + self.atom_bytes])
             if isinstance(found, int):
-                seen.add(found)
+                found_generations.add(found)
                 continue
             hole = self.stripe_bytes and offset // self.stripe_bytes in self._holes
             if hole and offset in self._in_flight:
-                unit.now = unit.durable = None  # nobody promised it; what it is now may be anything
+                unit.now = unit.durable = None  # not guaranteed; its content is undefined from now on
                 return
             expected = _generations(unit.now)
-            kind, said = found
+            kind, content = found
             yield Mismatch(
-                MismatchKind.WRITE_HOLE if hole else kind, offset + at, said, expected, offset not in self._in_flight
+                MismatchKind.WRITE_HOLE if hole else kind, offset + at, content, expected, offset not in self._in_flight
             )
-        if seen and len(unit.now) > 1:  # only a power cut leaves more than one, and then it is over
-            unit.now = unit.durable = frozenset(seen)
+        if found_generations and len(unit.now) > 1:  # only a power cut leaves several, and it is now resolved
+            unit.now = unit.durable = frozenset(found_generations)
 
     def _judge_atom(self, offset: int, allowed: frozenset[int], atom: bytes) -> int | tuple[MismatchKind, str]:
-        """The generation that it holds, or what is wrong with it."""
+        """Return the generation of an atomic unit, or the kind and text of a mismatch."""
         different = stamp.cells(atom)
         read = [Imprint.of_cell(cell) for cell in sorted(different)]
         if len(read) > 1:
@@ -276,17 +277,19 @@ class ReferenceModel:
         if each is None:
             (cell,) = different
             return MismatchKind.GARBAGE, f"bytes {cell.hex()}" if any(cell) else "zeroes"
-        said = f"generation {each.generation}"
+        content = f"generation {each.generation}"
         if each.history != self.history:
-            return MismatchKind.FOREIGN, f"{said} of history {each.history}"
+            return MismatchKind.FOREIGN, f"{content} of history {each.history}"
         if each.offset_bytes != self._place(offset, each.generation):
-            return MismatchKind.ELSEWHERE, f"{said} of byte {each.offset_bytes}"
+            return MismatchKind.ELSEWHERE, f"{content} of byte {each.offset_bytes}"
         if each.generation in allowed:
             return each.generation
-        return (MismatchKind.STALE if each.generation < max(allowed) else MismatchKind.AHEAD), said
+        return (MismatchKind.STALE if each.generation < max(allowed) else MismatchKind.AHEAD), content
 
     def _resolve(self, region: Region, torn: Torn, data: bytes) -> None:
-        """Each pass was flushed before the next began: one that is seen proves that the one before it is complete."""
+        """Resolve a torn region: each pass was flushed before the next began, so a pass proves that the previous is
+        complete.
+        """
         count = region.written(torn.block_bytes)
         cells = (Imprint.of_cell(data[at : at + 16]) for at in range(0, count, self.atom_bytes))
         passes = range(torn.first, torn.first + PASSES)
@@ -300,14 +303,14 @@ class ReferenceModel:
         return stamp.filled(Imprint(self.history, generation, self._place(offset, generation)), UNIT_BYTES)
 
     def _place(self, offset: int, generation: int) -> int:
-        """Where the transfer began that an atomic unit was written with; regions are written from their start on."""
+        """Offset of the transfer that wrote an atomic unit; regions are written from their start."""
         region = next(each for each in self.regions if each.offset_bytes <= offset < each.end_bytes)
         size = self.block_bytes(generation)
         return region.offset_bytes + (offset - region.offset_bytes) // size * size
 
     def block_bytes(self, generation: int) -> int:
-        """Of the transfers that a generation was written with."""
-        # Of a generation that never was, anything.
+        """Transfer size of a generation."""
+        # The size of an unknown generation is irrelevant.
         return next((size for end, size in self._blocks if generation < end), UNIT_BYTES)
 
     def _written(self, region: Region, block_bytes: int) -> Sequence[StampedUnit]:
@@ -325,7 +328,7 @@ class ReferenceModel:
 
 
 def _after_cut(torn: Torn, last: int | None, before: Allowed) -> Allowed:
-    """What a unit may hold that was overwritten pass after pass, if ``last`` is the latest pass seen anywhere."""
+    """Allowed content of a unit that was overwritten repeatedly; ``last`` is the latest pass found in the region."""
     if last is None and torn.acknowledged is None:
         return before
     newest = max(each for each in (last, torn.acknowledged) if each is not None)

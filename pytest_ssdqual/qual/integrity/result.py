@@ -1,4 +1,4 @@
-"""What a search through the lives of an array came to: a verdict about its data, in one sentence."""
+"""Result of an integrity test: a verdict about an array's data, in one sentence."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """True if nothing was lost."""
+    """Result of an integrity test; true if no data was lost."""
 
     geometry: Geometry
-    #: Histories and steps that were done, without those that were made shorter; and atomic units compared in them.
+    #: Histories and steps that were run, without those of shrinking; and atomic units compared in them.
     histories: int
     steps: int
     compared: int
     atom_bytes: int
     seconds: float
     findings: tuple[Mismatch, ...] = ()
-    #: The shortest history after which something is wrong; None if nothing is.
+    #: The shortest failing history; None if none failed.
     shortest: StepSequence | None = None
-    #: Whether it was wrong again when that was repeated; None: it was not repeated.
+    #: True if the shortest history failed again when repeated; None if it was not repeated.
     happened_again: bool | None = None
     remarks: tuple[str, ...] = ()
-    #: How to do it again.
+    #: Command that reproduces it.
     replay: str = ""
-    #: Why fewer histories were done than the protocol has.
+    #: Reason why fewer histories were run than the protocol has.
     cut_short: str = ""
 
     def __bool__(self) -> bool:
@@ -48,12 +48,12 @@ class Survival:
 
     @property
     def wrong(self) -> int:
-        """Atomic units that do not hold what they must."""
+        """Number of atomic units that do not hold what they must."""
         return sum(each.offset_bytes is not None for each in self.findings)
 
     @property
     def what(self) -> str:
-        """What is wrong, as half a sentence."""
+        """The finding, as half a sentence."""
         blocks = [each for each in self.findings if each.offset_bytes is not None]
         if not blocks:
             first = self.findings[0]
@@ -61,13 +61,13 @@ class Survival:
         first = blocks[0]
         kinds = Counter(each.kind for each in blocks)
         settled = "was acknowledged and flushed" if first.settled else "was acknowledged"
-        said = f"{_several(len(blocks), 'block', 'blocks')} of {self.atom_bytes} bytes "
-        said += f"{'does' if len(blocks) == 1 else 'do'} not hold what {settled}"
+        finding = f"{_several(len(blocks), 'block', 'blocks')} of {self.atom_bytes} bytes "
+        finding += f"{'does' if len(blocks) == 1 else 'do'} not hold what {settled}"
         if MismatchKind.WRITE_HOLE in kinds:
-            said = f"{MismatchKind.WRITE_HOLE}: {said} and was not being written when the power failed"
+            finding = f"{MismatchKind.WRITE_HOLE}: {finding} and was not being written when the power failed"
         found = f"{first.found}, expected {first.expected}" if first.expected else first.found
         kind = "" if first.kind is MismatchKind.WRITE_HOLE else f" {first.kind}:"
-        return f"{said}; the first, at byte {first.offset_bytes:,} of the array:{kind} {found}"
+        return f"{finding}; the first, at byte {first.offset_bytes:,} of the array:{kind} {found}"
 
 
 def _several(count: int, one: str, many: str) -> str:

@@ -1,8 +1,8 @@
-"""Making a failing history shorter: pieces are left out as long as it still fails. Every trial costs drive time.
+"""Shrinking of a failing step sequence: parts are left out while it still fails. Every trial costs drive time.
 
-Delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28/2,
-2002), with what the state of the array makes impossible left out too; then the steps that are left are made simpler.
-Hypothesis' own shrinker needs hundreds of trials, of a second and more each; this needs tens.
+Delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28/2, 2002)
+that also drops the steps which the state of the array then makes impossible; afterwards the remaining steps are
+simplified. Hypothesis' own shrinker needs hundreds of trials, of a second and more each; this needs tens.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import replace
 from pytest_ssdqual.qual.integrity.array_state import ArrayLife, possible
 from pytest_ssdqual.qual.integrity.steps import BITMAPS, UNIT_BYTES, Cut, Step, StepSequence, Trim, Write
 
-#: Whether a history still fails.
+#: Runs a step sequence; true if it still fails.
 Fails = Callable[[StepSequence], bool]
 
 
 def shorten(history: StepSequence, begin: ArrayLife, fails: Fails) -> StepSequence:
-    """The shortest history found that fails as this one did; itself if there is none.
+    """Return the shortest sequence found that fails like this one; the sequence itself if there is none.
 
-    ``fails`` is asked for each trial once, and ends the search by saying no to everything.
+    ``fails`` is called once for each trial; it ends the search by returning False for everything.
     """
     asked: dict[StepSequence, bool] = {history: True}
 
@@ -38,11 +38,11 @@ def shorten(history: StepSequence, begin: ArrayLife, fails: Fails) -> StepSequen
 
 
 def _simpler(history: StepSequence, begin: ArrayLife) -> Iterator[StepSequence]:
-    """What to try next, the greatest gain first; everything at least one step shorter, or simpler in one step."""
+    """Yield trials, the greatest gain first; each is at least one step shorter, or simpler in one step."""
     steps, begin = history.steps, replace(begin, bitmap=history.bitmap != BITMAPS[0])
     size = max(1, len(steps) // 2)
     while steps and size:
-        # From the end, where what has nothing to do with the finding is most often.
+        # From the end, where steps are most often irrelevant to the finding.
         for start in range(max(0, len(steps) - size), -1, -size):
             yield possible(replace(history, steps=steps[:start] + steps[start + size :]), begin)
             if start and start < size:
@@ -59,7 +59,7 @@ def _simpler(history: StepSequence, begin: ArrayLife) -> Iterator[StepSequence]:
 
 
 def _plainer(step: Step) -> Iterator[Step]:
-    """The same in fewer words, or about the first region."""
+    """Simpler forms of a step, or the same on the first region."""
     match step:
         case Write(region, block_bytes, flushed):
             if not flushed:

@@ -1,9 +1,9 @@
-"""What is written so that it can be known again: 16 bytes, repeated, that say which write they are of, and where.
+"""The 16-byte stamp repeated through every written block: history, generation, offset.
 
 A cell is ``SQ``, the number of the history (2 bytes), the generation (4 bytes, both big-endian) and the byte offset in
-the array of the transfer that it was written with (8 bytes, little-endian: what fio makes of ``%o``). Every write has
-a generation of its own, so data of an earlier write, of another place or of nobody are told apart without a record of
-what was sent; and as a whole block repeats one cell, any byte of it that is not as written is found.
+the array of the transfer that wrote it (8 bytes, little-endian: fio's ``%o``). Every write has its own generation, so
+data of an earlier write, of another place or of foreign origin are distinguished without a log of the writes; and
+because a whole block repeats one cell, any wrong byte is detected.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 MAGIC = b"SQ"
 CELL_BYTES = 16
-#: Numbers of histories and generations that a cell has room for.
+#: Number of histories and generations that a cell can hold.
 HISTORIES, GENERATIONS = 1 << 16, 1 << 32
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Imprint:
-    """What one cell says."""
+    """The content of one cell."""
 
     history: int
     generation: int
-    #: Of the transfer, in the array.
+    #: Offset of the transfer in the array.
     offset_bytes: int
 
     @property
@@ -32,7 +32,7 @@ class Imprint:
 
     @classmethod
     def of_cell(cls, cell: bytes) -> Imprint | None:
-        """What 16 bytes say; None if they are not ours."""
+        """Decode 16 bytes; None if they are not a stamp."""
         if len(cell) != CELL_BYTES or cell[:2] != MAGIC:
             return None
         history, generation = struct.unpack(">HI", cell[2:8])
@@ -40,19 +40,19 @@ class Imprint:
 
 
 def fio_pattern(history: int, generation: int) -> str:
-    """The same for fio's ``verify_pattern``, which fills in the offset; ``ValueError`` for numbers without room."""
+    """The stamp as fio's ``verify_pattern``, which fills in the offset; ``ValueError`` for numbers out of range."""
     if not (0 <= history < HISTORIES and 0 <= generation < GENERATIONS):
         raise ValueError(f"history {history}, generation {generation}: there is no room for such numbers")
     return f"0x{MAGIC.hex()}{history:04x}{generation:08x}%o"
 
 
 def filled(imprint: Imprint, size_bytes: int) -> bytes:
-    """A block that was written so."""
+    """A block of this stamp."""
     return imprint.cell * (size_bytes // CELL_BYTES)
 
 
 def cells(block: bytes) -> frozenset[bytes]:
-    """The different cells of a block: one, if it is whole."""
+    """The different cells of a block: one if it is intact."""
     first = block[:CELL_BYTES]
     if block == first * (len(block) // CELL_BYTES):
         return frozenset((first,))

@@ -1,12 +1,12 @@
-"""The life of an array as a script: what is done to it and to its members, one step a line.
+"""Steps of an integrity test and their script language: what is done to an array and its members, one step a line.
 
     array raid5x3 bitmap internal
     write 3 64k
     fail 2
     cut 5 4k
 
-Drives and regions are numbers: drives from 1 in the order in which the run was given them, regions from 0 in the order
-in which they lie on the array. The reader is strict: what it does not know is an error that names the line.
+Drives are numbered from 1 in the order given to the run, regions from 0 in the order of their offsets. The parser is
+strict: an unknown word is an error that names the line.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ UNIT_BYTES = 4096
 
 
 class HistoryError(ValueError):
-    """A script that makes no sense; the message names the line."""
+    """An invalid script; the message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Overwrite a region in transfers of one size, all of them acknowledged; then flush, unless it is ``unflushed``."""
+    """Overwrite a region in transfers of one size, all acknowledged; then flush, unless ``unflushed``."""
 
     region: int
     block_bytes: int
@@ -40,7 +40,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """Discard a region; what it holds is nobody's promise until it is written again."""
+    """Discard a region; its content is undefined until it is written again."""
 
     region: int
 
@@ -50,7 +50,7 @@ class Trim:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Let md drop a member, as it does when a drive answers with errors."""
+    """Let md fail a member, as it does when a drive returns errors."""
 
     drive: int
 
@@ -70,7 +70,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class ReAdd:
-    """Give a removed member back as the one it was: only what changed meanwhile, by the bitmap, is written to it."""
+    """Re-add a removed member: md writes only what changed meanwhile, by the bitmap."""
 
     drive: int
 
@@ -80,7 +80,7 @@ class ReAdd:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Give the array a drive as if it were new: a spare, which is rebuilt at once if a member is missing."""
+    """Add a drive as new: a spare, which is rebuilt at once if a member is missing."""
 
     drive: int
 
@@ -90,7 +90,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class RebuildMember:
-    """Wait until all that is being rebuilt is whole."""
+    """Wait for the end of the rebuild."""
 
     def __str__(self) -> str:
         return "rebuild"
@@ -106,7 +106,7 @@ class CheckArray:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The same, and let md make them agree."""
+    """Let md compare, and make copies and parity consistent."""
 
     def __str__(self) -> str:
         return "repair"
@@ -132,7 +132,7 @@ class Grow:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Cut the power and boot again: while nothing is written, or while a region is overwritten again and again."""
+    """Cut the power and boot again: while idle, or while a region is overwritten repeatedly."""
 
     region: int | None = None
     block_bytes: int = UNIT_BYTES
@@ -143,7 +143,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read all regions and compare."""
+    """Read and verify all regions."""
 
     def __str__(self) -> str:
         return "read"
@@ -154,7 +154,7 @@ Step = Write | Trim | Fail | Remove | ReAdd | Add | RebuildMember | CheckArray |
 
 @dataclass(frozen=True, slots=True)
 class StepSequence:
-    """One life: what is built, and the steps in their order."""
+    """One history: the array and its steps in order."""
 
     geometry: Geometry
     bitmap: str
@@ -172,12 +172,12 @@ class StepSequence:
 
     @property
     def in_words(self) -> str:
-        """On one line, for a sentence."""
+        """The steps on one line, for a sentence."""
         return ", ".join(map(str, self.steps)) or "nothing but the first write"
 
 
 def parse(text: str) -> StepSequence:
-    """Read a script; ``#`` begins a comment. ``HistoryError`` with the number of the line that makes no sense."""
+    """Parse a script; ``#`` begins a comment. ``HistoryError`` with the number of the invalid line."""
     geometry, bitmap, steps = None, "", []
     for number, line in enumerate(text.split("\n"), 1):
         words = line.partition("#")[0].split()
@@ -238,6 +238,6 @@ NUMBERED: dict[str, Callable[[int], Step]] = {
 BARE: dict[str, Step] = {
     str(each): each for each in (RebuildMember(), CheckArray(), Repair(), Restart(), Cut(), Read())
 }
-#: What a person may write.
+#: Forms of the steps, for error messages.
 FORMS = ("write REGION SIZE [unflushed]", "trim REGION", *(f"{name} DRIVE" for name in NUMBERED if name != "trim"))
 FORMS = (*FORMS, "cut [REGION SIZE]", *(name for name in BARE if name != "cut"))

@@ -1,10 +1,8 @@
-"""A lot of drives accepted or rejected by the verdicts on a sample of them.
+"""Verdict on a lot: accepted or rejected by the verdicts on a sample of its drives.
 
-The drives that stand side by side are the sample. What each of them is, was decided one by one; the plan says what
-follows for the lot. A lot's own risks are those of the plan, so its verdict is no further test: its estimate is a
-reading.
-
-The table ``lot`` of spec files, for pydantic. Imported only when a document is read.
+The drives side by side are the sample. Each was judged separately; the plan decides about the lot. The risks are those
+of the plan, so the lot's verdict is not another statistical test: its estimate is a reading. `LotTable` is the table
+``lot`` of spec files.
 """
 
 from __future__ import annotations
@@ -25,25 +23,25 @@ from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplica
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 
-#: Drives named in a sentence, at most.
+#: Most drives named in a sentence.
 NAMED = 3
-#: A sample that is this unlikely, if the drives' figures are normally distributed, is not judged as if they were.
+#: Significance level of the normality test that a plan by variables requires.
 NORMALITY_LEVEL = 0.05
-#: Share of the variance between drives that is the measurement's, above which it is told. ISO 3951-1 asks for a
-#: standard deviation of the measurement of at most a tenth of the drives'.
+#: Share of the variance between drives due to measurement, above which it is reported. ISO 3951-1 requires a standard
+#: deviation of the measurement of at most a tenth of the drives'.
 MEASUREMENT_SHARE = 0.01
 
 
 class TooFewDrives(CannotJudge):
-    """The plan needs more drives than there are; the sentence has both numbers."""
+    """The plan needs more drives than there are; the message has both numbers."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class LotVerdict(Verdict):
-    """Accepted (true), rejected, or not decided."""
+    """Verdict on a lot: accepted (true), rejected, or inconclusive."""
 
     plan: Plan
-    #: What the drives were judged by.
+    #: The claim by which the drives were judged.
     of: Claim
     #: The sample, in the order of the drives.
     drives: tuple[Verdict, ...]
@@ -62,12 +60,11 @@ class LotVerdict(Verdict):
 
 
 def judge(of: Claim, plan: Plan, verdicts: Sequence[Verdict]) -> LotVerdict:
-    """The lot that the drives were drawn from.
+    """Judge the lot that the drives were drawn from.
 
-    By attributes the first ``plan.sample`` of them are the sample. The first, and not the best: the order is that in
-    which the drives were given, before anything was measured; more drives with the same acceptance number would be
-    another plan. By variables all of them are: with the same k both risks only become smaller.
-    ``TooFewDrives``; ``NotApplicable`` where the plan does not fit what was found.
+    By attributes the first ``plan.sample`` drives are the sample, in the order in which they were given before anything
+    was measured; more drives with the same acceptance number would be another plan. By variables all drives are: with
+    the same k both risks only become smaller. ``TooFewDrives``; ``NotApplicable`` if the plan does not fit the figures.
     """
     if len(verdicts) < plan.sample:
         raise TooFewDrives(f"the plan needs {plan.sample} drives ({plan}), there are {len(verdicts)}")
@@ -77,10 +74,9 @@ def judge(of: Claim, plan: Plan, verdicts: Sequence[Verdict]) -> LotVerdict:
 
 
 def _by_attributes(of: Claim, plan: ByAttributes, sample: tuple[Verdict, ...], others: Sequence[Verdict]) -> LotVerdict:
-    """An undecided drive counts as not conforming when the lot is to be accepted, but it alone rejects none.
+    """Judge by attributes. An inconclusive drive counts as nonconforming for acceptance, but not for rejection.
 
-    Nobody's lot is sent back for what could not be measured well enough: where the undecided ones decide, the lot is
-    undecided.
+    If the inconclusive drives decide, the lot is inconclusive: imprecise measurement rejects no lot.
     """
     bad, open_ = len(_with(sample, Outcome.FAIL)), len(_with(sample, Outcome.INCONCLUSIVE))
     conforming = len(sample) - bad - open_
@@ -103,10 +99,10 @@ def _by_attributes(of: Claim, plan: ByAttributes, sample: tuple[Verdict, ...], o
 
 
 def _by_variables(of: Claim, plan: ByVariables, sample: tuple[Verdict, ...]) -> LotVerdict:
-    """ISO 3951, s-method with one limit: Q = mean/s of the margins ≥ k.
+    """Judge by variables: ISO 3951, s-method with one limit, Q = mean/s of the margins ≥ k.
 
-    The margins are logarithms of figure over limit, as what is measured is positive and varies in per cent. s has the
-    variance of the measurement in it, which makes a lot look worse and never better, so none is taken out.
+    The margins are logarithms of figure over limit, as figures are positive and vary in per cent. s includes the
+    variance of the measurement, which can only make a lot look worse, so it is not subtracted.
     """
     figures = margins(sample)
     require_normal(figures, sample)
@@ -125,7 +121,7 @@ def _by_variables(of: Claim, plan: ByVariables, sample: tuple[Verdict, ...]) -> 
 
 
 def margins(sample: Sequence[Verdict]) -> tuple[float, ...]:
-    """Of each drive log(figure/limit), above zero on the good side; ``NotApplicable`` unless all are positive."""
+    """log(figure/limit) of each drive, above 0 on the good side; ``NotApplicable`` unless all figures are positive."""
     for each in sample:
         if not 0 < each.estimate.value < math.inf:
             raise NotApplicable(
@@ -136,14 +132,14 @@ def margins(sample: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def normality(figures: Sequence[float]) -> float:
-    """How likely so crooked a sample is if the figures are normally distributed (Shapiro & Wilk 1965)."""
+    """P-value of the Shapiro-Wilk test (1965) of normality."""
     from scipy.stats import shapiro
 
     return float(shapiro(figures).pvalue)
 
 
 def require_normal(figures: Sequence[float], sample: Sequence[Verdict]) -> None:
-    """``NotApplicable`` unless a plan by variables may be used on them."""
+    """Raise ``NotApplicable`` unless a plan by variables may be used on these figures."""
     if max(figures) - min(figures) <= 1e-12 * max(1.0, *map(abs, figures)):
         raise NotApplicable("all drives have the same figure: that is no sample of a lot; judge it by attributes")
     if (p_value := normality(figures)) < NORMALITY_LEVEL:
@@ -156,7 +152,7 @@ def require_normal(figures: Sequence[float], sample: Sequence[Verdict]) -> None:
 
 
 def measurement_share(sample: Sequence[Verdict]) -> float | None:
-    """The measurement's part in the variance of the drives' logarithms; None where an interval has no end."""
+    """Share of the variance of the drives' logarithms that is due to measurement; None if an interval has no end."""
     figures = [each.estimate for each in sample]
     if any(each.low <= 0 or not math.isfinite(each.high) for each in figures):
         return None
@@ -167,9 +163,9 @@ def measurement_share(sample: Sequence[Verdict]) -> float | None:
 
 
 def ruled_out(verdict: LotVerdict, risk: float = CONSUMERS_RISK) -> float:
-    """The fraction of bad drives that a lot surely does not exceed, by what was found: a tolerance bound, as a check.
+    """Least fraction of bad drives that the sample rules out at this risk: a tolerance bound, as a cross-check.
 
-    Undecided drives count as bad. 1 when nothing is ruled out.
+    Inconclusive drives count as bad. 1 if nothing is ruled out.
     """
     plan = verdict.plan
     if isinstance(plan, ByAttributes):
@@ -183,7 +179,7 @@ def _with(drives: Sequence[Verdict], outcome: Outcome) -> tuple[Verdict, ...]:
 
 
 def _named(drives: Sequence[Verdict], outcome: Outcome) -> str:
-    """`` (S1, S2, S3 and 4 more)``."""
+    """The drives of an outcome, for a sentence: `` (S1, S2, S3 and 4 more)``."""
     serials = [each.subject.drive for each in _with(drives, outcome)]
     if not serials:
         return ""
@@ -205,7 +201,7 @@ def _sentence(of: Claim, sample: Sequence[Verdict], plan: Plan, found: str, outc
     )
 
 
-#: What says how many drives to take and how many bad ones are too many, and what else may stand with it.
+#: Sets of keys that define a plan, each with the optional keys that may accompany it.
 _KINDS: dict[frozenset[str], tuple[str, ...]] = {
     frozenset({"aql"}): ("inspection",),
     frozenset({"ltpd"}): ("accept",),
@@ -217,7 +213,7 @@ _ORIGIN = "as agreed"
 
 
 class LotTable(Strict):
-    """A lot of drives, and the plan by which a sample of them decides about it."""
+    """Table ``lot``: a lot of drives, and its sampling plan."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -255,7 +251,7 @@ class LotTable(Strict):
         return self
 
     def plan(self) -> Plan:
-        """ValueError with what is wrong if the keys make none."""
+        """Build the plan; ValueError if the keys do not define one."""
         given = {key for key in ("aql", "ltpd", "sample", "accept", "k") if getattr(self, key) is not None}
         kind = next((each for each, more in _KINDS.items() if each <= given <= each | set(more)), None)
         if kind is None:

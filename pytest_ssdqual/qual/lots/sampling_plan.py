@@ -1,14 +1,13 @@
-"""Plans that accept or reject a lot of drives by a sample of them, and what each plan lets pass.
+"""Sampling plans that accept or reject a lot of drives by a sample, and their operating characteristics.
 
-Two kinds: by attributes a drive is conforming or not and the bad ones are counted; by variables the drives' figures
-are taken as normally distributed, and their mean has to lie k of their standard deviations on the good side of the
-limit (ISO 3951, s-method). Fractions nonconforming are between 0 and 1 in here, per cent everywhere else.
+By attributes, a drive is conforming or not and the bad ones are counted. By variables, the drives' figures are taken as
+normally distributed, and their mean has to lie k of their standard deviations on the good side of the limit (ISO 3951,
+s-method). Fractions nonconforming are 0 to 1 in this module, per cent everywhere else.
 
-Single sampling for normal inspection by attributes, as in ISO 2859-1:1999 (the same tables: ANSI/ASQ Z1.4).
-
+The tables are those of single sampling for normal inspection by attributes, ISO 2859-1:1999 (the same: ANSI/ASQ Z1.4).
 The master table is not copied cell by cell: sample sizes and AQLs both grow in steps of about 10^(1/5), so the
-acceptance number depends only on the sum of the two positions, and so do the arrows between the plans. AQLs below
-0.065 % need samples of 315 drives and more, those above 10 % count faults and not drives: neither is in here.
+acceptance number depends only on the sum of the two positions, and so do the arrows between the plans. AQLs below 0.065
+% (samples of 315 drives and more) and above 10 % (which count faults, not drives) are left out.
 """
 
 from __future__ import annotations
@@ -39,23 +38,23 @@ LEVELS = {
 
 #: Acceptance number by position of the letter plus position of the AQL.
 _ACCEPT = {10: 0, 13: 1, 14: 2, 15: 3, 16: 5, 17: 7, 18: 10, 19: 14, 20: 21}
-#: Where the arrow points to the plan above, a smaller sample; everywhere else without a number it points below.
+#: Sum at which the arrow points to the plan above, a smaller sample; at all others without a number it points below.
 _UP = 11
 _LAST = max(_ACCEPT)
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """A cell of the master table, after the arrows."""
+    """A cell of the master table, after following the arrows."""
 
-    #: Of the row that the plan stands in, which may not be that of the lot.
+    #: Code letter of the plan's row, which may differ from the lot's.
     letter: str
     sample: int
     accept: int
 
 
 def code_letter(lot: int, level: str) -> str:
-    """Of a lot of so many drives; ValueError for a lot below two and for a level that does not exist."""
+    """Code letter of a lot of this size; ValueError for a lot below two and for an unknown level."""
     if lot < 2:
         raise ValueError(f"a lot has at least 2 drives, not {lot}")
     if level not in LEVELS:
@@ -64,38 +63,38 @@ def code_letter(lot: int, level: str) -> str:
 
 
 def plan(letter: str, aql_percent: float) -> TablePlan:
-    """The plan of a code letter and an AQL; ValueError if the table has no such column."""
+    """Plan of a code letter and an AQL; ValueError if the table has no such column."""
     if aql_percent not in AQLS:
         listed = ", ".join(f"{each:g}" for each in AQLS)
         raise ValueError(f"{aql_percent:g} % is no AQL of the table; there are {listed} %")
     row, column = LETTERS.index(letter), AQLS.index(aql_percent)
-    # The first row has nothing above it.
+    # There is no row above the first.
     step = -1 if row + column > _LAST or (row + column == _UP and row > 0) else 1
     while row + column not in _ACCEPT:
         row += step
     return TablePlan(LETTERS[row], SAMPLES[row], _ACCEPT[row + column])
 
 
-#: Probability of rejecting a lot as good as the AQL, and of accepting one as bad as the limiting quality: what the
-#: tables of ISO 2859 and 3951 are made around.
+#: Probability of rejecting a lot as good as the AQL, and of accepting one as bad as the limiting quality, as in the
+#: tables of ISO 2859 and 3951.
 PRODUCERS_RISK, CONSUMERS_RISK = 0.05, 0.10
-#: Where the operating characteristic is told, per cent nonconforming.
+#: Points of the reported operating characteristic, per cent nonconforming.
 POINTS_PERCENT = (0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 20, 30)
-#: Below, there is no telling whether figures are normally distributed.
+#: Fewest drives for a test of normality.
 FEWEST_BY_VARIABLES = 3
-#: No bench holds more drives; a plan that needs more is a mistake in what was asked for.
+#: Most drives of a plan; one that needs more is an error in the specification.
 MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ByAttributes:
-    """Accepted with at most ``accept`` bad drives among ``sample``."""
+    """Plan by attributes: accept with at most ``accept`` bad drives among ``sample``."""
 
     sample: int
     accept: int
-    #: Where the plan comes from: ``ISO 2859-1 level II, AQL 1 %, code letter H``.
+    #: Origin of the plan: ``ISO 2859-1 level II, AQL 1 %, code letter H``.
     origin: str
-    #: Drives in the lot; None: not known, or a running production.
+    #: Drives in the lot; None if unknown, or for continuous production.
     lot: int | None = None
     aql_percent: float | None = None
 
@@ -108,28 +107,28 @@ class ByAttributes:
         return f"{self.origin}; n = {self.sample}, Ac {self.accept}"
 
     def acceptance(self, fraction: float) -> float:
-        """Probability of accepting what a process makes of which this fraction is bad (binomial)."""
+        """Probability of accepting the output of a process with this fraction bad (binomial)."""
         from scipy.special import bdtr
 
         return float(bdtr(self.accept, self.sample, fraction))
 
     def acceptance_of_lot(self, bad: int) -> float:
-        """Probability of accepting this very lot if so many of its drives are bad (hypergeometric).
+        """Probability of accepting this lot if ``bad`` of its drives are bad (hypergeometric).
 
-        ValueError if it is not known how many it has.
+        ValueError if the size of the lot is unknown.
         """
         if self.lot is None:
             raise ValueError("how many drives the lot has is not known")
         return _without_replacement(self.lot, bad, self.sample, self.accept)
 
     def quality(self, acceptance: float) -> float:
-        """The fraction bad of a process at which the lot is accepted with this probability."""
+        """Fraction bad of a process that is accepted with this probability."""
         from scipy.special import bdtri
 
         return float(bdtri(self.accept, self.sample, acceptance))
 
     def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
-        """The least fraction bad that is accepted with at most this probability; of the very lot, if its size is known.
+        """Least fraction bad that is accepted with at most this probability; of this lot if its size is known.
 
         A sample without replacement finds more: 7.2 % for 50 of 500 with Ac 1, where a process would be 7.6 %.
         """
@@ -144,7 +143,9 @@ class ByAttributes:
 
 @dataclass(frozen=True, slots=True)
 class ByVariables:
-    """Accepted if the mean of ``sample`` drives is at least ``k`` standard deviations inside the limit."""
+    """Plan by variables: accept if the mean of ``sample`` drives is at least ``k`` standard deviations inside the
+    limit.
+    """
 
     sample: int
     k: float
@@ -171,17 +172,17 @@ class ByVariables:
 
         root, inside = math.sqrt(self.sample), -float(ndtri(fraction))
         rejected = float(nctdtr(self.sample - 1, inside * root, self.k * root))
-        # NaN far out in either tail, where there is nothing left to be told.
+        # NaN far out in either tail, where the probability is 0 or 1.
         return float(inside > self.k) if math.isnan(rejected) else 1.0 - rejected
 
     def quality(self, acceptance: float) -> float:
-        """The fraction bad at which the lot is accepted with this probability."""
+        """Fraction bad that is accepted with this probability."""
         from scipy.optimize import brentq
 
         return float(brentq(lambda fraction: self.acceptance(fraction) - acceptance, 1e-9, 1 - 1e-9, xtol=1e-10))
 
     def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
-        """The fraction bad that is accepted with this probability only."""
+        """Fraction bad that is accepted with only this probability."""
         return self.quality(risk)
 
 
@@ -189,9 +190,9 @@ Plan = ByAttributes | ByVariables
 
 
 def indexed_by_aql(lot: int, level: str, aql_percent: float) -> ByAttributes:
-    """ISO 2859-1, single sampling, normal inspection. ValueError for what its tables do not have.
+    """Plan of ISO 2859-1, single sampling, normal inspection. ValueError for values that its tables do not have.
 
-    Where the sample would be as large as the lot, every drive is inspected.
+    If the sample would be as large as the lot, every drive is inspected.
     """
     cell = plan(code_letter(lot, level), aql_percent)
     origin = f"ISO 2859-1 level {level}, AQL {aql_percent:g} %, code letter {cell.letter}"
@@ -202,10 +203,10 @@ def indexed_by_aql(lot: int, level: str, aql_percent: float) -> ByAttributes:
 def for_limiting_quality(
     ltpd_percent: float, lot: int | None = None, accept: int = 0, risk: float = CONSUMERS_RISK
 ) -> ByAttributes:
-    """The smallest sample that accepts a lot as bad as ``ltpd_percent`` with at most this risk.
+    """Smallest sample that accepts a lot as bad as ``ltpd_percent`` with at most this risk.
 
-    Hypergeometric where the lot's size is known: a lot of 24 with 10 % bad has at least 3 of them, and 13 drives find
-    one in nine cases of ten, not 22. ValueError if not even all drives would do.
+    Hypergeometric if the lot's size is known: a lot of 24 with 10 % bad has at least 3 of them, and 13 drives find one
+    in nine cases of ten, not 22. ValueError if not even all drives suffice.
     """
     sample = _smallest(ltpd_percent / 100, lot, accept, risk)
     if sample is None:
@@ -215,7 +216,7 @@ def for_limiting_quality(
 
 
 def through_two_points(aql_percent: float, ltpd_percent: float, lot: int | None = None) -> ByAttributes:
-    """The fewest drives for both risks: 5 % of rejecting at the AQL, 10 % of accepting at the LTPD.
+    """Smallest plan for both risks: 5 % of rejecting at the AQL, 10 % of accepting at the LTPD.
 
     ValueError if there is no such plan.
     """
@@ -232,7 +233,7 @@ def through_two_points(aql_percent: float, ltpd_percent: float, lot: int | None 
 def variables_through_two_points(
     good: float, bad: float, origin: str, lot: int | None = None, aql_percent: float | None = None
 ) -> ByVariables:
-    """The fewest drives by variables for both risks: k from the fraction ``good``, accepted in 95 % of all cases.
+    """Smallest plan by variables for both risks: k from the fraction ``good``, accepted in 95 % of all cases.
 
     ValueError if there is no such plan.
     """
@@ -246,10 +247,10 @@ def variables_through_two_points(
 
 
 def as_variables(plan: ByAttributes) -> ByVariables:
-    """The plan by variables that accepts as ``plan`` does, where that does so in 95 % and in 10 % of all cases.
+    """Plan by variables that matches ``plan`` at 95 % and at 10 % acceptance.
 
-    How the tables of ISO 3951-1 are made from those of ISO 2859-1. Ours is computed and not looked up, so n and k
-    may differ from the standard's in the last digit. ValueError if there is none for so few drives.
+    The tables of ISO 3951-1 are made from those of ISO 2859-1 in this way. This plan is computed and not looked up, so
+    n and k may differ from the standard's in the last digit. ValueError if there is none for so few drives.
     """
     good, bad = plan.quality(1 - PRODUCERS_RISK), plan.quality(CONSUMERS_RISK)
     origin = f"by the s-method of ISO 3951, as n = {plan.sample}, Ac {plan.accept} of {plan.origin}"
@@ -258,7 +259,7 @@ def as_variables(plan: ByAttributes) -> ByVariables:
 
 @lru_cache(maxsize=4096)
 def acceptability(sample: int, fraction: float, acceptance: float = 1 - PRODUCERS_RISK) -> float:
-    """The k by which ``sample`` drives, this fraction of them beyond the limit, are accepted with this probability."""
+    """The k at which ``sample`` drives, this fraction of them beyond the limit, are accepted with this probability."""
     from scipy.special import nctdtrit, ndtri
 
     root = math.sqrt(sample)
@@ -266,7 +267,7 @@ def acceptability(sample: int, fraction: float, acceptance: float = 1 - PRODUCER
 
 
 def _smallest(fraction: float, lot: int | None, accept: int, risk: float) -> int | None:
-    """The smallest sample that accepts at ``fraction`` with at most ``risk``; None if there is none."""
+    """Smallest sample that accepts at ``fraction`` with at most ``risk``; None if there is none."""
     if lot is not None:
         bad = math.ceil(lot * fraction * (1 - 1e-9))
         return next((n for n in range(accept + 1, lot + 1) if _without_replacement(lot, bad, n, accept) <= risk), None)
@@ -282,7 +283,7 @@ def _smallest(fraction: float, lot: int | None, accept: int, risk: float) -> int
 
 
 def _without_replacement(lot: int, bad: int, sample: int, accept: int) -> float:
-    """Probability of at most ``accept`` bad ones among ``sample`` of a lot with ``bad``; exact in whole numbers."""
+    """Probability of at most ``accept`` bad ones among ``sample`` of a lot with ``bad``; exact in integers."""
     ways = sum(math.comb(bad, found) * math.comb(lot - bad, sample - found) for found in range(accept + 1))
     return ways / math.comb(lot, sample)
 

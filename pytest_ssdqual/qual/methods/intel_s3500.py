@@ -20,7 +20,7 @@ PUBLISHED = INTEL_RAID
 #: One curve of the figures each: a mix at all depths (A-09, A-18, A-27).
 WRITES, *READS = (depths(random(reads, "4k", 1), DEPTHS) for reads in READ_PERCENTS)
 
-#: "Beyond queue depth 8 average latency rises sharply", of one drive (A-37); the depths beyond are ours.
+#: "Beyond queue depth 8 average latency rises sharply", of one drive (A-37); the depths beyond are chosen here.
 SINGLE_DRIVE = tuple(depths(random(reads, "4k", 1), (1, 2, 4, 8, 16, 32)) for reads in (0, 100))
 
 #: "4 KB to 128 KB" was measured (A-P10, A-08); the paper has no list, so these are the powers of two between.
@@ -37,7 +37,7 @@ def _application(name: str, bs: str, random_percent: int, read_percent: int) -> 
 
 
 _THREE_SIZES = "4k/34:8k/33:16k/33"
-#: Table 1, "typical mixed workloads" (A-W1 to A-W8). Its columns are scrambled in the text that we have: the rows from
+#: Table 1, "typical mixed workloads" (A-W1 to A-W8). Its columns are scrambled in the available text: the rows from
 #: decision support on are the likeliest reading, and of the last one the share of reads may be "70 to 95"; 95 is taken.
 #: Where a row names several sizes they get equal shares, and the depth is the paper's deepest: neither is in the table.
 APPLICATIONS = (

@@ -2,7 +2,7 @@
 
 Three SATA drives side by side, SQLIO: ``-kW -s600 -frandom -o8 -b8``, two threads per drive on a file of 30 GB. The
 command line says 8 KiB, the text and a caption 4 KiB un-aligned: 8 KiB is taken. 8 outstanding are per thread there;
-text and figures speak of queue depth 8, and so do we.
+text and figures speak of queue depth 8, which is used here.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ SATURATING = random(0, "8k", 8)
 #: C-04: all mixes at the depth and size of the command line.
 MIXES = mixes(SATURATING, READ_PERCENTS)
 
-#: C-05: 4 KiB at its own boundaries, and across them. The offsets are ours; the source only says "un-aligned".
+#: C-05: 4 KiB at its own boundaries, and across them. The offsets are chosen here; the source only says "un-aligned".
 OFFSETS = ("512", "2k")
 #: Reads, too: across a page they touch two, but change nothing.
 ALIGNMENTS = tuple(unaligned(random(reads, "4k", 8), offset) for reads in (0, 100) for offset in OFFSETS)
 
-#: C-06: "several sizes", QD 32, all mixes; the sizes are ours.
+#: C-06: "several sizes", QD 32, all mixes; the sizes are chosen here.
 BLOCK_SIZES = ("4k", "8k", "16k", "32k", "64k")
 SIZE_MIXES = tuple(mixes(random(0, bs, 32), READ_PERCENTS) for bs in BLOCK_SIZES)
 
-#: C-07: "several depths" × mixes, 8 KiB un-aligned; the depths are ours.
+#: C-07: "several depths" × mixes, 8 KiB un-aligned; the depths are chosen here.
 DEPTHS = (1, 2, 4, 8, 16, 32)
 DEPTH_SERIES = tuple(depths(random(reads, "8k", 1, offset="512"), DEPTHS) for reads in READ_PERCENTS)

@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.workload.workload_set import depths, random
 
 #: Drives of the article's arrays.
 WIDTHS = (4, 8, 24)
-#: "Intensity" was swept; its values are not in the text. Ours, per drive.
+#: "Intensity" was swept; its values are not in the text. These are chosen here, per drive.
 DEPTHS = (1, 2, 4, 8, 16, 32)
 
 #: D-P1: ten sizes (the text says eight), mean 15.66 KiB, reads only.

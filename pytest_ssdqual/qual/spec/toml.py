@@ -189,7 +189,7 @@ def parse_bound(text: str, unit: Unit) -> float:
     if unit is Unit.SECONDS:
         seconds = parse_duration(text)
         if not seconds > 0:
-            raise ValueError(f'"{text}" is no time that can be kept; it must be above zero')
+            raise ValueError(f'"{text}" is no valid time; it must be above zero')
         return seconds
     kind, names, example = {
         Unit.IOPS: ("number of IOPS", ("iops",), '"11,500 IOPS"'),

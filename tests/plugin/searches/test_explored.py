@@ -203,7 +203,7 @@ def test_one_unlucky_look_accuses_nobody(rig: Inner, monkeypatch: pytest.MonkeyP
     assert not suspect["confirmed"]
     assert case.outcome == "passed"
     assert len(found["probed"]) == 40
-    assert "accuses nobody" in " ".join(rig.records("verdict")[0]["remarks"])  # type: ignore[arg-type]
+    assert "proves nothing" in " ".join(rig.records("verdict")[0]["remarks"])  # type: ignore[arg-type]
 
 
 def test_drives_so_slow_that_little_is_seen_get_a_longer_look(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

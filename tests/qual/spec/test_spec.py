@@ -239,7 +239,7 @@ def test_no_ratio_is_without_a_value(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("claim", "text", "sentence"),
     [
-        ("rebuild_time", "0 h", '"0 h" is no time that can be kept; it must be above zero'),
+        ("rebuild_time", "0 h", '"0 h" is no valid time; it must be above zero'),
         ("rebuild_time", "2", '"2" is not a duration; write e.g. "10 s", "12 min" or "2 h"'),
         ("rebuild_rate", "20 MB", '"20 MB" is not a throughput; write e.g. "450 MB/s"'),
         ("qd_knee", "64 IOPS", '"64 IOPS" is not a count above zero; write e.g. "64"'),

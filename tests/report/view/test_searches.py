@@ -83,7 +83,7 @@ def test_a_suspect_that_is_cleared_is_no_failure_and_counts_as_kept() -> None:
     found = search(*SOUND, probed(SYNC, 500, 500), suspects=(suspect(SYNC, 500, 1000),))
     assert found
     assert found.counts[ProbedFigures.KEPT] == 3
-    assert "accuses nobody" in found.remarks()[0]
+    assert "proves nothing" in found.remarks()[0]
 
 
 def test_a_suspect_that_is_neither_confirmed_nor_cleared_is_not_green() -> None:
