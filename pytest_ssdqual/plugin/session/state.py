@@ -174,7 +174,7 @@ class Qualification:
 
     def _terms(self, progress: Progress) -> Terms:
         """Of the lease."""
-        note = Note.ours(called(self.journal.path) if self.journal else "", self.planned_s)
+        note = Note.of_this_process(called(self.journal.path) if self.journal else "", self.planned_s)
         return Terms(note, self.settings.wait_s, waiting=lambda told, wait_s: progress(f"waiting: {told}", wait_s))
 
     def _health(self, channel: Channel, when: str) -> Mapping[str, health.DriveHealth]:

@@ -1,7 +1,7 @@
-"""Names of devices in the configuration files of a machine: drives that somebody means to use, in use or not.
+"""Device names in the configuration files of the machine under test: drives meant for another use, mounted or not.
 
-Files are read by one command and parsed here; what they name is resolved on the machine by a second one. Comments do
-not count. Which files these are: scripts/configured_names.sh; what is not read: docs/security.md.
+One command reads the files, this module parses them, and a second command resolves the names on the machine. Comments
+are ignored. scripts/configured_names.sh lists the files; docs/security.md says what is not read.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ LINKS = {
     "UUID": "/dev/disk/by-uuid/", "LABEL": "/dev/disk/by-label/", "ID": "/dev/disk/by-id/",
     "PARTUUID": "/dev/disk/by-partuuid/", "PARTLABEL": "/dev/disk/by-partlabel/",
 }  # fmt: skip
-#: ``UUID=…`` or a path below /dev, wherever it stands in a line: mount options and key files name devices, too.
-#: A path goes on behind a colon (``by-path/pci-0000:00:1f.2``) unless another path follows (``/dev/sda:/dev/sdb``).
+#: ``UUID=…`` or a path below /dev, anywhere in a line: mount options and key files name devices, too.
+#: A path continues after a colon (``by-path/pci-0000:00:1f.2``) unless another path follows (``/dev/sda:/dev/sdb``).
 NAME = re.compile(
     r"""(?<![\w/])(?:(UUID|LABEL|ID|PARTUUID|PARTLABEL)=("[^"\n]*"|[^\s,:"']+)"""
     r"""|(/dev/(?:[^\s,:"'<>*?\[]|:(?!/))+))"""
 )
-#: A glob such as ``/dev/sd*`` names no one drive.
+#: A glob such as ``/dev/sd*`` does not name one drive.
 GLOB = re.compile(r"/dev/[^\s,:\"'<>]*[*?\[]")
 WWID = re.compile(r"""^\s*wwid\s+"?([^"\s]+)"?\s*$""")
-#: udev keeps these and everything that is not ASCII; the rest is escaped in the names of its links.
+#: udev leaves these and everything that is not ASCII unchanged in the names of its links, and escapes the rest.
 PLAIN = re.compile(r"[A-Za-z0-9#+.:=@_/\-\x80-\U0010ffff]")
 
 
@@ -40,7 +40,7 @@ class Naming:
     """A name in a file: a path, an md array's UUID, or a WWID."""
 
     file: str
-    #: As it stands there.
+    #: The name as it is written in the file.
     said: str
     path: str = ""
     #: A UUID in any spelling, in lower case.
@@ -49,15 +49,15 @@ class Naming:
 
 
 def names(machine: Machine, topology: Topology) -> dict[str, tuple[Naming, ...]]:
-    """Where the devices of a machine are named, by kernel name of the whole drive.
+    """Names of the machine's devices in its configuration files, by kernel name of the whole drive.
 
-    ``RigError`` if the answer cannot be understood.
+    ``RigError`` if the answer cannot be parsed.
     """
     done = machine.run(["sh", "-c", FILES, "named"], check=False, repeatable=True)
     try:
         found = [naming for file, text in _texts(done.stdout) for naming in parse(file, text)]
     except ValueError as problem:
-        raise RigError(f"What the configuration of {machine.name} names is not known: {problem}") from problem
+        raise RigError(f"The configuration files of {machine.name} could not be read: {problem}") from problem
     paths = list(dict.fromkeys(naming.path for naming in found if naming.path))
     devices = dict(zip(paths, _resolved(machine, paths), strict=True)) if paths else {}
     return _by_drive(topology, found, devices)
@@ -99,7 +99,7 @@ def _words(file: str, text: str) -> Iterator[Naming]:
 
 
 def _of_multipath(file: str, text: str) -> Iterator[Naming]:
-    """The WWIDs of multipath.conf that are not in a blacklist (but for the exceptions of one)."""
+    """The WWIDs in multipath.conf, except those in a blacklist; its ``blacklist_exceptions`` do count."""
     sections: list[str] = []
     previous = ""
     for line in text.splitlines():
@@ -127,7 +127,7 @@ def _by_drive(topology: Topology, found: Iterable[Naming], devices: Mapping[str,
 
 
 def _bears(node: Node, naming: Naming) -> bool:
-    """Whether a device has the UUID or the WWID of a name."""
+    """Return whether a device has the UUID or the WWID of a name."""
     if naming.uuid:
         known = {(uuid or "").lower() for uuid in (node.uuid, *(each.uuid for each in node.signatures))}
         digits = plain_uuid(naming.uuid)
@@ -136,7 +136,7 @@ def _bears(node: Node, naming: Naming) -> bool:
 
 
 def _wwid(name: str) -> str:
-    """A WWID without what says of which kind it is: ``0x5000…``, ``naa.5000…`` and multipath's ``35000…`` are one."""
+    """A WWID without the prefix for its type: ``0x5000…``, ``naa.5000…`` and multipath's ``35000…`` become equal."""
     name = re.sub(r"^(0x|naa\.|eui\.|t10\.|uuid\.)", "", name.strip().lower())
     name = re.sub(r"[\s_]+", "_", name)
     return name[1:] if re.fullmatch(r"[23]([0-9a-f]{16}|[0-9a-f]{32})", name) else name or "-"
@@ -153,23 +153,28 @@ def _texts(answer: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _resolved(machine: Machine, paths: list[str]) -> list[str]:
-    """Device numbers as ``MAJOR:MINOR`` in decimal digits, or nothing where a path leads to no block device."""
+    """Device numbers as ``MAJOR:MINOR`` in decimal digits, or "" where a path leads to no block device."""
     done = machine.run(["sh", "-c", RESOLVE, "resolve", *paths], check=False, repeatable=True)
     answers = done.text.split("\0")
     if answers[-2:] != ["end", ""] or len(answers) != len(paths) + 2:
-        raise RigError(f"{machine.name} did not say what the names in its configuration files are")
-    return [_number(each) for each in answers[:-2]]
+        raise RigError(
+            f"{machine.name} gave an incomplete answer for the {len(paths)} device names in its configuration files"
+        )
+    return [_number(answer) for answer in answers[:-2]]
 
 
 def _number(answer: str) -> str:
-    found = re.fullmatch(r"([0-9a-f]{1,8}) ([0-9a-f]{1,8})", answer)
-    return f"{int(found[1], 16)}:{int(found[2], 16)}" if found else ""
+    number = re.fullmatch(r"([0-9a-f]{1,8}) ([0-9a-f]{1,8})", answer)
+    return f"{int(number[1], 16)}:{int(number[2], 16)}" if number else ""
 
 
 def _unescaped(text: str) -> str:
-    r"""Fstab writes a blank as ``\040``."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text).replace("\0", "")
+    r"""A name without fstab's octal escapes (a blank is written ``\040``)."""
+    return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), text).replace("\0", "")
 
 
 def _encoded(value: str) -> str:
-    return "".join(each if PLAIN.match(each) else "".join(f"\\x{byte:02x}" for byte in each.encode()) for each in value)
+    return "".join(
+        character if PLAIN.match(character) else "".join(f"\\x{byte:02x}" for byte in character.encode())
+        for character in value
+    )

@@ -1,8 +1,8 @@
-"""What is on a drive, and whether its loss was agreed to; pure.
+"""Content of a drive, and the user's consent to destroy it; pure functions.
 
-The rule of the module: content is somebody's unless it is proven to be ours, by a UUID that our journals know and that
-every source tells alike, or by a label (``rig.guard.label``). What ``rig.guard.content`` finds without a signature is
-told as signatures of kinds of their own (``FOUND``).
+Content needs consent unless it is proven to come from an earlier run: by an array UUID that a journal records and on
+which every source agrees, or by a label (``rig.guard.label``). Content that ``rig.guard.content`` finds without a
+signature is represented as signatures of separate kinds (``FOUND``).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pytest_ssdqual.rig.drives.topology import Node, Signature, Topology, plain_
 #: Signatures that were found on a device.
 Content = frozenset[Signature]
 MEMBER = "linux_raid_member"
-#: Kinds that no signature has: samples that are not blank, reads that failed, and names in configuration files (whose
-#: ``uuid`` is the file).
+#: Kinds in addition to those of real signatures: samples that are not blank, reads that failed, and names in
+#: configuration files (whose ``uuid`` is the file).
 DATA, UNREADABLE, NAMED = "data without a signature", "content that cannot be read", "a name"
 FOUND = frozenset({DATA, UNREADABLE, NAMED})
 
 
 def content(topology: Topology, kname: str) -> Content:
-    """The signatures of a device that was probed, at this moment."""
+    """The signatures that the survey found on a device."""
     node = topology.nodes.get(kname)
     return frozenset(node.signatures if node is not None else ())
 
 
-def foreign(found: Iterable[Signature], ours: Collection[str]) -> list[str]:
-    """Of signatures, those that are no superblocks of ``ours`` (UUIDs in any spelling): words for a reader."""
-    known = set(filter(None, map(plain_uuid, ours)))
+def foreign(found: Iterable[Signature], known_uuids: Collection[str]) -> list[str]:
+    """Descriptions of all signatures except superblocks of arrays with ``known_uuids`` (in any spelling)."""
+    known = set(filter(None, map(plain_uuid, known_uuids)))
     strange = [each for each in found if each.kind != MEMBER or plain_uuid(each.uuid) not in known]
     signed = any(each.kind not in FOUND for each in strange)
     return sorted(_words(each) for each in strange if not (signed and each.kind == DATA))
@@ -40,72 +40,78 @@ def _words(sign: Signature) -> str:
 
 
 def missing(
-    topology: Topology, nodes: Sequence[Node], wipe: Collection[str], ours: Collection[str], *, free: bool
+    topology: Topology, nodes: Sequence[Node], wipe: Collection[str], known_uuids: Collection[str], *, free: bool
 ) -> Iterator[str]:
-    """The content of a drive (the first of ``nodes``, which are all paths to it) that the user has not given up.
+    """A reason for content of a drive that the user has not consented to destroy.
 
-    ``free``: it is not in use, so that consent would help.
+    ``nodes`` are all paths to the drive. ``free``: the drive is not in use, so the reason names the option to consent.
     """
-    kept = [each for each in nodes if each.serial not in wipe and each.wwn not in wipe]
-    signs = {each.kname: tuple(signs_on(topology, each, ours)) for each in kept}
-    # Of what only another path shows (another namespace of the drive, say) that path is told.
-    first = signs.get(nodes[0].kname, ())
+    unconsented = [node for node in nodes if node.serial not in wipe and node.wwn not in wipe]
+    descriptions = {node.kname: tuple(signs_on(topology, node, known_uuids)) for node in unconsented}
+    # Content that only another path shows (such as another namespace of the drive) is reported with that path.
+    first = descriptions.get(nodes[0].kname, ())
     others = [
-        what if " on /dev/" in what else f"{what} on {each.path}"
-        for each in kept
-        if each is not nodes[0]
-        for what in signs[each.kname]
+        what if " on /dev/" in what else f"{what} on {node.path}"
+        for node in unconsented
+        if node is not nodes[0]
+        for what in descriptions[node.kname]
         if what not in first
     ]
     content = list(dict.fromkeys((*first, *others)))
-    # A twin may have another serial, and content that this one does not show.
-    names = [each.serial or each.wwn for each in kept if signs[each.kname]]
+    # Another path may have another serial number, and content that this one does not show.
+    names = [node.serial or node.wwn for node in unconsented if descriptions[node.kname]]
     if content:
-        words = " ".join(dict.fromkeys(option(name) for name in names if name))
-        consent = f"; if that may be destroyed, add {words}" if free and words and all(names) else ""
+        options = " ".join(dict.fromkeys(option(serial) for serial in names if serial))
+        consent = f"; if that may be destroyed, add {options}" if free and options and all(names) else ""
         yield f"carries {', '.join(content)}{consent}"
 
 
-def signs_on(topology: Topology, disk: Node, ours: Collection[str]) -> Iterator[str]:
-    """Words for what is on a device and on everything on it, except what our own arrays left (32 digits each)."""
-    signed = list(_signatures(topology, disk, ours))
+def signs_on(topology: Topology, disk: Node, known_uuids: Collection[str]) -> Iterator[str]:
+    """Descriptions of what is on a device and on everything built on it, except remains of ``known_uuids``.
+
+    ``known_uuids`` are array UUIDs of 32 hexadecimal digits.
+    """
+    signed = list(_signatures(topology, disk, known_uuids))
     yield from signed
     for name in (disk.kname, *topology.below(disk.kname)):
         for each in topology.nodes[name].signatures if name in topology.nodes else ():
-            # That there is data, too, where there is a signature says nothing more.
+            # Where there is a signature, "data without a signature" adds nothing.
             if each.kind in FOUND and not (signed and each.kind == DATA):
                 yield _words(each) + ("" if name == disk.kname else f" on {topology.path(name)}")
 
 
-def _signatures(topology: Topology, disk: Node, ours: Collection[str]) -> Iterator[str]:
+def _signatures(topology: Topology, disk: Node, known_uuids: Collection[str]) -> Iterator[str]:
     for name in (disk.kname, *topology.below(disk.kname)):
         node = topology.nodes.get(name)
         if node is None:
             continue
         where = "" if node is disk else f" on {node.path}"
-        table = None if node.partition_of else node.pttype  # of a partition lsblk tells the table it is listed in
+        table = None if node.partition_of else node.pttype  # for a partition, lsblk reports its parent's table
         tables = (table, "PMBR")
         probed = [each.kind for each in node.signatures if each.kind not in FOUND]
         kinds = dict.fromkeys(filter(None, (table, node.fstype, *probed)))
-        if _is_ours(node, tuple(kinds), ours):
+        if _is_ours(node, tuple(kinds), known_uuids):
             continue
         yield from (f"a {'partition table' if kind in tables else 'signature'} ({kind}){where}" for kind in kinds)
         if node.partition_of and not kinds:
             yield f"the partition {node.path}"
 
 
-def _is_ours(node: Node, kinds: Sequence[str], ours: Collection[str]) -> bool:
-    """Nothing but superblocks of arrays of ours; udev's database may be stale, so the drive itself has to agree."""
-    told = {plain_uuid(node.uuid)} if node.uuid else set()
-    told |= {plain_uuid(each.uuid) for each in node.signatures if each.uuid}
-    return list(kinds) == [MEMBER] and bool(told) and all(uuid in ours for uuid in told)
+def _is_ours(node: Node, kinds: Sequence[str], known_uuids: Collection[str]) -> bool:
+    """Return whether there are only superblocks of ``known_uuids``.
+
+    udev's database may be stale, so the signatures read from the drive must agree with it.
+    """
+    uuids = {plain_uuid(node.uuid)} if node.uuid else set()
+    uuids |= {plain_uuid(signature.uuid) for signature in node.signatures if signature.uuid}
+    return list(kinds) == [MEMBER] and bool(uuids) and all(uuid in known_uuids for uuid in uuids)
 
 
 def option(serial: str) -> str:
-    """The option that gives up what is on the drive of this serial (or WWN), as it must be typed."""
+    """The option, as it is typed, that consents to destroy the content of the drive with this serial (or WWN)."""
     return shlex.quote(f"--ssd-wipe={typed(serial)}")
 
 
 def typed(serial: str) -> str:
-    """A serial (or WWN) as it is typed behind ``--ssd-wipe=``."""
-    return serial.replace(",", "\\,")  # a bare comma parts two serials
+    """A serial (or WWN) as it is typed after ``--ssd-wipe=``."""
+    return serial.replace(",", "\\,")  # a bare comma separates two serials

@@ -1,7 +1,7 @@
-"""What is on drives beyond the signatures that a survey finds: samples of their content, and names in configuration.
+"""Content of drives beyond the signatures that a survey finds: samples of their data, and names in configuration files.
 
-The answer is a ``Topology`` with more signatures (``consent.FOUND``), so that the guard, a look before a destructive
-step and the check of a leftover array treat all content alike.
+The result is a ``Topology`` with additional signatures (``consent.FOUND``), so that the guard, the recheck before a
+destructive step and the check of a leftover array treat all content alike.
 """
 
 from __future__ import annotations
@@ -17,19 +17,25 @@ from pytest_ssdqual.rig.machine.machine import Machine
 
 
 def examined(
-    machine: Machine, topology: Topology, knames: Iterable[str], ours: Collection[str] = (), *, names: bool = False
+    machine: Machine,
+    topology: Topology,
+    knames: Iterable[str],
+    known_uuids: Collection[str] = (),
+    *,
+    names: bool = False,
 ) -> Topology:
-    """The topology with what is on these devices (whole drives, arrays) and on every other path to them.
+    """The topology with the content of these devices (whole drives, arrays) and of every other path to them.
 
-    ``ours`` are UUIDs of arrays of ours, in any spelling: on one of them the label has to name it. ``names``: and with
-    what configuration files name. Costs one command, with names three. ``RigError`` if an answer is not whole.
+    ``known_uuids`` are UUIDs of arrays that earlier runs created, in any spelling: the label on such an array must name
+    it. ``names``: add names in configuration files. One command; three with ``names``. ``RigError`` if an answer is
+    incomplete.
     """
     nodes = _with_twins(topology, knames)
     sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0}
     samples = sampling.take(machine, sizes)
     arrays = {array.kname: array.uuid for array in topology.arrays if array.uuid}
-    known = frozenset(filter(None, map(plain_uuid, ours)))
-    found, members = dict(topology.nodes), list[str]()
+    known = frozenset(filter(None, map(plain_uuid, known_uuids)))
+    nodes_by_name, members = dict(topology.nodes), list[str]()
     for node in nodes:
         signs: list[Signature] = []
         if sample := samples.get(f"/dev/{node.kname}"):
@@ -41,12 +47,12 @@ def examined(
                 members.append(node.kname)
         elif node.kname in arrays:
             signs = [Signature(UNREADABLE, detail="(the array has no capacity)")]
-        found[node.kname] = replace(node, signatures=(*node.signatures, *signs))
-    for path, at in leftover_members.used(machine, [f"/dev/{kname}" for kname in members], known).items():
-        node = found[path.removeprefix("/dev/")]
-        sign = Signature(DATA, detail=f"(of the array that it is a member of, at byte {at})")
-        found[node.kname] = replace(node, signatures=(*node.signatures, sign))
-    topology = replace(topology, nodes=found)
+        nodes_by_name[node.kname] = replace(node, signatures=(*node.signatures, *signs))
+    for path, offset in leftover_members.used(machine, [f"/dev/{kname}" for kname in members], known).items():
+        node = nodes_by_name[path.removeprefix("/dev/")]
+        sign = Signature(DATA, detail=f"(of the array that it is a member of, at byte {offset})")
+        nodes_by_name[node.kname] = replace(node, signatures=(*node.signatures, sign))
+    topology = replace(topology, nodes=nodes_by_name)
     return _with_names(machine, topology, [node.kname for node in nodes]) if names else topology
 
 
@@ -63,8 +69,8 @@ def _owners(node: Node) -> list[str]:
 
 def _signs(sample: DeviceSample, *, is_ours: bool) -> Iterator[Signature]:
     if sample.errors:
-        at, why = sample.errors[0]
-        yield Signature(UNREADABLE, detail=f"({why} at byte {at})")
+        offset, why = sample.errors[0]
+        yield Signature(UNREADABLE, detail=f"({why} at byte {offset})")
     if sample.first_data is not None and not is_ours:
         yield Signature(DATA, detail=f"(first at byte {sample.first_data})")
 

@@ -1,7 +1,7 @@
-"""The right to destroy drives: the guard has passed them and the lease is held.
+"""The right to destroy drives: the guard has passed them and this run holds the lease.
 
-Whatever writes to a drive wants a ``HeldDrives``; it can only be had through the guard and the lease, and it
-looks again, by identity, before every step that destroys.
+Everything that writes to a drive requires a ``HeldDrives``. Only the guard and the lease can make one, and it rechecks
+the drives, by identity, before every destructive step.
 """
 
 from __future__ import annotations
@@ -30,29 +30,30 @@ class HeldDrives:
         contents: Mapping[str, Content] = MappingProxyType({}),
         terms: Terms | None = None,
     ) -> None:
-        """Lease on ``terms``, then look again.
+        """Take the lease on ``terms``, then recheck the drives.
 
         ``contents`` is what was on the drives when the guard passed them, by kernel name. Raises ``LeaseTaken``, or
-        ``DriveRefused`` if a drive was put to use since, or carries what it did not then.
+        ``DriveRefused`` if a drive has come into use since, or has content that it did not have then.
         """
         self.drives = tuple(drives)
         self._terms = replace(terms or Terms(), names=names(drives))
         self._contents = dict(contents)
-        self._ours: set[str] = set()
+        self._known_uuids: set[str] = set()
         self._machine = machine
         self._generation = machine.generation
         self._lease = self._take()
 
     def hold_again(self) -> None:
-        """After the machine was restarted, where leases do not survive: lease anew, then look again.
+        """Take the lease and recheck the drives again, after a restart of the machine ended the lease.
 
-        Raises as the construction.
+        Raises what the constructor raises.
         """
         self._lease = self._take()
 
     def require_lease(self) -> None:
-        """Raise unless the lease is held now: ``LeaseLost``, or ``DriveRefused`` if the connection was lost meanwhile
-        and a drive is not the one that it was before.
+        """Raise ``LeaseLost`` unless the lease is held now.
+
+        Raise ``DriveRefused`` if the connection was lost meanwhile and a drive is no longer the same one.
         """
         self._lease.require()
         if self._generation != (now := self._machine.generation):
@@ -60,13 +61,13 @@ class HeldDrives:
             self._generation = now
 
     def expect(self, uuid: str) -> None:
-        """An array of this UUID is about to be built: its superblocks will be no surprise."""
-        self._ours.add(uuid)
+        """Expect superblocks of this UUID on the drives from now on: this run is about to build the array."""
+        self._known_uuids.add(uuid)
 
     def require(self, drives: Sequence[Drive]) -> None:
-        """Raise unless these may be destroyed *now*: held, the same drives as before, not in use, nothing new on them.
+        """Raise unless these may be destroyed *now*: held, the same drives as before, not in use, no new content.
 
-        New is what was not there when they were looked at last, but for superblocks of arrays of ours (``expect``).
+        New is content that the previous check did not find, except superblocks of arrays of this run (``expect``).
         """
         foreign = [drive.describe() for drive in drives if drive not in self.drives]
         if foreign:
@@ -79,7 +80,10 @@ class HeldDrives:
         self._lease.release()
 
     def _require_same(self) -> None:
-        """That they are in use is no wonder: by now they may be members of our array."""
+        """Raise ``DriveRefused`` if a drive is gone or another one.
+
+        Being in use is expected here: they may already be members of this run's array.
+        """
         nodes = survey(self._machine, [drive.kname for drive in self.drives])
         now = {drive.kname: nodes.drive(drive.kname) for drive in self.drives if drive.kname in nodes.nodes}
         other = [drive.describe() for drive in self.drives if now.get(drive.kname) != drive]
@@ -87,7 +91,7 @@ class HeldDrives:
             raise DriveRefused(f"not the same since the connection was lost, or gone: {', '.join(other)}")
 
     def _look(self, drives: Sequence[Drive]) -> None:
-        self._contents |= refusals.recheck(self._machine, *drives, known=self._contents, ours=self._ours)
+        self._contents |= refusals.recheck(self._machine, *drives, known=self._contents, known_uuids=self._known_uuids)
 
     def _take(self) -> Lease:
         lease = Lease(self._machine, [drive.identity for drive in self.drives], self._terms)
@@ -100,41 +104,39 @@ class HeldDrives:
 
 
 def names(drives: Iterable[Drive]) -> dict[str, str]:
-    """What each is called where people read of it, by identity: a WWN alone says little."""
+    """Names of drives for messages, by identity: path and serial, because a WWN alone tells a reader little."""
     return {drive.identity: f"{drive.path} ({drive.serial})" if drive.serial else drive.path for drive in drives}
 
 
 def examined_leftovers(
-    machine: Machine, topology: Topology, ours: Collection[str], wanted: Collection[str]
+    machine: Machine, topology: Topology, known_uuids: Collection[str], wanted: Collection[str]
 ) -> Topology:
-    """The topology with what is on the leftovers of our own earlier arrays on ``wanted`` (kernel names of drives), and
-    on the members of these.
-    """
-    found = [leftover for leftover in refusals.leftovers(topology, ours) if set(leftover.members) <= set(wanted)]
+    """The topology with the content of arrays left over on ``wanted`` (kernel names of drives) and of their members."""
+    found = [leftover for leftover in refusals.leftovers(topology, known_uuids) if set(leftover.members) <= set(wanted)]
     if not found:
         return topology
     arrays, members = {each.kname for each in found}, {name for each in found for name in each.members}
-    return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays | members, ours)
+    return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays | members, known_uuids)
 
 
 def stoppable(
-    topology: Topology, ours: Collection[str], wanted: Collection[str], wipe: Collection[str] = ()
+    topology: Topology, known_uuids: Collection[str], wanted: Collection[str], wipe: Collection[str] = ()
 ) -> tuple[Leftover, ...]:
-    """The leftovers of an examined topology that may be stopped: on ``wanted`` alone, array and members unused, and
-    with nothing on them.
+    """The leftovers of an examined topology that may be stopped.
 
-    ``ours`` are the UUIDs of arrays that our journals say were created and not stopped. What is on a leftover may have
-    been given up: then ``wipe`` names every member, by serial or WWN. The guard reports all others.
+    Such an array is on ``wanted`` alone, neither it nor a member is in use, and there is no content on it, unless
+    ``wipe`` names every member by serial or WWN. ``known_uuids`` are the UUIDs of arrays that a journal records as
+    created and not as stopped. The guard reports all other leftovers.
     """
-    known = frozenset(filter(None, map(plain_uuid, ours)))
+    known = frozenset(filter(None, map(plain_uuid, known_uuids)))
     found = []
     for leftover in refusals.leftovers(topology, known):
         members = [topology.nodes[kname] for kname in leftover.members if kname in topology.nodes]
         given_up = bool(members) and all(node.serial in wipe or node.wwn in wipe for node in members)
-        # Stopping erases superblocks: a member that something else has open is refused with its bytes unchanged.
+        # Stopping erases superblocks, so a member that another process has open is refused with its bytes unchanged.
         others = (use for node in members for use in refusals.in_use(topology, node.kname, known))
         is_used = any(refusals.LEFT_OVER not in use for use in others)
-        # What is on the array is on its members.
+        # The content of the array is found on its members.
         is_carrying = any(what for node in members for what in consent.signs_on(topology, node, known))
         if set(leftover.members) <= set(wanted) and not is_used and (given_up or not is_carrying):
             found.append(leftover)
@@ -144,9 +146,9 @@ def stoppable(
 def clear_leftovers(
     machine: Machine, topology: Topology, leftovers: Iterable[Leftover], note: Callable[..., None]
 ) -> tuple[str, ...]:
-    """Stop what is ``stoppable``; returns what was stopped, and ``note`` is told of each.
+    """Stop what is ``stoppable``, call ``note`` for each array, and return descriptions of the stopped arrays.
 
-    The members are leased first: a run that still lives is not disturbed (``LeaseTaken``).
+    The members are leased first, so that a run that is still alive is not disturbed (``LeaseTaken``).
     """
     stopped = []
     for leftover in leftovers:
@@ -155,7 +157,7 @@ def clear_leftovers(
             uuid, path = mdadm_spelling(leftover.uuid), topology.path(leftover.kname)
             objections = mdadm.last_look(machine, path)
             left = mdadm.stop(machine, path, [drive.path for drive in drives], uuid)
-        # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
+        # While a member still has the superblock, the array stays recorded as left, so its remains need no consent.
         kind = "array_left" if left else "array_stopped"
         note(kind, uuid=uuid, leftover=True, not_erased=left, objections=objections)
         stopped.append(f"{topology.path(leftover.kname)} of {', '.join(drive.path for drive in drives)}")
@@ -163,5 +165,5 @@ def clear_leftovers(
 
 
 def mdadm_spelling(uuid: str) -> str:
-    """32 hexadecimal digits as mdadm and our journals write them: ``a:b:c:d``."""
+    """A UUID of 32 hexadecimal digits as mdadm and journals write it: ``a:b:c:d``."""
     return ":".join(uuid[start : start + 8] for start in range(0, 32, 8))

@@ -1,7 +1,7 @@
-"""Who holds drives of a machine under test: what holders write beside their locks, and what others are told of it.
+"""Owners of drives on the machine under test: the notes they write beside their locks, and reports of them.
 
-Locks are asked for without taking them. Times are the machine's own, as the clocks of two controllers may differ; what
-a note says is somebody else's word, and is shown as such.
+Locks are tested without being taken. Times are those of the machine under test, because the clocks of two controllers
+may differ. A note is another run's unverified statement, and is reported as such.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
 
-#: What our ``flock`` answers when somebody else holds the lock (EX_TEMPFAIL).
+#: Exit status of ``flock`` when another process holds the lock (EX_TEMPFAIL).
 CONFLICT = 75
-#: What a drive's second lock file has in its name. Work that must finish locks it itself, so that the lock outlives the
-#: run and its lease. No identity is written with this character, see ``lease``.
+#: Part of the name of a drive's second lock file. Work that must finish locks it itself, so that the lock outlives the
+#: run and its lease. File names of identities never contain this character, see ``lease``.
 UNFINISHED = "~unfinished"
-#: The holders of locks, of drives or of all work of this machine that must finish.
+#: Script that lists the owners of locks: those of drives, or of all work on this machine that must finish.
 HELD = scripts.text("lock_holders.sh")
-#: Drives named in a sentence.
+#: The most drives named in a sentence.
 MOST_NAMED = 8
-#: Of another's word.
+#: The longest text that is quoted from a note.
 WORD_CHARACTERS = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a holder leaves for others to read."""
+    """What the owner of a lock writes for other runs to read."""
 
     who: str
     pid: int
     #: Name of its run folder; empty if there is none.
     run: str = ""
-    #: How long it means to hold the drives; None: it does not know.
+    #: How long it plans to hold the drives; None if unknown.
     planned_s: float | None = None
     #: The work that must finish, if that is what holds the drive, and the kernel's name of the drive.
     work: str = ""
     kname: str = ""
 
     @classmethod
-    def ours(cls, run: str = "", planned_s: float | None = None, work: str = "", kname: str = "") -> Note:
-        """Of this process."""
+    def of_this_process(cls, run: str = "", planned_s: float | None = None, work: str = "", kname: str = "") -> Note:
+        """The note of this process."""
         return cls(f"{getpass.getuser()}@{socket.gethostname()}", os.getpid(), run, planned_s, work, kname)
 
     def to_line(self) -> str:
@@ -59,16 +59,16 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Somebody else, and what they hold."""
+    """Another run or process that holds drives."""
 
     #: Identities of drives.
     drives: tuple[str, ...]
-    #: As they say.
+    #: User, host, process and run, according to its note.
     who: str
-    #: For how long they have held the first of them, in seconds.
+    #: How long it has held the first of the drives, in seconds.
     age_s: float
     planned_s: float | None = None
-    #: The work that must finish, as they say.
+    #: The work that must finish, according to its note.
     work: str = ""
 
     def __str__(self) -> str:
@@ -90,43 +90,43 @@ class Holder:
 
 
 def ask(machine: Machine, files: Mapping[str, str]) -> tuple[Holder, ...]:
-    """Who else holds which of these drives, by the files of their locks; nobody is kept from taking them by asking.
+    """Other owners of these drives; asking does not prevent another process from taking a lock.
 
     ``files`` maps a lock file to the drive's identity.
     """
-    return _holders((files.get(file, file), age_s, said) for file, age_s, said in _asked(machine, files))
+    return _holders((files.get(file, file), age_s, note) for file, age_s, note in _asked(machine, files))
 
 
 def under_way(machine: Machine, directory: str, knames: Collection[str]) -> tuple[Holder, ...]:
-    """Work on drives of these names that must finish and still goes on.
+    """Unfinished work on drives of these names that must not be interrupted.
 
-    It is asked for before anything is read from a drive: a drive that erases itself answers only when it is done.
+    Ask before anything is read from a drive: a drive that erases itself answers only when it is done.
     """
-    found = [(_kname(said), age_s, said) for _, age_s, said in _asked(machine, [directory])]
-    return _holders((f"/dev/{kname}", age_s, said) for kname, age_s, said in found if kname in knames)
+    found = [(_kname(note), age_s, note) for _, age_s, note in _asked(machine, [directory])]
+    return _holders((f"/dev/{kname}", age_s, note) for kname, age_s, note in found if kname in knames)
 
 
 def _asked(machine: Machine, files: Iterable[str]) -> Iterator[tuple[str, float, str]]:
     text = machine.run(["sh", "-c", HELD, "held", UNFINISHED, *files]).text
     for line in text.removesuffix("\n").split("\n") if text else ():
         file, _, rest = line.partition("\t")
-        age, _, said = rest.partition("\t")
-        yield file, _seconds(age), said
+        age, _, note = rest.partition("\t")
+        yield file, _seconds(age), note
 
 
 def _holders(held: Iterable[tuple[str, float, str]]) -> tuple[Holder, ...]:
-    """From the drive, the age and the note of each lock: what one holder has is one."""
-    found: dict[tuple[str, float | None, str], list[tuple[str, float]]] = {}
-    for drive, age_s, said in held:
-        found.setdefault(_read(said), []).append((drive, age_s))
+    """One ``Holder`` for all locks with the same note, from the drive, the age and the note of each lock."""
+    drives_by_note: dict[tuple[str, float | None, str], list[tuple[str, float]]] = {}
+    for drive, age_s, note in held:
+        drives_by_note.setdefault(_read(note), []).append((drive, age_s))
     return tuple(
         Holder(tuple(name for name, _ in drives), who, max(age_s for _, age_s in drives), planned_s, work)
-        for (who, planned_s, work), drives in found.items()
+        for (who, planned_s, work), drives in drives_by_note.items()
     )
 
 
 def told(holders: Sequence[Holder], machine: str) -> str:
-    """One sentence of all of them."""
+    """One sentence that reports all owners."""
     return f"another run holds drives on {machine}: " + "; ".join(map(str, holders))
 
 
@@ -137,21 +137,21 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-def _kname(said: str) -> str:
+def _kname(note: str) -> str:
     try:
-        return str(json.loads(said)["kname"])
+        return str(json.loads(note)["kname"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return ""
 
 
-def _read(said: str) -> tuple[str, float | None, str]:
-    """Who, for how long they mean to, and what work it is; of anything that is no note of ours, what it says."""
+def _read(note: str) -> tuple[str, float | None, str]:
+    """Owner, planned duration and work of a note; of a text that is no note, the text itself."""
     try:
-        noted = json.loads(said)
+        noted = json.loads(note)
         who, pid, run = noted["who"], noted["pid"], noted.get("run", "")
         planned_s, work = noted.get("planned_s"), noted.get("work", "")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return safe_text.line(said.strip(), WORD_CHARACTERS) or "somebody who does not say who", None, ""
+        return safe_text.line(note.strip(), WORD_CHARACTERS) or "an unknown process", None, ""
     is_number = isinstance(planned_s, int | float) and math.isfinite(planned_s) and planned_s >= 0
     run = f", run {run}" if run else ""
     work = safe_text.line(str(work), WORD_CHARACTERS) if work else ""

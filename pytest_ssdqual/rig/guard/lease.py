@@ -1,8 +1,9 @@
-"""One holder per drive, for as long as the holder lives, kept on the machine under test.
+"""Exclusive lease of drives by ``flock`` on the machine under test: one owner per drive, for as long as it lives.
 
-A scheduler cannot guarantee that two runs, perhaps of two controllers, do not meet on one drive; ``flock`` there
-can. All locks of a set are held by one process at the end of a tether: when we die, however, it ends and the
-locks are free. Drives are named by WWN or serial, never by /dev/sdX, which is given out anew at every boot.
+A scheduler cannot guarantee that two runs, perhaps of two controllers, do not use the same drive; ``flock`` on the
+machine under test can. One supervised process holds all locks of a set: however the controller's process dies, that
+process ends and the locks are free. Drives are named by WWN or serial, never by /dev/sdX, which may change at each
+boot.
 """
 
 from __future__ import annotations
@@ -23,27 +24,28 @@ from pytest_ssdqual.rig.machine.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine.machine import LeaseTaken, Machine, MustFinish, RigError, Tethered
 
 HOLDER = scripts.text("lease.sh")
-#: Between two looks of somebody who waits.
+#: Polling interval while waiting for drives.
 LOOK_EVERY_S = 5.0
-#: A lock that was held when we wanted it and is not when we ask was somebody's who asked, too, or has just been freed.
+#: flock failed but no process holds the lock now: another run probed at the same moment, or has just released it.
+#: Retry this many times, at this interval.
 AT_ONCE, AT_ONCE_S = 10, 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What others are told of a lease, and how long it is waited for."""
+    """What a lease reports to other runs, and how long to wait for it."""
 
-    note: Note = field(default_factory=Note.ours)
-    #: For drives that somebody else holds, in seconds.
+    note: Note = field(default_factory=Note.of_this_process)
+    #: How long to wait for drives that another run holds, in seconds.
     wait_s: float = 0.0
-    #: How drives are called in sentences, by identity; their identity if nothing is said.
+    #: Names of drives in messages, by identity; the default is the identity itself.
     names: Mapping[str, str] = field(default_factory=dict)
-    #: Told once of each holder that is waited for, a sentence and how long it is waited at most.
-    waiting: Callable[[str, float], None] = lambda told, wait_s: None
+    #: Called once for each owner that the run waits for, with a sentence and the longest wait in seconds.
+    waiting: Callable[[str, float], None] = lambda sentence, wait_s: None
 
 
 class LeaseLost(RigError):
-    """The lease ended under us: nothing may be written any more."""
+    """The lease ended during the run: nothing may be written any more."""
 
 
 class Lease:
@@ -52,7 +54,7 @@ class Lease:
     def __init__(self, machine: Machine, identities: Iterable[str], terms: Terms | None = None) -> None:
         """Take the lease, and wait for it if ``terms`` say so.
 
-        Raises ``LeaseTaken`` naming each drive that is held, by whom and for how long.
+        Raises ``LeaseTaken`` with each drive that another run holds, its owner and for how long.
         """
         terms = terms or Terms()
         patience = _Patience.of(machine, identities, terms)
@@ -68,7 +70,7 @@ class Lease:
             raise LeaseLost(f"the lease on {self._machine.name} was lost: something ended its holder")
 
     def release(self) -> None:
-        """Let go; harmless if it is gone already."""
+        """Release the locks; harmless if they are free already."""
         self._holder.cut()
 
     def __enter__(self) -> Lease:
@@ -81,40 +83,40 @@ class Lease:
 
 
 def await_free(machine: Machine, identities: Iterable[str], terms: Terms, began: float | None = None) -> bool:
-    """Whether somebody held one of the drives, and let it go while we waited; the lease is not taken.
+    """Wait until no other run holds one of the drives, and return whether one did; does not take the lease.
 
-    ``began``: since when it has been waited for them already, by ``time.monotonic()``. ``LeaseTaken`` as ``Lease``.
+    ``began``: when the waiting began, by ``time.monotonic()``, if before this call. Raises ``LeaseTaken`` as ``Lease``.
     """
     patience = _Patience.of(machine, identities, terms)
     patience.began = patience.began if began is None else began
     waited = False
-    while found := holders.ask(machine, patience.files):
-        patience.wait_for(found)
+    while owners := holders.ask(machine, patience.files):
+        patience.wait_for(owners)
         waited = True
     return waited
 
 
 def await_finished(machine: Machine, knames: Collection[str], terms: Terms, began: float | None = None) -> bool:
-    """As ``await_free``, of work on these drives that must finish; for drives that cannot be surveyed meanwhile."""
+    """``await_free`` for work on these drives that must finish; such drives cannot be surveyed meanwhile."""
     patience = _Patience(machine, {}, terms)
     patience.began = patience.began if began is None else began
     waited = False
-    while found := holders.under_way(machine, DIRECTORY, knames):
-        patience.wait_for(found)
+    while owners := holders.under_way(machine, DIRECTORY, knames):
+        patience.wait_for(owners)
         waited = True
     return waited
 
 
 @dataclass(slots=True)
 class _Patience:
-    """How long somebody who wants drives waits for those who have them."""
+    """Waits for the owners of drives, as long as the terms allow."""
 
     machine: Machine
-    #: By lock file the name of the drive.
+    #: Name of the drive, by lock file.
     files: Mapping[str, str]
     terms: Terms
     began: float = field(default_factory=time.monotonic)
-    _told: str = ""
+    _reported: str = ""
     _unexplained: int = 0
 
     @classmethod
@@ -123,35 +125,35 @@ class _Patience:
         return cls(machine, files, terms)
 
     def use(self) -> None:
-        """After an attempt that somebody was in the way of."""
-        if found := holders.ask(self.machine, self.files):
-            self.wait_for(found)
+        """Wait after a failed attempt to take the lease."""
+        if owners := holders.ask(self.machine, self.files):
+            self.wait_for(owners)
             return
         self._unexplained += 1
         if self._unexplained > AT_ONCE:
             raise LeaseTaken(f"others hold drives on {self.machine.name} again and again, for a moment each; try again")
         time.sleep(AT_ONCE_S)
 
-    def wait_for(self, found: tuple[holders.Holder, ...]) -> None:
-        """A while; ``LeaseTaken`` when the time is over."""
+    def wait_for(self, owners: tuple[holders.Holder, ...]) -> None:
+        """Report the owners and sleep for one polling interval; ``LeaseTaken`` when the time is over."""
         wait_s = self.terms.wait_s
         left_s = wait_s - (time.monotonic() - self.began)
-        sentence = holders.told(found, self.machine.name)
+        sentence = holders.told(owners, self.machine.name)
         if left_s <= 0:
             raise LeaseTaken(
                 f"{sentence}, after waiting {format_duration(wait_s)} for them"
                 if wait_s
                 else f"{sentence}; --ssd-wait=DURATION waits for them"
             )
-        who = "; ".join(each.who for each in found)
-        if who != self._told:
-            self._told = who
+        who = "; ".join(owner.who for owner in owners)
+        if who != self._reported:
+            self._reported = who
             self.terms.waiting(sentence, left_s)
         time.sleep(min(LOOK_EVERY_S, left_s))
 
 
 def _take(machine: Machine, files: tuple[str, ...], note: Note) -> Tethered | None:
-    """Whoever holds the locks for us; None if somebody else has one of them."""
+    """Start the process that holds the locks for this run; None if another process holds one of them."""
     argv = holder_argv(files, note.to_line(), run_files.lock(machine))
     holder = machine.tether(argv, first_signal="TERM", announces=True)
     if holder.read_line(60.0).strip() == "held":
@@ -168,10 +170,10 @@ def lock_files(identities: Iterable[str]) -> tuple[str, ...]:
 
 
 def must_finish(drive: Drive, what: str, *, expected_s: float | None = None, caution: str = "") -> MustFinish:
-    """Work on a leased drive that nothing may cut short; until it has ended no other run gets the drive."""
+    """Work on a leased drive that must not be interrupted; no other run gets the drive until it has ended."""
     (file,) = lock_files([drive.identity])
     work = f"{what}, {caution}" if caution else what
-    note = Note.ours(planned_s=expected_s, work=work, kname=drive.kname).to_line()
+    note = Note.of_this_process(planned_s=expected_s, work=work, kname=drive.kname).to_line()
     lock = f"{file.removesuffix('.lock')}{UNFINISHED}.lock"
     return MustFinish(f"{what} of {drive.describe()}", lock, note, expected_s, caution)
 
@@ -181,15 +183,15 @@ def _by_file(identities: Iterable[str]) -> dict[str, str]:
 
 
 def _file_name(identity: str) -> str:
-    """The identity where it can be a file's name; otherwise what can, and a digest: no two drives share a lock."""
+    """The identity if it is a valid file name; otherwise its valid characters and a digest, so names stay unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", identity)[:100]
     return plain if plain == identity else f"{plain}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def holder_argv(files: Iterable[str], who: str, of_run: str) -> list[str]:
-    """One process that holds the lock on every file: each ``flock`` becomes the next one by exec (--no-fork).
+    """Command of one process that holds the lock on every file: each ``flock`` execs the next one (--no-fork).
 
-    ``of_run`` is locked as well, shared: it only says that the run lives.
+    ``of_run`` is locked as well, shared: that lock only shows that the run is alive.
     """
     files = tuple(files)
     flock = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", str(CONFLICT))

@@ -51,11 +51,11 @@ def is_member(sample: DeviceSample) -> bool:
     return any(each.offset_bytes == PAGE_BYTES and each.head.startswith(MD_SUPERBLOCK) for each in sample.pages)
 
 
-def used(machine: Machine, paths: Iterable[str], ours: Collection[str]) -> dict[str, int]:
+def used(machine: Machine, paths: Iterable[str], known_uuids: Collection[str]) -> dict[str, int]:
     """Members of arrays that do not hold our label any more, each with the position where it would be.
 
-    ``ours``: UUIDs, 32 hexadecimal digits each. An array is ours still if one of its members has the label, or if
-    all of them are blank there: a run was killed before it wrote it. Two commands for each member.
+    ``known_uuids``: UUIDs, 32 hexadecimal digits each. An array is ours still if one of its members has the label, or
+    if all of them are blank there: a run was killed before it wrote it. Two commands for each member.
     """
     heads: dict[str, list[tuple[str, int, bytes]]] = {}
     for path in paths:
@@ -65,7 +65,7 @@ def used(machine: Machine, paths: Iterable[str], ours: Collection[str]) -> dict[
             continue
         head = _read(machine, path, found.data_offset_bytes, found.head_bytes)
         heads.setdefault(found.uuid, []).append((path, found.data_offset_bytes, head))
-    labels = {of_array(uuid) for uuid in ours}
+    labels = {of_array(uuid) for uuid in known_uuids}
     return {
         path: at
         for uuid, members in heads.items()

@@ -1,7 +1,7 @@
-"""Reasons not to destroy a drive: all of them, for all drives, before anything is touched.
+"""Reasons not to destroy a drive: all of them, for all drives, before anything is written.
 
-The rule of the module: decisions are pure and a doubt is a reason. ``recheck`` at the end, which looks once more
-before each destructive step, is the only thing here that touches a machine.
+Decisions are pure functions, and a doubt is a reason. Only ``recheck``, which repeats the checks before each
+destructive step, accesses a machine.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pytest_ssdqual.rig.guard.consent import Content
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
 
 LEFT_OVER = "left over from an earlier run"
-#: Only on these does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers say it of SSDs.
+#: Only on these buses does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers report it for
+#: SSDs.
 BUSES_THAT_TELL = ("sata", "ata", "sas")
 
-#: What lsblk's types are to a reader.
+#: lsblk's types in words.
 TYPES = {
     "part": "a partition",
     "loop": "a loop device",
@@ -32,7 +33,7 @@ TYPES = {
 }
 
 
-#: Uses as they are reported; of those in ``CLAIMS`` an exclusive open fails.
+#: Uses in words; a device with one of those in ``CLAIMS`` cannot be opened exclusively.
 CLAIMS = {
     UseKind.SWAP: "is swap space",
     UseKind.BTRFS: "is part of the mounted btrfs {}",
@@ -51,7 +52,7 @@ OPEN = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why one drive must not be tested; ``str`` of it is a line for the user."""
+    """Reasons why one drive must not be tested; its ``str`` is a line for the user."""
 
     drive: str
     reasons: tuple[str, ...]
@@ -62,14 +63,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """An array of an earlier run of ours that is still there; to be stopped by the caller unless it is in use."""
+    """An array of an earlier run that still exists; the caller stops it unless it is in use."""
 
     kname: str
     #: 32 hexadecimal digits.
     uuid: str
     #: Kernel names.
     members: tuple[str, ...]
-    #: Why it must not be stopped; empty if nothing uses it.
+    #: Reasons why it must not be stopped; empty if nothing uses it.
     in_use: tuple[str, ...]
 
 
@@ -77,18 +78,18 @@ def refusals(
     topology: Topology,
     matches: Sequence[Match],
     wipe: Collection[str] = frozenset(),
-    ours: Collection[str] = frozenset(),
+    known_uuids: Collection[str] = frozenset(),
     *,
     of_several: bool = False,
 ) -> tuple[Refusal, ...]:
     """Every reason against every drive; empty if all may be destroyed.
 
-    ``wipe`` holds the serials (or WWNs) whose content the user gave up; it never helps a drive in use.
-    ``ours`` holds the UUIDs of arrays our journals say we created, in any spelling: their remains on a drive need
-    no consent, a running one is still a reason (see ``leftovers``). ``of_several``: a consent may be for a drive of
-    another bay, and whoever knows all of them asks for ``useless_consents``.
+    ``wipe`` holds the serials (or WWNs) whose content the user consented to destroy; it never helps a drive in use.
+    ``known_uuids`` holds the UUIDs, in any spelling, of arrays that a journal records as created: their remains on a
+    drive need no consent, but a running one is still a reason (see ``leftovers``). ``of_several``: a consent may be for
+    a drive of another bay, so the caller, who knows all bays, checks ``useless_consents`` itself.
     """
-    ours = frozenset(filter(None, map(plain_uuid, ours)))
+    known_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
     by_kname: dict[str, list[Match]] = {}
     for match in matches:
         by_kname.setdefault(match.kname, []).append(match)
@@ -98,7 +99,7 @@ def refusals(
         if node is None:
             found.append(Refusal(named[0].written_path, (f"is {kname}, which is not among the block devices",)))
             continue
-        reasons = tuple(dict.fromkeys(_reasons(topology, node, by_kname, wipe, ours)))
+        reasons = tuple(dict.fromkeys(_reasons(topology, node, by_kname, wipe, known_uuids)))
         if reasons:
             found.append(Refusal(_called(named[0], node), reasons))
     given = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
@@ -107,13 +108,13 @@ def refusals(
 
 
 def explain(refused: Sequence[Refusal]) -> str:
-    """One message of all refusals, a line each."""
+    """One message with a line for each refusal."""
     return "\n".join(map(str, refused))
 
 
-def leftovers(topology: Topology, ours: Collection[str]) -> tuple[Leftover, ...]:
-    """The arrays the kernel knows whose UUID is one of ours, in any spelling."""
-    wanted = set(filter(None, map(plain_uuid, ours)))
+def leftovers(topology: Topology, known_uuids: Collection[str]) -> tuple[Leftover, ...]:
+    """The kernel's arrays whose UUID is one of ``known_uuids`` (in any spelling)."""
+    wanted = set(filter(None, map(plain_uuid, known_uuids)))
     return tuple(
         Leftover(array.kname, array.uuid, array.members, tuple(in_use(topology, array.kname)))
         for array in topology.arrays
@@ -122,7 +123,7 @@ def leftovers(topology: Topology, ours: Collection[str]) -> tuple[Leftover, ...]
 
 
 def unequal(drives: Sequence[Drive], max_size_difference_percent: float = 1.0) -> tuple[str, ...]:
-    """Why drives do not make one array: sizes too different, or logical blocks of different size."""
+    """Reasons why drives cannot form one array: sizes too different, or logical blocks of different size."""
     if not drives:
         return ()
     found = []
@@ -138,26 +139,27 @@ def unequal(drives: Sequence[Drive], max_size_difference_percent: float = 1.0) -
     return tuple(found)
 
 
-def in_use(topology: Topology, kname: str, ours: Collection[str] = frozenset()) -> Iterator[str]:
-    """What uses a device or anything built on it: ``is mounted at /``, ``carries /dev/sda2, which is …``.
+def in_use(topology: Topology, kname: str, known_uuids: Collection[str] = frozenset()) -> Iterator[str]:
+    """Uses of a device and of anything built on it: ``is mounted at /``, ``carries /dev/sda2, which is …``.
 
-    ``ours`` (32 hexadecimal digits each) only changes the words about our own arrays.
+    ``known_uuids`` (32 hexadecimal digits each) only changes the wording for arrays of earlier runs.
     """
     node = topology.nodes.get(kname)
-    claims = list(_claims(topology, node, ours))
+    claims = list(_claims(topology, node, known_uuids))
     yield from claims
     yield from _open_files(node)
     for name in topology.below(kname):
-        below = list(_claims(topology, topology.nodes.get(name), ours))
+        below = list(_claims(topology, topology.nodes.get(name), known_uuids))
         claims += below
         for use in (*below, *_open_files(topology.nodes.get(name))):
             yield f"carries {topology.path(name)}, which {use}"
     if node is not None and not claims and Use(UseKind.EXCLUSIVE) in node.uses:
-        yield "is open exclusively by something else"  # a claim that is known is the cause; an open file is not
+        # A known claim explains the exclusive open; an open file does not.
+        yield "is open exclusively by something else"
 
 
 def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
-    """Why what is at the path of a drive now is not, or no longer safely, the drive that was checked."""
+    """Reasons why the device now at the path of a drive is not, or is not provably, the drive that was checked."""
     node = next((node for node in topology.nodes.values() if node.path == drive.path), None)
     if node is None:
         return ("is gone",)
@@ -186,22 +188,22 @@ def recheck(
     machine: Machine,
     *drives: Drive,
     known: Mapping[str, Content] | None = None,
-    ours: Collection[str] = frozenset(),
+    known_uuids: Collection[str] = frozenset(),
 ) -> dict[str, Content]:
-    """Look again, immediately before destroying: same drives, still not in use, and nothing new on them.
+    """Check immediately before destroying: the same drives, still not in use, and no new content.
 
-    ``known`` is what an earlier call returned, the content of each drive by its kernel name: what has appeared since
-    is a reason, unless it is a superblock of ``ours`` (UUIDs in any spelling). Costs three commands for any number of
-    drives. Raises ``DriveRefused`` with every reason.
+    ``known`` is what an earlier call returned, the content of each drive by its kernel name: new content is a reason,
+    unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). Costs three commands for any number of drives.
+    Raises ``DriveRefused`` with every reason.
     """
     knames = [drive.kname for drive in drives]
-    topology = content.examined(machine, survey(machine, knames), knames, ours)
+    topology = content.examined(machine, survey(machine, knames), knames, known_uuids)
     found = {drive.kname: consent.content(topology, drive.kname) for drive in drives}
     refused = []
     for drive in drives:
         reasons = list(changed(topology, drive))
         before = None if known is None else known.get(drive.kname)
-        if before is not None and (new := consent.foreign(found[drive.kname] - before, ours)):
+        if before is not None and (new := consent.foreign(found[drive.kname] - before, known_uuids)):
             reasons.append(f"carries {', '.join(new)}, which came after it was checked")
         if reasons:
             refused.append(Refusal(drive.describe(), tuple(reasons)))
@@ -215,12 +217,12 @@ def _reasons(
     node: Node,
     given: dict[str, list[Match]],
     wipe: Collection[str],
-    ours: Collection[str],
+    known_uuids: Collection[str],
 ) -> Iterator[str]:
-    used = list(in_use(topology, node.kname, ours))
+    used = list(in_use(topology, node.kname, known_uuids))
     yield from _shape(topology, node)
     yield from used
-    yield from _whole_in_use(topology, node, ours)
+    yield from _whole_in_use(topology, node, known_uuids)
     if len(given[node.kname]) > 1:
         yield f"is named twice, by {' and by '.join(match.written_path for match in given[node.kname])}; name it once"
     twins = topology.twins(node.kname)
@@ -228,7 +230,7 @@ def _reasons(
         same = f"is the same drive as {other.path} ({_shared_name(node, other)})"
         if other.kname in given:
             yield f"{same}, which is named too; name it once"
-        for use in in_use(topology, other.kname, ours):
+        for use in in_use(topology, other.kname, known_uuids):
             used.append(use)
             yield f"{same}, which {use}"
     if node.type == "disk" and not node.wwn and not node.serial:
@@ -238,14 +240,14 @@ def _reasons(
     if node.kname not in topology.candidates:
         yield "was not probed for exclusive use and signatures"
     if node.type == "disk":
-        # A leftover array is stopped as soon as all its members are given up (``hold.stoppable``).
+        # A leftover array may be stopped once the user consented for all its members (``held_drives.stoppable``).
         free = all(LEFT_OVER in use for use in used)
-        yield from consent.missing(topology, (node, *twins), wipe, ours, free=free)
+        yield from consent.missing(topology, (node, *twins), wipe, known_uuids, free=free)
         yield from _other_hosts((node, *twins), wipe, free=free)
 
 
 def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:
-    """What this host cannot see: whether a drive of several ports is in use through another one."""
+    """A reason for a drive with several ports: this host cannot detect its use through another port."""
     for node in nodes:
         name = node.serial or node.wwn
         if Use(UseKind.MULTIPORT) in node.uses and not {node.serial, node.wwn} & set(wipe):
@@ -271,15 +273,15 @@ def _shape(topology: Topology, node: Node) -> Iterator[str]:
             yield f"is a zoned drive ({use.detail}), and those are not tested"
 
 
-def _whole_in_use(topology: Topology, node: Node, ours: Collection[str]) -> Iterator[str]:
-    """For a partition or array that was named: what the drives under it are used for."""
+def _whole_in_use(topology: Topology, node: Node, known_uuids: Collection[str]) -> Iterator[str]:
+    """Uses of the drives under a partition or array that the user named."""
     for name in topology.whole_disks(node.kname):
         if name != node.kname:
-            for use in in_use(topology, name, ours):
+            for use in in_use(topology, name, known_uuids):
                 yield f"belongs to {topology.path(name)}, which {use}"
 
 
-def _claims(topology: Topology, node: Node | None, ours: Collection[str]) -> Iterator[str]:
+def _claims(topology: Topology, node: Node | None, known_uuids: Collection[str]) -> Iterator[str]:
     if node is None:
         yield "is not among the block devices"
         return
@@ -290,14 +292,14 @@ def _claims(topology: Topology, node: Node | None, ours: Collection[str]) -> Ite
     arrays = {array.kname: array for array in topology.arrays}
     for holder in node.holders:
         kind = topology.nodes[holder].type if holder in topology.nodes else "unknown"
-        if holder in arrays and arrays[holder].uuid in ours:
+        if holder in arrays and arrays[holder].uuid in known_uuids:
             yield f"is a member of {topology.path(holder)} ({kind}), {LEFT_OVER}; stop that first"
         else:
             yield f"is held by {topology.path(holder)} ({kind})"
 
 
 def _open_files(node: Node | None) -> Iterator[str]:
-    """Uses that keep nobody else from claiming the device."""
+    """Uses that do not prevent another process from claiming the device."""
     yield from (OPEN[use.kind].format(use.detail) for use in (node.uses if node else ()) if use.kind in OPEN)
 
 
@@ -308,14 +310,14 @@ def _shared_name(one: Node, other: Node) -> str:
 
 
 def _called(match: Match, node: Node) -> str:
-    """By what was written, too, if that is another name of the drive."""
+    """The drive's description, with the path that the user wrote if that is another one."""
     return node.describe() if match.written_path == node.path else f"{match.written_path} → {node.describe()}"
 
 
 def useless_consents(
     given: Sequence[Node | Drive], wipe: Collection[str], twins: Sequence[Node] = ()
 ) -> Iterator[Refusal]:
-    """Of what was given up, whatever is none of these drives nor another way to one of them."""
+    """A refusal for each name in ``wipe`` that is none of these drives (nor of other paths to them, ``twins``)."""
     known = {name for node in (*given, *twins) for name in (node.serial, node.wwn) if name}
     have = ", ".join(consent.typed(node.serial or node.wwn or "none") for node in given) or "none"
     for serial in sorted(set(wipe) - known):

@@ -107,14 +107,14 @@ def test_what_names_no_drive_of_this_machine_is_nothing() -> None:
 @pytest.mark.parametrize("answer", ["", "file /etc/fstab\0end\0", "text x\0file /etc/fstab\0end\0", "end"])
 def test_half_an_answer_is_an_error(answer: str) -> None:
     machine = ScriptedMachine().on("sh", "-c", configured_names.FILES, answer=answer)
-    with pytest.raises(RigError, match="What the configuration of scripted names is not known"):
+    with pytest.raises(RigError, match="configuration files of scripted could not be read"):
         names(machine, TOPOLOGY)
 
 
 def test_names_that_are_not_resolved_are_an_error() -> None:
     machine = ScriptedMachine(contents=Contents(files={"/etc/fstab": "/dev/sdb / ext4"}))
     machine.on("sh", "-c", configured_names.RESOLVE, answer=completed(["sh"], "end\0"))
-    with pytest.raises(RigError, match="did not say what the names"):
+    with pytest.raises(RigError, match="incomplete answer"):
         names(machine, TOPOLOGY)
 
 

@@ -83,7 +83,7 @@ def test_words_of_others_are_only_words(said: str, age: str) -> None:
 
 
 def test_our_own_note_says_who_and_which_run() -> None:
-    noted = json.loads(Note.ours("20261122T093701Z-ab12", 60.0).to_line())
+    noted = json.loads(Note.of_this_process("20261122T093701Z-ab12", 60.0).to_line())
     assert noted.keys() == {"who", "pid", "run", "planned_s"}
     assert "@" in noted["who"]
 
