@@ -293,8 +293,8 @@ class ReferenceModel:
         count = region.written(torn.block_bytes)
         cells = (Imprint.of_cell(data[at : at + 16]) for at in range(0, count, self.atom_bytes))
         passes = range(torn.first, torn.first + PASSES)
-        seen = [each.generation for each in cells if each and each.history == self.history]
-        last = max((each for each in seen if each in passes), default=None)
+        generations = [each.generation for each in cells if each and each.history == self.history]
+        last = max((each for each in generations if each in passes), default=None)
         for unit in self._written(region, torn.block_bytes):
             unit.now = unit.durable = _after_cut(torn, last, unit.durable)
 

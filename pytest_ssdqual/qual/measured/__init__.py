@@ -1,4 +1,4 @@
-"""What was measured: counts and latency histograms of fio processes, and the environment around them; values only.
+"""Measurements: counts and latency histograms of fio processes, and the environment around them; values only.
 
 May not judge, and may not say whether a measurement is valid (`validity`) or steady (`stats`). A value that could not
 be read is None, never a default that looks good. Main types: `Run` (one fio process) and `Measured` (its repeats).

@@ -152,9 +152,9 @@ class SmallWrite:
 class MemberLoad:
     """I/Os of one member per small random host I/O, on average over the whole array."""
 
-    #: Of a host read.
+    #: Member reads per host read.
     reads_for_read: Fraction
-    #: Of a host write.
+    #: Member reads per host write.
     reads_for_write: Fraction
     writes_for_write: Fraction
 
@@ -199,11 +199,11 @@ def _parity_loads(width: int, parity: int, missing: int) -> tuple[MemberLoad, ..
     gone = frozenset(range(width - missing, width))
     read, modify, write = Counter[int](), Counter[int](), Counter[int]()
     for first in range(width):
-        kept = frozenset((first + number) % width for number in range(parity))
-        for target in set(range(width)) - kept:
+        parity_members = frozenset((first + number) % width for number in range(parity))
+        for target in set(range(width)) - parity_members:
             read.update(cost_model.read_for_read(target, width, gone))
-            modify.update(cost_model.read_for_write(target, width, kept, gone))
-            write.update((kept | {target}) - gone)
+            modify.update(cost_model.read_for_write(target, width, parity_members, gone))
+            write.update((parity_members | {target}) - gone)
     ios = width * (width - parity)
     return tuple(
         MemberLoad(Fraction(read[each], ios), Fraction(modify[each], ios), Fraction(write[each], ios))

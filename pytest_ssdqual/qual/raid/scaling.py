@@ -253,13 +253,13 @@ def describe_bend(sweep: Sequence[Measured], found: Scaling, least: float) -> st
 
 def _causes(runs: Sequence[Run], new: Sequence[str]) -> Iterator[str]:
     """Possible causes from the environment, most likely first."""
-    seen = [run.seen for run in runs if run.seen]
-    cpus = [each.cpu for each in seen if each.cpu]
+    environments = [run.seen for run in runs if run.seen]
+    cpus = [each.cpu for each in environments if each.cpu]
     if cpus and (busy := max(cpu.busy for cpu in cpus)) >= CPU_BUSY:
         yield f"the host's CPU was {busy:.0%} busy there"
     if cpus and (busiest := max(cpu.busiest_in_kernel for cpu in cpus)) >= KERNEL_BUSY:
         yield f"one of the host's CPUs was {busiest:.0%} busy there, in the kernel"
-    for drive in (drive for each in seen for drive in each.drives):
+    for drive in (drive for each in environments for drive in each.drives):
         yield from _drive(drive, new)
 
 

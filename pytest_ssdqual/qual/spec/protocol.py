@@ -46,7 +46,7 @@ class ArraySettings:
     stripe_cache_pages: int = 4096
     #: Kernel threads for RAID 5 and 6; 0: one per CPU of the machine.
     group_threads: int = 0
-    #: Of RAID 5 and 6.
+    #: Layout of RAID 5 and 6.
     raid5_layout: str = "left-symmetric"
     raid10_layout: str = "n2"
 

@@ -44,7 +44,7 @@ LATER = (0.3, 0.6)
 #: Standard errors from which a drift counts as a trend.
 CLEAR = 2.5
 #: Multiples of the slowest period after which a series has shown every phase.
-SEEN = 1.6
+PERIODS = 1.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _bounds_of_series(top: Blocks, bottom: Blocks, block_s: float, look: Look, l
     error = _error(off, size)
     t = student_t(level, round(1.5 * (count / size - 1)))
     down, up = _skewed(off, error, t)
-    unobserved = abs(value) * look.pause_s * max(0.0, 1 / seconds - 1 / (SEEN * look.slowest_s))
+    unobserved = abs(value) * look.pause_s * max(0.0, 1 / seconds - 1 / (PERIODS * look.slowest_s))
     time = (np.arange(count) + 0.5) / count
     low, high = value - down * error - unobserved, value + up * error + unobserved
     longest = min(LONGEST, CAP * look.slowest_s / seconds)
@@ -179,10 +179,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """How confidence intervals are computed: from independent rounds, or from batch means of one series (at a look)."""
+    """Basis of confidence intervals: independent rounds, or batch means of one series (at a look)."""
 
     confidence_level: ConfidenceLevel = USUAL
-    #: Of a sequential measurement; None: the rounds are independent of each other.
+    #: The look of a sequential measurement; None if the rounds are independent.
     look: Look | None = None
     #: Length of the stretch that was cut into blocks; only of a sequential measurement.
     seconds: float = 0.0

@@ -62,7 +62,7 @@ def staying_inside(times: tuple[float, ...], bound: float) -> float:
 
 
 #: Least share of the series that truncation leaves; never less than the first look.
-KEPT = 0.3
+LEAST_REMAINING = 0.3
 #: Share of the warm-up that means leave out altogether; the rest only shows the direction of a trend.
 LEFT_OUT = 0.7
 #: Factor to the limit from which a figure may be that of a plateau.
@@ -136,7 +136,7 @@ def _warmup_s(run: Run, rule: SequentialRule) -> float:
 
 def _least(count: int, seconds: float, rule: SequentialRule) -> int:
     """Fewest of ``count`` intervals of ``seconds`` together that truncation leaves."""
-    return min(count, max(batch_means.FEWEST, round(count * max(KEPT, rule.first_s / seconds))))
+    return min(count, max(batch_means.FEWEST, round(count * max(LEAST_REMAINING, rule.first_s / seconds))))
 
 
 def warmup(rates: Sequence[float], least: int) -> int:

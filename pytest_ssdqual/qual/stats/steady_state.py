@@ -112,7 +112,7 @@ def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class SettledSeries:
-    """How one target, an array or a drive, settled over the window."""
+    """Description of how one target, an array or a drive, settled over the window."""
 
     #: Warm-up after the ramp, seconds; 0 for a measurement of fixed length.
     warmup_s: float

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A figure, the range in which it is believable, and what is to be said if it is outside."""
+    """A figure, its believable range, and the objections if it is outside."""
 
     #: Ends with the unit, like all figures of the evidence: ``cpu_busy_percent``.
     name: str

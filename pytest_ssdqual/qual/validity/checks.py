@@ -72,11 +72,11 @@ def said(found: Iterable[Check]) -> tuple[str, ...]:
 
 def worst(found: Iterable[Check]) -> dict[str, Check]:
     """One check of each name: one that failed, else one that is unknown, else the one with the worst figure."""
-    kept: dict[str, Check] = {}
+    worst_checks: dict[str, Check] = {}
     for check in found:
-        if check.name not in kept or _badness(check) > _badness(kept[check.name]):
-            kept[check.name] = check
-    return kept
+        if check.name not in worst_checks or _badness(check) > _badness(worst_checks[check.name]):
+            worst_checks[check.name] = check
+    return worst_checks
 
 
 def _badness(check: Check) -> tuple[int, float]:

@@ -32,14 +32,14 @@ HEAT_RANGE, LINK_RANGE = "below its own warning threshold", "100%"
 
 def of_host(run: Run) -> Iterator[Check]:
     """Checks of the machine, once for any number of drives."""
-    seen = run.seen
-    if seen is None:
+    environment = run.seen
+    if environment is None:
         names = ("cpu_busy_percent", CPU_RANGE), ("clock_jump_s", CLOCK_RANGE)
         yield from (unknown(*each) for each in names)
         return
-    yield from _cpu(seen.cpu)
-    yield _jobs(seen)
-    yield from _clock(seen)
+    yield from _cpu(environment.cpu)
+    yield _jobs(environment)
+    yield from _clock(environment)
 
 
 def of_drives(run: Run) -> Iterator[Check]:
@@ -57,51 +57,51 @@ def of_array(run: Run) -> Iterator[Check]:
     if syncs is None:
         yield unknown("resyncs", "none")
         return
-    said = tuple(f"md began to work on the array meanwhile (kernel log: {each})" for each in syncs)
-    yield Check("resyncs", len(syncs), "none", said)
+    objections = tuple(f"md began to work on the array meanwhile (kernel log: {each})" for each in syncs)
+    yield Check("resyncs", len(syncs), "none", objections)
 
 
 def _cpu(cpu: Cpu | None) -> Iterator[Check]:
     if cpu is None:
         yield unknown("cpu_busy_percent", CPU_RANGE)
         return
-    said = f"the host's CPU was {cpu.busy:.0%} busy, so it may have set the pace"
-    yield Check("cpu_busy_percent", 100 * cpu.busy, CPU_RANGE, (said,) if cpu.busy > CPU_BUSY else ())
+    objections = f"the host's CPU was {cpu.busy:.0%} busy, so it may have set the pace"
+    yield Check("cpu_busy_percent", 100 * cpu.busy, CPU_RANGE, (objections,) if cpu.busy > CPU_BUSY else ())
     # For a single CPU the first figure suffices.
     alone = cpu.count > 1 and cpu.busiest_in_kernel >= ONE_CPU_BUSY
-    said = (
+    objections = (
         f"one of the host's {cpu.count} CPUs was {cpu.busiest_in_kernel:.1%} busy, most of it in the kernel, so it may "
         "have set the pace: spread interrupts, or raise array.group_threads"
     )
-    yield Check("cpu_busiest_percent", 100 * cpu.busiest_in_kernel, ONE_CPU_RANGE, (said,) if alone else ())
+    yield Check("cpu_busiest_percent", 100 * cpu.busiest_in_kernel, ONE_CPU_RANGE, (objections,) if alone else ())
     if cpu.throttled is None:
         yield unknown("cpu_throttled_percent", THROTTLED_RANGE)
         return
-    said = f"a CPU was slowed down by its own heat for {cpu.throttled:.1%} of the time"
+    objections = f"a CPU was slowed down by its own heat for {cpu.throttled:.1%} of the time"
     hot = cpu.throttled > CPU_THROTTLED
-    yield Check("cpu_throttled_percent", 100 * cpu.throttled, THROTTLED_RANGE, (said,) if hot else ())
+    yield Check("cpu_throttled_percent", 100 * cpu.throttled, THROTTLED_RANGE, (objections,) if hot else ())
 
 
-def _jobs(seen: ProcessEnvironment) -> Check:
-    if seen.jobs_busy is None:
+def _jobs(environment: ProcessEnvironment) -> Check:
+    if environment.jobs_busy is None:
         return unknown("fio_cpu_percent", JOBS_RANGE)
-    said = f"fio's jobs kept a CPU each {seen.jobs_busy:.0%} busy, so they may have set the pace: use more of them"
-    return Check("fio_cpu_percent", 100 * seen.jobs_busy, JOBS_RANGE, (said,) if seen.jobs_busy > JOBS_BUSY else ())
+    objections = f"fio's jobs kept a CPU each {environment.jobs_busy:.0%} busy, so they may have set the pace: use more of them"
+    return Check("fio_cpu_percent", 100 * environment.jobs_busy, JOBS_RANGE, (objections,) if environment.jobs_busy > JOBS_BUSY else ())
 
 
-def _clock(seen: ProcessEnvironment) -> Iterator[Check]:
-    may = CLOCK_S + CLOCK_SHARE * seen.seconds
-    if seen.clock_jump_s is None:
+def _clock(environment: ProcessEnvironment) -> Iterator[Check]:
+    may = CLOCK_S + CLOCK_SHARE * environment.seconds
+    if environment.clock_jump_s is None:
         yield unknown("clock_jump_s", CLOCK_RANGE)
     else:
-        jump_s = seen.clock_jump_s
-        said = f"the machine's clock was set {'forward' if jump_s > 0 else 'back'} by {format_duration(abs(jump_s))}"
-        wrong = abs(jump_s) > may + seen.clock_resolution_s
-        yield Check("clock_jump_s", jump_s, CLOCK_RANGE, (said,) if wrong else ())
+        jump_s = environment.clock_jump_s
+        objections = f"the machine's clock was set {'forward' if jump_s > 0 else 'back'} by {format_duration(abs(jump_s))}"
+        wrong = abs(jump_s) > may + environment.clock_resolution_s
+        yield Check("clock_jump_s", jump_s, CLOCK_RANGE, (objections,) if wrong else ())
     # The machine's clock may be ahead by fio's start and end, whose length is unknown.
-    ahead_s = seen.fio_s - seen.seconds
-    said = f"fio counted {seen.fio_s:.1f} s where by the machine's clock only {seen.seconds:.1f} s passed"
-    yield Check("fio_clock_ahead_s", ahead_s, CLOCK_RANGE, (said,) if ahead_s > may else ())
+    ahead_s = environment.fio_s - environment.seconds
+    objections = f"fio counted {environment.fio_s:.1f} s where by the machine's clock only {environment.seconds:.1f} s passed"
+    yield Check("fio_clock_ahead_s", ahead_s, CLOCK_RANGE, (objections,) if ahead_s > may else ())
 
 
 def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
@@ -109,24 +109,24 @@ def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
 
     The temperature at both ends does not show what it was in between; the drive's own counters do.
     """
-    said = []
+    objections = []
     warm = heat.temperature_c is not None and heat.limit_c is not None and heat.temperature_c >= heat.limit_c
     limit = "" if heat.limit_c is None else f", its warning threshold is {heat.limit_c:g} °C"
     degrees = "an unknown temperature" if heat.temperature_c is None else f"{heat.temperature_c:g} °C"
     if warm or heat.too_warm:
-        said.append(f"drive {name} was too warm: {degrees}{limit}")
+        objections.append(f"drive {name} was too warm: {degrees}{limit}")
     answered = heat.limit_c is not None or heat.too_warm is not None
-    yield Check("temperature_c", heat.temperature_c, HEAT_RANGE, tuple(said), name, answered=answered)
-    said = []
+    yield Check("temperature_c", heat.temperature_c, HEAT_RANGE, tuple(objections), name, answered=answered)
+    objections = []
     if heat.too_warm_s:
-        said.append(
+        objections.append(
             f"drive {name} counted {format_duration(heat.too_warm_s)} of being too warm or throttled ({degrees})"
         )
     elif heat.events:
         times = "once" if heat.events == 1 else f"{heat.events} times"
-        said.append(f"drive {name} throttled itself {times}, or passed its limit ({degrees})")
+        objections.append(f"drive {name} throttled itself {times}, or passed its limit ({degrees})")
     figure = heat.too_warm_s if heat.too_warm_s is not None else None if heat.events is None else 0.0
-    yield Check("too_warm_s", figure, "0 s", tuple(said), name)
+    yield Check("too_warm_s", figure, "0 s", tuple(objections), name)
 
 
 def _link(drive: DriveEnvironment) -> Check:
@@ -134,6 +134,6 @@ def _link(drive: DriveEnvironment) -> Check:
     link = drive.link
     if link is None:
         return unknown("link_percent", LINK_RANGE, drive.name)
-    said = f"drive {drive.name} is connected by less than it can do: {link.describe()}"
+    objections = f"drive {drive.name} is connected by less than it can do: {link.describe()}"
     full = link.speed >= link.max_speed and link.width >= link.max_width
-    return Check("link_percent", 100 * link.share, LINK_RANGE, () if full else (said,), drive.name, low_is_bad=True)
+    return Check("link_percent", 100 * link.share, LINK_RANGE, () if full else (objections,), drive.name, low_is_bad=True)

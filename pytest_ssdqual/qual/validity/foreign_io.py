@@ -78,17 +78,17 @@ def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE, drive.name)
     both = excesses(counted, asked, _anyway(run), ios=_arrive_whole(run.workload))
-    said = [
+    objections = [
         f"something else {each.verb} {_megabytes(each.size_bytes)} ({each.ios:,} I/Os) at drive {drive.name} meanwhile"
         for each in both
         if each.is_too_much
     ]
     if asked.total_bytes - counted.total_bytes > SHARE * asked.total_bytes + QUIET.read_bytes:
-        said.append(
+        objections.append(
             f"the kernel counted only {_megabytes(counted.total_bytes)} of the {_megabytes(asked.total_bytes)} "
             f"that fio says it read and wrote at drive {drive.name}"
         )
-    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(said), drive.name)
+    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(objections), drive.name)
 
 
 def _at_array(run: Run, array: ArrayEnvironment) -> Check:
@@ -97,12 +97,12 @@ def _at_array(run: Run, array: ArrayEnvironment) -> Check:
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE)
     both = excesses(counted, asked, _anyway(run))
-    said = [
+    objections = [
         f"something else {each.verb} {_megabytes(each.size_bytes)} at {run.geometry} meanwhile"
         for each in both
         if each.is_too_much
     ]
-    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(said))
+    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(objections))
 
 
 def _countable(workload: Workload, array: ArrayEnvironment) -> Traffic | None:
@@ -132,8 +132,8 @@ def _at_members(run: Run, array: ArrayEnvironment, drives: tuple[DriveEnvironmen
     # With a bitmap, each changed bit is written to every member.
     both = (reads, writes) if array.bitmap is False else (reads,)
     amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
-    said = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
-    return Check(name, _percent(both), BELIEVABLE, tuple(said))
+    objections = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
+    return Check(name, _percent(both), BELIEVABLE, tuple(objections))
 
 
 def _of_members(run: Run, excess: Excess, each: Sequence[int]) -> str:

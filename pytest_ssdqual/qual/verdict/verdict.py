@@ -244,7 +244,7 @@ def judge_sweep(
     indifference_percent: float = 0.0,
     family: ErrorControl = ALONE,
 ) -> Verdict:
-    """Judge several widths of a level; the remark of a scaling claim that is not kept names the width where it bends.
+    """Judge several widths of a level; a scaling verdict that is not a pass names the width where it bends.
 
     Raises what ``estimators.estimate`` raises; for ``family`` see ``in_family``.
     """
