@@ -55,7 +55,7 @@ def checks(run: Run, fewest: int | None = None) -> tuple[Check, ...]:
 
 def objections(run: Run, fewest: int | None = None) -> tuple[str, ...]:
     """Reasons not to judge a product by this run; empty if there are none. See ``checks``."""
-    return said(checks(run, fewest))
+    return objections_in(checks(run, fewest))
 
 
 def of_surroundings(run: Run) -> tuple[Check, ...]:
@@ -65,7 +65,7 @@ def of_surroundings(run: Run) -> tuple[Check, ...]:
     )  # fmt: skip
 
 
-def said(found: Iterable[Check]) -> tuple[str, ...]:
+def objections_in(found: Iterable[Check]) -> tuple[str, ...]:
     """The objections of checks."""
     return tuple(objection for check in found for objection in check.objections)
 

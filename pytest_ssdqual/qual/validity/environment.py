@@ -65,28 +65,35 @@ def _cpu(cpu: Cpu | None) -> Iterator[Check]:
     if cpu is None:
         yield unknown("cpu_busy_percent", CPU_RANGE)
         return
-    objections = f"the host's CPU was {cpu.busy:.0%} busy, so it may have set the pace"
-    yield Check("cpu_busy_percent", 100 * cpu.busy, CPU_RANGE, (objections,) if cpu.busy > CPU_BUSY else ())
+    objection = f"the host's CPU was {cpu.busy:.0%} busy, so it may have set the pace"
+    yield Check("cpu_busy_percent", 100 * cpu.busy, CPU_RANGE, (objection,) if cpu.busy > CPU_BUSY else ())
     # For a single CPU the first figure suffices.
     alone = cpu.count > 1 and cpu.busiest_in_kernel >= ONE_CPU_BUSY
-    objections = (
+    objection = (
         f"one of the host's {cpu.count} CPUs was {cpu.busiest_in_kernel:.1%} busy, most of it in the kernel, so it may "
         "have set the pace: spread interrupts, or raise array.group_threads"
     )
-    yield Check("cpu_busiest_percent", 100 * cpu.busiest_in_kernel, ONE_CPU_RANGE, (objections,) if alone else ())
+    yield Check("cpu_busiest_percent", 100 * cpu.busiest_in_kernel, ONE_CPU_RANGE, (objection,) if alone else ())
     if cpu.throttled is None:
         yield unknown("cpu_throttled_percent", THROTTLED_RANGE)
         return
-    objections = f"a CPU was slowed down by its own heat for {cpu.throttled:.1%} of the time"
+    objection = f"a CPU was slowed down by its own heat for {cpu.throttled:.1%} of the time"
     hot = cpu.throttled > CPU_THROTTLED
-    yield Check("cpu_throttled_percent", 100 * cpu.throttled, THROTTLED_RANGE, (objections,) if hot else ())
+    yield Check("cpu_throttled_percent", 100 * cpu.throttled, THROTTLED_RANGE, (objection,) if hot else ())
 
 
 def _jobs(environment: ProcessEnvironment) -> Check:
     if environment.jobs_busy is None:
         return unknown("fio_cpu_percent", JOBS_RANGE)
-    objections = f"fio's jobs kept a CPU each {environment.jobs_busy:.0%} busy, so they may have set the pace: use more of them"
-    return Check("fio_cpu_percent", 100 * environment.jobs_busy, JOBS_RANGE, (objections,) if environment.jobs_busy > JOBS_BUSY else ())
+    objection = (
+        f"fio's jobs kept a CPU each {environment.jobs_busy:.0%} busy, so they may have set the pace: use more of them"
+    )
+    return Check(
+        "fio_cpu_percent",
+        100 * environment.jobs_busy,
+        JOBS_RANGE,
+        (objection,) if environment.jobs_busy > JOBS_BUSY else (),
+    )
 
 
 def _clock(environment: ProcessEnvironment) -> Iterator[Check]:
@@ -95,13 +102,17 @@ def _clock(environment: ProcessEnvironment) -> Iterator[Check]:
         yield unknown("clock_jump_s", CLOCK_RANGE)
     else:
         jump_s = environment.clock_jump_s
-        objections = f"the machine's clock was set {'forward' if jump_s > 0 else 'back'} by {format_duration(abs(jump_s))}"
+        objection = (
+            f"the machine's clock was set {'forward' if jump_s > 0 else 'back'} by {format_duration(abs(jump_s))}"
+        )
         wrong = abs(jump_s) > may + environment.clock_resolution_s
-        yield Check("clock_jump_s", jump_s, CLOCK_RANGE, (objections,) if wrong else ())
+        yield Check("clock_jump_s", jump_s, CLOCK_RANGE, (objection,) if wrong else ())
     # The machine's clock may be ahead by fio's start and end, whose length is unknown.
     ahead_s = environment.fio_s - environment.seconds
-    objections = f"fio counted {environment.fio_s:.1f} s where by the machine's clock only {environment.seconds:.1f} s passed"
-    yield Check("fio_clock_ahead_s", ahead_s, CLOCK_RANGE, (objections,) if ahead_s > may else ())
+    objection = (
+        f"fio counted {environment.fio_s:.1f} s where by the machine's clock only {environment.seconds:.1f} s passed"
+    )
+    yield Check("fio_clock_ahead_s", ahead_s, CLOCK_RANGE, (objection,) if ahead_s > may else ())
 
 
 def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
@@ -134,6 +145,8 @@ def _link(drive: DriveEnvironment) -> Check:
     link = drive.link
     if link is None:
         return unknown("link_percent", LINK_RANGE, drive.name)
-    objections = f"drive {drive.name} is connected by less than it can do: {link.describe()}"
+    objection = f"drive {drive.name} is connected by less than it can do: {link.describe()}"
     full = link.speed >= link.max_speed and link.width >= link.max_width
-    return Check("link_percent", 100 * link.share, LINK_RANGE, () if full else (objections,), drive.name, low_is_bad=True)
+    return Check(
+        "link_percent", 100 * link.share, LINK_RANGE, () if full else (objection,), drive.name, low_is_bad=True
+    )

@@ -33,7 +33,7 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
     if not run.ios:
         raise InvalidMeasurement(f"{workload} wrote nothing to {array.geometry}")
     # Its own arithmetic is that of a curve that falls; what goes on around it spoils it like any other.
-    if objections := checks.said(checks.of_surroundings(run)):
+    if objections := checks.objections_in(checks.of_surroundings(run)):
         raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {'; '.join(objections)}")
     # A rehearsal proves nothing about flash, and would have to write for hours before anything settled.
     gate = GATE_CAPACITIES if protocol.acceptance else 0.0

@@ -107,7 +107,7 @@ def note(setup: Setup, run: Run, kind: str) -> None:
         raw=run.raw,
         checks={name: check.figure for name, check in worst.items()},
         unknown=[name for name, check in worst.items() if check.holds is None],
-        objections=checks.said(found),
+        objections=checks.objections_in(found),
         kernel=asdict(run.seen.kernel) if run.seen.kernel else None,
     )
 

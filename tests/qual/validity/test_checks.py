@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.check import Check
-from pytest_ssdqual.qual.validity.checks import checks, objections, of_surroundings, said, worst
+from pytest_ssdqual.qual.validity.checks import checks, objections, objections_in, of_surroundings, worst
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -43,9 +43,9 @@ def with_latency(factor: float) -> Run:
 
 @pytest.mark.parametrize("factor", [0.85, 1.10])
 def test_littles_law(factor: float) -> None:
-    (said,) = objections(with_latency(factor))
-    assert "were outstanding (IOPS × mean latency), 8 were asked for" in said
-    assert f"{8 * factor:.1f}"[:3] in said
+    (objection,) = objections(with_latency(factor))
+    assert "were outstanding (IOPS × mean latency), 8 were asked for" in objection
+    assert f"{8 * factor:.1f}"[:3] in objection
 
 
 @pytest.mark.parametrize("factor", [0.92, 1.03])
@@ -58,8 +58,8 @@ def test_no_io_at_all_is_one_objection() -> None:
 
 
 def test_a_handful_of_ios() -> None:
-    (said,) = objections(run([90] * 5))
-    assert said == "only 450 I/Os in the window, at least 500 are needed"
+    (objection,) = objections(run([90] * 5))
+    assert objection == "only 450 I/Os in the window, at least 500 are needed"
 
 
 def test_how_many_are_enough_depends_on_the_rounds_or_on_the_caller() -> None:
@@ -71,8 +71,8 @@ def test_how_many_are_enough_depends_on_the_rounds_or_on_the_caller() -> None:
 
 
 def test_a_window_cut_short() -> None:
-    (said,) = objections(run([1_000] * 5, window_s=10))
-    assert said == "only 5.0 s of the window of 10 s were recorded"
+    (objection,) = objections(run([1_000] * 5, window_s=10))
+    assert objection == "only 5.0 s of the window of 10 s were recorded"
 
 
 def test_a_stall_inside_an_interval_and_between_two() -> None:
@@ -81,16 +81,18 @@ def test_a_stall_inside_an_interval_and_between_two() -> None:
     late = tuple(replace(each, start_s=each.start_s + 4) for each in others)
     slow = interval(0, seconds=5, reads=5_000, latency_ns=8_000_000)
     assert objections(replace(true, intervals=(slow, *late))) == ("fio was silent for 5.0 s at 0.0 s",)
-    said = objections(replace(true, intervals=(first, *late)))
-    assert "4.0 s without a record at 1.0 s" in said
+    objection = objections(replace(true, intervals=(first, *late)))
+    assert "4.0 s without a record at 1.0 s" in objection
 
 
 def test_a_direction_that_is_missing_or_should_not_be_there() -> None:
     reads = run([1_000] * 5)
-    assert any("no writes" in said for said in objections(replace(reads, workload=Workload("randrw", "4k", 8, 70))))
-    said = objections(replace(reads, workload=Workload("randwrite", "4k", 8)))
-    assert any("no writes" in each for each in said)
-    assert any("1,000 reads per second in a workload without reads" in each for each in said)
+    assert any(
+        "no writes" in objection for objection in objections(replace(reads, workload=Workload("randrw", "4k", 8, 70)))
+    )
+    objection = objections(replace(reads, workload=Workload("randwrite", "4k", 8)))
+    assert any("no writes" in each for each in objection)
+    assert any("1,000 reads per second in a workload without reads" in each for each in objection)
 
 
 def test_a_mix_that_is_off() -> None:
@@ -104,8 +106,8 @@ def test_a_mix_that_is_off() -> None:
 
 
 def test_bytes_have_to_be_ios_times_size() -> None:
-    said = objections(replace(run([1_000] * 5), workload=Workload("randread", "8k", 8)))
-    assert said == ("4,096 bytes per I/O, 8,192 were asked for",)
+    objection = objections(replace(run([1_000] * 5), workload=Workload("randread", "8k", 8)))
+    assert objection == ("4,096 bytes per I/O, 8,192 were asked for",)
 
 
 def test_every_io_has_a_latency() -> None:
@@ -115,8 +117,8 @@ def test_every_io_has_a_latency() -> None:
 
 
 def test_a_busy_host() -> None:
-    (said,) = objections(run([1_000] * 5, cpu_busy=0.97))
-    assert "97% busy" in said
+    (objection,) = objections(run([1_000] * 5, cpu_busy=0.97))
+    assert "97% busy" in objection
     # Once, however many drives it has.
     assert len(objections(replace(side_by_side([[1_000] * 5] * 3), seen=seen(cpu_busy=0.97)))) == 1
 
@@ -158,11 +160,13 @@ def test_what_went_on_around_it_is_part_of_it() -> None:
         "drive S0 was too warm: 80 °C, its warning threshold is 70 °C",
         "the machine's clock was set back by 60 min",
     )
-    assert said(of_surroundings(of)) == objections(of)
+    assert objections_in(of_surroundings(of)) == objections(of)
 
 
 def test_latencies_beyond_fios_range() -> None:
-    assert any("17 s" in said for said in objections(run([500] * 5, workload=Workload("randread", "4k", 9_000))))
+    assert any(
+        "17 s" in objection for objection in objections(run([500] * 5, workload=Workload("randread", "4k", 9_000)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_what_was_asked_for_is_what_all_jobs_together_keep_outstanding(
     true = run([2_000] * 5, geometry=f"raid0x{width}", workload=workload)
     assert objections(true) == ()
     deeper = replace(true, workload=workload.at(workload.qd_per_drive * 2))
-    assert any(f", {2 * outstanding} were asked for" in said for said in objections(deeper))
+    assert any(f", {2 * outstanding} were asked for" in objection for objection in objections(deeper))
 
 
 def test_few_slow_ios_may_be_under_way_at_either_end() -> None:
@@ -194,8 +198,8 @@ def test_few_slow_ios_may_be_under_way_at_either_end() -> None:
     short = tuple(
         replace(each, read_latency=histogram({int(each.latency.max_ns * 0.8): each.ios})) for each in many.intervals
     )
-    (said,) = objections(replace(many, intervals=short))
-    assert said.endswith("80%, believable are 90% to 105%")
+    (objection,) = objections(replace(many, intervals=short))
+    assert objection.endswith("80%, believable are 90% to 105%")
 
 
 def test_each_drive_side_by_side_is_looked_at_and_named() -> None:
@@ -214,9 +218,9 @@ def test_a_drive_that_is_kept_less_busy_than_the_others_is_found_although_the_su
         tuple(replace(each, read_latency=histogram({int(8e6 * factor): each.ios})) for each in part)
         for part, factor in zip(true.parts, (1.2, 0.8), strict=True)
     )
-    said = objections(replace(true, parts=(busier, idler)))
-    assert [each[:3] for each in said] == ["S0:", "S1:"]
-    assert "9.6 I/Os were outstanding (IOPS × mean latency), 8 were asked for" in said[0]
+    objection = objections(replace(true, parts=(busier, idler)))
+    assert [each[:3] for each in objection] == ["S0:", "S1:"]
+    assert "9.6 I/Os were outstanding (IOPS × mean latency), 8 were asked for" in objection[0]
 
 
 def test_drives_side_by_side_have_each_the_load_of_one_even_where_only_the_sum_is_known() -> None:
@@ -235,7 +239,9 @@ def test_the_mean_of_drawn_sizes_may_be_off_by_chance_only(shift: float) -> None
             for each in true.intervals
         )
         assert (objections(replace(true, intervals=off)) == ()) is believed
-    assert any("bytes per I/O, 28,672 were asked for" in said for said in objections(replace(true, intervals=off)))
+    assert any(
+        "bytes per I/O, 28,672 were asked for" in objection for objection in objections(replace(true, intervals=off))
+    )
 
 
 def test_one_size_is_exact_whatever_the_number() -> None:
