@@ -43,7 +43,7 @@ def test_news_come_back_from_json_as_they_were(told: News) -> None:
     ],
 )
 def test_anything_else_is_refused(record: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="this is no|not a progress event"):
+    with pytest.raises(ValueError, match=r"this is no|not a progress event"):
         progress_events.from_record(record)
 
 

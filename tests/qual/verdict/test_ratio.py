@@ -127,7 +127,7 @@ def test_of_the_same_drives_only_their_change_counts() -> None:
     assert apart.high / apart.low > 10
     with pytest.raises(TooFew, match="at least 2 drives, there are 1"):
         paired({"a": 1.0, "x": 1.0}, old)
-    with pytest.raises(TooFew, match="of 1 given"):
+    with pytest.raises(TooFew, match="1 were given"):
         typical([5.0], Unit.IOPS)
 
 
