@@ -1,15 +1,15 @@
-"""A command, bound to the drives that were checked: it runs on those, or not at all.
+"""Binds a command to the drives that were checked: it runs on those, or not at all.
 
-Between a look at a drive and the command that destroys it, another may have taken its place: pulled and plugged, or
-named anew. So the command is preceded, in one process that becomes it, by three steps. The node is opened and stays
-open: while it is, the kernel gives neither its number nor its name to another device (measured, docs/decisions.md D42).
-Then what is behind that number is compared with what was checked, by serial, WWN and size. Then the command is
-executed, and inherits what is open.
+Between the check of a drive and the command that destroys it, another drive may take its place: pulled and plugged, or
+renamed. So three steps precede the command, in the process that becomes it. First, the node is opened and stays open:
+meanwhile the kernel gives neither its number nor its name to another device (measured, docs/decisions.md D42). Then the
+device behind that number is compared with the checked drive, by serial, WWN and size. Then the command is executed,
+and inherits the open descriptor.
 
-``alone`` opens with O_EXCL. For commands that do not do so themselves (fio, nvme-cli, hdparm): as long as they run,
-nobody can mount the drive, build on it or swap to it, and if somebody does already, they do not start. Others (mdadm,
-wipefs) ask for the drive exclusively themselves, and that can be had only once: they are bound ``beside``. blkdiscard
-does so since util-linux 2.36; an older one is bound ``alone``, which is decided where it runs (``itself``).
+``alone`` opens with O_EXCL, for commands that do not do so themselves (fio, nvme-cli, hdparm): as long as they run, no
+process can mount the drive, build on it or swap to it, and if one already does, they do not start. Other commands
+(mdadm, wipefs) open the drive exclusively themselves, which only one process can: they are bound ``beside``. blkdiscard
+does so since util-linux 2.36; an older one is bound ``alone``, which is decided on the machine under test (``itself``).
 
 The scripts are ``scripts/fence*``; names of drives reach them as positional parameters only.
 """

@@ -1,7 +1,6 @@
-"""What drives say of themselves, before and after: smartctl's JSON → ``DriveHealth``.
+"""Health of drives before and after a run: smartctl's JSON → ``DriveHealth``.
 
-The rule of the module: a field that a drive does not report is None, never zero, and the whole answer is kept for
-the run folder.
+A field that a drive does not report is None, never zero. The whole answer is stored in the run folder.
 """
 
 from __future__ import annotations

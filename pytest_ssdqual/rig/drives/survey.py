@@ -1,8 +1,7 @@
-"""Which block devices a machine has, what uses them, and which of them a user's pattern names.
+"""Survey of the machine's block devices and their uses, and expansion of the user's patterns to devices.
 
-The rule of the module: two commands for a survey, one for an expansion (a command costs 0.15 s over OpenSSH in
-an emulated VM). What a user wrote reaches the scripts as positional parameters only, and what cannot be understood is
-an error, never an empty answer.
+A survey takes two commands, an expansion one (a command costs 0.15 s over OpenSSH in an emulated VM). What a user wrote
+reaches the scripts as positional parameters only. An answer that cannot be parsed is an error, never an empty answer.
 """
 
 from __future__ import annotations

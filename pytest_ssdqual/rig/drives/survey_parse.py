@@ -1,13 +1,8 @@
-"""What lsblk and the survey's script print → ``Topology``; pure.
+"""Parsers of what lsblk and the survey's script print → ``Topology``; pure.
 
-The rule of the module: sources are united, never preferred. A device or a relation between devices exists if any
-source says so, because what is missed here may be wiped later.
-
-lsblk's JSON → devices, as it lists them; pure. Versions from 2.34 on, which spell numbers and flags differently.
-
-What the survey's script read in sysfs and asked of loop devices → a topology's draft; pure.
-
-A topology while it is put together out of many sources, each of which may know only a part.
+Sources are united, never preferred: a device or a relation between devices exists if any source reports it, because a
+use that is missed here may lead to a wiped drive. The sources are lsblk's JSON (from version 2.34 on; versions spell
+numbers and flags differently), sysfs and loop devices; each may know only a part, so a draft collects them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The format of the survey's answer: records of fields, each ended by NUL; pure.
 
-No value that the survey prints can hold a NUL, and each kind has a fixed number of fields, so no value can end a record
-or begin one. Whatever is not exactly so is an error: an answer that is partly understood could miss a use.
+No value that the survey prints can contain a NUL, and each kind has a fixed number of fields, so no value can end a
+record or begin one. Every deviation is an error: an answer that is partly parsed could miss a use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How warm a drive is, by its own account: what nvme-cli or smartctl answers → ``Warmth``; pure.
+"""Temperature of a drive, as nvme-cli or smartctl reports it → ``Warmth``; pure.
 
-nvme-cli is preferred for NVMe drives, because smartctl (7.3 to 7.5) does not tell the counts of thermal management in
+nvme-cli is preferred for NVMe drives, because smartctl (7.3 to 7.5) omits the counts of thermal management from its
 JSON. What a drive does not report is None.
 """
 

@@ -1,7 +1,6 @@
 """Block devices as values: what they are, what is built on them, what uses them.
 
-The rule of the module: facts only. Whether a fact is a reason to refuse a drive is decided in ``safety``;
-how facts are collected is ``blockdev``'s.
+Facts only. ``guard.refusals`` decides whether a fact is a reason to refuse a drive; ``survey`` collects the facts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How much was written to each drive, so that it can be told whether anything but us has written to it.
+"""How much was written to each drive, to detect writes that are not from this run.
 
 The kernel counts every sector it sends, exactly, from the moment a drive appears (Documentation/block/stat.rst); a
-drive counts what it receives for its whole life, coarsely (NVMe: thousands of 512-byte blocks, rounded up). So within
-one boot the kernel's figure is used, and the drive's own otherwise. Neither sees everything: commands that programs
-send to a drive past the block layer (SG_IO, nvme-cli) are not in the kernel's figure, discards not in the drive's.
+drive counts what it receives for its whole life, coarsely (NVMe: thousands of 512-byte blocks, rounded up). So the
+kernel's count is used within one boot, and the drive's own otherwise. Neither is complete: the kernel's lacks commands
+that programs send to a drive past the block layer (SG_IO, nvme-cli), the drive's lacks discards.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError
 
 SECTOR_BYTES = 512
-#: What md adds when it is done with an array: the superblock's last states, and our erasing it. Measured (kernel 6.1,
-#: mdadm 4.2, all levels, with a bitmap and without): 6,656 bytes a member at most, which are 4,096 and five single
-#: sectors; 24 KiB where sectors are of 4 KiB. Between two looks at a drive that nobody uses it is 0, guard and all.
+#: Bytes that md adds when an array is stopped: the superblock's last states, and this program's erasing of it. Measured
+#: (kernel 6.1, mdadm 4.2, all levels, with a bitmap and without): 6,656 bytes a member at most, which are 4,096 and
+#: five single sectors; 24 KiB where sectors are of 4 KiB. Between two looks at a drive that nobody uses it is 0, guard
+#: and all.
 STOPPING_BYTES = 32 << 10
 #: Fields of /sys/block/<name>/stat, counted from 0: sectors written; sectors discarded (since kernel 4.18).
 WRITTEN, DISCARDED = 6, 13

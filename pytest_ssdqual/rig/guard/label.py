@@ -1,8 +1,8 @@
-"""The label in the first 4 KiB of a drive or an array that holds nothing but this program's test data.
+"""The label in the first 4 KiB of a drive or an array that holds only test data of this program.
 
-The first MiB is the label and zeroes, and no workload writes there (``md.Array.targets``). So whoever uses the device
-later (a file system, a partition table, a volume, a database) changes that MiB, and the device is not ours any more.
-The reasoning, and what it cannot detect, is in docs/decisions.md D48.
+The first MiB is the label and zeroes, and no workload writes there (``mdadm.Array.targets``). Any later use of the
+device (a file system, a partition table, a volume, a database) changes that MiB, and the device then needs consent
+again. The reasoning, and what it cannot detect, is in docs/decisions.md D48.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, Machine
 
-#: What is left to the label at the beginning of every device.
+#: Space reserved for the label at the beginning of every device.
 HEAD_BYTES = 1 << 20
 SCRIPT = scripts.text("label.sh")
 TITLE = "pytest-ssdqual test data, may be overwritten"
@@ -69,13 +69,13 @@ def owner_of(data: bytes) -> str:
 
 
 def is_ours(sample: DeviceSample, owners: Sequence[str]) -> bool:
-    """Whether the label names one of ``owners``, and nothing but md itself wrote to the rest of the first MiB."""
+    """Return whether the label names one of ``owners`` and only md itself wrote to the rest of the first MiB."""
     owner = owner_of(sample.label)
     return bool(owner) and owner in owners and not _foreign_pages([each for each in sample.pages if each.offset_bytes])
 
 
 def _foreign_pages(pages: Sequence[SampledPage]) -> list[SampledPage]:
-    """Of the pages behind the label, those that md did not write. A bitmap goes on over the pages that follow it."""
+    """The pages behind the label that md did not write. A bitmap continues over the pages that follow it."""
     foreign, bitmap_end = [], -1
     for each in pages:
         at = each.offset_bytes
@@ -87,7 +87,7 @@ def _foreign_pages(pages: Sequence[SampledPage]) -> list[SampledPage]:
 
 
 def write_drives(machine: Machine, drives: Sequence[Drive]) -> None:
-    """Label drives and zero the rest of their first MiB; the caller holds ``hold.HeldDrives`` and destroys them anyway.
+    """Label drives and zero the rest of their first MiB; the caller has a ``HeldDrives`` and destroys them anyway.
 
     ``DriveRefused`` if one is in use or is not the drive that was checked; ``CommandFailed`` if it takes no data.
     """
@@ -102,7 +102,7 @@ def write_drives(machine: Machine, drives: Sequence[Drive]) -> None:
 
 
 def write_array(machine: Machine, array: Checked, uuid: str) -> None:
-    """The same for the array that stands at a path."""
+    """Label the array at a path and zero the rest of its first MiB; raises as ``write_drives``."""
     _write(machine, array, of_array(uuid), array.path)
 
 

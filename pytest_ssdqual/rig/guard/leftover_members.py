@@ -1,7 +1,7 @@
-"""Whether an array of ours was used by somebody since, seen on its members: it need not be standing for that.
+"""Detects on the members of a leftover array whether it was used since; the array need not be running.
 
-The label of an array (``rig.guard.label``) is in its first chunk, behind the data offset of one member or more; whoever
-uses the array writes there. md's superblock, which says where that is, is at 4 KiB (version 1.2; struct
+The label of an array (``rig.guard.label``) is in its first chunk, at the data offset of one member or more; any other
+use of the array writes there. md's superblock, which contains that offset, is at 4 KiB (version 1.2; struct
 mdp_superblock_1 of include/uapi/linux/raid/md_p.h).
 """
 
@@ -23,7 +23,7 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Superblock:
-    """What a member says of its array."""
+    """A member's md superblock."""
 
     #: 32 hexadecimal digits.
     uuid: str
@@ -34,7 +34,7 @@ class Superblock:
 
     @classmethod
     def parse(cls, page: bytes) -> Superblock | None:
-        """Of the page at 4 KiB; None if it is no superblock."""
+        """Parse the page at 4 KiB; None if it is no superblock."""
         if len(page) < PAGE_BYTES or page[:4].hex() != MD_SUPERBLOCK:
             return None
         (chunk,), (offset,) = struct.unpack_from("<I", page, 88), struct.unpack_from("<Q", page, 128)
@@ -42,12 +42,12 @@ class Superblock:
 
     @property
     def head_bytes(self) -> int:
-        """How much of the member's data the label and the zeroes behind it took."""
+        """Bytes of the member's data that the label and the zeroes behind it occupy."""
         return min(self.chunk_bytes or HEAD_BYTES, HEAD_BYTES)
 
 
 def is_member(sample: DeviceSample) -> bool:
-    """Whether there is a superblock of md where ours are."""
+    """Return whether there is an md superblock of version 1.2, the version that this program creates."""
     return any(each.offset_bytes == PAGE_BYTES and each.head.startswith(MD_SUPERBLOCK) for each in sample.pages)
 
 

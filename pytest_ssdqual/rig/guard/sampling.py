@@ -1,4 +1,4 @@
-"""Samples of what is on a device, whoever wrote it and in whatever format: one command for any number of devices.
+"""Samples of a device's content, in whatever format it was written: one command for any number of devices.
 
 The first and the last MiB are read page by page (4 KiB), and ``SPOTS`` pages in between, at positions that are spread
 evenly, jittered and always the same. A page is blank if all its bytes are equal: zeroes, or whatever else the drive
@@ -34,7 +34,7 @@ class SampledPage:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSample:
-    """What was found on one device."""
+    """The content found on one device."""
 
     path: str
     #: How many spots were read; each of both MiB is one.
@@ -45,7 +45,7 @@ class DeviceSample:
     #: The first page behind the first MiB that is not blank, and how many there are.
     data_at: int | None = None
     data_count: int = 0
-    #: Reads that failed: position, and what the kernel said.
+    #: Reads that failed: position, and the kernel's error.
     errors: tuple[tuple[int, str], ...] = ()
 
     @property

@@ -1,9 +1,9 @@
-"""What drives hang on, and which of it the drives of several bays have in common: what one bay does slows the other.
+"""Shared paths between bays: controllers, switches and targets through which the drives of one bay slow another's.
 
-One command a bay. The rule of the module: two things are the same only by a name that no other thing can have: a PCI
-address of one running machine (its boot's random id: machine ids are copied with images), the SAS address of an
-expander, the address of a target on the network. What all drives of a machine share anyway (its CPU, its root complex)
-is not told of. ``docs/bays.md`` says what cannot be seen from a host.
+One command a bay. Two things are the same only if they have the same name and no other thing can have it: a PCI address
+of one running machine (identified by its boot's random id, because machine ids are copied with images), the SAS address
+of an expander, the network address of a target. What all drives of a machine share anyway (its CPU, its root complex)
+is not reported. ``docs/bays.md`` lists what cannot be detected from a host.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAS_ADDRESS = re.compile(r"0x(?!0{16})[0-9a-f]{16}", re.ASCII)
 ATA_PORT = re.compile(r"ata\d+", re.ASCII)
 #: A device of USB by the hubs and ports that it is behind: 1-4.2 is behind port 2 of the hub 1-4.
 USB = re.compile(r"\d+-\d+(\.\d+)*", re.ASCII)
-#: First digits of a function's class (PCI Code and ID Assignment Specification) → what it is to a reader.
+#: First digits of a function's class (PCI Code and ID Assignment Specification) → its name in messages.
 CLASSES = {
     "0x0106": "SATA controller",
     "0x0107": "SAS controller",
@@ -37,9 +37,9 @@ CLASSES = {
     "0x0c03": "USB controller",
     "0x0c04": "Fibre Channel controller",
 }
-#: Of NVMe: the drive itself, which ``same_drives`` is about.
+#: NVMe: the function is the drive itself, which ``same_drives`` checks.
 NVME_CLASS = "0x0108"
-#: Of a bay's drives that hang on the same thing, so many are named.
+#: The most drives of a bay that a sentence names for one shared thing.
 NAMED = 2
 
 
@@ -47,10 +47,10 @@ NAMED = 2
 class Shared:
     """Something that drives may have in common; equal exactly if it is the same thing."""
 
-    #: To a reader: "PCIe switch".
+    #: Its kind in messages: "PCIe switch".
     kind: str
     name: str
-    #: The boot of the machine that ``name`` is of; empty where no two things in the world have it.
+    #: Boot id of the machine that ``name`` belongs to; empty if the name is unique in the world.
     machine: str = ""
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class DrivePath:
 
 
 def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
-    """What each drive hangs on; of drives that sysfs has no device of (loop devices) nothing.
+    """The shared things on the path to each drive; none for drives without a device in sysfs (loop devices).
 
     ``RigError`` if the machine does not answer.
     """
@@ -75,11 +75,11 @@ def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
     try:
         return parse(done.text, drives)
     except ValueError as error:
-        raise RigError(f"{machine.name} does not tell what its drives hang on: {error}") from error
+        raise RigError(f"{machine.name} gave no usable answer about the paths to its drives: {error}") from error
 
 
 def parse(text: str, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
-    """The answer to ``SCRIPT``; ``ValueError`` for what is none."""
+    """Parse the answer of ``SCRIPT``; ``ValueError`` if it is malformed."""
     head, *sections = re.split(r"^==drive ", text, flags=re.MULTILINE)
     if len(sections) != len(drives) or not text.endswith("==end\n"):
         raise ValueError(f"it answers for {len(sections)} of {len(drives)} drives")
@@ -96,7 +96,7 @@ def parse(text: str, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
 
 
 def _things(lines: Iterable[str], boot: str) -> Iterator[Shared]:
-    """Of all ways to a drive, each from the drive upwards."""
+    """Shared things on all paths to a drive, each path from the drive upwards."""
     place: list[str] = []
     told: dict[str, dict[str, list[str]]] = {}
     for line in (*lines, "path "):

@@ -1,4 +1,4 @@
-"""Collect what a process writes, within limits of time and memory: another machine decides how much it sends."""
+"""Collects the output of a process, within limits of time and memory: another machine decides how much it sends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Running argv lists as root, with a deadline, wherever the machine is.
+"""Runs argv lists as root, with a deadline, on any machine.
 
-``local`` and ``ssh`` differ only in how an argv is wrapped and in how a lost machine shows itself; the rest
-is here. The deadline is kept twice: by coreutils' ``timeout`` on the machine under test, so that nothing goes
-on over there when we give up, and by us, for the case that the machine or the way to it hangs.
+``local`` and ``ssh`` differ only in how an argv is wrapped and in how a lost machine is detected; the rest is here. The
+deadline is enforced twice: by coreutils' ``timeout`` on the machine under test, so that nothing continues there after
+the controller gives up, and by the controller, in case the machine or the connection hangs.
 """
 
 from __future__ import annotations

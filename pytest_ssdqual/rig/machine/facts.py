@@ -1,4 +1,4 @@
-"""What a machine is and has: the tools a run needs, and the facts its evidence must carry."""
+"""Facts about the machine under test: the tools that a run needs, and what its evidence must record."""
 
 from __future__ import annotations
 

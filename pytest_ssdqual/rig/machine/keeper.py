@@ -1,17 +1,17 @@
-"""What keeps a process on the machine under test while the way to it may fail: three shell scripts and who calls them.
+"""Keeps a process on the machine under test while the connection to it may fail: three shell scripts and their callers.
 
-A *keeper* over there starts the process, detached from the connection, and reads a byte from a FIFO every few seconds.
-When none has come for too long, or it is told to, it ends the process and everything that one started: gently to the
-process itself (INT lets fio write its results), then TERM, then KILL to all. An *attachment* is what a connection
-carries: it passes bytes on to the FIFO, and tells how the process ended. A connection may be lost and another made; the
+A *keeper* on that machine starts the process, detached from the connection, and reads a byte from a FIFO every few
+seconds. When none has come for too long, or on request, it ends the process and all its descendants: first gently the
+process itself (INT lets fio write its results), then TERM, then KILL to all. An *attachment* runs inside a connection:
+it passes bytes on to the FIFO, and reports how the process ended. A connection may be lost and another made; the
 process does not notice.
 
-A process that *must finish* is never ended by its keeper: neither a word, nor silence, nor a signal to the keeper
-reaches it. Its keeper only waits for it, holds the lock file that says so, and reports how it ended if an attachment is
-left. It and its keeper get a clean environment, because CI runners end every process that carries their variables
-(Jenkins: BUILD_ID, GitHub: RUNNER_TRACKING_ID).
+A process that *must finish* is never ended by its keeper: no request, no silence and no signal to the keeper reaches
+it. Its keeper only waits for it, holds the lock file that marks it, and reports how it ended if an attachment is left.
+It and its keeper get a clean environment, because CI runners end every process that carries their variables (Jenkins:
+BUILD_ID, GitHub: RUNNER_TRACKING_ID).
 
-Who belongs to a process is told by an environment variable, not by the process group: fio's workers call setsid() and
+An environment variable marks the descendants of a process, not the process group: fio's workers call setsid() and
 survive a signal to the group (fio 3.33 backend.c; killing fio's parent left them writing).
 
 POSIX sh, util-linux' flock and setsid, and coreutils or busybox.

@@ -1,4 +1,4 @@
-"""A process on the machine under test that is asked a line at a time and answers at once: started once, asked often."""
+"""A long-running process on the machine under test that answers each line it is sent with a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ``Machine`` that is this one."""
+"""The ``Machine`` on which the controller itself runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a machine under test can be asked to do, and the ways in which it can let us down.
+"""The machine under test as a protocol, and the errors that it can cause.
 
-The rule of the room: everything done to a machine goes through ``Machine``, has a deadline, is an argv
-list, and is told to the transcript. Nothing here knows pytest.
+Every effect on a machine goes through ``Machine``, has a deadline, is an argv list, and is recorded in the transcript.
+Nothing here knows pytest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A temporary directory of this computer that a killed owner cannot leave behind for long.
+"""A temporary directory of the controller that is removed soon even if its owner was killed.
 
 Its file ``owner`` is locked as long as a process uses the directory; the next start removes directories whose lock is
-free. Other users can make directories of the same names in /tmp: the rule of the module is that nothing is opened,
-waited for or removed but directories and regular files of our own user.
+free. Other users can make directories of the same names in /tmp, so nothing is opened, waited for or removed except
+directories and regular files of the current user.
 """
 
 from __future__ import annotations

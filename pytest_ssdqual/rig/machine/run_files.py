@@ -1,8 +1,8 @@
-"""Files of a run on the machine under test, and how the next start removes what a killed run left there.
+"""Files of a run on the machine under test, and their removal by the next start if the run was killed.
 
-/run is a tmpfs: hours of fio's documents are gigabytes of memory, and what nobody fetched would stay until the next
+/run is a tmpfs: hours of fio's documents are gigabytes of memory, and what no run fetched would stay until the next
 boot. A file's name has the token of its run's connection; the run's lease holds a lock of that name as long as the run
-lives. The keepers of processes (``keeper``) hold a lock in their own directory as long as they live.
+is alive. The keepers of processes (``keeper``) hold a lock in their own directory as long as they live.
 """
 
 from __future__ import annotations

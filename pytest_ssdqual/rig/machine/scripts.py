@@ -1,6 +1,6 @@
 """The scripts that run on the machine under test: files in ``rig/scripts``, each of which begins with its manual.
 
-Names of drives and words of the user reach a script as arguments only, never as a part of its text; see
+Names of drives and the user's words reach a script as arguments only, never as a part of its text; see
 docs/decisions.md D108.
 """
 

@@ -1,8 +1,8 @@
-"""A process on the machine under test that cannot outlive us, and outlives the connection to it for a while.
+"""A process on the machine under test that never outlives the controller, and survives a short loss of the connection.
 
-The far end is ``keeper``: it is sent a byte every few seconds, and ends the process when they stop (we were frozen, a
-laptop was closed, the network stays away) or when it is told to, which also happens when we are killed. Where the
-connection can be made anew, a thread of ours comes back to the process whenever it was lost.
+Its remote end is ``keeper``, which receives a byte every few seconds. It ends the process when the bytes stop (the
+controller was suspended, or the network stays down), or on request, which is also sent when the controller's process is
+killed. Where the connection can be re-established, a thread of the controller reattaches to the process after a loss.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def test_every_two_bays_that_share_something_are_told_of_and_no_others(bays: dic
     ],
 )
 def test_what_is_no_answer_is_told(answer: str) -> None:
-    with pytest.raises(RigError, match=r"^scripted does not tell what its drives hang on: "):
+    with pytest.raises(RigError, match=r"^scripted gave no usable answer about the paths to its drives: "):
         paths(ScriptedMachine().on("sh", answer=answer), [drive("nvme1n1")])
 
 
