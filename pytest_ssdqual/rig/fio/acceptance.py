@@ -1,6 +1,6 @@
-"""Whether what a fio process left behind may be believed: every way of failing, by its cause.
+"""Acceptance of a fio process's output: every way of failing, by its cause.
 
-Pure. fio's exit status is looked at, and never enough: the sentences below are what a person needs to know.
+Pure. fio's exit status is checked but never trusted alone; each error names the cause.
 """
 
 from __future__ import annotations

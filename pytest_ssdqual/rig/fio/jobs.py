@@ -1,19 +1,12 @@
-"""What fio is asked: typed values → one argv, and what must come back for it to count.
+"""fio's jobs: typed values → one argv, and what the result must contain to be accepted. Pure.
 
-An argv, not a job file: nothing has to be copied to the machine under test, the transcript of the command is
-the whole evidence, and pasting ``Job.shell(...)`` repeats the measurement by hand. Pure; nothing here runs.
-
-What the jobs of one target do: a workload → fio's options for its streams. Pure.
+An argv, not a job file: nothing has to be copied to the machine under test, the transcript of the command is the whole
+evidence, and pasting ``Job.shell(...)`` repeats the measurement by hand. A ``Job`` can also be printed as a job file
+that anyone can run (``fio found.fio``), with the options of the job and no others.
 
 Random addresses cover the whole target, without fio's map of visited blocks: with the map each pass is a permutation
 and write amplification halves. Sequential jobs get a share of the target each, or the same range would be transferred
 as many times as there are jobs.
-
-Which part of a target each job of fio gets. Pure.
-
-A ``Job`` as a job file that anybody can run by hand: ``fio found.fio``. Pure.
-
-The rule of the module: what comes out has the options of the job and no others, whatever the comments above them say.
 """
 
 from __future__ import annotations

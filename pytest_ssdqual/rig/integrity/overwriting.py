@@ -1,4 +1,4 @@
-"""A region is overwritten again and again, so that the power can be cut in the middle of it."""
+"""Overwrites a region repeatedly, so that the power can be cut during a write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An array lives through a history, beside a ledger of what it must hold. What is done to it is a ``Body``'s."""
+"""Runs the steps of an integrity test on a ``Body``, and compares every read with the reference model."""
 
 from __future__ import annotations
 

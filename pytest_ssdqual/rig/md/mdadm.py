@@ -1,7 +1,7 @@
-"""md arrays: a geometry and its members → mdadm's argv; create, settle, look, stop.
+"""md arrays: a geometry and its members → mdadm's argv; create, wait for the resync, inspect, stop.
 
-What mdadm would ask on a terminal is answered on its command line (``--run``, ``--bitmap=``): with a hidden
-prompt an unattended run hangs for ever (TKperf#18).
+What mdadm would ask on a terminal is answered on its command line (``--run``, ``--bitmap=``): with a hidden prompt an
+unattended run hangs for ever (TKperf#18).
 """
 
 from __future__ import annotations

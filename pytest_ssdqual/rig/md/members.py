@@ -1,6 +1,6 @@
-"""Members of a running array of ours: failed, removed, and given back as if they were new ones.
+"""Members of this run's array: fail and remove them, and add them again as new ones.
 
-Making an array lose members: first something is written that must not be lost with them.
+Before an array loses members, a pattern is written that must survive the loss.
 """
 
 from __future__ import annotations

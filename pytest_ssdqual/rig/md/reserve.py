@@ -1,4 +1,4 @@
-"""The reserved end of an array: no workload writes there, and a pattern is kept in it that must survive all else."""
+"""The reserved end of an array: no workload writes there, and its pattern must survive every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From bare drives to something that can be measured: purge, build, fill; and back, stop and erase what is ours."""
+"""From bare drives to a measurable target (purge, build, fill), and back (stop, erase this run's arrays)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One fio process on an array or on drives side by side, between two looks at its health; and one to be judged."""
+"""Measurement for a fixed time: one fio process on an array or on drives side by side, between two health checks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One fio process that is looked at while it runs, and ended as soon as what is asked of it is known.
+"""Group-sequential measurement: one fio process, with interim analyses, ended as soon as every claim is decided.
 
 fio is started once, for the longest time the protocol allows, and never interrupted: a gap would be a change of load.
-What a look finds only says whether to go on. The result is made of fio's output as it is in the end, cut where the
-last look was, so that it can be made again of that file and a few figures of the record.
+An interim analysis only decides whether to continue. The result is computed from fio's final output, cut at the last
+analysis, so that it can be recomputed from that file and a few values of the record.
 """
 
 from __future__ import annotations

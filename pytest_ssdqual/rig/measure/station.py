@@ -1,10 +1,8 @@
-"""A test station: the drives of a set-up, the one array that is built of them now, and all that was measured on it.
+"""A test station: the drives of a set-up, the one array that stands on them now, and all results measured on it.
 
-What is measured is measured once: every measurement is kept, and so is every failure, so that a hundred tests that
-need the same broken thing tell one cause instead of trying a hundred times. What an earlier session of the same run
-has measured already is recalled.
-
-What is built on a station now, and what was done to it since.
+Everything is measured once: every result is stored, and so is every failure, so that a hundred tests that need the
+same broken thing report one cause instead of trying a hundred times. Results of an earlier session of the same run are
+resumed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The rule of the module: a ladder is climbed down. What a drive lacks or refuses 
 the record says so, for each rung and with the reason. SNIA PTS 2.0.2 takes a format, a sanitize and a secure erase for
 a purge; a discard (TRIM, UNMAP, Deallocate) is a fall-back, and a missing purge must be reported.
 
-Everything here destroys data; see ``condition`` for what its callers hold.
+Everything here destroys data; ``zero`` says what its callers must hold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bringing drives into a known state: zeroes, and what the ways of purging (``purge``, ``nvme``, ``ata``) share.
+"""Zeroing drives, and what the ways of purging (``purge``, ``nvme``, ``ata``) share.
 
-Everything here destroys data. Its callers hold ``hold.HeldDrives``, which exist only after the guard has passed the
-drives and while the lease is held; every command is bound to the drive that was checked, and has it exclusively.
+Everything here destroys data. The callers have a ``HeldDrives``, which exists only after the guard has passed the
+drives and while the lease is held; every command is bound to the checked drive, and has it exclusively.
 """
 
 from __future__ import annotations
