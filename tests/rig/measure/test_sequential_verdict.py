@@ -147,7 +147,7 @@ def at(number: int) -> Enough:
 
 
 def never(measured: Measured) -> Decision:
-    return Decision(done=False, told="open")
+    return Decision(done=False, sentence="open")
 
 
 def test_a_process_is_ended_at_the_look_that_decides(rig: Rig) -> None:
