@@ -27,3 +27,6 @@ def test_an_interrupted_run_ends_in_order(server: Server, start: Start) -> None:
     assert not folder.records("measured")
     assert folder.manifest()["exit_status"] == 2
     assert folder.is_sealed()
+    # Its drives need no consent.
+    again = start(drives(3), "--collect-only").finish()
+    assert again.status == 0, again.output
