@@ -30,7 +30,7 @@ mke2fs -q -F /dev/mapper/secret; cryptsetup close secret; sync; udevadm settle
 DATABASE = 'dd if=/dev/urandom of="$1" bs=1M seek=100 count=64 oflag=direct 2>/dev/null'
 DAMAGED = """
 mke2fs -q -F "$1"; dd if=/dev/zero of="$1" bs=1k seek=1 count=1 oflag=sync conv=notrunc 2>/dev/null
-udevadm settle  # else udev still says that there is an ext2
+udevadm trigger --action=change --settle "$1"  # else udev may still say that there is an ext2
 """
 BLANK = 'wipefs --all --quiet "$1"; blkdiscard "$1"; udevadm settle'
 
