@@ -33,7 +33,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "script" / "test", tmp_path / "script")
     (tmp_path / "script" / "setup").write_text('set -eu\ncd "$(dirname "$0")/.."\n')
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    for name in ("python", "ruff", "mypy", "lint-imports"):
+    for name in ("python", "ruff", "mypy", "lint-imports", "shellcheck"):
         path = tmp_path / ".venv" / "bin" / name
         path.write_text(PYTHON if name == "python" else "#!/bin/sh\n")
         path.chmod(0o755)
