@@ -42,15 +42,15 @@ import pytest
 from pytest_ssdqual import Workload
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-pytestmark = [pytest.mark.array("raid5"), pytest.mark.workload(READS, WRITES)]
+pytestmark = [pytest.mark.ssd_array("raid5"), pytest.mark.ssd_workload(READS, WRITES)]
 
-@pytest.mark.promise("steady_iops")
-def test_iops(run, sla):
-    assert sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+def test_iops(ssd_run, ssd_sla):
+    assert ssd_sla.judge(ssd_run)
 
-@pytest.mark.promise("scaling_slope")
-def test_scaling(sweep, sla):
-    assert sla.judge(sweep)
+@pytest.mark.ssd_promise("scaling_slope")
+def test_scaling(ssd_sweep, ssd_sla):
+    assert ssd_sla.judge(ssd_sweep)
 """
 SPEC = """
 [product]

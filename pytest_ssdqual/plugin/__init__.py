@@ -13,25 +13,25 @@ import pytest
 
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fixtures import (
-    array,
-    explore,
-    family,
-    geometry,
-    intact,
-    integrity,
-    loop,
-    loop_result,
-    lot,
-    rebuild,
-    run,
-    runs,
-    saturation,
-    series,
-    sla,
-    station,
-    steady,
-    sweep,
-    workload,
+    _ssd_rounds_definition,
+    _ssd_station,
+    _ssd_widths,
+    ssd_array,
+    ssd_explore,
+    ssd_geometry,
+    ssd_intact,
+    ssd_integrity,
+    ssd_lot,
+    ssd_rebuild,
+    ssd_rounds,
+    ssd_run,
+    ssd_runs,
+    ssd_saturation,
+    ssd_sla,
+    ssd_steady,
+    ssd_sweep,
+    ssd_workload,
+    ssd_workload_set,
 )
 from pytest_ssdqual.plugin.options import declare, settings
 from pytest_ssdqual.plugin.stash import QUALIFICATION
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "array",
-    "explore",
-    "family",
-    "geometry",
-    "intact",
-    "integrity",
-    "loop",
-    "loop_result",
-    "lot",
-    "rebuild",
-    "run",
-    "runs",
-    "saturation",
-    "series",
-    "sla",
-    "station",
-    "steady",
-    "sweep",
-    "workload",
+    "_ssd_rounds_definition",
+    "_ssd_station",
+    "_ssd_widths",
+    "ssd_array",
+    "ssd_explore",
+    "ssd_geometry",
+    "ssd_intact",
+    "ssd_integrity",
+    "ssd_lot",
+    "ssd_rebuild",
+    "ssd_rounds",
+    "ssd_run",
+    "ssd_runs",
+    "ssd_saturation",
+    "ssd_sla",
+    "ssd_steady",
+    "ssd_sweep",
+    "ssd_workload",
+    "ssd_workload_set",
 ]
 
 
@@ -101,7 +101,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.definition.get_closest_marker("array"):
+    if metafunc.definition.get_closest_marker("ssd_array"):
         from pytest_ssdqual.plugin.plan import marks
 
         run = metafunc.config.stash.get(QUALIFICATION, None)
@@ -110,7 +110,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if any(item.get_closest_marker("array") for item in items):
+    if any(item.get_closest_marker("ssd_array") for item in items):
         from pytest_ssdqual.plugin.session import controller
 
         controller.arrange(config, items)
@@ -137,7 +137,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if item.get_closest_marker("array"):
+    if item.get_closest_marker("ssd_array"):
         setattr(report, gate.ATTRIBUTE, True)
     if QUALIFICATION in item.config.stash:
         from pytest_ssdqual.plugin.session import outcome

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import pytest
 
 NAME = "ssdqual-gate"
-#: Attribute of the report of a test with the mark ``array``. Its value is plain, so xdist sends it to the controller.
+#: Attribute of the report of a test with the mark ``ssd_array``. Its value is plain, so xdist sends it to the
+#: controller.
 ATTRIBUTE = "ssdqual_hardware"
 #: Number of reasons in a sentence; the most frequent come first.
 MOST_REASONS = 3

@@ -11,29 +11,29 @@ import pytest
 from pytest_ssdqual import Workload
 
 #: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
-pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
+pytestmark = pytest.mark.ssd_workload(Workload("randrw", "4k", 1, read_percent=70))
 
 
-@pytest.mark.array("raid1", widths=range(2, 5), failed=1)
-def test_a_mirror_survives_the_loss_of_one_drive(intact):
-    assert intact
+@pytest.mark.ssd_array("raid1", widths=range(2, 5), failed=1)
+def test_a_mirror_survives_the_loss_of_one_drive(ssd_intact):
+    assert ssd_intact
 
 
-@pytest.mark.array("raid10", failed=1)
-def test_a_raid10_survives_the_loss_of_one_drive(intact):
-    assert intact
+@pytest.mark.ssd_array("raid10", failed=1)
+def test_a_raid10_survives_the_loss_of_one_drive(ssd_intact):
+    assert ssd_intact
 
 
-@pytest.mark.array("raid5", failed=1)
-def test_a_raid5_survives_the_loss_of_one_drive(intact):
-    assert intact
+@pytest.mark.ssd_array("raid5", failed=1)
+def test_a_raid5_survives_the_loss_of_one_drive(ssd_intact):
+    assert ssd_intact
 
 
-@pytest.mark.array("raid6", failed=1)
-def test_a_raid6_survives_the_loss_of_one_drive(intact):
-    assert intact
+@pytest.mark.ssd_array("raid6", failed=1)
+def test_a_raid6_survives_the_loss_of_one_drive(ssd_intact):
+    assert ssd_intact
 
 
-@pytest.mark.array("raid6", failed=2)
-def test_a_raid6_survives_the_loss_of_two_drives(intact):
-    assert intact
+@pytest.mark.ssd_array("raid6", failed=2)
+def test_a_raid6_survives_the_loss_of_two_drives(ssd_intact):
+    assert ssd_intact

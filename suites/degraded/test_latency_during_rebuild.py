@@ -10,39 +10,39 @@ import pytest
 from pytest_ssdqual import Workload
 
 #: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
-pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
+pytestmark = pytest.mark.ssd_workload(Workload("randrw", "4k", 1, read_percent=70))
 
 
-@pytest.mark.promise("p99_latency")
-@pytest.mark.array("raid1", widths=range(2, 5), failed=1)
-def test_p99_latency_of_a_mirror_while_one_drive_is_rebuilt(rebuild, sla):
-    verdict = sla.judge(rebuild.foreground)
+@pytest.mark.ssd_promise("p99_latency")
+@pytest.mark.ssd_array("raid1", widths=range(2, 5), failed=1)
+def test_p99_latency_of_a_mirror_while_one_drive_is_rebuilt(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild.foreground)
     assert verdict
 
 
-@pytest.mark.promise("p99_latency")
-@pytest.mark.array("raid10", failed=1)
-def test_p99_latency_of_a_raid10_while_one_drive_is_rebuilt(rebuild, sla):
-    verdict = sla.judge(rebuild.foreground)
+@pytest.mark.ssd_promise("p99_latency")
+@pytest.mark.ssd_array("raid10", failed=1)
+def test_p99_latency_of_a_raid10_while_one_drive_is_rebuilt(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild.foreground)
     assert verdict
 
 
-@pytest.mark.promise("p99_latency")
-@pytest.mark.array("raid5", failed=1)
-def test_p99_latency_of_a_raid5_while_one_drive_is_rebuilt(rebuild, sla):
-    verdict = sla.judge(rebuild.foreground)
+@pytest.mark.ssd_promise("p99_latency")
+@pytest.mark.ssd_array("raid5", failed=1)
+def test_p99_latency_of_a_raid5_while_one_drive_is_rebuilt(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild.foreground)
     assert verdict
 
 
-@pytest.mark.promise("p99_latency")
-@pytest.mark.array("raid6", failed=1)
-def test_p99_latency_of_a_raid6_while_one_drive_is_rebuilt(rebuild, sla):
-    verdict = sla.judge(rebuild.foreground)
+@pytest.mark.ssd_promise("p99_latency")
+@pytest.mark.ssd_array("raid6", failed=1)
+def test_p99_latency_of_a_raid6_while_one_drive_is_rebuilt(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild.foreground)
     assert verdict
 
 
-@pytest.mark.promise("p99_latency")
-@pytest.mark.array("raid6", failed=2)
-def test_p99_latency_of_a_raid6_while_two_drives_are_rebuilt(rebuild, sla):
-    verdict = sla.judge(rebuild.foreground)
+@pytest.mark.ssd_promise("p99_latency")
+@pytest.mark.ssd_array("raid6", failed=2)
+def test_p99_latency_of_a_raid6_while_two_drives_are_rebuilt(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild.foreground)
     assert verdict

@@ -12,39 +12,39 @@ import pytest
 from pytest_ssdqual import Workload
 
 #: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
-pytestmark = pytest.mark.workload(Workload("randrw", "4k", 1, read_percent=70))
+pytestmark = pytest.mark.ssd_workload(Workload("randrw", "4k", 1, read_percent=70))
 
 
-@pytest.mark.promise("rebuild_rate")
-@pytest.mark.array("raid1", widths=range(2, 5), failed=1)
-def test_rebuild_rate_of_a_mirror_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge(rebuild)
+@pytest.mark.ssd_promise("rebuild_rate")
+@pytest.mark.ssd_array("raid1", widths=range(2, 5), failed=1)
+def test_rebuild_rate_of_a_mirror_with_one_drive_replaced(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild)
     assert verdict
 
 
-@pytest.mark.promise("rebuild_rate")
-@pytest.mark.array("raid10", failed=1)
-def test_rebuild_rate_of_a_raid10_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge(rebuild)
+@pytest.mark.ssd_promise("rebuild_rate")
+@pytest.mark.ssd_array("raid10", failed=1)
+def test_rebuild_rate_of_a_raid10_with_one_drive_replaced(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild)
     assert verdict
 
 
-@pytest.mark.promise("rebuild_rate")
-@pytest.mark.array("raid5", failed=1)
-def test_rebuild_rate_of_a_raid5_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge(rebuild)
+@pytest.mark.ssd_promise("rebuild_rate")
+@pytest.mark.ssd_array("raid5", failed=1)
+def test_rebuild_rate_of_a_raid5_with_one_drive_replaced(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild)
     assert verdict
 
 
-@pytest.mark.promise("rebuild_rate")
-@pytest.mark.array("raid6", failed=1)
-def test_rebuild_rate_of_a_raid6_with_one_drive_replaced(rebuild, sla):
-    verdict = sla.judge(rebuild)
+@pytest.mark.ssd_promise("rebuild_rate")
+@pytest.mark.ssd_array("raid6", failed=1)
+def test_rebuild_rate_of_a_raid6_with_one_drive_replaced(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild)
     assert verdict
 
 
-@pytest.mark.promise("rebuild_rate")
-@pytest.mark.array("raid6", failed=2)
-def test_rebuild_rate_of_a_raid6_with_two_drives_replaced(rebuild, sla):
-    verdict = sla.judge(rebuild)
+@pytest.mark.ssd_promise("rebuild_rate")
+@pytest.mark.ssd_array("raid6", failed=2)
+def test_rebuild_rate_of_a_raid6_with_two_drives_replaced(ssd_rebuild, ssd_sla):
+    verdict = ssd_sla.judge(ssd_rebuild)
     assert verdict

@@ -7,16 +7,16 @@ import pytest
 from pytest_ssdqual import INTEL_RAID
 
 DEEPEST = [each for each in INTEL_RAID if each.qd_per_drive == 8]
-pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*DEEPEST)]
+pytestmark = [pytest.mark.ssd_array("drive"), pytest.mark.ssd_workload(*DEEPEST)]
 
 
-@pytest.mark.promise("latency_spread_over_time")
-def test_maximum_latency_is_even_over_time(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("latency_spread_over_time")
+def test_maximum_latency_is_even_over_time(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("worst_second")
-def test_no_second_is_far_below_the_mean(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("worst_second")
+def test_no_second_is_far_below_the_mean(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

@@ -9,10 +9,10 @@ from pytest_ssdqual import INTEL_RAID, Workload
 #: The depth for which data sheets state random IOPS.
 DATA_SHEET = (Workload("randread", "4k", 32), Workload("randwrite", "4k", 32))
 
-pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*INTEL_RAID, *DATA_SHEET)]
+pytestmark = [pytest.mark.ssd_array("drive"), pytest.mark.ssd_workload(*INTEL_RAID, *DATA_SHEET)]
 
 
-@pytest.mark.promise("steady_iops")
-def test_steady_state_iops_match_the_data_sheet(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+def test_steady_state_iops_match_the_data_sheet(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

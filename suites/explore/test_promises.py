@@ -6,16 +6,16 @@ import pytest
 
 from pytest_ssdqual import Workload
 
-pytestmark = pytest.mark.array(default="drive")
+pytestmark = pytest.mark.ssd_array(default="drive")
 
 
-@pytest.mark.workload(Workload("randread", "4k", 1))
-def test_no_random_workload_breaks_a_promise(explore):
-    verdict = explore.judge()
+@pytest.mark.ssd_workload(Workload("randread", "4k", 1))
+def test_no_random_workload_breaks_a_promise(ssd_explore):
+    verdict = ssd_explore.judge()
     assert verdict
 
 
-@pytest.mark.workload(Workload("read", "128k", 1))
-def test_no_sequential_workload_breaks_a_promise(explore):
-    verdict = explore.judge()
+@pytest.mark.ssd_workload(Workload("read", "128k", 1))
+def test_no_sequential_workload_breaks_a_promise(ssd_explore):
+    verdict = ssd_explore.judge()
     assert verdict

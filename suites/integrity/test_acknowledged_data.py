@@ -12,26 +12,26 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.mark.array("raid0")
-def test_a_raid0_keeps_what_it_acknowledged(integrity):
-    assert integrity
+@pytest.mark.ssd_array("raid0")
+def test_a_raid0_keeps_what_it_acknowledged(ssd_integrity):
+    assert ssd_integrity
 
 
-@pytest.mark.array("raid1", widths=range(2, 5))
-def test_a_mirror_keeps_what_it_acknowledged(integrity):
-    assert integrity
+@pytest.mark.ssd_array("raid1", widths=range(2, 5))
+def test_a_mirror_keeps_what_it_acknowledged(ssd_integrity):
+    assert ssd_integrity
 
 
-@pytest.mark.array("raid10")
-def test_a_raid10_keeps_what_it_acknowledged(integrity):
-    assert integrity
+@pytest.mark.ssd_array("raid10")
+def test_a_raid10_keeps_what_it_acknowledged(ssd_integrity):
+    assert ssd_integrity
 
 
-@pytest.mark.array("raid5")
-def test_a_raid5_keeps_what_it_acknowledged(integrity):
-    assert integrity
+@pytest.mark.ssd_array("raid5")
+def test_a_raid5_keeps_what_it_acknowledged(ssd_integrity):
+    assert ssd_integrity
 
 
-@pytest.mark.array("raid6")
-def test_a_raid6_keeps_what_it_acknowledged(integrity):
-    assert integrity
+@pytest.mark.ssd_array("raid6")
+def test_a_raid6_keeps_what_it_acknowledged(ssd_integrity):
+    assert ssd_integrity

@@ -7,34 +7,34 @@ import pytest
 from pytest_ssdqual import intel_910
 
 pytestmark = [
-    pytest.mark.array(default="raid0x4"),
-    pytest.mark.published("intel-910-400gb"),
+    pytest.mark.ssd_array(default="raid0x4"),
+    pytest.mark.ssd_published("intel-910-400gb"),
 ]
 
 
-@pytest.mark.promise("steady_iops")
-@pytest.mark.workload(*intel_910.READS.workloads, *intel_910.WRITES.workloads)
-def test_steady_iops(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+@pytest.mark.ssd_workload(*intel_910.READS.workloads, *intel_910.WRITES.workloads)
+def test_steady_iops(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("mean_latency")
-@pytest.mark.workload(*intel_910.READS.workloads, *intel_910.WRITES.workloads)
-def test_mean_latency(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("mean_latency")
+@pytest.mark.ssd_workload(*intel_910.READS.workloads, *intel_910.WRITES.workloads)
+def test_mean_latency(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("qd_knee")
-@pytest.mark.series(intel_910.READS, intel_910.WRITES, *intel_910.USEFUL)
-def test_depth_until_which_iops_grow(runs, sla):
-    verdict = sla.judge(runs)
+@pytest.mark.ssd_promise("qd_knee")
+@pytest.mark.ssd_workload_set(intel_910.READS, intel_910.WRITES, *intel_910.USEFUL)
+def test_depth_until_which_iops_grow(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
     assert verdict
 
 
-@pytest.mark.promise("qd_gain")
-@pytest.mark.series(intel_910.READS, intel_910.WRITES, *intel_910.USEFUL)
-def test_iops_of_the_deepest_queue_over_the_shallowest(runs, sla):
-    verdict = sla.judge(runs)
+@pytest.mark.ssd_promise("qd_gain")
+@pytest.mark.ssd_workload_set(intel_910.READS, intel_910.WRITES, *intel_910.USEFUL)
+def test_iops_of_the_deepest_queue_over_the_shallowest(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
     assert verdict

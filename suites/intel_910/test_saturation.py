@@ -6,28 +6,28 @@ import pytest
 
 from pytest_ssdqual import intel_910
 
-pytestmark = pytest.mark.workload(intel_910.SATURATING)
+pytestmark = pytest.mark.ssd_workload(intel_910.SATURATING)
 
 
-@pytest.mark.promise("fresh_to_steady")
-@pytest.mark.array(default="raid0x4")
-@pytest.mark.published("intel-910-400gb")
-def test_fresh_over_settled_iops(saturation, sla):
-    verdict = sla.judge(saturation)
+@pytest.mark.ssd_promise("fresh_to_steady")
+@pytest.mark.ssd_array(default="raid0x4")
+@pytest.mark.ssd_published("intel-910-400gb")
+def test_fresh_over_settled_iops(ssd_saturation, ssd_sla):
+    verdict = ssd_sla.judge(ssd_saturation)
     assert verdict
 
 
-@pytest.mark.promise("fresh_iops")
-@pytest.mark.array(default="drive")
-@pytest.mark.published("intel-320")
-def test_fresh_iops_beside_an_older_drive(saturation, sla):
-    verdict = sla.judge(saturation)
+@pytest.mark.ssd_promise("fresh_iops")
+@pytest.mark.ssd_array(default="drive")
+@pytest.mark.ssd_published("intel-320")
+def test_fresh_iops_beside_an_older_drive(ssd_saturation, ssd_sla):
+    verdict = ssd_sla.judge(ssd_saturation)
     assert verdict
 
 
-@pytest.mark.promise("settled_iops")
-@pytest.mark.array(default="drive")
-@pytest.mark.published("intel-320")
-def test_settled_iops_beside_an_older_drive(saturation, sla):
-    verdict = sla.judge(saturation)
+@pytest.mark.ssd_promise("settled_iops")
+@pytest.mark.ssd_array(default="drive")
+@pytest.mark.ssd_published("intel-320")
+def test_settled_iops_beside_an_older_drive(ssd_saturation, ssd_sla):
+    verdict = ssd_sla.judge(ssd_saturation)
     assert verdict

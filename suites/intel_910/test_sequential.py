@@ -7,27 +7,27 @@ import pytest
 from pytest_ssdqual import intel_910
 
 pytestmark = [
-    pytest.mark.array(default="raid0x4"),
-    pytest.mark.published("intel-910-400gb"),
+    pytest.mark.ssd_array(default="raid0x4"),
+    pytest.mark.ssd_published("intel-910-400gb"),
 ]
 
 
-@pytest.mark.promise("throughput")
-@pytest.mark.workload(intel_910.SEQUENTIAL_READ, intel_910.SEQUENTIAL_WRITE)
-def test_throughput(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("throughput")
+@pytest.mark.ssd_workload(intel_910.SEQUENTIAL_READ, intel_910.SEQUENTIAL_WRITE)
+def test_throughput(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("mean_latency")
-@pytest.mark.workload(intel_910.SEQUENTIAL_READ)
-def test_mean_latency_of_reads(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("mean_latency")
+@pytest.mark.ssd_workload(intel_910.SEQUENTIAL_READ)
+def test_mean_latency_of_reads(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("worst_second")
-@pytest.mark.workload(intel_910.SEQUENTIAL_WRITE)
-def test_no_second_is_far_below_the_mean(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("worst_second")
+@pytest.mark.ssd_workload(intel_910.SEQUENTIAL_WRITE)
+def test_no_second_is_far_below_the_mean(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

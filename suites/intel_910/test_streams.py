@@ -7,31 +7,31 @@ import pytest
 from pytest_ssdqual import intel_910
 
 pytestmark = [
-    pytest.mark.array(default="raid0x4"),
-    pytest.mark.published("intel-910-400gb"),
-    pytest.mark.workload(*intel_910.STREAMS.workloads),
+    pytest.mark.ssd_array(default="raid0x4"),
+    pytest.mark.ssd_published("intel-910-400gb"),
+    pytest.mark.ssd_workload(*intel_910.STREAMS.workloads),
 ]
 
 
-@pytest.mark.promise("read_iops")
-def test_reads_per_second(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("read_iops")
+def test_reads_per_second(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("write_iops")
-def test_writes_per_second(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("write_iops")
+def test_writes_per_second(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("read_mean_latency")
-def test_mean_latency_of_reads(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("read_mean_latency")
+def test_mean_latency_of_reads(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("steady_iops")
-def test_both_together(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+def test_both_together(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

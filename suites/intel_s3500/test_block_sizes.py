@@ -10,25 +10,25 @@ import pytest
 
 from pytest_ssdqual import intel_s3500
 
-pytestmark = pytest.mark.workload(*intel_s3500.SIZES)
+pytestmark = pytest.mark.ssd_workload(*intel_s3500.SIZES)
 
 
-@pytest.mark.promise("throughput")
-@pytest.mark.array(default="raid1x2,raid10x4,raid10x6,raid10x8,raid5x3,raid5x4,raid5x5,raid5x6,raid5x7,raid5x8")
-def test_throughput(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("throughput")
+@pytest.mark.ssd_array(default="raid1x2,raid10x4,raid10x6,raid10x8,raid5x3,raid5x4,raid5x5,raid5x6,raid5x7,raid5x8")
+def test_throughput(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("scaling_slope")
-@pytest.mark.array("raid10", widths=(4, 6, 8))
-def test_iops_of_mirrors_grow_with_every_pair(sweep, sla):
-    verdict = sla.judge(sweep)
+@pytest.mark.ssd_promise("scaling_slope")
+@pytest.mark.ssd_array("raid10", widths=(4, 6, 8))
+def test_iops_of_mirrors_grow_with_every_pair(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict
 
 
-@pytest.mark.promise("scaling_slope")
-@pytest.mark.array("raid5", widths=range(3, 9))
-def test_iops_of_parity_grow_with_every_drive(sweep, sla):
-    verdict = sla.judge(sweep)
+@pytest.mark.ssd_promise("scaling_slope")
+@pytest.mark.ssd_array("raid5", widths=range(3, 9))
+def test_iops_of_parity_grow_with_every_drive(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict

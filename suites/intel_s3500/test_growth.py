@@ -10,49 +10,49 @@ import pytest
 
 from pytest_ssdqual import intel_s3500
 
-MIRRORS = pytest.mark.array("raid10", widths=(4, 6, 8))
-PARITY = pytest.mark.array("raid5", widths=range(3, 9))
+MIRRORS = pytest.mark.ssd_array("raid10", widths=(4, 6, 8))
+PARITY = pytest.mark.ssd_array("raid5", widths=range(3, 9))
 
-pytestmark = pytest.mark.workload(*intel_s3500.PUBLISHED)
+pytestmark = pytest.mark.ssd_workload(*intel_s3500.PUBLISHED)
 
 
-@pytest.mark.promise("scaling_slope")
+@pytest.mark.ssd_promise("scaling_slope")
 @MIRRORS
-def test_iops_of_mirrors_grow_with_every_pair(sweep, sla):
-    verdict = sla.judge(sweep)
+def test_iops_of_mirrors_grow_with_every_pair(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict
 
 
-@pytest.mark.promise("latency_growth_between_widths")
+@pytest.mark.ssd_promise("latency_growth_between_widths")
 @MIRRORS
-def test_mean_latency_of_mirrors_does_not_grow_with_the_array(sweep, sla):
-    verdict = sla.judge(sweep)
+def test_mean_latency_of_mirrors_does_not_grow_with_the_array(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict
 
 
-@pytest.mark.promise("latency_spread_between_widths")
+@pytest.mark.ssd_promise("latency_spread_between_widths")
 @MIRRORS
-def test_maximum_latencies_of_mirrors_lie_close_together(sweep, sla):
-    verdict = sla.judge(sweep)
+def test_maximum_latencies_of_mirrors_lie_close_together(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict
 
 
-@pytest.mark.promise("scaling_slope")
+@pytest.mark.ssd_promise("scaling_slope")
 @PARITY
-def test_iops_of_parity_grow_with_every_drive(sweep, sla):
-    verdict = sla.judge(sweep)
+def test_iops_of_parity_grow_with_every_drive(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict
 
 
-@pytest.mark.promise("latency_growth_between_widths")
+@pytest.mark.ssd_promise("latency_growth_between_widths")
 @PARITY
-def test_mean_latency_of_parity_does_not_grow_beyond_measure(sweep, sla):
-    verdict = sla.judge(sweep)
+def test_mean_latency_of_parity_does_not_grow_beyond_measure(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict
 
 
-@pytest.mark.promise("latency_spread_between_widths")
+@pytest.mark.ssd_promise("latency_spread_between_widths")
 @PARITY
-def test_maximum_latencies_of_parity_lie_close_together(sweep, sla):
-    verdict = sla.judge(sweep)
+def test_maximum_latencies_of_parity_lie_close_together(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict

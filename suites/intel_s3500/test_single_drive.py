@@ -7,13 +7,13 @@ import pytest
 from pytest_ssdqual import intel_s3500
 
 pytestmark = [
-    pytest.mark.array(default="drive"),
-    pytest.mark.published("intel-dc-s3500-480gb"),
-    pytest.mark.series(*intel_s3500.SINGLE_DRIVE),
+    pytest.mark.ssd_array(default="drive"),
+    pytest.mark.ssd_published("intel-dc-s3500-480gb"),
+    pytest.mark.ssd_workload_set(*intel_s3500.SINGLE_DRIVE),
 ]
 
 
-@pytest.mark.promise("qd_knee")
-def test_depth_until_which_iops_grow(runs, sla):
-    verdict = sla.judge(runs)
+@pytest.mark.ssd_promise("qd_knee")
+def test_depth_until_which_iops_grow(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
     assert verdict

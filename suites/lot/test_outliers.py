@@ -10,12 +10,12 @@ import pytest
 from pytest_ssdqual import Workload
 
 pytestmark = [
-    pytest.mark.array("drive"),
-    pytest.mark.workload(Workload("randread", "4k", 32), Workload("randwrite", "4k", 32)),
+    pytest.mark.ssd_array("drive"),
+    pytest.mark.ssd_workload(Workload("randread", "4k", 32), Workload("randwrite", "4k", 32)),
 ]
 
 
-@pytest.mark.promise("member_spread")
-def test_no_drive_is_an_outlier(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("member_spread")
+def test_no_drive_is_an_outlier(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

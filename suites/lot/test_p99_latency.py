@@ -7,12 +7,12 @@ import pytest
 from pytest_ssdqual import Workload
 
 pytestmark = [
-    pytest.mark.array("drive"),
-    pytest.mark.workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)),
+    pytest.mark.ssd_array("drive"),
+    pytest.mark.ssd_workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)),
 ]
 
 
-@pytest.mark.promise("p99_latency")
-def test_lot_is_accepted_by_its_p99_latency(run, lot):
-    verdict = lot.judge(run)
+@pytest.mark.ssd_promise("p99_latency")
+def test_lot_is_accepted_by_its_p99_latency(ssd_run, ssd_lot):
+    verdict = ssd_lot.judge(ssd_run)
     assert verdict

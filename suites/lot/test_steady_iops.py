@@ -9,10 +9,10 @@ from pytest_ssdqual import Workload
 #: The depth for which data sheets state random IOPS.
 DATA_SHEET = (Workload("randread", "4k", 32), Workload("randwrite", "4k", 32))
 
-pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(*DATA_SHEET)]
+pytestmark = [pytest.mark.ssd_array("drive"), pytest.mark.ssd_workload(*DATA_SHEET)]
 
 
-@pytest.mark.promise("steady_iops")
-def test_lot_is_accepted_by_its_steady_iops(run, lot):
-    verdict = lot.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+def test_lot_is_accepted_by_its_steady_iops(ssd_run, ssd_lot):
+    verdict = ssd_lot.judge(ssd_run)
     assert verdict

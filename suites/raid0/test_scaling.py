@@ -6,16 +6,16 @@ import pytest
 
 from pytest_ssdqual import INTEL_RAID
 
-pytestmark = [pytest.mark.array("raid0"), pytest.mark.workload(*INTEL_RAID)]
+pytestmark = [pytest.mark.ssd_array("raid0"), pytest.mark.ssd_workload(*INTEL_RAID)]
 
 
-@pytest.mark.promise("scaling_slope")
-def test_iops_grow_by_the_share_of_each_added_drive(sweep, sla):
-    verdict = sla.judge(sweep)
+@pytest.mark.ssd_promise("scaling_slope")
+def test_iops_grow_by_the_share_of_each_added_drive(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict
 
 
-@pytest.mark.promise("scaling_deviation")
-def test_no_width_falls_short_of_the_line(sweep, sla):
-    verdict = sla.judge(sweep)
+@pytest.mark.ssd_promise("scaling_deviation")
+def test_no_width_falls_short_of_the_line(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.array("raid1", widths=range(2, 5))
+pytestmark = pytest.mark.ssd_array("raid1", widths=range(2, 5))
 
 
-def test_capacity_is_that_of_the_data_drives(array):
-    smallest = min(drive.size_bytes for drive in array.members)
-    assert array.size_bytes == pytest.approx(array.geometry.data_drives * smallest, rel=0.01)
+def test_capacity_is_that_of_the_data_drives(ssd_array):
+    smallest = min(drive.size_bytes for drive in ssd_array.members)
+    assert ssd_array.size_bytes == pytest.approx(ssd_array.geometry.data_drives * smallest, rel=0.01)

@@ -7,16 +7,16 @@ import pytest
 from pytest_ssdqual import INTEL_RAID
 
 DEEPEST = [each for each in INTEL_RAID if each.qd_per_drive == 8]
-pytestmark = [pytest.mark.array("raid1", widths=range(2, 5)), pytest.mark.workload(*DEEPEST)]
+pytestmark = [pytest.mark.ssd_array("raid1", widths=range(2, 5)), pytest.mark.ssd_workload(*DEEPEST)]
 
 
-@pytest.mark.promise("latency_spread_over_time")
-def test_maximum_latency_is_even_over_time(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("latency_spread_over_time")
+def test_maximum_latency_is_even_over_time(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("latency_spread_between_widths")
-def test_maximum_latency_is_alike_in_the_smallest_and_the_widest_array(sweep, sla):
-    verdict = sla.judge(sweep)
+@pytest.mark.ssd_promise("latency_spread_between_widths")
+def test_maximum_latency_is_alike_in_the_smallest_and_the_widest_array(ssd_sweep, ssd_sla):
+    verdict = ssd_sla.judge(ssd_sweep)
     assert verdict

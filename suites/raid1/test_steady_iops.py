@@ -10,10 +10,10 @@ import pytest
 
 from pytest_ssdqual import INTEL_RAID
 
-pytestmark = [pytest.mark.array("raid1", widths=range(2, 5)), pytest.mark.workload(*INTEL_RAID)]
+pytestmark = [pytest.mark.ssd_array("raid1", widths=range(2, 5)), pytest.mark.ssd_workload(*INTEL_RAID)]
 
 
-@pytest.mark.promise("steady_iops")
-def test_steady_state_iops_match_the_data_sheet(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+def test_steady_state_iops_match_the_data_sheet(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

@@ -6,11 +6,11 @@ import pytest
 
 from pytest_ssdqual import INTEL_RAID
 
-pytestmark = pytest.mark.array("raid6")
+pytestmark = pytest.mark.ssd_array("raid6")
 
 
-@pytest.mark.promise("p99_latency")
-@pytest.mark.workload(*(each for each in INTEL_RAID if each.qd_per_drive == 8))
-def test_p99_latency_at_qd8(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("p99_latency")
+@pytest.mark.ssd_workload(*(each for each in INTEL_RAID if each.qd_per_drive == 8))
+def test_p99_latency_at_qd8(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

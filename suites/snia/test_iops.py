@@ -6,14 +6,14 @@ import pytest
 
 from pytest_ssdqual import snia
 
-pytestmark = [pytest.mark.array(default="drive"), pytest.mark.loop(snia.IOPS)]
+pytestmark = [pytest.mark.ssd_array(default="drive"), pytest.mark.ssd_rounds(snia.IOPS)]
 
 
-def test_steady_state_is_reached(loop_result):
-    assert loop_result
+def test_steady_state_is_reached(ssd_rounds):
+    assert ssd_rounds
 
 
-@pytest.mark.promise("steady_iops")
-def test_iops_of_the_cell(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+def test_iops_of_the_cell(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

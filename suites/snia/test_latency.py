@@ -6,20 +6,20 @@ import pytest
 
 from pytest_ssdqual import snia
 
-pytestmark = [pytest.mark.array(default="drive"), pytest.mark.loop(snia.LATENCY)]
+pytestmark = [pytest.mark.ssd_array(default="drive"), pytest.mark.ssd_rounds(snia.LATENCY)]
 
 
-def test_steady_state_is_reached(loop_result):
-    assert loop_result
+def test_steady_state_is_reached(ssd_rounds):
+    assert ssd_rounds
 
 
-@pytest.mark.promise("mean_latency")
-def test_mean_latency_of_the_cell(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("mean_latency")
+def test_mean_latency_of_the_cell(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("max_latency")
-def test_maximum_latency_of_the_cell(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("max_latency")
+def test_maximum_latency_of_the_cell(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict

@@ -6,28 +6,28 @@ import pytest
 
 from pytest_ssdqual import snia
 
-pytestmark = [pytest.mark.array(default="drive"), pytest.mark.workload(snia.SATURATING)]
+pytestmark = [pytest.mark.ssd_array(default="drive"), pytest.mark.ssd_workload(snia.SATURATING)]
 
 
-@pytest.mark.promise("fresh_iops")
-def test_fresh_iops(saturation, sla):
-    verdict = sla.judge(saturation)
+@pytest.mark.ssd_promise("fresh_iops")
+def test_fresh_iops(ssd_saturation, ssd_sla):
+    verdict = ssd_sla.judge(ssd_saturation)
     assert verdict
 
 
-@pytest.mark.promise("settled_iops")
-def test_settled_iops(saturation, sla):
-    verdict = sla.judge(saturation)
+@pytest.mark.ssd_promise("settled_iops")
+def test_settled_iops(ssd_saturation, ssd_sla):
+    verdict = ssd_sla.judge(ssd_saturation)
     assert verdict
 
 
-@pytest.mark.promise("fresh_to_steady")
-def test_fresh_over_settled_iops(saturation, sla):
-    verdict = sla.judge(saturation)
+@pytest.mark.ssd_promise("fresh_to_steady")
+def test_fresh_over_settled_iops(ssd_saturation, ssd_sla):
+    verdict = ssd_sla.judge(ssd_saturation)
     assert verdict
 
 
-@pytest.mark.promise("cliff_after")
-def test_written_before_the_cliff(saturation, sla):
-    verdict = sla.judge(saturation)
+@pytest.mark.ssd_promise("cliff_after")
+def test_written_before_the_cliff(ssd_saturation, ssd_sla):
+    verdict = ssd_sla.judge(ssd_saturation)
     assert verdict

@@ -7,12 +7,12 @@ import pytest
 from pytest_ssdqual import stec
 
 pytestmark = [
-    pytest.mark.array(default="drive"),
-    pytest.mark.series(*stec.ALIGNMENTS),
+    pytest.mark.ssd_array(default="drive"),
+    pytest.mark.ssd_workload_set(*stec.ALIGNMENTS),
 ]
 
 
-@pytest.mark.promise("unaligned_penalty")
-def test_price_of_an_unaligned_transfer(runs, sla):
-    verdict = sla.judge(runs)
+@pytest.mark.ssd_promise("unaligned_penalty")
+def test_price_of_an_unaligned_transfer(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
     assert verdict

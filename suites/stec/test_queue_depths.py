@@ -7,18 +7,18 @@ import pytest
 from pytest_ssdqual import stec
 
 pytestmark = [
-    pytest.mark.array(default="drive"),
-    pytest.mark.series(*stec.DEPTH_SERIES),
+    pytest.mark.ssd_array(default="drive"),
+    pytest.mark.ssd_workload_set(*stec.DEPTH_SERIES),
 ]
 
 
-@pytest.mark.promise("qd_knee")
-def test_depth_until_which_iops_grow(runs, sla):
-    verdict = sla.judge(runs)
+@pytest.mark.ssd_promise("qd_knee")
+def test_depth_until_which_iops_grow(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
     assert verdict
 
 
-@pytest.mark.promise("qd_gain")
-def test_iops_of_the_deepest_queue_over_the_shallowest(runs, sla):
-    verdict = sla.judge(runs)
+@pytest.mark.ssd_promise("qd_gain")
+def test_iops_of_the_deepest_queue_over_the_shallowest(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
     assert verdict

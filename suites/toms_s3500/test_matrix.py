@@ -7,27 +7,27 @@ import pytest
 from pytest_ssdqual import toms_s3500
 
 pytestmark = [
-    pytest.mark.array(default="raid0x6"),
-    pytest.mark.published("intel-dc-s3500-raid0"),
+    pytest.mark.ssd_array(default="raid0x6"),
+    pytest.mark.ssd_published("intel-dc-s3500-raid0"),
 ]
 
 
-@pytest.mark.promise("steady_iops")
-@pytest.mark.workload(*toms_s3500.MATRIX)
-def test_steady_iops(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+@pytest.mark.ssd_workload(*toms_s3500.MATRIX)
+def test_steady_iops(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("throughput")
-@pytest.mark.workload(*toms_s3500.LARGE)
-def test_throughput_at_the_bandwidth_limit(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("throughput")
+@pytest.mark.ssd_workload(*toms_s3500.LARGE)
+def test_throughput_at_the_bandwidth_limit(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
-@pytest.mark.promise("bathtub_depth")
-@pytest.mark.series(*toms_s3500.MIX_SERIES)
-def test_no_mix_falls_far_below_pure_reads_and_pure_writes(runs, sla):
-    verdict = sla.judge(runs)
+@pytest.mark.ssd_promise("bathtub_depth")
+@pytest.mark.ssd_workload_set(*toms_s3500.MIX_SERIES)
+def test_no_mix_falls_far_below_pure_reads_and_pure_writes(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
     assert verdict

@@ -9,7 +9,8 @@ import pytest
 from support.documents.reference_tables import ROOT, declared_now
 from support.documents.reference_tables import commands as commands_table
 
-from pytest_ssdqual.plugin.options import ansible
+from pytest_ssdqual import plugin
+from pytest_ssdqual.plugin.options import ansible, declare
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = ROOT / "docs/README.md"
@@ -67,11 +68,12 @@ def test_the_architecture_names_every_package() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_options_and_ini_values_that_are_named_exist(name: str) -> None:
+def test_options_ini_values_marks_and_fixtures_that_are_named_exist(name: str) -> None:
     text, there = (ROOT / name).read_text(), declared_now()
     assert set(OPTION.findall(text)) <= {each.name for each in there.options}
     named = {each for each in INI.findall(text) if not each.startswith(ansible.LABEL)}
-    assert named - set(ansible.SSD_VARIABLES) <= {ini for ini, *_ in there.inis}
+    marks = {re.split(r"\W", line)[0] for line in declare.MARKERS}
+    assert named - set(ansible.SSD_VARIABLES) - marks - set(plugin.__all__) <= {ini for ini, *_ in there.inis}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -114,7 +114,7 @@ def test_gate_closes_if_all_is_undecided(inner: Inner, promises: str) -> None:
 def test_gate_counts_reasons(inner: Inner) -> None:
     inner.pytester.makepyfile(
         "\n".join(
-            ["import pytest", *(f"@pytest.mark.array('raid5')\n@pytest.mark.skip(reason='why {number % 5}')\n"
+            ["import pytest", *(f"@pytest.mark.ssd_array('raid5')\n@pytest.mark.skip(reason='why {number % 5}')\n"
              f"def test_{number}(): pass" for number in range(9))]
         )
     )  # fmt: skip
@@ -128,12 +128,13 @@ def test_gate_takes_xfail_as_judged(inner: Inner, promises: str) -> None:
             import pytest
             from pytest_ssdqual import Workload
 
-            pytestmark = [pytest.mark.array("raid5", widths=[3]), pytest.mark.workload(Workload("randread", "4k", 8))]
+            READS = Workload("randread", "4k", 8)
+            pytestmark = [pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_workload(READS)]
 
-            @pytest.mark.promise("steady_iops")
+            @pytest.mark.ssd_promise("steady_iops")
             @pytest.mark.xfail
-            def test_iops(run, sla):
-                verdict = sla.judge(run)
+            def test_iops(ssd_run, ssd_sla):
+                verdict = ssd_sla.judge(ssd_run)
                 assert verdict
         """
     )

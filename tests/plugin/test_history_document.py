@@ -22,18 +22,18 @@ SUITE = """
     import pytest
     from pytest_ssdqual import Workload
 
-    @pytest.mark.array("raid5", widths=(3,))
-    @pytest.mark.workload(Workload("randread", "4k", 8))
-    @pytest.mark.promise("steady_iops", "p99_latency", "throughput")
+    @pytest.mark.ssd_array("raid5", widths=(3,))
+    @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
+    @pytest.mark.ssd_promise("steady_iops", "p99_latency", "throughput")
     @pytest.mark.parametrize("claim", ["steady_iops", "p99_latency", "throughput"])
-    def test_array(run, sla, claim):
-        assert sla.judge(claim, run)
+    def test_array(ssd_run, ssd_sla, claim):
+        assert ssd_sla.judge(claim, ssd_run)
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.array("drive")
-    @pytest.mark.workload(Workload("randread", "4k", 8))
-    def test_drives(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array("drive")
+    @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
+    def test_drives(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 """
 SPEC = (
     PRODUCT

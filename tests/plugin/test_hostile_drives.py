@@ -198,14 +198,14 @@ BROKEN = """
     from pytest_ssdqual import Workload
     from pytest_ssdqual.rig.machine.machine import RigError
 
-    pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
+    pytestmark = [pytest.mark.ssd_array("drive"), pytest.mark.ssd_workload(Workload("randread", "4k", 8))]
 
-    @pytest.mark.promise("steady_iops")
-    def test_side_by_side(run, sla):
-        verdict = sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_side_by_side(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
         assert verdict
 
-    def test_broken(run):
+    def test_broken(ssd_run):
         raise RigError("the tool said " + bytes.fromhex("1b5b324a c29b e280ae 3c623e 00").decode())
     """
 
@@ -229,18 +229,18 @@ FOREIGN = """
     import pytest
     from pytest_ssdqual import Workload
 
-    pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
+    pytestmark = [pytest.mark.ssd_array("drive"), pytest.mark.ssd_workload(Workload("randread", "4k", 8))]
 
-    @pytest.mark.promise("steady_iops")
-    def test_side_by_side(run, sla):
-        verdict = sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_side_by_side(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
         assert verdict
 
-    @pytest.mark.promise("member_spread")
-    def test_likeness(run, sla):
-        sla.judge(run)
+    @pytest.mark.ssd_promise("member_spread")
+    def test_likeness(ssd_run, ssd_sla):
+        ssd_sla.judge(ssd_run)
 
-    def test_unforeseen(run):
+    def test_unforeseen(ssd_run):
         raise ValueError(bytes.fromhex("610a3a3a73746f703a3a780a232376736f5b785d").decode())
     """
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual import plugin
+from pytest_ssdqual.plugin.options import declare
+
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+#: Another project's suite: words that a plugin of storage could have taken for itself.
 FOREIGN = """
     import pytest
 
@@ -20,8 +25,36 @@ FOREIGN = """
     def run():
         return 7
 
-    def test_foreign(array, run, request):
-        assert array in ("mine", "too") and run == 7
+    @pytest.fixture
+    def loop(run):
+        return [run]
+
+    @pytest.fixture
+    def workload(request):
+        return request.node.get_closest_marker("workload").args
+
+    @pytest.mark.array("numpy")
+    @pytest.mark.workload("heavy")
+    @pytest.mark.series("first", of=3)
+    @pytest.mark.loop
+    @pytest.mark.promise(True)
+    @pytest.mark.published("2026-01-01")
+    @pytest.mark.lab
+    def test_foreign(array, run, loop, workload):
+        assert array in ("mine", "too") and loop == [run] == [7] and workload == ("heavy",)
+"""
+#: The marks are that project's own: pytest is strict about marks that are not declared.
+INI = """
+    [pytest]
+    addopts = --strict-markers
+    markers =
+        array
+        workload
+        series
+        loop
+        promise
+        published
+        lab
 """
 HEAVY = """
     import sys
@@ -44,10 +77,27 @@ HEAVY = """
 
 @pytest.mark.parametrize("devices", [(), ("--ssd-devices=lab:3",)], ids=["idle", "active"])
 def test_foreign_fixtures_of_the_same_names_are_left_alone(inner: Inner, devices: tuple[str, ...]) -> None:
+    inner.pytester.makeini(INI)
     inner.pytester.makepyfile(FOREIGN)
     result = inner.run("-v", *devices)
     result.assert_outcomes(passed=2)
     assert list(inner.cases()) == ["test_foreign[mine]", "test_foreign[too]"]
+
+
+def test_every_name_of_the_plugin_has_its_prefix(inner: Inner) -> None:
+    listed = inner.run("--fixtures", "-v").stdout.str()
+    fixtures = re.findall(r"^(\w+)(?: \[\w+ scope\])? -- \S*pytest_ssdqual\S*", listed, re.MULTILINE)
+    assert len(fixtures) == len(plugin.__all__)
+    assert [name for name in fixtures if not name.startswith(("ssd_", "_ssd_"))] == []
+    assert [line for line in declare.MARKERS if not line.startswith("ssd_")] == []
+
+
+@pytest.mark.parametrize("name", ["array", "run", "loop", "sla", "workload"])
+def test_a_common_word_is_no_fixture_of_the_plugin(inner: Inner, name: str) -> None:
+    inner.pytester.makepyfile(f"def test_it({name}): pass")
+    result = inner.run()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*fixture '{name}' not found*"])
 
 
 def test_no_word_without_devices(inner: Inner) -> None:

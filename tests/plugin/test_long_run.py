@@ -39,11 +39,11 @@ SUITE = """
 
     SIZES = ("4k", "16k", "64k")
     WORKLOADS = [Workload("randread", size, depth) for size in SIZES for depth in range(1, 5)]
-    pytestmark = [pytest.mark.array("drive", widths=(2,)), pytest.mark.workload(*WORKLOADS)]
+    pytestmark = [pytest.mark.ssd_array("drive", widths=(2,)), pytest.mark.ssd_workload(*WORKLOADS)]
 
-    @pytest.mark.promise("steady_iops")
-    def test_iops(run, sla):
-        verdict = sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
         assert verdict
 """
 #: What the whole process may take, the page and its charts included: the memory of a small controller.

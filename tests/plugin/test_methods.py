@@ -1,4 +1,4 @@
-"""Series, loops, saturations, rebuilds and drives side by side, from the marks to the record."""
+"""Workload sets, rounds, saturations, rebuilds and drives side by side, from the marks to the record."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ SUITE = """
     STREAM = Workload("read", "128k", 8)
     DEPTHS = Series("depths", tuple(READS.at(depth) for depth in (1, 2, 4)))
     LOOP = Loop("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m")
-    pytestmark = pytest.mark.array(default="raid0x2")
+    pytestmark = pytest.mark.ssd_array(default="raid0x2")
 
     def judged(claim, subject, sla):
         verdict = sla.judge(claim, subject)
         assert verdict
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.workload(STREAM, READS)
-    def test_alone(run, sla):
-        judged("steady_iops", run, sla)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_workload(STREAM, READS)
+    def test_alone(ssd_run, ssd_sla):
+        judged("steady_iops", ssd_run, ssd_sla)
 
-    @pytest.mark.promise("qd_gain")
-    @pytest.mark.series(DEPTHS)
-    def test_series(runs, sla):
-        assert [run.workload.qd_per_drive for run in runs] == [1, 2, 4]
-        judged("qd_gain", runs, sla)
+    @pytest.mark.ssd_promise("qd_gain")
+    @pytest.mark.ssd_workload_set(DEPTHS)
+    def test_series(ssd_runs, ssd_sla):
+        assert [run.workload.qd_per_drive for run in ssd_runs] == [1, 2, 4]
+        judged("qd_gain", ssd_runs, ssd_sla)
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.loop(LOOP)
-    def test_cell(run, sla):
-        judged("steady_iops", run, sla)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_rounds(LOOP)
+    def test_cell(ssd_run, ssd_sla):
+        judged("steady_iops", ssd_run, ssd_sla)
 
-    @pytest.mark.loop(LOOP)
-    def test_loop(loop_result):
-        assert loop_result
+    @pytest.mark.ssd_rounds(LOOP)
+    def test_loop(ssd_rounds):
+        assert ssd_rounds
 
-    @pytest.mark.promise("cliff_after")
-    @pytest.mark.workload(WRITES)
-    def test_saturation(saturation, sla):
-        judged("cliff_after", saturation, sla)
+    @pytest.mark.ssd_promise("cliff_after")
+    @pytest.mark.ssd_workload(WRITES)
+    def test_saturation(ssd_saturation, ssd_sla):
+        judged("cliff_after", ssd_saturation, ssd_sla)
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.array("raid5", widths=[3], failed=1)
-    @pytest.mark.workload(READS)
-    def test_degraded(run, sla):
-        judged("steady_iops", run, sla)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array("raid5", widths=[3], failed=1)
+    @pytest.mark.ssd_workload(READS)
+    def test_degraded(ssd_run, ssd_sla):
+        judged("steady_iops", ssd_run, ssd_sla)
 
-    @pytest.mark.promise("rebuild_time")
-    @pytest.mark.array("raid5", widths=[3], failed=1)
-    @pytest.mark.workload(READS)
-    def test_rebuild(rebuild, sla):
-        judged("rebuild_time", rebuild, sla)
+    @pytest.mark.ssd_promise("rebuild_time")
+    @pytest.mark.ssd_array("raid5", widths=[3], failed=1)
+    @pytest.mark.ssd_workload(READS)
+    def test_rebuild(ssd_rebuild, ssd_sla):
+        judged("rebuild_time", ssd_rebuild, ssd_sla)
 """
 SPEC = """
     [product]
@@ -178,11 +178,11 @@ def test_a_reference_outside_of_a_loop_is_measured_and_planned(inner: Inner, acm
         import pytest
         from pytest_ssdqual import Workload
 
-        @pytest.mark.promise("steady_iops")
-        @pytest.mark.array("drive", widths=[1])
-        @pytest.mark.workload(Workload("randwrite", "4k", 8))
-        def test_it(run, sla):
-            verdict = sla.judge(run)
+        @pytest.mark.ssd_promise("steady_iops")
+        @pytest.mark.ssd_array("drive", widths=[1])
+        @pytest.mark.ssd_workload(Workload("randwrite", "4k", 8))
+        def test_it(ssd_run, ssd_sla):
+            verdict = ssd_sla.judge(ssd_run)
             assert verdict
     """
     inner.pytester.makepyfile(test_relative=suite)
@@ -254,12 +254,12 @@ def test_the_sheet_that_a_suite_names_comes_before_that_of_the_drives(inner: Inn
         import pytest
         from pytest_ssdqual import Workload
 
-        @pytest.mark.promise("steady_iops")
-        @pytest.mark.published("ssdqual-sm300")
-        @pytest.mark.array("drive")
-        @pytest.mark.workload(Workload("randread", "4k", 8))
-        def test_it(run, sla):
-            verdict = sla.judge(run)
+        @pytest.mark.ssd_promise("steady_iops")
+        @pytest.mark.ssd_published("ssdqual-sm300")
+        @pytest.mark.ssd_array("drive")
+        @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
+        def test_it(ssd_run, ssd_sla):
+            verdict = ssd_sla.judge(ssd_run)
             assert verdict
         """
     )
@@ -286,7 +286,7 @@ ODD = """
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
     LOOP = Loop("rounds", (READS,), (Tracked(READS, "steady_iops"),), fill_bs="1m")
 
-    @pytest.mark.array("raid5", failed=1)
+    @pytest.mark.ssd_array("raid5", failed=1)
     {marks}
     def test_it({fixtures}): pass
 """
@@ -295,17 +295,29 @@ ODD = """
 @pytest.mark.parametrize(
     ("marks", "fixtures", "sentence"),
     [
-        ("@pytest.mark.series(READS)", "runs", "the mark series takes pytest_ssdqual.Series, not Workload("),
-        ("", "runs", "a test of a series needs the mark series(*series)"),
-        ("@pytest.mark.loop('rounds')", "run", "the mark loop takes pytest_ssdqual.Loop, not 'rounds'"),
         (
-            "@pytest.mark.loop(LOOP)\n    @pytest.mark.workload(WRITES)",
-            "run",
-            "randwrite_4k_qd8 is no workload of the loop rounds",
+            "@pytest.mark.ssd_workload_set(READS)",
+            "ssd_runs",
+            "the mark ssd_workload_set takes pytest_ssdqual.Series, not Workload(",
         ),
-        ("@pytest.mark.workload(READS)", "rebuild, run", "a test of a rebuild cannot ask for run too"),
-        ("@pytest.mark.workload(READS)\n    @pytest.mark.published('acme')", "run", "the mark published(sheet) takes"),
-        ("@pytest.mark.workload(READS)\n    @pytest.mark.published()", "run", "data sheet (default, *), not nothing"),
+        ("", "ssd_runs", "the test needs the mark ssd_workload_set(*sets)"),
+        ("@pytest.mark.ssd_rounds('rounds')", "ssd_run", "the mark ssd_rounds takes pytest_ssdqual.Loop, not 'rounds'"),
+        (
+            "@pytest.mark.ssd_rounds(LOOP)\n    @pytest.mark.ssd_workload(WRITES)",
+            "ssd_run",
+            "randwrite_4k_qd8 is no workload of the rounds rounds",
+        ),
+        ("@pytest.mark.ssd_workload(READS)", "ssd_rebuild, ssd_run", "a test of a rebuild cannot ask for ssd_run too"),
+        (
+            "@pytest.mark.ssd_workload(READS)\n    @pytest.mark.ssd_published('acme')",
+            "ssd_run",
+            "the mark ssd_published(sheet) takes",
+        ),
+        (
+            "@pytest.mark.ssd_workload(READS)\n    @pytest.mark.ssd_published()",
+            "ssd_run",
+            "data sheet (default, *), not nothing",
+        ),
     ],
 )
 def test_marks_that_make_no_sense_are_one_sentence(inner: Inner, marks: str, fixtures: str, sentence: str) -> None:
@@ -317,10 +329,10 @@ def test_marks_that_make_no_sense_are_one_sentence(inner: Inner, marks: str, fix
 
 
 def test_a_loop_without_its_mark_says_which(inner: Inner) -> None:
-    inner.pytester.makepyfile("import pytest\n@pytest.mark.array('raid0')\ndef test_it(loop_result): pass")
+    inner.pytester.makepyfile("import pytest\n@pytest.mark.ssd_array('raid0')\ndef test_it(ssd_rounds): pass")
     inner.run("--ssd-devices=lab:2").assert_outcomes(errors=1)
     (case,) = inner.cases().values()
-    assert "the fixture loop_result needs the marks array(level) and loop(*loops)" in case.message
+    assert "the fixture ssd_rounds needs the marks ssd_array(level) and ssd_rounds(*rounds)" in case.message
 
 
 def test_methods_run_on_what_the_user_names(inner: Inner, acme: str) -> None:

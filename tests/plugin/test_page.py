@@ -175,10 +175,10 @@ def test_a_test_that_fails_for_another_reason_is_told(inner: Inner, promises: st
         import pytest
         from pytest_ssdqual import Workload
 
-        @pytest.mark.array("raid5", widths=[3])
-        @pytest.mark.workload(Workload("randread", "4k", 8))
-        def test_own(run):
-            assert run.iops < 0, "of no promise"
+        @pytest.mark.ssd_array("raid5", widths=[3])
+        @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
+        def test_own(ssd_run):
+            assert ssd_run.iops < 0, "of no promise"
     """
     )
     inner.run(*YES, promises, "test_own.py", "-k", "test_own")

@@ -23,51 +23,51 @@ SUITE = """
 
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
     LOOP = Loop("pair", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="128k")
-    raid5 = pytest.mark.array("raid5", widths=(3, 4))
-    small = pytest.mark.array("raid5", widths=(3,), failed=1)
-    both = pytest.mark.workload(READS, WRITES)
+    raid5 = pytest.mark.ssd_array("raid5", widths=(3, 4))
+    small = pytest.mark.ssd_array("raid5", widths=(3,), failed=1)
+    both = pytest.mark.ssd_workload(READS, WRITES)
 
-    @pytest.mark.promise("steady_iops")
+    @pytest.mark.ssd_promise("steady_iops")
     @raid5
     @both
-    def test_iops(run, sla):
-        assert sla.judge(run)
+    def test_iops(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-    @pytest.mark.promise("p99_latency")
+    @pytest.mark.ssd_promise("p99_latency")
     @raid5
     @both
-    def test_p99(run, sla):
-        assert sla.judge(run)
+    def test_p99(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-    @pytest.mark.promise("scaling_slope")
+    @pytest.mark.ssd_promise("scaling_slope")
     @raid5
     @both
-    def test_scaling(sweep, sla):
-        assert sla.judge(sweep)
+    def test_scaling(ssd_sweep, ssd_sla):
+        assert ssd_sla.judge(ssd_sweep)
 
-    @pytest.mark.promise("settled_iops")
-    @pytest.mark.array("drive", widths=(1,))
-    @pytest.mark.workload(WRITES)
-    def test_settled(saturation, sla):
-        assert sla.judge(saturation)
+    @pytest.mark.ssd_promise("settled_iops")
+    @pytest.mark.ssd_array("drive", widths=(1,))
+    @pytest.mark.ssd_workload(WRITES)
+    def test_settled(ssd_saturation, ssd_sla):
+        assert ssd_sla.judge(ssd_saturation)
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.array("drive")
-    @pytest.mark.loop(LOOP)
-    def test_loop(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array("drive")
+    @pytest.mark.ssd_rounds(LOOP)
+    def test_loop(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-    @pytest.mark.promise("steady_iops")
+    @pytest.mark.ssd_promise("steady_iops")
     @small
-    @pytest.mark.workload(READS)
-    def test_degraded(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_workload(READS)
+    def test_degraded(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-    @pytest.mark.promise("rebuild_time")
+    @pytest.mark.ssd_promise("rebuild_time")
     @small
-    @pytest.mark.workload(READS)
-    def test_rebuilt(rebuild, sla):
-        assert sla.judge(rebuild)
+    @pytest.mark.ssd_workload(READS)
+    def test_rebuilt(ssd_rebuild, ssd_sla):
+        assert ssd_sla.judge(ssd_rebuild)
 """
 SPEC = (
     PRODUCT

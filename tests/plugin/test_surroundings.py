@@ -16,11 +16,11 @@ SUITE = """
 
     READS = Workload("randread", "4k", 8)
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.array(default="{array}")
-    @pytest.mark.workload(READS)
-    def test_iops(run, sla):
-        verdict = sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array(default="{array}")
+    @pytest.mark.ssd_workload(READS)
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
         assert verdict
 """
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")

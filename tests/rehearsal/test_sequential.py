@@ -57,15 +57,15 @@ import pytest
 from pytest_ssdqual import Workload
 
 pytestmark = [
-    pytest.mark.array("raid0", widths=(2,)),
-    pytest.mark.workload(
+    pytest.mark.ssd_array("raid0", widths=(2,)),
+    pytest.mark.ssd_workload(
         Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("randread", "4k", 32)
     ),
 ]
 
-@pytest.mark.promise("steady_iops")
-def test_iops(run, sla):
-    verdict = sla.judge(run)
+@pytest.mark.ssd_promise("steady_iops")
+def test_iops(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
     assert verdict
 """
 KEPT, BROKEN, ON_THE_LIMIT = "randread_4k_qd8", "randwrite_4k_qd8", "randread_4k_qd32"

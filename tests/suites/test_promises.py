@@ -11,15 +11,15 @@ from support.documents.suite_sources import SUITES, SuiteTest, shipped
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 
 ALL = list(shipped())
-JUDGING = [each for each in ALL if {"sla", "lot"} & set(each.fixtures)]
+JUDGING = [each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures)]
 #: The fixture that holds what a claim is judged on.
 SUBJECTS = {
-    Scope.RUN: ("run",),
-    Scope.MEMBERS: ("run",),
-    Scope.SWEEP: ("sweep",),
-    Scope.SERIES: ("runs",),
-    Scope.SATURATION: ("saturation",),
-    Scope.REBUILD: ("rebuild",),
+    Scope.RUN: ("ssd_run",),
+    Scope.MEMBERS: ("ssd_run",),
+    Scope.SWEEP: ("ssd_sweep",),
+    Scope.SERIES: ("ssd_runs",),
+    Scope.SATURATION: ("ssd_saturation",),
+    Scope.REBUILD: ("ssd_rebuild",),
 }
 PUBLISHED = ("intel_910", "intel_s3500", "snia", "stec", "toms_s3500", "toms_s3700")
 LEVELS = ("drive", "raid0", "raid1", "raid5", "raid6", "raid10")
@@ -29,7 +29,7 @@ LEVELS = ("drive", "raid0", "raid1", "raid5", "raid6", "raid10")
 def test_one_claim_is_judged_on_what_it_is_about(test: SuiteTest) -> None:
     ((claim, subject),) = test.judged
     # The load of a rebuild is an ordinary measurement.
-    allowed = (*SUBJECTS[Claim(claim).scope], "rebuild.foreground" if Claim(claim).scope is Scope.RUN else "")
+    allowed = (*SUBJECTS[Claim(claim).scope], "ssd_rebuild.foreground" if Claim(claim).scope is Scope.RUN else "")
     assert subject in allowed
     assert subject.partition(".")[0] in test.fixtures
 

@@ -1,7 +1,4 @@
-"""``lot``: whether the lot is accepted that drives side by side were drawn from, as a test asks for it.
-
-Not called ``lot.py``: as a submodule it would take the fixture's name in the package.
-"""
+"""``ssd_lot``: whether the lot is accepted that drives side by side were drawn from, as a test asks for it."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class Lot:
         self._sla = sla
 
     def judge(self, what: str | Measured, run: Measured | None = None, /) -> LotVerdict:
-        """The verdict on the lot, each of whose drives is to keep what is promised; arguments as of ``sla.judge``.
+        """The verdict on the lot, each of whose drives is to keep what is promised; arguments as of ``ssd_sla.judge``.
 
         Where the spec promises nothing of the kind, the figure is noted and the test skipped. Raises ``Inconclusive``
         when drives that are not decided decide, ``InvalidMeasurement`` when one cannot be judged, or the lot by this

@@ -52,13 +52,13 @@ def reference(request: pytest.FixtureRequest, geometry: Geometry, workload: Work
     """What a promise compares with: of the test's own loop if that has it."""
     loop = _loop(request)
     in_loop = loop is not None and workload in loop.workloads
-    return one(request.getfixturevalue("station"), geometry, workload, loop if in_loop else None)
+    return one(request.getfixturevalue("_ssd_station"), geometry, workload, loop if in_loop else None)
 
 
 def circumstances(request: pytest.FixtureRequest, run: Qualification) -> Account:
     """What all evidence of a test shares."""
     loop, sheet = _loop(request), marks.published(request.node)
-    series = _parameter(request, "series")
+    series = _parameter(request, "ssd_workload_set")
     return Account(
         protocol=run.protocol.name,
         acceptance=run.acceptance,
@@ -68,12 +68,12 @@ def circumstances(request: pytest.FixtureRequest, run: Qualification) -> Account
         family=run.family,
         group=str(loop or series or ""),
         chunk_bytes=parse_size(run.protocol.array.chunk),
-        loop=(lambda: request.getfixturevalue("loop_result")) if loop else None,
+        loop=(lambda: request.getfixturevalue("ssd_rounds")) if loop else None,
     )
 
 
 def _loop(request: pytest.FixtureRequest) -> Loop | None:
-    loop = _parameter(request, "loop")
+    loop = _parameter(request, "_ssd_rounds_definition")
     return loop if isinstance(loop, Loop) else None
 
 

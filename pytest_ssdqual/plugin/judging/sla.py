@@ -1,8 +1,4 @@
-"""``sla``: the promises of the spec, as a test asks for them.
-
-Not called ``sla.py``: as a submodule it would take the fixture's name in the package, and a second session in the
-same process (``pytest.main()`` twice) would have no such fixture.
-"""
+"""``ssd_sla``: the promises of the spec, as a test asks for them."""
 
 from __future__ import annotations
 
@@ -71,8 +67,8 @@ class Sla:
         self._promised = frozenset(promised)
 
     def judge(self, what: str | Judged, judged: Judged | None = None, /) -> Verdict:
-        """The verdict about a run, a sweep, a series, a saturation or a rebuild: ``judge(run)`` on the claim that the
-        test's mark ``promise`` names, ``judge("p99_latency", run)`` on one of several.
+        """The verdict about a run, a sweep, a workload set, a saturation or a rebuild: ``judge(ssd_run)`` on the claim
+        that the test's mark ``ssd_promise`` names, ``judge("p99_latency", ssd_run)`` on one of several.
 
         Drives side by side are judged one by one; the verdict is the worst of theirs, and names all that break the
         promise. Where the
@@ -97,15 +93,15 @@ class Sla:
         declared = ", ".join(sorted(self._promised)) or "nothing"
         if not isinstance(first, str):
             if len(self._promised) != 1:
-                raise pytest.UsageError(f"the test declares {declared}: say which is meant, as in judge(claim, run)")
+                raise pytest.UsageError(f"the test declares {declared}: say which of them, as in judge(claim, ssd_run)")
             return next(iter(self._promised)), first
         if first not in self._promised:
             raise pytest.UsageError(
-                f"{first} is judged, and the mark promise of the test names {declared}: what was measured was planned "
-                f'for that; add @pytest.mark.promise("{first}")'
+                f"{first} is judged, but the mark ssd_promise of the test names {declared}: measurements are planned "
+                f'by that; add @pytest.mark.ssd_promise("{first}")'
             )
         if second is None:
-            raise pytest.UsageError(f"judge({first!r}) does not say what was measured: judge({first!r}, run)")
+            raise pytest.UsageError(f"judge({first!r}) does not say what was measured: judge({first!r}, ssd_run)")
         return Claim(first), second
 
     def verdicts(self, claim: Claim, judged: Judged) -> tuple[Verdict, ...]:

@@ -6,17 +6,17 @@ import pytest
 
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
-    "array(level, widths=None, failed=0): the test needs arrays of this RAID level (raid0, raid1, raid5, raid6, "
+    "ssd_array(level, widths=None, failed=0): the test needs arrays of this RAID level (raid0, raid1, raid5, raid6, "
     "raid10), of every possible width up to the number of drives given, or of these widths, with so many members "
-    "failed; drive: all drives side by side, each on its own; array(default=LIST): a method's arrays, e.g. "
+    "failed; drive: all drives side by side, each on its own; ssd_array(default=LIST): a method's arrays, e.g. "
     "'drive,raid5x4,raid0', for which --ssd-arrays may name others",
-    "workload(*workloads): the test is run once for each of these pytest_ssdqual.Workload",
-    "promise(*claims): the claims that the test judges with sla or lot, e.g. promise('p99_latency'); drive time is "
-    "planned by them, so every test that judges has this mark",
-    "series(*series): the test is run once for each of these pytest_ssdqual.Series, measured as a whole (fixture runs)",
-    "loop(*loops): the test is about these pytest_ssdqual.Loop: fixture loop_result, or run for each of their cells",
-    "published(sheet): the shipped data sheet whose published figures are printed beside what is measured",
-    "lab: the test boots the lab's virtual machine (deselect with -m 'not lab')",
+    "ssd_workload(*workloads): the test is run once for each of these pytest_ssdqual.Workload",
+    "ssd_promise(*claims): the claims that the test judges with ssd_sla or ssd_lot, e.g. ssd_promise('p99_latency'); "
+    "drive time is planned by them, so every test that judges has this mark",
+    "ssd_workload_set(*sets): the test is run once for each of these pytest_ssdqual.Series, measured as a whole "
+    "(fixture ssd_runs)",
+    "ssd_rounds(*rounds): the test is about these pytest_ssdqual.Loop: fixture ssd_rounds, or ssd_run for each cell",
+    "ssd_published(sheet): the shipped data sheet whose published figures are printed beside what is measured",
 )
 #: How long a connection may be lost: a minute costs nothing, and a drive whose controller is gone is not kept busy.
 RECONNECT = "2 min"

@@ -1,9 +1,8 @@
 """Marks → what each test is about, as values: arrays, workloads, series and loops, with readable ids and skip reasons.
 
-Only tests that bear our own marks are touched; another suite in the same environment may well have fixtures
-called ``array`` or ``run``.
+Only tests with the mark ``ssd_array`` are touched.
 
-Which arrays a test is about: the mark ``array`` and ``--ssd-arrays``, as the geometries that these drives can form.
+Which arrays a test is about: the mark ``ssd_array`` and ``--ssd-arrays``, as the geometries that these drives can form.
 
 Nothing is reduced silently: what the drives cannot form is there too, with the numbers that say why.
 """
@@ -191,47 +190,59 @@ NO_DRIVES = (
     "needs drives: add --ssd-devices='/dev/sd[b-i]' (all data on them will be DESTROYED), "
     "or --ssd-devices=lab:8 to rehearse with emulated ones"
 )
-ARRAY = "array(level, widths=None, failed=0)"
+ARRAY = "ssd_array(level, widths=None, failed=0)"
+#: Parameter of tests with the mark ``ssd_rounds``.
+ROUNDS = "_ssd_rounds_definition"
 #: What is measured on a degraded array that is then rebuilt is measured by other tests.
-NOT_WITH_REBUILD = ("run", "runs", "sweep", "saturation", "loop_result", "array", "steady")
+NOT_WITH_REBUILD = (
+    "ssd_run",
+    "ssd_runs",
+    "ssd_sweep",
+    "ssd_saturation",
+    "ssd_rounds",
+    "ssd_array",
+    "ssd_steady",
+)
 
 
 def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence[ArrayRequest] = ()) -> None:
     """Expand the marks of one test function for ``drives`` drives; None: this run has none.
 
-    Fixtures called ``geometry``, ``family``, ``workload``, ``series`` and ``loop`` get their values here; everything
-    else follows. ``instead`` are the arrays that the user wants methods to be run on.
+    ``ssd_geometry``, ``ssd_workload``, ``ssd_workload_set`` and the two private fixtures that are parameters get their
+    values here; everything else follows. ``instead`` are the arrays that the user wants methods to be run on.
     """
-    mark = metafunc.definition.get_closest_marker("array")
+    mark = metafunc.definition.get_closest_marker("ssd_array")
     if mark is None or drives is None:
         return
     names, nodeid = metafunc.fixturenames, metafunc.definition.nodeid
     asked = _asked(mark, nodeid, instead)
     published(metafunc.definition)
-    if "rebuild" in names and (both := [each for each in NOT_WITH_REBUILD if each in names]):
+    if "ssd_rebuild" in names and (both := [each for each in NOT_WITH_REBUILD if each in names]):
         raise pytest.UsageError(
-            f"{nodeid}: a test of a rebuild cannot ask for {both[0]} too; what ran meanwhile is rebuild.foreground"
+            f"{nodeid}: a test of a rebuild cannot ask for {both[0]} too; what ran meanwhile is ssd_rebuild.foreground"
         )
-    if "family" in names:
-        _parametrize(metafunc, "family", [family(each, drives) for each in asked])
-    elif "geometry" in names:
-        found = [geometries(each, drives, rebuilding="rebuild" in names) for each in asked]
-        _parametrize(metafunc, "geometry", [each for part in found for each in part])
-    if "series" in names:
-        _parametrize(metafunc, "series", _values(metafunc.definition, "series", Series, "a series"))
-    loops = _given(metafunc.definition, "loop", Loop)
-    if "loop" in names and loops and "workload" in names:
+    if "_ssd_widths" in names:
+        _parametrize(metafunc, "_ssd_widths", [family(each, drives) for each in asked])
+    elif "ssd_geometry" in names:
+        found = [geometries(each, drives, rebuilding="ssd_rebuild" in names) for each in asked]
+        _parametrize(metafunc, "ssd_geometry", [each for part in found for each in part])
+    if "ssd_workload_set" in names:
+        sets = _values(metafunc.definition, "ssd_workload_set(*sets)", Series)
+        _parametrize(metafunc, "ssd_workload_set", sets)
+    loops = _given(metafunc.definition, "ssd_rounds", Loop)
+    if ROUNDS in names and loops and "ssd_workload" in names:
         cells = [(loop, cell) for loop in loops for cell in _cells(metafunc.definition, loop)]
-        metafunc.parametrize(("loop", "workload"), cells, ids=[f"{loop}-{cell}" for loop, cell in cells])
-    elif "loop" in names and loops:
-        _parametrize(metafunc, "loop", loops)
-    elif "workload" in names:
-        _parametrize(metafunc, "workload", _values(metafunc.definition, "workload", Workload, "a run"))
+        metafunc.parametrize((ROUNDS, "ssd_workload"), cells, ids=[f"{loop}-{cell}" for loop, cell in cells])
+    elif ROUNDS in names and loops:
+        _parametrize(metafunc, ROUNDS, loops)
+    elif "ssd_workload" in names:
+        workloads = _values(metafunc.definition, "ssd_workload(*workloads)", Workload)
+        _parametrize(metafunc, "ssd_workload", workloads)
 
 
 def needs_drives(item: pytest.Item) -> bool:
     """Whether the item is one of ours: it can do nothing without drives."""
-    return item.get_closest_marker("array") is not None
+    return item.get_closest_marker("ssd_array") is not None
 
 
 def published(item: pytest.Item) -> str | None:
@@ -239,30 +250,30 @@ def published(item: pytest.Item) -> str | None:
 
     ``pytest.UsageError`` if there is no such sheet.
     """
-    mark = item.get_closest_marker("published")
+    mark = item.get_closest_marker("ssd_published")
     if mark is None:
         return None
     from pytest_ssdqual.qual.spec import spec
 
     if len(mark.args) != 1 or mark.kwargs or mark.args[0] not in spec.shipped():
         raise pytest.UsageError(
-            f"{item.nodeid}: the mark published(sheet) takes the name of a shipped data sheet "
+            f"{item.nodeid}: the mark ssd_published(sheet) takes the name of a shipped data sheet "
             f"({', '.join(spec.shipped())}), not {', '.join(map(repr, mark.args)) or 'nothing'}"
         )
     return str(mark.args[0])
 
 
 def promised(item: pytest.Item) -> frozenset[Claim]:
-    """The claims that the marks ``promise`` of a test name, those of its module and class included.
+    """The claims that the marks ``ssd_promise`` of a test name, those of its module and class included.
 
     ``pytest.UsageError`` for a name that is no claim.
     """
-    names = [name for mark in item.iter_markers("promise") for name in mark.args]
+    names = [name for mark in item.iter_markers("ssd_promise") for name in mark.args]
     for name in names:
         if name not in list(Claim):
             close = get_close_matches(str(name), list(Claim), 1)
             raise pytest.UsageError(
-                f"{item.nodeid}: the mark promise(*claims) names {name!r}, which is no claim; "
+                f"{item.nodeid}: the mark ssd_promise(*claims) names {name!r}, which is no claim; "
                 + (f"did you mean '{close[0]}'?" if close else f"there are {', '.join(Claim)}")
             )
     return frozenset(map(Claim, names))
@@ -273,10 +284,11 @@ def require_promises(items: Iterable[pytest.Item]) -> None:
     for item in filter(needs_drives, items):
         names = set(getattr(item, "fixturenames", ()))
         # A search judges whatever the spec promises of the workloads that it draws.
-        if not promised(item) and "sla" in names and "explore" not in names:
+        if not promised(item) and "ssd_sla" in names and "ssd_explore" not in names:
+            judge = "ssd_lot" if "ssd_lot" in names else "ssd_sla"
             raise pytest.UsageError(
-                f"{item.nodeid}: a test with the fixture {'lot' if 'lot' in names else 'sla'} declares what it judges: "
-                'add for example @pytest.mark.promise("p99_latency")'
+                f"{item.nodeid}: a test with the fixture {judge} declares what it judges: "
+                'add for example @pytest.mark.ssd_promise("p99_latency")'
             )
 
 
@@ -318,20 +330,20 @@ def _given(item: pytest.Item, name: str, kind: type[T]) -> list[T]:
     return []
 
 
-def _values(item: pytest.Item, name: str, kind: type[T], what: str) -> list[T]:
-    found = _given(item, name, kind)
+def _values(item: pytest.Item, mark: str, kind: type[T]) -> list[T]:
+    """The arguments of a mark that the test cannot do without; ``mark`` as ``pytest --markers`` prints it."""
+    found = _given(item, mark.partition("(")[0], kind)
     if not found:
-        star = name if name == "series" else f"{name}s"
-        raise pytest.UsageError(f"{item.nodeid}: a test of {what} needs the mark {name}(*{star})")
+        raise pytest.UsageError(f"{item.nodeid}: the test needs the mark {mark}")
     return found
 
 
 def _cells(item: pytest.Item, loop: Loop) -> Sequence[Workload]:
-    """Those of the loop that the mark ``workload`` names; all of them without it."""
-    wanted = _given(item, "workload", Workload)
+    """Those of the loop that the mark ``ssd_workload`` names; all of them without it."""
+    wanted = _given(item, "ssd_workload", Workload)
     foreign = [each for each in wanted if each not in loop.workloads]
     if foreign:
-        raise pytest.UsageError(f"{item.nodeid}: {foreign[0]} is no workload of the loop {loop}")
+        raise pytest.UsageError(f"{item.nodeid}: {foreign[0]} is no workload of the rounds {loop}")
     return wanted or loop.workloads
 
 

@@ -48,18 +48,20 @@ class Need:
 def of(item: pytest.Item) -> Need:
     """What ``item`` needs; nothing if it does not ask for the station."""
     names = getattr(item, "fixturenames", ())
-    if not needs_drives(item) or "station" not in names:
+    if not needs_drives(item) or "_ssd_station" not in names:
         return Need()
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    geometry, family, loop = (parameters.get(name) for name in ("geometry", "family", "loop"))
-    series, workload = parameters.get("series"), parameters.get("workload")
+    geometry, family = parameters.get("ssd_geometry"), parameters.get("_ssd_widths")
+    workload, series = parameters.get("ssd_workload"), parameters.get("ssd_workload_set")
+    loop = parameters.get("_ssd_rounds_definition")
     geometries = family.geometries if isinstance(family, ArrayFamily) else ()
     if isinstance(geometry, Geometry):
         geometries = (geometry,)
     own = (workload,) if isinstance(workload, Workload) else ()
     of_series = series.workloads if isinstance(series, Series) else ()
-    saturated, rebuilt, explored = (own if name in names else () for name in ("saturation", "rebuild", "explore"))
-    measured = () if (saturated or rebuilt or explored) and "run" not in names else own
+    apart = ("ssd_saturation", "ssd_rebuild", "ssd_explore")
+    saturated, rebuilt, explored = (own if name in names else () for name in apart)
+    measured = () if (saturated or rebuilt or explored) and "ssd_run" not in names else own
     loops: tuple[Loop, ...] = ()
     if isinstance(loop, Loop):  # then single runs and series are cells of it
         loops = (loop,)
@@ -72,7 +74,7 @@ def of(item: pytest.Item) -> Need:
         loops=loops,
         rebuilt=rebuilt,
         explored=explored,
-        lived="integrity" in names,
+        lived="ssd_integrity" in names,
     )
 
 

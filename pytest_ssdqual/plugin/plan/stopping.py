@@ -27,7 +27,7 @@ Asked = Mapping[tuple[Geometry, Workload], frozenset[Claim]]
 
 
 def asked(items: Iterable[pytest.Item]) -> Asked:
-    """What the marks ``promise`` of the tests declare."""
+    """What the marks ``ssd_promise`` of the tests declare."""
     found: dict[tuple[Geometry, Workload], frozenset[Claim]] = {}
     for item in items:
         need = needs.of(item)

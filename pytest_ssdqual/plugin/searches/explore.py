@@ -2,9 +2,9 @@
 
 hypothesis draws the workloads, and shrinks the first that looks broken; each is measured shortly and once. A suspect
 that is as simple as it gets is measured again, by the protocol itself, and only that is the verdict: see
-``qual.explore.search``. Not called ``explore.py``: as a submodule it would take the fixture's name in the package.
+``qual.explore.search``.
 
-What the fixture ``explore`` does around a search: where it begins, what it leaves behind, what is judged.
+What the fixture ``ssd_explore`` does around a search: where it begins, what it leaves behind, what is judged.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Only its generator is used: it draws the same histories in every run, tries no history twice, and its shrinker would
 need hours where ``qual.integrity.shrink`` needs minutes.
 
-What the fixture ``integrity`` does around a search: the array's body, who cuts its power, what is written down.
+What the fixture ``ssd_integrity`` does around a search: the array's body, who cuts its power, what is written down.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ from pytest_ssdqual.report.terminal import summary
 COMPLAINT = "ssdqual_not_attached"
 #: Tests whose charts are drawn, as on our own page.
 MOST_EXPLAINED = 40
+#: The parameters that the plugin gives to tests.
+PARAMETERS = ("ssd_geometry", "_ssd_widths", "ssd_workload", "ssd_workload_set", "_ssd_rounds_definition")
 #: Where pytest-html's table has our column: after the result and the test.
 COLUMN = 2
 
@@ -168,9 +170,7 @@ def _to_allure(told: AttachedTest) -> None:
 def _parameters(told: AttachedTest) -> Iterator[tuple[str, str]]:
     """Those that Allure has of our marks, by their names instead of all their fields; figures, as JUnit names them."""
     given = getattr(getattr(told.item, "callspec", None), "params", {})
-    yield from (
-        (name, str(given[name])) for name in ("geometry", "family", "workload", "series", "loop") if name in given
-    )
+    yield from ((name, str(given[name])) for name in PARAMETERS if name in given)
     for number, each in enumerate(told.evidence, 1):
         prefix = "ssd" if number == 1 else f"ssd.{number}"
         yield f"{prefix}.measured", each.measured

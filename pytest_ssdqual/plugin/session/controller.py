@@ -105,8 +105,9 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     """Why the run cannot do what a test needs, before anything is measured for it."""
     names = getattr(item, "fixturenames", ())
-    of_lots = lot.objections(run.spec, len(run.bay.drives)) if "lot" in names else ()
-    of_searches = (NO_HYPOTHESIS,) if {"explore", "integrity"} & set(names) and not find_spec("hypothesis") else ()
+    of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
+    is_search = "ssd_explore" in names or "ssd_integrity" in names
+    of_searches = (NO_HYPOTHESIS,) if is_search and not find_spec("hypothesis") else ()
     return (*needs.objections(needs.of(item), run.bay.drives), *of_lots, *of_searches)
 
 

@@ -38,7 +38,7 @@ def count(items: Iterable[pytest.Item]) -> int:
     return sum(
         max((each.width if each.is_side_by_side else 1 for each in needs.of(item).geometries), default=0)
         for item in items
-        if "sla" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("skip")
+        if "ssd_sla" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("skip")
     )
 
 

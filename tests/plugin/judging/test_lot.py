@@ -14,11 +14,11 @@ SUITE = """
     import pytest
     from pytest_ssdqual import Workload
 
-    pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload("randread", "4k", 8))]
+    pytestmark = [pytest.mark.ssd_array("drive"), pytest.mark.ssd_workload(Workload("randread", "4k", 8))]
 
-    @pytest.mark.promise("steady_iops")
-    def test_lot(run, lot):
-        verdict = lot.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_lot(ssd_run, ssd_lot):
+        verdict = ssd_lot.judge(ssd_run)
         assert verdict
 """
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="250 IOPS")

@@ -1,4 +1,4 @@
-"""``sla.judge`` on values: what is noted, what is returned, what is raised."""
+"""``ssd_sla.judge`` on values: what is noted, what is returned, what is raised."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ MODULE = """
 
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4096", 1)
 
-    @pytest.mark.array({mark})
-    @pytest.mark.workload({workloads})
+    @pytest.mark.ssd_array({mark})
+    @pytest.mark.ssd_workload({workloads})
     def test_it({fixtures}):
         pass
 """
 
 
-def module(mark: str, workloads: str = "READS", fixtures: str = "geometry, workload, station") -> str:
+def module(mark: str, workloads: str = "READS", fixtures: str = "ssd_geometry, ssd_workload, ssd_array") -> str:
     return MODULE.format(mark=mark, workloads=workloads, fixtures=fixtures)
 
 
@@ -50,11 +50,11 @@ def test_every_width_that_can_be_built(inner: Inner, mark: str, drives: int, ids
 @pytest.mark.parametrize(
     ("mark", "fixtures", "drives", "name", "reason"),
     [
-        ('"raid5"', "geometry", 2, "raid5", "raid5 needs at least 3 drives, 2 given"),
-        ('"raid10"', "geometry", 3, "raid10", "raid10 needs at least 4 drives, 3 given"),
-        ('"raid5", widths=[8]', "geometry", 5, "raid5x8", "needs 8 drives, 5 given"),
-        ('"raid5"', "family", 3, "raid5", "needs two widths of raid5 (4 drives), 3 given"),
-        ('"raid10"', "family", 5, "raid10", "needs two widths of raid10 (6 drives), 5 given"),
+        ('"raid5"', "ssd_geometry", 2, "raid5", "raid5 needs at least 3 drives, 2 given"),
+        ('"raid10"', "ssd_geometry", 3, "raid10", "raid10 needs at least 4 drives, 3 given"),
+        ('"raid5", widths=[8]', "ssd_geometry", 5, "raid5x8", "needs 8 drives, 5 given"),
+        ('"raid5"', "_ssd_widths", 3, "raid5", "needs two widths of raid5 (4 drives), 3 given"),
+        ('"raid10"', "_ssd_widths", 5, "raid10", "needs two widths of raid10 (6 drives), 5 given"),
     ],
 )
 def test_what_cannot_be_built_is_skipped_with_its_numbers(
@@ -76,8 +76,12 @@ def test_a_workload_has_one_name_however_it_is_written(inner: Inner) -> None:
 @pytest.mark.parametrize(
     ("mark", "workloads", "sentence"),
     [
-        ('"raid4"', "READS", "::test_it: the mark array(level, widths=None, failed=0) makes no sense: 'raid4' is not*"),
-        ("", "READS", "::test_it: the mark array(level, widths=None, failed=0) makes no sense: *"),
+        (
+            '"raid4"',
+            "READS",
+            "::test_it: the mark ssd_array(level, widths=*) makes no sense: 'raid4' is not*",
+        ),
+        ("", "READS", "::test_it: the mark ssd_array(level, widths=None, failed=0) makes no sense: *"),
         ('"raid0", failed=1', "READS", "::test_it: * makes no sense: raid0 may lose 0 of its members, not 1"),
         ('"raid1", widths=[2], failed=2', "READS", "::test_it: * makes no sense: raid1 of 2 may lose 1 of*"),
         ('default="raid7"', "READS", "::test_it: * makes no sense: 'raid7' is not an array; write one of drive*"),
@@ -86,8 +90,8 @@ def test_a_workload_has_one_name_however_it_is_written(inner: Inner) -> None:
         ('"raid5", width=4', "READS", "::test_it: * has no width"),
         ('"raid5", widths=["many"]', "READS", "::test_it: * makes no sense: *many*"),
         ('"raid10", widths=[5]', "READS", "::test_it: * makes no sense: raid10 needs an even number of drives*not 5"),
-        ('"raid5"', '"randread"', "::test_it: the mark workload takes pytest_ssdqual.Workload, not 'randread'"),
-        ('"raid5"', "", "::test_it: a test of a run needs the mark workload(*workloads)"),
+        ('"raid5"', '"randread"', "::test_it: the mark ssd_workload takes pytest_ssdqual.Workload, not 'randread'"),
+        ('"raid5"', "", "::test_it: the test needs the mark ssd_workload(*workloads)"),
     ],
 )
 def test_a_mark_that_makes_no_sense_is_one_sentence(inner: Inner, mark: str, workloads: str, sentence: str) -> None:
@@ -100,7 +104,7 @@ def test_a_mark_that_makes_no_sense_is_one_sentence(inner: Inner, mark: str, wor
 
 
 def test_our_fixtures_without_our_marks_say_which(inner: Inner) -> None:
-    inner.pytester.makepyfile("def test_it(run): pass")
+    inner.pytester.makepyfile("def test_it(ssd_run): pass")
     inner.run("--ssd-devices=lab:3").assert_outcomes(errors=1)
     (case,) = inner.cases().values()
     assert "needs the mark" in case.message

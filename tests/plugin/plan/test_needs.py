@@ -116,19 +116,19 @@ METHOD = """
 
     SMALL, READS = Workload("randread", "512", 1), Workload("randread", "4k", 1)
     LOOP = Loop("rounds", (SMALL, READS), (Tracked(READS, "steady_iops"),), fill_bs="128k")
-    pytestmark = pytest.mark.array("drive")
+    pytestmark = pytest.mark.ssd_array("drive")
 
-    @pytest.mark.workload(SMALL, READS)
-    def test_alone(run): pass
+    @pytest.mark.ssd_workload(SMALL, READS)
+    def test_alone(ssd_run): pass
 
-    @pytest.mark.series(Series("sizes", (SMALL, READS)))
-    def test_series(runs): pass
+    @pytest.mark.ssd_workload_set(Series("sizes", (SMALL, READS)))
+    def test_series(ssd_runs): pass
 
-    @pytest.mark.loop(LOOP)
-    def test_cell(run): pass
+    @pytest.mark.ssd_rounds(LOOP)
+    def test_cell(ssd_run): pass
 
-    @pytest.mark.workload(Workload("randread", "4k", 64))
-    def test_deep(run): pass
+    @pytest.mark.ssd_workload(Workload("randread", "4k", 64))
+    def test_deep(ssd_run): pass
 """
 
 

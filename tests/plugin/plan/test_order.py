@@ -77,16 +77,16 @@ MIXED = """
 
     READS, STREAM = Workload("randread", "4k", 8), Workload("read", "128k", 8)
     WRITES = Workload("randwrite", "4k", 8)
-    pytestmark = pytest.mark.array("raid0", widths=[2])
+    pytestmark = pytest.mark.ssd_array("raid0", widths=[2])
 
-    @pytest.mark.workload(STREAM, READS)
-    def test_alone(run): pass
+    @pytest.mark.ssd_workload(STREAM, READS)
+    def test_alone(ssd_run): pass
 
-    @pytest.mark.series(Series("both", (STREAM.at(1), WRITES.at(1))))
-    def test_both_classes(runs): pass
+    @pytest.mark.ssd_workload_set(Series("both", (STREAM.at(1), WRITES.at(1))))
+    def test_both_classes(ssd_runs): pass
 
-    @pytest.mark.workload(WRITES)
-    def test_fresh_and_settled(run, saturation): pass
+    @pytest.mark.ssd_workload(WRITES)
+    def test_fresh_and_settled(ssd_run, ssd_saturation): pass
 """
 
 
@@ -104,13 +104,13 @@ LOSING = """
 
     READS, STREAM = Workload("randread", "4k", 8), Workload("read", "128k", 8)
 
-    @pytest.mark.array("raid5", widths=[3, 4])
-    @pytest.mark.workload(READS, STREAM)
-    def test_whole(run): pass
+    @pytest.mark.ssd_array("raid5", widths=[3, 4])
+    @pytest.mark.ssd_workload(READS, STREAM)
+    def test_whole(ssd_run): pass
 
-    @pytest.mark.array("raid5", widths=[3], failed=1)
-    @pytest.mark.workload(READS)
-    def test_degraded(run): pass
+    @pytest.mark.ssd_array("raid5", widths=[3], failed=1)
+    @pytest.mark.ssd_workload(READS)
+    def test_degraded(ssd_run): pass
 """
 
 

@@ -90,7 +90,7 @@ def claims_of(monkeypatch: pytest.MonkeyPatch, items: Iterable[pytest.Item]) -> 
 
 
 def test_claims_are_those_that_marks_declare(monkeypatch: pytest.MonkeyPatch) -> None:
-    iops, tail = pytest.mark.promise("steady_iops").mark, pytest.mark.promise("p99_latency", "throughput").mark
+    iops, tail = pytest.mark.ssd_promise("steady_iops").mark, pytest.mark.ssd_promise("p99_latency", "throughput").mark
     assert claims_of(monkeypatch, [item(iops)]) == asked_for("steady_iops")
     assert claims_of(monkeypatch, [item(tail, iops)]) == asked_for("steady_iops", "p99_latency", "throughput")
     assert claims_of(monkeypatch, [item(iops), item(tail)]) == asked_for("steady_iops", "p99_latency", "throughput")
@@ -99,9 +99,9 @@ def test_claims_are_those_that_marks_declare(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_mark_that_names_no_claim_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(pytest.UsageError, match="'p99_latencies', which is no claim; did you mean 'p99_latency'"):
-        claims_of(monkeypatch, [item(pytest.mark.promise("p99_latencies").mark)])
+        claims_of(monkeypatch, [item(pytest.mark.ssd_promise("p99_latencies").mark)])
     with pytest.raises(pytest.UsageError, match="there are steady_iops, "):
-        claims_of(monkeypatch, [item(pytest.mark.promise(99).mark)])
+        claims_of(monkeypatch, [item(pytest.mark.ssd_promise(99).mark)])
 
 
 def test_a_test_that_is_skipped_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,11 +225,11 @@ def test_extremes_are_observed_for_the_same_time_at_least(tmp_path: Path, claim:
 IN_A_VARIABLE = """
     WHAT = "steady_" + "iops"
 
-    @pytest.mark.promise(WHAT)
-    @pytest.mark.workload(Workload("randread", "4k", 4))
-    def test_variable(run, sla):
-        judge = sla.judge
-        assert judge(WHAT, run)
+    @pytest.mark.ssd_promise(WHAT)
+    @pytest.mark.ssd_workload(Workload("randread", "4k", 4))
+    def test_variable(ssd_run, ssd_sla):
+        judge = ssd_sla.judge
+        assert judge(WHAT, ssd_run)
 """
 
 
@@ -243,16 +243,16 @@ def test_a_claim_in_a_variable_costs_the_time_of_that_claim_alone(inner: Inner) 
 
 
 def test_a_test_that_judges_has_to_declare_what(inner: Inner) -> None:
-    inner.pytester.makepyfile(test_it=SUITE.replace('@pytest.mark.promise("steady_iops")', "@pytest.mark.xfail"))
+    inner.pytester.makepyfile(test_it=SUITE.replace('@pytest.mark.ssd_promise("steady_iops")', "@pytest.mark.xfail"))
     for devices in ([], ["--ssd-devices=/dev/nvme*", "--ssd-protocol=quick"]):
         result = inner.run(*devices)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        assert any('add for example @pytest.mark.promise("p99_latency")' in line for line in result.errlines)
+        assert any('add for example @pytest.mark.ssd_promise("p99_latency")' in line for line in result.errlines)
     assert not inner.records("measured") if (inner.pytester.path / "ssdqual-runs").is_dir() else True
 
 
 def test_a_mistake_of_a_test_is_an_error_with_its_traceback_and_no_failure(inner: Inner) -> None:
-    inner.pytester.makepyfile(test_it=SUITE.replace("assert sla.judge(run)", "assert run.no_such_figure"))
+    inner.pytester.makepyfile(test_it=SUITE.replace("assert ssd_sla.judge(ssd_run)", "assert ssd_run.no_such_figure"))
     inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick")
     cases = inner.cases().values()
     assert {case.outcome for case in cases} == {"error"}
@@ -260,23 +260,23 @@ def test_a_mistake_of_a_test_is_an_error_with_its_traceback_and_no_failure(inner
 
 
 def test_what_is_judged_without_being_declared_is_an_error_and_no_failure(inner: Inner) -> None:
-    inner.pytester.makepyfile(test_it=SUITE.replace("sla.judge(run)", 'sla.judge("throughput", run)'))
+    inner.pytester.makepyfile(test_it=SUITE.replace("ssd_sla.judge(ssd_run)", 'ssd_sla.judge("throughput", ssd_run)'))
     inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick")
     cases = inner.cases().values()
     assert {case.outcome for case in cases} == {"error"}
-    assert all('add @pytest.mark.promise("throughput")' in case.message for case in cases)
+    assert all('add @pytest.mark.ssd_promise("throughput")' in case.message for case in cases)
 
 
 SUITE = """
     import pytest
     from pytest_ssdqual import Workload
 
-    pytestmark = pytest.mark.array("raid5", widths=(3,))
+    pytestmark = pytest.mark.ssd_array("raid5", widths=(3,))
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8))
-    def test_iops(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8))
+    def test_iops(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 """
 #: As the shipped one, without hours of conditioning.
 SEQUENTIAL = """

@@ -19,10 +19,10 @@ SUITE = """
     import pytest
     from pytest_ssdqual import Workload
 
-    pytestmark = [pytest.mark.array("drive"), pytest.mark.workload(Workload(%s, 1))]
+    pytestmark = [pytest.mark.ssd_array("drive"), pytest.mark.ssd_workload(Workload(%s, 1))]
 
-    def test_search(explore):
-        verdict = explore.judge()
+    def test_search(ssd_explore):
+        verdict = ssd_explore.judge()
         assert verdict
 """
 RANDOM, SEQUENTIAL = '"randread", "4k"', '"read", "128k"'
@@ -341,9 +341,9 @@ def test_a_search_comes_last_and_has_drives_of_its_own(rig: Inner) -> None:
     rig.pytester.makepyfile(
         test_one=(SUITE % RANDOM)
         + """
-    @pytest.mark.promise("steady_iops")
-    def test_iops(run, sla):
-        verdict = sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
         assert verdict
 """
     )

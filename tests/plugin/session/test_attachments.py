@@ -123,7 +123,7 @@ def test_allure_gets_description_figures_and_files(
     assert told.keys() == {"ssd.measured", "ssd.interval", "ssd.limit", "ssd.outcome"}
     assert (told["ssd.limit"], told["ssd.outcome"]) == ("≥ 950 IOPS", "fail")
     given = {each["name"]: each["value"] for each in result["parameters"] if not each.get("excluded")}
-    assert given == {"geometry": "raid5x3", "workload": "randread_4k_qd8"}
+    assert given == {"ssd_geometry": "raid5x3", "ssd_workload": "randread_4k_qd8"}
     evidence, chart, raw = attached(inner, result).values()
     (record,) = json.loads(evidence)
     assert record.items() <= verdict.items()

@@ -29,42 +29,42 @@ SUITE = """
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
     LOOP = Loop("pair", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="128k")
 
-    @pytest.mark.array("raid5", widths=(3,))
-    @pytest.mark.workload(READS)
-    @pytest.mark.promise("steady_iops", "mean_latency")
+    @pytest.mark.ssd_array("raid5", widths=(3,))
+    @pytest.mark.ssd_workload(READS)
+    @pytest.mark.ssd_promise("steady_iops", "mean_latency")
     @pytest.mark.parametrize("claim", ["steady_iops", "mean_latency"])
-    def test_one(run, sla, claim):
-        assert sla.judge(claim, run)
+    def test_one(ssd_run, ssd_sla, claim):
+        assert ssd_sla.judge(claim, ssd_run)
 
-    @pytest.mark.promise("scaling_slope")
-    @pytest.mark.array("raid5", widths=(3, 4))
-    @pytest.mark.workload(READS)
-    def test_scaling(sweep, sla):
-        assert sla.judge(sweep)
+    @pytest.mark.ssd_promise("scaling_slope")
+    @pytest.mark.ssd_array("raid5", widths=(3, 4))
+    @pytest.mark.ssd_workload(READS)
+    def test_scaling(ssd_sweep, ssd_sla):
+        assert ssd_sla.judge(ssd_sweep)
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.array("drive")
-    @pytest.mark.workload(READS)
-    def test_drives(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array("drive")
+    @pytest.mark.ssd_workload(READS)
+    def test_drives(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.array("drive")
-    @pytest.mark.loop(LOOP)
-    def test_loop(run, sla, workload):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array("drive")
+    @pytest.mark.ssd_rounds(LOOP)
+    def test_loop(ssd_run, ssd_sla, ssd_workload):
+        assert ssd_sla.judge(ssd_run)
 
-    @pytest.mark.promise("settled_iops")
-    @pytest.mark.array("drive", widths=(1,))
-    @pytest.mark.workload(WRITES)
-    def test_settled(saturation, sla):
-        assert sla.judge(saturation)
+    @pytest.mark.ssd_promise("settled_iops")
+    @pytest.mark.ssd_array("drive", widths=(1,))
+    @pytest.mark.ssd_workload(WRITES)
+    def test_settled(ssd_saturation, ssd_sla):
+        assert ssd_sla.judge(ssd_saturation)
 
-    @pytest.mark.promise("rebuild_rate")
-    @pytest.mark.array("raid5", widths=(3,), failed=1)
-    @pytest.mark.workload(READS)
-    def test_rebuilt(rebuild, sla):
-        assert sla.judge(rebuild)
+    @pytest.mark.ssd_promise("rebuild_rate")
+    @pytest.mark.ssd_array("raid5", widths=(3,), failed=1)
+    @pytest.mark.ssd_workload(READS)
+    def test_rebuilt(ssd_rebuild, ssd_sla):
+        assert ssd_sla.judge(ssd_rebuild)
 """
 SPEC = (
     PRODUCT
@@ -177,15 +177,17 @@ PROFILE = """
 
     MINE = Workload("randrw", "4k", 8, read_percent={percent}, name="mine")
 
-    @pytest.mark.array("raid5", widths=(3,), failed={failed})
-    @pytest.mark.workload(MINE)
-    @pytest.mark.promise("{claim}")
-    def test_mine({fixture}, sla):
-        assert sla.judge({fixture})
+    @pytest.mark.ssd_array("raid5", widths=(3,), failed={failed})
+    @pytest.mark.ssd_workload(MINE)
+    @pytest.mark.ssd_promise("{claim}")
+    def test_mine({fixture}, ssd_sla):
+        assert ssd_sla.judge({fixture})
 """
 
 
-@pytest.mark.parametrize(("failed", "fixture", "claim"), [(0, "run", "steady_iops"), (1, "rebuild", "rebuild_rate")])
+@pytest.mark.parametrize(
+    ("failed", "fixture", "claim"), [(0, "ssd_run", "steady_iops"), (1, "ssd_rebuild", "rebuild_rate")]
+)
 def test_another_workload_of_the_same_name_is_no_baseline(inner: Inner, failed: int, fixture: str, claim: str) -> None:
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     for percent, more in ((70, ()), (60, ("--ssd-baseline=last",))):

@@ -157,7 +157,7 @@ def test_a_lab_without_qemu(pytester: pytest.Pytester, monkeypatch: pytest.Monke
 
 def test_planning_for_a_lab_boots_none(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(pytester.path))
-    pytester.makepyfile("import pytest\n@pytest.mark.array('raid5')\ndef test_it(geometry): pass")
+    pytester.makepyfile("import pytest\n@pytest.mark.ssd_array('raid5')\ndef test_it(ssd_geometry): pass")
     result = pytester.runpytest_inprocess("--ssd-devices=lab:4", "--collect-only")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["ssdqual: 4 × QEMU NVMe Ctrl on lab, *", "*test_it[[]raid5x4]*"])
@@ -180,7 +180,7 @@ def test_who_holds_the_drives_is_said_before_anything_else(inner: Inner, monkeyp
 def test_drives_that_another_run_holds_are_waited_for(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
     monkeypatch.setenv("SIMULATED_HELD", "2")
-    inner.pytester.makepyfile("def test_station(station):\n    pass")
+    inner.pytester.makepyfile("def test_station(_ssd_station):\n    pass")
     result = inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h")
     result.assert_outcomes(passed=1)
     assert len([line for line in result.outlines if line.startswith(f"ssdqual: {HELD}; waiting for ")]) == 1
@@ -211,7 +211,7 @@ def test_who_stops_the_waiting_is_told_what_came_of_it(inner: Inner, bays: tuple
     lease.await_free = stopped
     """
     )
-    inner.pytester.makepyfile("def test_station(station):\n    pass")
+    inner.pytester.makepyfile("def test_station(_ssd_station):\n    pass")
     result = inner.pytester.runpytest_subprocess(
         "-p", "support.simulator.simulated_rig", "--junitxml=junit.xml", *bays, "--ssd-wait=2 h"
     )
@@ -239,7 +239,7 @@ def test_what_the_names_mean_is_looked_up_anew_after_waiting(inner: Inner, monke
         return found if len(asked) == 1 else found[:-1]
 
     monkeypatch.setattr(bay, "expand", expand)
-    inner.pytester.makepyfile("def test_station(station):\n    assert len(station.setup.held.drives) == 3")
+    inner.pytester.makepyfile("def test_station(_ssd_station):\n    assert len(_ssd_station.setup.held.drives) == 3")
     inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h").assert_outcomes(passed=1)
     assert asked == [0, 1]
 

@@ -37,19 +37,19 @@ SUITE = """
     from pytest_ssdqual import Workload
 
     pytestmark = [
-        pytest.mark.array("drive"),
-        pytest.mark.workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)),
+        pytest.mark.ssd_array("drive"),
+        pytest.mark.ssd_workload(Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)),
     ]
 
-    @pytest.mark.promise("steady_iops")
-    def test_iops(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-    @pytest.mark.promise("max_latency")
-    def test_slowest(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("max_latency")
+    def test_slowest(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-    def test_measured(run):
+    def test_measured(ssd_run):
         pass
 """
 #: The drives do 300, ±3.7 at 95 % from the five rounds of a window.

@@ -96,11 +96,11 @@ def test_a_test_that_was_skipped_without_a_figure_is_noted_with_its_reason(inner
 
             READS = Workload("randread", "4k", 8)
 
-            @pytest.mark.promise("mean_latency")
-            @pytest.mark.array("raid5")
-            @pytest.mark.workload(READS)
-            def test_observed(run, sla):
-                sla.judge(run)
+            @pytest.mark.ssd_promise("mean_latency")
+            @pytest.mark.ssd_array("raid5")
+            @pytest.mark.ssd_workload(READS)
+            def test_observed(ssd_run, ssd_sla):
+                ssd_sla.judge(ssd_run)
 
             @pytest.mark.skip(reason="not today")
             def test_skipped():

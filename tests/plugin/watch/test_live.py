@@ -128,11 +128,11 @@ MANY = """
     import pytest
     from pytest_ssdqual import Workload
 
-    @pytest.mark.promise("steady_iops")
-    @pytest.mark.array("raid5")
-    @pytest.mark.workload(*(Workload("randread", "4k", depth) for depth in (1, 2, 4, 8, 16)))
-    def test_iops(run, sla):
-        assert sla.judge(run)
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array("raid5")
+    @pytest.mark.ssd_workload(*(Workload("randread", "4k", depth) for depth in (1, 2, 4, 8, 16)))
+    def test_iops(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 """
 
 

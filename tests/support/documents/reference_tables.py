@@ -27,9 +27,9 @@ WRITE = "SSDQUAL_WRITE_REFERENCE"
 T = TypeVar("T", bound=ast.stmt)
 #: Classes of what fixtures give, and the fixture.
 JUDGES = (
-    ("judging/sla.py", "Sla", "sla"),
-    ("judging/lot.py", "Lot", "lot"),
-    ("searches/explore.py", "Explore", "explore"),
+    ("judging/sla.py", "Sla", "ssd_sla"),
+    ("judging/lot.py", "Lot", "ssd_lot"),
+    ("searches/explore.py", "Explore", "ssd_explore"),
 )
 
 
@@ -134,7 +134,7 @@ def fixtures() -> str:
     return "\n\n".join(
         f"### `{each.name}`\n\n`{_given(each)}`{_scope(each)}\n\n{_prose(ast.get_docstring(each))}"
         for each in functions(PLUGIN / "fixtures.py")
-        if _decorated(each, "pytest.fixture")
+        if _decorated(each, "pytest.fixture") and not each.name.startswith("_")
     )
 
 

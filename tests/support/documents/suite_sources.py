@@ -18,7 +18,7 @@ class SuiteTest:
     module: str
     name: str
     fixtures: tuple[str, ...]
-    #: The claims that its marks ``promise`` name, and what ``sla.judge`` or ``lot.judge`` was given.
+    #: The claims that its marks ``ssd_promise`` name, and what ``ssd_sla.judge`` or ``ssd_lot.judge`` was given.
     judged: tuple[tuple[str, str], ...]
     statements: int
 
@@ -47,10 +47,10 @@ def _of_module(path: Path) -> Iterator[SuiteTest]:
 
 def _judged(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
     marks = [each for each in node.decorator_list if isinstance(each, ast.Call)]
-    promises = [each for each in marks if ast.unparse(each.func) == "pytest.mark.promise"]
+    promises = [each for each in marks if ast.unparse(each.func) == "pytest.mark.ssd_promise"]
     claims = [ast.literal_eval(name) for mark in promises for name in mark.args]
     for call in ast.walk(node):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("sla.judge", "lot.judge"):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("ssd_sla.judge", "ssd_lot.judge"):
             (subject,) = call.args
             yield from ((claim, ast.unparse(subject)) for claim in claims)
 
