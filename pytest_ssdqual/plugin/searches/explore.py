@@ -39,6 +39,7 @@ from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members,
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.explore_memory import Remembered, SearchSubject, Store
+from pytest_ssdqual.report.run_folder.journal import OtherSchema
 from pytest_ssdqual.report.view.searches import of_confirmed, of_search
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
@@ -338,7 +339,7 @@ class Explore:
         Skips the test if the spec itself promises nothing that could be searched; raises ``Inconclusive`` if what was
         found could not be confirmed nor cleared, ``InvalidMeasurement`` if nothing could be decided.
         """
-        known = {each.workload: each for each in self._store.recall(self._subject) if self._is_ours(each)}
+        known = {each.workload: each for each in self._recalled() if self._is_ours(each)}
         seed = self._run.settings.explore_seed or called(self._journal.path)
         explorer = Explorer(
             self._station,
@@ -384,6 +385,13 @@ class Explore:
             return
         why = next((each.trouble[0] for each in found.probed if each.trouble), "every promise remained undecided")
         raise InvalidMeasurement(f"{found}: nothing around {space.plain} could be decided: {why}")
+
+    def _recalled(self) -> tuple[Remembered, ...]:
+        """Findings of earlier runs, which the search begins with."""
+        try:
+            return self._store.recall(self._subject)
+        except OtherSchema as error:
+            raise pytest.UsageError(f"{error}; name another folder with --ssd-explore-database") from error
 
     def _is_ours(self, known: Remembered) -> bool:
         """Whether this search could find it itself."""

@@ -184,7 +184,7 @@ class ProcessEnvironment:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ProcessEnvironment:
         """Inverse of ``to_record``; ``KeyError`` or ``TypeError`` for anything else."""
-        array, cpu, kernel = record["array"], record["cpu"], record.get("kernel")
+        array, cpu, kernel = record["array"], record["cpu"], record["kernel"]
         return cls(
             **{
                 **record,

@@ -32,8 +32,6 @@ NAME = re.compile(r"[a-z][a-z0-9]*")
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
 #: Types that a field's annotation allows; a record is untrusted input.
 KINDS = {"str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None))}
-#: Fields that the first records did not have.
-NEWER = ("zipf", "gap", "region_percent", "sync", "fsync", "compressible_percent", "dedupe_percent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +184,9 @@ class Workload:
 
     @classmethod
     def from_record(cls, record: Mapping[str, object]) -> Workload:
-        """The inverse of ``to_record``, also of older records, which lack what there was not. ValueError otherwise."""
-        known = [each for each in fields(cls) if each.name in record or each.name not in NEWER]
+        """The inverse of ``to_record``; ValueError if it is not one."""
         try:
-            return cls(**{each.name: _of_type(record[each.name], str(each.type)) for each in known})  # type: ignore[arg-type]
+            return cls(**{each.name: _of_type(record[each.name], str(each.type)) for each in fields(cls)})  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
             raise ValueError(f"this is no workload: {record!r}") from error
 

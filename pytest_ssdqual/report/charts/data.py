@@ -180,7 +180,7 @@ def _noted(records: Sequence[Record]) -> Iterator[NotedMeasurement]:
         try:
             yield noted(record)
         except (KeyError, TypeError, ValueError, IndexError):
-            continue  # of a newer version, or damaged
+            continue  # damaged
 
 
 def noted(record: Record) -> NotedMeasurement:

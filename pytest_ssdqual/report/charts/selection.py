@@ -209,7 +209,6 @@ def key_of(judged: Judged) -> str:
 
 def _sweep(notes: Notes, judged: Judged, key: str) -> Chart | None:
     found = [each for each in width.sweeps(notes) if len(each.widths) > 1]
-    # Older runs judged several widths without saying that it is a sweep.
     if not found:
         return None
     sweep = found[0]

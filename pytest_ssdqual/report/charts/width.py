@@ -272,7 +272,7 @@ def _law(sweep: Sweep) -> dict[int, float]:
 
 
 def _is_lawless(cell: NotedMeasurement) -> bool:
-    """By the chunk that the array had; what older runs did not note is taken for what the law speaks of."""
+    """By the chunk that the array had; without a note of it the law is taken to speak of the cell."""
     try:
         seen = strict_json.table(strict_json.table(cell.runs[0].facts.get("seen")).get("array"))
         return bool(objection(cell.geometry, cell.workload, strict_json.count(seen, "chunk_bytes")))

@@ -210,5 +210,5 @@ def _why_not(key: FigureKey, first: ComparedRun, run: ComparedRun) -> str:
 
 
 def _both_asked(workload: str, first: ComparedRun, run: ComparedRun) -> bool:
-    """Records of old versions are without definitions; then the id has to do."""
+    """Saturations and rebuilds have no definitions here; their ids have to do."""
     return workload in first.asked and workload in run.asked

@@ -437,12 +437,11 @@ def from_record(record: Mapping[str, object]) -> Evidence:
             worst=str(record["worst"]),
             points=tuple(map(part_of_record, listed(record["points"]))),
             remarks=texts(record["remarks"]),
-            # Older records are without.
-            confidence=unbounded(estimate.get("confidence", CONFIDENCE)),
-            is_reading=estimate.get("is_reading") is True,
-            basis=str(estimate.get("basis", "")),
-            baseline=of_record(record["baseline"]) if record.get("baseline") else None,
-            wider=multiplicity.of_record(estimate.get("wider", [])),
+            confidence=unbounded(estimate["confidence"]),
+            is_reading=estimate["is_reading"] is True,
+            basis=str(estimate["basis"]),
+            baseline=of_record(record["baseline"]) if record["baseline"] else None,
+            wider=multiplicity.of_record(estimate["wider"]),
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"this is no evidence of ours: {error!r}") from error

@@ -17,12 +17,10 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import RECORDS, folder_name, refuse
+from pytest_ssdqual.report.run_folder.journal import RECORDS, SCHEMA, OtherSchema, folder_name, refuse, require_schema
 from pytest_ssdqual.report.run_folder.manifest import installed_versions
 from pytest_ssdqual.rig.machine.machine import utc_now
 
-#: Raised only when an old reader would misunderstand a new file.
-SCHEMA = 1
 NAME, BAYS = "fleet.json", "bays"
 BAY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 #: A thousand bays with a dozen labels each need 1 MB; what is larger is none of ours.
@@ -127,6 +125,8 @@ def read(path: Path) -> Fleet:
         raise ValueError(f"{path / NAME} cannot be read: it is larger than any of ours")
     try:
         return _fleet(path, strict_json.table(strict_json.read_json(text)))
+    except OtherSchema as error:
+        raise ValueError(str(error)) from error
     except (ValueError, KeyError) as error:
         told = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path / NAME} cannot be read: {safe_text.line(told)}") from error
@@ -226,6 +226,7 @@ def _record(fleet: Fleet) -> dict[str, object]:
 
 
 def _fleet(path: Path, record: Mapping[str, object]) -> Fleet:
+    require_schema(path / NAME, record["schema"])
     ended, status = record["ended"], record["exit_status"]
     if status is not None and (not isinstance(status, int) or isinstance(status, bool)):
         raise ValueError("exit_status is no whole number")
@@ -239,18 +240,18 @@ def _fleet(path: Path, record: Mapping[str, object]) -> Fleet:
         tuple(_text({"command_line": each}, "command_line") for each in strict_json.array(record["command_line"])),
         _text(record, "version"),
         _apart(bays),
-        record.get("merged") is True,
+        record["merged"] is True,
     )
 
 
 def _bay(record: Mapping[str, object]) -> FleetBay:
     labels, slots = (_texts(record, name) for name in ("labels", "slots"))
     name, folder, machine = (_text(record, each) for each in ("name", "folder", "machine"))
-    return FleetBay(name, folder, machine, labels, slots, _text({"refused": "", **record}, "refused"))
+    return FleetBay(name, folder, machine, labels, slots, _text(record, "refused"))
 
 
 def _texts(record: Mapping[str, object], name: str) -> dict[str, str]:
-    found = strict_json.table(record.get(name, {}))
+    found = strict_json.table(record[name])
     return {each: _text(found, each) for each in found}
 
 

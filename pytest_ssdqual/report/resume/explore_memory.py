@@ -1,7 +1,8 @@
 """What searches have found, kept from one run to the next: a small JSON file for each drive model, firmware and spec.
 
 It only says where a search begins; nothing is judged by it. So it is read with suspicion and written with patience: a
-file that cannot be read is as good as none, and what cannot be kept is told and no error.
+file that cannot be read is as good as none, unless it has another schema (``OtherSchema``); what cannot be kept is told
+and no error.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from pathlib import Path
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, OtherSchema, require_schema
 from pytest_ssdqual.rig.machine.machine import utc_now
 
-SCHEMA = 1
 #: The latest of so many are kept: each costs the next search a measurement.
 MOST = 20
 #: More than that is no file of ours.
@@ -66,13 +67,17 @@ class Store:
     folder: Path
 
     def recall(self, subject: SearchSubject) -> tuple[Remembered, ...]:
-        """The latest first; empty where nothing is known, or nothing that can be read."""
+        """The latest first; empty where nothing is known, or nothing that can be read. ``OtherSchema``."""
+        path = self.folder / subject.file_name
         try:
-            with open(safe_files.open_regular(self.folder / subject.file_name), "rb") as file:  # noqa: PTH123
+            with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123
                 content = strict_json.table(strict_json.read_json(file.read(MOST_BYTES)))
-            if content["schema"] != SCHEMA or content["subject"] != _subject_record(subject):
+            require_schema(path, strict_json.count(content, "schema"))
+            if content["subject"] != _subject_record(subject):
                 return ()
             return tuple(map(_of_record, strict_json.array(content["found"])))
+        except OtherSchema:
+            raise
         except (OSError, KeyError, ValueError):
             return ()
 

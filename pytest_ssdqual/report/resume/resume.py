@@ -17,7 +17,7 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.run_folder.reader import Record, read_records
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -83,6 +83,8 @@ class Past:
             raise NotResumable(f"{folder} cannot be resumed: {error.strerror or error}") from error
         try:
             records = tuple(read_records(folder))
+        except OtherSchema as error:
+            raise NotResumable(f"{folder} cannot be resumed: {error}") from error
         except OSError as error:
             raise NotResumable(f"{folder} is not a run folder: {RECORDS} cannot be read") from error
         if not any(record.kind == "run_started" for record in records):
@@ -167,11 +169,14 @@ def _began(folder: Path) -> bool:
     if not (folder / RECORDS).is_file():
         return False
     is_begun = False
-    for record in read_records(folder, "run_started", "run_ended", "purging", "measuring"):
-        if record.kind in ("purging", "measuring"):
-            return True
-        # pytest finds a mistake in a suite at collection, after run_started; nothing was written to a drive then.
-        is_begun = record.facts.get("exit_status") != USAGE_ERROR
+    try:
+        for record in read_records(folder, "run_started", "run_ended", "purging", "measuring"):
+            if record.kind in ("purging", "measuring"):
+                return True
+            # pytest finds a mistake in a suite at collection, after run_started; nothing was written to a drive then.
+            is_begun = record.facts.get("exit_status") != USAGE_ERROR
+    except OtherSchema:
+        return True  # whoever reads it refuses it
     return is_begun
 
 

@@ -28,11 +28,23 @@ from pytest_ssdqual.report.run_folder.checksums import SUMS
 from pytest_ssdqual.report.run_folder.transcript import ROTATE_BYTES, TRANSCRIPT
 from pytest_ssdqual.rig.machine.machine import Completed, RigError, utc_now
 
-#: Of a line in ``records.jsonl``; raised only when an old reader would misunderstand a new line.
+#: Schema of all that is in a run folder: lines of the record and the transcript, the manifest, ``fleet.json``. Another
+#: one is not read.
 SCHEMA = 1
 RECORDS, MANIFEST = "records.jsonl", "manifest.json"
 #: Output of a command up to this size is written into the transcript itself.
 INLINE_BYTES = 4096
+
+
+class OtherSchema(OSError):
+    """A file of another schema: this version cannot read it."""
+
+
+def require_schema(path: Path, found: object) -> None:
+    """``OtherSchema`` unless what was found in this file is ``SCHEMA``."""
+    if found != SCHEMA:
+        schema = safe_text.line(str(found), 40)
+        raise OtherSchema(f"{path} has schema {schema}, and this version of pytest-ssdqual reads schema {SCHEMA} only")
 
 
 class JournalError(RigError):

@@ -7,16 +7,15 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from pytest_ssdqual.qual.strict_json import conforming
 from pytest_ssdqual.report.run_folder import expectation
 from pytest_ssdqual.report.run_folder.expectation import ExpectedDrives
-from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, require_schema
 from pytest_ssdqual.rig.drives.health import DriveHealth
 from pytest_ssdqual.rig.drives.topology import Drive
-
-SCHEMA = 1
 
 #: Distributions whose arithmetic or behaviour is in the result.
 DISTRIBUTIONS = ("pytest-ssdqual", "pytest", "pytest-xdist", "hypothesis", "numpy", "scipy", "pydantic")
@@ -160,8 +159,12 @@ class Manifest:
 
     @classmethod
     def from_record(cls, plain: Mapping[str, Any]) -> Manifest:
-        """The inverse of ``to_record``; a drive's raw answers are not in it. ``ValueError`` if it is none of ours."""
+        """The inverse of ``to_record``; a drive's raw answers are not in it.
+
+        ``ValueError`` if it is none of ours, ``OtherSchema`` if it has another schema.
+        """
         try:
+            require_schema(Path(MANIFEST), plain["schema"])
             first, *resumed = map(Session.from_record, plain["sessions"])
             return cls(
                 run_id=str(plain["run_id"]),
@@ -176,10 +179,10 @@ class Manifest:
                 exit_status=first.exit_status,
                 versions=first.versions,
                 resumed=tuple(resumed),
-                family=plain.get("family"),
-                baseline=plain.get("baseline"),
-                judged=plain.get("judged"),
-                expected=expectation.of_record(plain.get("expected")),
+                family=plain["family"],
+                baseline=plain["baseline"],
+                judged=plain["judged"],
+                expected=expectation.of_record(plain["expected"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is no manifest of ours: {error!r}") from error

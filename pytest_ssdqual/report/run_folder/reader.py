@@ -2,12 +2,13 @@
 
 A run folder as its readers want it: what it is about, what happened, and what was judged of it in the end.
 
-The rule of the module: it reads what is there. A folder that is damaged, unfinished or from an older version tells
-less, and that is no error; only a folder without records is none.
+The rule of the module: it reads what is there. A folder that is damaged or unfinished tells less, and that is no error;
+only a folder without records is none, and one of another schema is refused (``OtherSchema``, an ``OSError``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,14 +19,13 @@ from pytest_ssdqual.report.evidence import evidence
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, SCHEMA, OtherSchema, require_schema
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One line of ``records.jsonl``."""
 
-    schema: int
     kind: str
     #: UTC, ISO 8601.
     time: str
@@ -50,14 +50,17 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
     """All events of a run folder (or of its ``records.jsonl``), or those of some kinds, in the order they were written.
 
     A line that is not whole, as a crash or a full disk leaves it, is passed over: it was never acknowledged to its
-    writer; so is one that is longer than any of ours. ``OSError`` if there is no such file.
+    writer; so is one that is longer than any of ours. ``OSError`` if there is no such file, ``OtherSchema`` if its
+    lines have another schema.
     """
     named = [f'"{kind}"'.encode() for kind in kinds]
-    for line in safe_files.read_lines(path / RECORDS if path.is_dir() else path):
+    file = path / RECORDS if path.is_dir() else path
+    for number, line in enumerate(safe_files.read_lines(file)):
         # Most of a long run's lines are of other kinds: without this, reading its verdicts takes three times as long.
-        if named and not any(name in line for name in named):
+        # The first line says which schema the folder has.
+        if number and named and not any(name in line for name in named):
             continue
-        record = _parse(line)
+        record = _parse(line, file)
         if record and (not kinds or record.kind in kinds):
             yield record
 
@@ -68,19 +71,21 @@ def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:
     ``root`` is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. They are
     recognised by md UUID, which is ours alone: it was drawn at random before the array was created. A later
     run that clears a leftover away notes ``array_stopped`` in its own folder, so all folders are read together.
-    Folders that others have made, or can write to, are not believed: what is called ours may be erased.
+    Folders that others have made, or can write to, are not believed: what is called ours may be erased. Nor are those
+    of another schema, whose arrays the guard then refuses.
     """
     planned: dict[str, ArrayLeftBehind] = {}
     stopped: set[str] = set()
     for file in _records_of_ours(root):
-        for record in read_records(file):
-            uuid = record.facts.get("uuid")
-            if not isinstance(uuid, str):
-                continue
-            if record.kind == "array_stopped":
-                stopped.add(uuid)
-            elif record.kind == "array_planned":
-                planned[uuid] = _planned(uuid, record.facts, file.parent)
+        with contextlib.suppress(OtherSchema):
+            for record in read_records(file):
+                uuid = record.facts.get("uuid")
+                if not isinstance(uuid, str):
+                    continue
+                if record.kind == "array_stopped":
+                    stopped.add(uuid)
+                elif record.kind == "array_planned":
+                    planned[uuid] = _planned(uuid, record.facts, file.parent)
     return tuple(array for uuid, array in planned.items() if uuid not in stopped)
 
 
@@ -136,7 +141,7 @@ def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftB
     )
 
 
-def _parse(line: bytes) -> Record | None:
+def _parse(line: bytes, file: Path) -> Record | None:
     try:
         facts = dict(strict_json.table(strict_json.read_json(line)))
     except ValueError:
@@ -144,21 +149,12 @@ def _parse(line: bytes) -> Record | None:
     schema, kind, time = (facts.pop(name, None) for name in ("schema", "kind", "time"))
     if not isinstance(schema, int) or not isinstance(kind, str) or not isinstance(time, str):
         return None
-    return Record(schema, kind, time, facts)
+    require_schema(file, schema)
+    return Record(kind, time, facts)
 
 
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
-#: What the first versions did not write.
-OLDER: Mapping[str, object] = {
-    "about": "run",
-    "group": "",
-    "published": None,
-    "members": [],
-    "worst": "",
-    "points": [],
-    "remarks": [],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +180,7 @@ class RunReader:
 
     @classmethod
     def read(cls, folder: Path, *kinds: str) -> RunReader:
-        """With all records, or those of some kinds only. ``OSError`` if there are no records."""
+        """With all records, or those of some kinds only. ``OSError`` if there are no records, or of another schema."""
         return cls(folder, _manifest(folder), tuple(read_records(folder, *kinds)))
 
     def of(self, *kinds: str) -> tuple[Record, ...]:
@@ -200,7 +196,7 @@ class RunReader:
         return tuple(each for each in map(_judged, _last(self.of(*JUDGED))) if each)
 
     def unreadable(self) -> int:
-        """How many verdicts count and cannot be read: a newer version may have written them."""
+        """How many verdicts count and cannot be read, because their records are damaged."""
         return sum(_judged(record) is None for record in _last(self.of(*JUDGED)))
 
 
@@ -215,7 +211,7 @@ def _last(records: Iterable[Record]) -> Iterable[Record]:
 
 def _judged(record: Record) -> Judged | None:
     try:
-        found = evidence.from_record({**OLDER, **record.facts})
+        found = evidence.from_record(record.facts)
     except ValueError:
         return None
     return Judged(str(record.facts.get("test", "")), record.time, found)
@@ -223,6 +219,8 @@ def _judged(record: Record) -> Judged | None:
 
 def _manifest(folder: Path) -> Mapping[str, object]:
     try:
-        return dict(strict_json.table(strict_json.read_json((folder / MANIFEST).read_bytes())))
+        found = dict(strict_json.table(strict_json.read_json((folder / MANIFEST).read_bytes())))
     except (OSError, ValueError):
         return {}
+    require_schema(folder / MANIFEST, found.get("schema", SCHEMA))
+    return found

@@ -51,9 +51,12 @@ class Written:
     def from_record(cls, record: Mapping[str, object]) -> Self:
         """The inverse of ``to_record``; ``ValueError`` for anything else."""
         record = strict_json.table(record)
-        host_bytes = record.get("host_bytes")
+        try:
+            boot_id, host_bytes = str(record["boot_id"]), record["host_bytes"]
+        except KeyError as error:
+            raise ValueError(f"it has no {error}") from error
         return cls(
-            str(record.get("boot_id", "")),
+            boot_id,
             _whole(record, "appearance"),
             _whole(record, "sectors"),
             _whole(record, "discarded_sectors"),

@@ -255,7 +255,7 @@ def test_where_nothing_is_judged_nothing_is_told(rig: Inner) -> None:
 
 def test_the_first_count_of_a_run_folder_holds() -> None:
     def record(kind: str, **facts: object) -> Record:
-        return Record(1, kind, "2026-11-21T18:00:00Z", facts)
+        return Record(kind, "2026-11-21T18:00:00Z", facts)
 
     assert (
         planned_in([record("run_started"), record("claims_planned", count=16), record("claims_planned", count=4)]) == 16

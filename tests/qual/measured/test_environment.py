@@ -81,12 +81,6 @@ def test_a_record_that_is_not_whole_is_an_error() -> None:
         ProcessEnvironment.from_record({name: value for name, value in record.items() if name != "seconds"})
 
 
-def test_a_record_of_an_older_version_says_nothing_of_the_kernel() -> None:
-    record = ProcessEnvironment(1.0, 1.0, None, 0.0, None, None, (), None).to_record()
-    del record["kernel"]
-    assert ProcessEnvironment.from_record(record).kernel is None
-
-
 def test_a_message_in_words() -> None:
     said = [KernelLine(9.1, level, "nvme0: gone").describe() for level in (0, 3, 4, 5, 7, None, -9)]
     assert [each.removeprefix("[    9.100000] ") for each in said] == [

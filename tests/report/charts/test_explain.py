@@ -111,5 +111,5 @@ def test_every_verdict_has_a_chart_of_its_own_and_none_of_the_page() -> None:
 def test_broken_names_draw_nothing_and_raise_nothing(harm: Callable[[str], str]) -> None:
     record = charted.judged(Claim.SCALING_SLOPE, "raid5x3 raid5x4", [READ], 1, 2, about=About.SWEEP)
     facts = {**record.facts, "geometries": [harm("raid5x4")], "workloads": [harm("randread_4k_qd4")]}
-    story = RunReader(charted.NOWHERE, {}, (Record(1, "verdict", record.time, facts), *SWEEP))
+    story = RunReader(charted.NOWHERE, {}, (Record("verdict", record.time, facts), *SWEEP))
     assert chart_of(story, story.evidence()[0]) is None

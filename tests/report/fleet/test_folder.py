@@ -17,6 +17,10 @@ names = st.from_regex(fleets.BAY_NAME, fullmatch=True)
 some = st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=2)
 
 
+#: What the record of a bay has besides its name, its folder and its machine.
+REST: dict[str, object] = {"labels": {}, "slots": {}, "refused": ""}
+
+
 def bay(name: str, labels: dict[str, str] | None = None, slots: dict[str, str] | None = None) -> FleetBay:
     return FleetBay(name, fleets.folder_of(name), f"root@{name}", labels or {}, slots or {})
 
@@ -128,7 +132,7 @@ def test_no_link_is_followed(fleet: Fleet, tmp_path_factory: pytest.TempPathFact
 def test_a_bay_that_somebody_else_wrote(fleet: Fleet, change: dict[str, object], sentence: str) -> None:
     file = fleet.path / "fleet.json"
     record = json.loads(file.read_text())
-    record["bays"] = [{"name": "dut1", "folder": "bays/dut1", "machine": "local", **change}]
+    record["bays"] = [{"name": "dut1", "folder": "bays/dut1", "machine": "local", **REST, **change}]
     file.write_text(json.dumps(record))
     with pytest.raises(ValueError, match="cannot be read") as caught:
         fleets.read(fleet.path)
@@ -145,7 +149,7 @@ def test_a_bay_that_somebody_else_wrote(fleet: Fleet, change: dict[str, object],
         "7",
         "[" * 100_000,
         '{"schema": 1}',
-        '{"bays": 7}',
+        '{"schema": 1, "bays": 7}',
         "NaN",
         "\xff",
         " " * (fleets.LARGEST_BYTES + 1),
@@ -157,6 +161,13 @@ def test_what_is_no_fleet_is_one_sentence(fleet: Fleet, text: str) -> None:
     with pytest.raises(ValueError, match=r"fleet.json cannot be read: .+") as caught:
         fleets.read(fleet.path)
     assert "\n" not in str(caught.value)
+
+
+def test_another_schema_is_refused(fleet: Fleet) -> None:
+    file = fleet.path / "fleet.json"
+    file.write_text(file.read_text().replace('"schema": 1', '"schema": 2'))
+    with pytest.raises(ValueError, match=r"fleet\.json has schema 2, and .* reads schema 1 only$"):
+        fleets.read(fleet.path)
 
 
 @settings(max_examples=10)

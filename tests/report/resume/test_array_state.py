@@ -24,7 +24,7 @@ UNSETTLED = steady_state.judge([1000.0, 2000.0, 990.0, 1000.0, 1000.0], SteadyRu
 
 
 def record(kind: str, **facts: object) -> Record:
-    return Record(1, kind, "2026-01-01T00:00:00.000+00:00", facts)
+    return Record(kind, "2026-01-01T00:00:00.000+00:00", facts)
 
 
 def created(geometry: str = "raid5x3", uuid: str = UUID, **changes: object) -> list[Record]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.explore_memory import MOST, Remembered, SearchSubject, Store
+from pytest_ssdqual.report.run_folder.journal import OtherSchema
 
 ACME = SearchSubject("ACME 9", "F1", "acme")
 FOUND = Remembered(Workload("randwrite", "64k", 4, sync=True), "p99_latency", "drivex2", is_simplest=True, run="r1")
@@ -73,14 +75,23 @@ def test_what_is_forgotten_leaves_no_file_behind_if_it_was_the_last(store: Store
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=9),
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["schema", "subject", "found", "asked", "rw", "bs"]), inner, max_size=4)
+            | st.dictionaries(st.sampled_from(["subject", "found", "asked", "rw", "bs"]), inner, max_size=4)
         ),
-    ).map(lambda value: json.dumps(value).encode())
+    ).map(lambda value: json.dumps({"schema": 1, **value} if isinstance(value, dict) else value).encode())
 )
 def test_a_damaged_file_is_as_good_as_none(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     store = Store(tmp_path_factory.mktemp("found"))
     (store.folder / ACME.file_name).write_bytes(data)
     assert store.recall(ACME) == ()
+
+
+@pytest.mark.parametrize("act", [lambda store: store.recall(ACME), lambda store: store.keep(ACME, FOUND)], ids=range(2))
+def test_a_file_of_another_schema_is_refused_and_not_replaced(store: Store, act: Callable[[Store], object]) -> None:
+    store.keep(ACME, FOUND)
+    file(store).write_text(text := file(store).read_text().replace('"schema": 1', '"schema": 2'))
+    with pytest.raises(OtherSchema, match=r"\.json has schema 2, and .* reads schema 1 only$"):
+        act(store)
+    assert file(store).read_text() == text
 
 
 def test_a_workload_that_could_do_anything_else_is_none(store: Store) -> None:

@@ -179,6 +179,15 @@ def test_without_a_manifest_nothing_can_be_compared(journal: Journal, text: str)
         Past.read(journal.path)
 
 
+@pytest.mark.parametrize("name", ["records.jsonl", "manifest.json"])
+def test_a_run_of_another_schema_is_refused(journal: Journal, name: str) -> None:
+    file = journal.path / name
+    file.write_text(file.read_text().replace('"schema": 1', '"schema": 2').replace('"schema":1', '"schema":2'))
+    assert find(journal.path.parent, "last") == journal.path
+    with pytest.raises(NotResumable, match=rf"cannot be resumed: .*{name} has schema 2, and .* reads schema 1 only$"):
+        Past.read(journal.path)
+
+
 def test_what_is_no_run_folder(tmp_path: Path) -> None:
     with pytest.raises(NotResumable, match=r"is not a run folder: records\.jsonl cannot be read$"):
         Past.read(tmp_path)
@@ -222,11 +231,11 @@ VERDICT: dict[str, object] = {
 
 
 def noted(**facts: object) -> Record:
-    return Record(1, "verdict", "yesterday", {"writer": "main", **facts})
+    return Record("verdict", "yesterday", {"writer": "main", **facts})
 
 
 def test_a_verdict_is_noted_once() -> None:
-    verdicts = Verdicts([noted(**VERDICT), Record(1, "error", "", {"test": "x"})])
+    verdicts = Verdicts([noted(**VERDICT), Record("error", "", {"test": "x"})])
     assert verdicts.news(VERDICT) is None
     assert verdicts.news({**VERDICT, "claim": "p99_latency"}) == {**VERDICT, "claim": "p99_latency"}
     assert verdicts.news({**VERDICT, "claim": "p99_latency"}) is None

@@ -102,13 +102,12 @@ def test_what_is_noted_is_read_back(
     assert [(each.kind, {**each.facts, "writer": 0}) for each in records] == [
         (kind, {**facts, "writer": 0}) for kind, facts in events
     ]
-    assert all(each.schema == 1 and each.time.endswith("+00:00") for each in records)
+    assert all(each.time.endswith("+00:00") for each in records)
 
 
 def test_facts_cannot_pose_as_the_head_of_a_line(journal: Journal) -> None:
     journal.note("measured", time="never", schema=99)
     (record,) = read_records(journal.path)
-    assert record.schema == 1
     assert record.time.startswith("20")
 
 

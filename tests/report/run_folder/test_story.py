@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.reader import OLDER, RunReader
+from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
+from pytest_ssdqual.report.run_folder.reader import RunReader
 
 Claimed = Callable[..., Evidence]
 
@@ -55,15 +52,20 @@ def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, cla
     ]
 
 
-@given(st.sets(st.sampled_from(sorted(OLDER))))
-def test_records_of_older_versions_are_read(claimed: Claimed, missing: set[str]) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        record = {key: value for key, value in claimed().to_record().items() if key not in missing}
-        line = {"schema": 1, "kind": "verdict", "time": "t", "test": "a", **record}
-        Path(name, "records.jsonl").write_text(json.dumps(line) + "\n")
-        story = RunReader.read(Path(name))
-    assert [each.evidence for each in story.evidence()] == [claimed()]
-    assert not story.unreadable()
+@pytest.mark.parametrize("schema", [0, 2, 99])
+@pytest.mark.parametrize("kinds", [(), ("verdict",)])
+def test_records_of_another_schema_are_refused(tmp_path: Path, schema: int, kinds: tuple[str, ...]) -> None:
+    lines = [{"schema": schema, "kind": kind, "time": "t"} for kind in ("run_started", "run_ended")]
+    (tmp_path / "records.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(OtherSchema, match=rf"records\.jsonl has schema {schema}, and .* reads schema 1 only$"):
+        RunReader.read(tmp_path, *kinds)
+
+
+def test_a_manifest_of_another_schema_is_refused(journal: Journal) -> None:
+    journal.note("run_started")
+    journal.write_manifest({"schema": 2})
+    with pytest.raises(OtherSchema, match=r"manifest\.json has schema 2, and .* reads schema 1 only$"):
+        RunReader.read(journal.path)
 
 
 def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal, claimed: Claimed) -> None:

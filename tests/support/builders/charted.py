@@ -31,7 +31,7 @@ def parsed(svg: str) -> ElementTree.Element:
 
 def record(kind: str, facts: Mapping[str, object], at_s: int = 0) -> Record:
     """As it is read back from a file, so that nothing but JSON is in it."""
-    return Record(1, kind, f"2026-11-21T12:{at_s // 60:02}:{at_s % 60:02}+00:00", json.loads(json.dumps(facts)))
+    return Record(kind, f"2026-11-21T12:{at_s // 60:02}:{at_s % 60:02}+00:00", json.loads(json.dumps(facts)))
 
 
 def story(*records: Record, manifest: Mapping[str, object] | None = None, folder: Path = NOWHERE) -> RunReader:
