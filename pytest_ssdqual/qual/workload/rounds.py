@@ -134,7 +134,7 @@ class LoopResult:
         return self.reached
 
     def __repr__(self) -> str:
-        """One sentence, which ``assert loop_result`` shows."""
+        """One sentence, which ``assert ssd_rounds`` shows."""
         about = f"{self.loop} on {self.geometry}"
         if self.reached:
             return f"<{about}: steady after {self.window[-1] + 1} rounds>"
