@@ -13,7 +13,7 @@ from typing import Any
 from pytest_ssdqual.qual.strict_json import conforming
 from pytest_ssdqual.report.run_folder import expectation
 from pytest_ssdqual.report.run_folder.expectation import ExpectedDrives
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, require_schema
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, OtherSchema, require_schema
 from pytest_ssdqual.rig.drives.health import DriveHealth
 from pytest_ssdqual.rig.drives.topology import Drive
 
@@ -161,7 +161,7 @@ class Manifest:
     def from_record(cls, plain: Mapping[str, Any]) -> Manifest:
         """The inverse of ``to_record``; a drive's raw answers are not in it.
 
-        ``ValueError`` if it is none of ours, ``OtherSchema`` if it has another schema.
+        ``ValueError`` if it is none of ours, or has another schema.
         """
         try:
             require_schema(Path(MANIFEST), plain["schema"])
@@ -184,6 +184,8 @@ class Manifest:
                 judged=plain["judged"],
                 expected=expectation.of_record(plain["expected"]),
             )
+        except OtherSchema as error:
+            raise ValueError(str(error)) from error
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is no manifest of ours: {error!r}") from error
 
