@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.run_folder.find import NoSuchRun, find, find_any
+from pytest_ssdqual.report.run_folder.find import LAST, NoSuchRun, find, find_any
 from pytest_ssdqual.report.run_folder.journal import JournalError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.report.view.tables import TextLine
 
 RUNS = "ssdqual-runs"
-LAST = "last"
 #: Exit status when a request makes no sense: pytest's (``ExitCode.USAGE_ERROR``), which is not imported for it.
 USAGE = 4
 #: Of a pipe, which has no width.

@@ -17,6 +17,7 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_folder.find import LAST
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.run_folder.reader import Record, read_records
@@ -41,8 +42,6 @@ TOLD = {
     "pcie_aspm": "power saving of PCIe links",
 }
 OURS = "pytest-ssdqual"
-#: The run that was begun last.
-LAST = "last"
 #: Of pytest: its ``ExitCode.USAGE_ERROR``.
 USAGE_ERROR = 4
 

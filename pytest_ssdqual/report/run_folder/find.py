@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.resume import resume
-from pytest_ssdqual.report.resume.resume import LAST
 from pytest_ssdqual.report.run_folder.journal import RECORDS
+
+#: The newest run that began.
+LAST = "last"
 
 
 class NoSuchRun(ValueError):
@@ -30,6 +31,9 @@ def find_any(name: str, root: Path) -> Path:
     """The same; also the folder of a fleet."""
     if "\0" in name or not name:
         raise NoSuchRun(f"{name!r} is the name of no run folder")
+    # Imported here: it loads pydantic, which ``ssdqual --help`` does without.
+    from pytest_ssdqual.report.resume import resume
+
     if name == LAST:
         try:
             return resume.find(root, LAST)
