@@ -108,7 +108,7 @@ def test_the_whole_story_of_an_error_is_there_for_those_who_ask(inner: Inner) ->
     inner.run("--ssd-devices=lab:3", spec, meta, "-k", "breaks_before", "-vv")
     (case,) = inner.cases().values()
     assert case.message == 'failed on setup with "the cable was pulled"'
-    assert "def broken_rig(array)" in case.text
+    assert "def broken_rig(ssd_array)" in case.text
     inner.run("--ssd-devices=lab:3", spec, meta, "-k", "breaks_before")
     (case,) = inner.cases().values()
     assert case.text == "the cable was pulled"
