@@ -64,5 +64,7 @@ def test_the_document_says_what_was_seen(ledger: Ledger, pytestconfig: pytest.Co
         fault_table.DOCUMENT.write_text(document, encoding="utf-8")
     strange = set(rows) - set(fault_table.committed(document))
     assert not strange, "\n".join(line for row in strange for line in row)
-    if len(rows) < len(fault_table.FAULTS):
+    # Run again, the row of a fault whose resumption failed the first time cannot be completed: its tests have their own
+    # second chance, and all rows that are complete were compared.
+    if len(rows) < len(fault_table.FAULTS) and not os.environ.get("PYTEST_SSDQUAL_AGAIN"):
         pytest.skip(f"not everything was rehearsed: {', '.join(ledger.missing())}")
