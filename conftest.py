@@ -1,4 +1,4 @@
-"""What both ``tests`` and ``suites`` need, and pytest allows only here."""
+"""Hooks of ``tests`` and ``suites`` that pytest allows only in the root conftest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 def has_tests() -> bool:
-    """Whether pyproject's ``pythonpath`` leads to ``tests``, whose lab rehearsals need."""
+    """Return True if ``tests`` is importable by pyproject's ``pythonpath``; rehearsals need its lab."""
     try:
         return find_spec("support.lab.rehearsing") is not None
     except ModuleNotFoundError:
@@ -20,18 +20,17 @@ def has_tests() -> bool:
 
 pytest_plugins = ["pytester", *(["support.lab.rehearsing"] if has_tests() else [])]
 
-#: Of the tests, ``unit`` those without a lab, ``unhurried`` those with that mark, ``lab`` the other ones that need one,
-#: or several of these with commas between: script/test runs them part by part. With pytest's own prefix, because no
-#: such variable reaches the runs that rehearsals start.
+#: The parts of the tests to run, with commas between: ``unit`` (without a lab), ``unhurried`` (that mark), ``lab`` (the
+#: other ones with a lab). script/test sets it. Rehearsals do not pass variables with pytest's prefix to their runs.
 PART = os.environ.get("PYTEST_SSDQUAL_PART", "")
 
-#: Set where script/test runs what failed a second time.
+#: True when script/test runs failed tests again.
 AGAIN = bool(os.environ.get("PYTEST_SSDQUAL_AGAIN"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Not the JUnit file of the unit tests: ``results-lab.xml`` beside ``results.xml``."""
+    """Give the lab's tests a JUnit file of their own: ``results-lab.xml`` beside ``results.xml``."""
     if PART.startswith("lab") and config.option.xmlpath:
         path = Path(config.option.xmlpath)
         config.option.xmlpath = str(path.with_name(f"{path.stem}-lab{path.suffix}"))
@@ -39,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What failed and is skipped when it is run again has not been seen to be right."""
+    """Make a test fail that is skipped when it runs again after a failure."""
     report = yield
     if AGAIN and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
@@ -54,7 +53,7 @@ def part_of(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep those of the parts that are wanted, whatever else was asked for with -m or -k."""
+    """Keep only the tests of the requested parts, in addition to -m and -k."""
     if PART:
         wanted = PART.split(",")
         left_out = [item for item in items if part_of(item) not in wanted]

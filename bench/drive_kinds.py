@@ -1,8 +1,8 @@
-"""Simulated drives: IOPS per second of a saturating load, of several kinds, each with a known mean in the long run.
+"""Simulated drives: IOPS per second under a saturating load, of several kinds, each with a known long-run mean.
 
-Every drive is drawn anew: mean × way into steady state × slow oscillation × garbage collection × noise. The last
-three have a mean of exactly 1 over time (dips are weighed by their share of the cycle, in closed form), so a drive's
-true figure is known without running it for long. These are models for the calibration of rules, not drives.
+Each draw gives a new drive: mean × approach to steady state × slow oscillation × garbage collection × noise. The last
+three have a mean of exactly 1 over time (in closed form, with dips weighted by their share of the cycle), so the true
+mean of a drive is known without a long simulation. These are models for the calibration of rules, not drives.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 Series = npt.NDArray[np.float64]
-#: Draws one drive: a source of chance, its true mean in the long run, seconds wanted → IOPS of each second.
+#: Draws one drive: random generator, true long-run mean, number of seconds → IOPS of each second.
 Kind = Callable[[np.random.Generator, float, int], Series]
-#: Lengths in seconds of so many gaps or dips.
+#: Draws the lengths in seconds of this number of gaps or dips.
 Lengths = Callable[[int], Series]
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is drawn for a drive that has settled; ranges of uniform distributions."""
+    """Parameters of a drive in steady state; ranges of uniform distributions."""
 
     #: AR(1): correlation from second to second, and standard deviation ÷ mean.
     phi: tuple[float, float] = (0.7, 0.95)
@@ -36,7 +36,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Garbage collection: dips that come back; ranges of uniform distributions."""
+    """Parameters of garbage collection, which causes periodic dips; ranges of uniform distributions."""
 
     period_s: tuple[float, float]
     dip_s: tuple[float, float]
@@ -60,7 +60,7 @@ class Pareto:
         return float(without_cut * (1 - share ** (self.shape - 1)) / (1 - share**self.shape))
 
     def draw(self, rng: np.random.Generator, count: int) -> Series:
-        """By inversion."""
+        """Draw by inversion."""
         beyond = (self.smallest / self.largest) ** self.shape
         return np.asarray(self.smallest * (1 - rng.random(count) * (1 - beyond)) ** (-1 / self.shape))
 
@@ -70,17 +70,17 @@ USUAL = Collection(period_s=(40.0, 120.0), dip_s=(3.0, 8.0), depth=(0.2, 0.5))
 
 
 def flat(rng: np.random.Generator, mean: float, seconds: int) -> Series:
-    """Well conditioned: nothing but its own rhythm."""
+    """Well conditioned: only the drive's own oscillation."""
     return mean * settled(rng, seconds)
 
 
 def residual(rng: np.random.Generator, mean: float, seconds: int) -> Series:
-    """Not conditioned for long enough: 20…80 % too fast, and falling with one time constant."""
+    """Conditioned too shortly: 20…80 % too fast, and falling with one time constant."""
     return mean * settled(rng, seconds) * (1 + rng.uniform(0.2, 0.8) * _decay(rng, seconds, 300, 1500))
 
 
 def undershoot(rng: np.random.Generator, mean: float, seconds: int) -> Series:
-    """Comes out of a heavier load: 15…40 % too slow, and recovering."""
+    """After a heavier load: 15…40 % too slow, and recovering."""
     return mean * settled(rng, seconds) * (1 - rng.uniform(0.15, 0.4) * _decay(rng, seconds, 300, 1500))
 
 
@@ -101,7 +101,7 @@ def fastgc(rng: np.random.Generator, mean: float, seconds: int) -> Series:
 
 
 def heavy(rng: np.random.Generator, mean: float, seconds: int) -> Series:
-    """Dips at random moments, the length of which has a heavy tail: most take seconds, a few take minutes."""
+    """Dips at random times with heavy-tailed lengths: most take seconds, a few take minutes."""
     dips = Pareto(rng.uniform(1.5, 2.5), rng.uniform(1.0, 3.0), 300.0)
     gap_s, depth = rng.uniform(45, 150), rng.uniform(0.3, 0.8)
     cycle_s = gap_s + dips.mean
@@ -117,7 +117,9 @@ def drift(rng: np.random.Generator, mean: float, seconds: int) -> Series:
 
 
 def wander(rng: np.random.Generator, mean: float, seconds: int) -> Series:
-    """Never quite settles: its level wanders by 0.3…1 % (one sigma) around the mean, forgetting in 5…20 min."""
+    """Never fully steady: its level wanders by 0.3…1 % (one sigma) around the mean, with a correlation time of 5…20
+    min.
+    """
     slow = _ar1(rng, seconds, math.exp(-1 / rng.uniform(300, 1200)), rng.uniform(0.003, 0.01))
     return mean * settled(rng, seconds) * (1 + slow)
 
@@ -126,14 +128,14 @@ def fresh(rng: np.random.Generator, mean: float, seconds: int) -> Series:
     """A purged drive behind a gate: the series begins when 2…3 user capacities have been written to it.
 
     2.5…4 × its mean for 15…40 min, then the write cliff, at 1…1.3 capacities written; after it the level falls or
-    rises towards the mean within 0.2…0.5 capacities. What is left of that behind the gate is in the series.
+    rises towards the mean within 0.2…0.5 capacities. The series has what remains of that behind the gate.
     """
     drive = _Fresh.drawn(rng)
     return mean * settled(rng, seconds) * (1 + drive.approach(drive.cliff_s + drive.behind_cliff_s, seconds))
 
 
 def ungated(rng: np.random.Generator, mean: float, seconds: int) -> Series:
-    """The same drive from its purge on: no rule that knows only the series can see the cliff coming."""
+    """The same drive from its purge on: no rule can predict the cliff from the series alone."""
     drive = _Fresh.drawn(rng)
     head = (drive.level - 1) * _cliff(rng, seconds, drive.cliff_s)
     return mean * settled(rng, seconds) * (1 + head + drive.approach(0.0, seconds))
@@ -185,7 +187,9 @@ def _rhythm(rng: np.random.Generator, seconds: int, noise: Noise) -> Series:
 
 
 def _ar1(rng: np.random.Generator, seconds: int, phi: float, sigma: float) -> Series:
-    """Stationary from its first second; ``sigma`` is that of the values, not of the innovations."""
+    """Return an AR(1) series, stationary from the first second; ``sigma`` is that of the values, not of the
+    innovations.
+    """
     from scipy.signal import lfilter
 
     steps = sigma * math.sqrt(1 - phi * phi) * rng.standard_normal(seconds)
@@ -194,8 +198,8 @@ def _ar1(rng: np.random.Generator, seconds: int, phi: float, sigma: float) -> Se
 
 
 def events(rng: np.random.Generator, seconds: int, gaps: Lengths, dips: Lengths, cycle_s: float) -> Series:
-    """Which share of every second lies inside a dip; gap, dip, gap, … cut at a random phase."""
-    # Twenty cycles early and at a random phase: by second 0 nothing is left of the start.
+    """Return the share of every second inside a dip; gap, dip, gap, … from a random phase on."""
+    # Begin twenty cycles early at a random phase, so that second 0 does not depend on the start.
     start_s = -cycle_s * (20 + rng.random())
     count = int(1.5 * (seconds - start_s) / cycle_s) + 20
     lengths, busy = np.empty(2 * count), np.zeros(2 * count + 1)
@@ -213,12 +217,12 @@ def _decay(rng: np.random.Generator, seconds: int, shortest_s: float, longest_s:
 
 
 def _cliff(rng: np.random.Generator, seconds: int, at_s: float) -> Series:
-    """From 1 to 0 around ``at_s``, within seconds or a minute."""
+    """Return a fall from 1 to 0 around ``at_s``, within seconds or a minute."""
     return np.asarray(0.5 - 0.5 * np.tanh((np.arange(seconds) - at_s) / rng.uniform(2, 30)))
 
 
 KINDS: Mapping[str, Kind] = {
     kind.__name__: kind for kind in (flat, residual, undershoot, hump, slowgc, fastgc, heavy, drift, wander, fresh)
 }
-#: Shown only when asked for by name: what the gate is for.
+#: Kinds that only ``--only`` selects; they show the purpose of the gate.
 WITHOUT_GATE: Mapping[str, Kind] = {"ungated": ungated}

@@ -1,12 +1,12 @@
-"""How often ``ssdqual compare`` tells two runs of the same drives apart, and how large a difference it finds.
+"""Rate of false differences of ``ssdqual compare`` between two runs of the same drives, and its power.
 
     python bench/false_differences.py [--families 400] [--figures 100] [--jobs N] [--out FILE.md]
 
-A family is two runs of the same simulated drives: for each figure two times five rounds (or more), whose speed and tail
-vary from round to round, counted in fio's own buckets. Nothing differs between the runs, so whatever is called better
-or worse is false; with better and worse held to 95 % together, that may happen in one family of twenty. Then the second
-run is made slower, to see from where on it is found. Rounds may depend on each other (AR(1)): Student's interval does
-not know that, and the table says what it costs.
+A family is two runs of the same simulated drives: for each figure two times five rounds or more, whose speed and tail
+vary from round to round, in fio's buckets. The runs do not differ, so every difference found is false; at 95 %
+family-wise confidence that may happen in one family of twenty. Then the bench makes the second run slower, and reports
+the share of such differences that are found. Rounds may be correlated (AR(1)); Student's interval ignores that, and the
+table has the cost.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 CLAIMS = ("steady_iops", "mean_latency", "p50_latency", "p90_latency", "p99_latency")
 QUANTILES = {"p50_latency": 0.5, "p90_latency": 0.9, "p99_latency": 0.99}
 ROUND_S = 1.0
-#: Latencies that buckets are made for.
+#: Range of latencies with buckets.
 FASTEST_NS, SLOWEST_NS = 10_000, 10_000_000_000
 #: IOPS and latencies of each round.
 Seen = tuple[list[float], list[LatencyHistogram]]
@@ -48,14 +48,14 @@ FALSE = (ChangeKind.BETTER, ChangeKind.WORSE)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is alike in all figures of a row of the table."""
+    """Parameters of all figures in a row of the table."""
 
     rounds: int = 5
     #: Correlation from round to round.
     depends: float = 0.0
     #: The second run's latencies over the first's; its IOPS are as much lower.
     slower: float = 1.0
-    #: Nothing varies from round to round: the throttled drives of the lab.
+    #: No variation from round to round, as of the lab's throttled drives.
     throttled: bool = False
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedDrive:
-    """One figure's drive under one load: a lognormal body, a tail, and what varies from round to round."""
+    """A drive under one load: a lognormal body, a tail, and variation from round to round."""
 
     iops: float
     median_ns: float
@@ -93,7 +93,7 @@ class SimulatedDrive:
 
 @cache
 def edges() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Lower edges of fio's buckets, and what fio prints for each."""
+    """Return the lower edges of fio's buckets, and the value that fio prints for each."""
     lows, names, low = [], [], FASTEST_NS
     while low < SLOWEST_NS:
         width = bucket_of(low).high_ns - bucket_of(low).low_ns
@@ -122,7 +122,7 @@ def run(rng: np.random.Generator, drive: SimulatedDrive, setting: Setting, slowe
 
 
 def _noise(rng: np.random.Generator, setting: Setting) -> npt.NDArray[np.float64]:
-    """Of variance 1 in every round."""
+    """Return noise with variance 1 in every round."""
     noise = rng.standard_normal(setting.rounds)
     for index in range(1, setting.rounds):
         noise[index] = setting.depends * noise[index - 1] + math.sqrt(1 - setting.depends**2) * noise[index]
@@ -130,7 +130,7 @@ def _noise(rng: np.random.Generator, setting: Setting) -> npt.NDArray[np.float64
 
 
 def estimate(claim: str, rates: Sequence[float], rounds: Sequence[LatencyHistogram], share: float) -> Estimate:
-    """The figure as a run would note it, if this share of the error rate may be spent on its interval."""
+    """Return the estimate that a run would record, with this share of the error rate."""
     basis = Basis(ConfidenceLevel(share=share))
     if claim == "steady_iops":
         return of_rounds(rates, ROUND_S, Unit.IOPS, basis.confidence_level)
@@ -140,7 +140,7 @@ def estimate(claim: str, rates: Sequence[float], rounds: Sequence[LatencyHistogr
 
 
 class NotedFigures:
-    """As a run folder keeps it; what few comparisons ask for is reckoned when one does."""
+    """The figures of a run folder; rarely used ones are computed on demand."""
 
     def __init__(self, claim: str, seen: Seen) -> None:
         self._again = partial(estimate, claim, *seen)
@@ -155,7 +155,7 @@ class NotedFigures:
 
 
 def family(seed: int, claim: str, setting: Setting, figures: int, number: int) -> tuple[int, int, int]:
-    """Of one family: false or true differences that were told, those that show alone, and figures compared."""
+    """Compare one family; return the differences found, those significant alone, and the number of figures."""
     rng = np.random.default_rng([seed, number])
     ratios: list[Callable[[float], Estimate]] = []
     while len(ratios) < figures:
@@ -183,7 +183,7 @@ SLOWER = (1.02, 1.03, 1.05, 1.1, 1.2)
 
 
 def table(found: Mapping[tuple[str, Setting], Sequence[tuple[int, int, int]]]) -> str:
-    """Markdown: families with any false difference, then the share of real ones that were found."""
+    """Return Markdown: the share of families with a false difference, then the share of true differences found."""
     same = dict.fromkeys(setting for _, setting in found if setting.slower == 1)
     lines = [
         "Families in which a figure is falsely called better or worse, per cent (figures that differ alone):",

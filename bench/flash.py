@@ -1,10 +1,10 @@
 """A flash drive small enough to understand: pages, blocks, a page map and garbage collection.
 
-Pages are programmed in order and only into erased blocks; what is written again leaves an invalid page behind. When
-one erased block is left, a block is collected: its valid pages are copied into that one, it is erased, and the host
-writes into what is free there. That alone makes write amplification, the fresh plateau, the write cliff and the
-settled state. Wear, read disturb, power loss and parallel queues are left out; dies work as one that is as fast as all.
-What it comes to in the long run is known: ``amplification.py``.
+Pages are programmed in order and only into erased blocks; an overwrite invalidates the old page. When one erased block
+is left, the drive collects a block: it copies the valid pages into the erased one, and the host continues in the rest
+of it. This suffices for write amplification, the fresh plateau, the write cliff and steady state. The model has no
+wear, read disturb, power loss or parallel queues; all dies work as one fast die. ``write_amplification.py`` has its
+long-run mean.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOST, _COPIES = 0, -1
 
 
 class GarbageCollection(StrEnum):
-    """Which block is collected."""
+    """The choice of the block to collect."""
 
     #: The one with the fewest valid pages.
     GREEDY = "greedy"
@@ -38,7 +38,7 @@ class GarbageCollection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How much flash there is, and how much of it the host sees."""
+    """Size of the flash, and the part that the host sees."""
 
     blocks: int = 1024
     pages_per_block: int = 64
@@ -68,7 +68,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class FlashTiming:
-    """What the operations of the flash take, of all dies together: with 32 dies a 32nd of what a data sheet says."""
+    """Times of flash operations, of all dies together: with 32 dies a 32nd of the data sheet's values."""
 
     program_ns: float = 20_000
     read_ns: float = 2_000
@@ -77,7 +77,7 @@ class FlashTiming:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the flash did between two collections, or a sum of it."""
+    """Operations of the flash between two collections, or their sum."""
 
     host_pages: int
     copied_pages: int
@@ -112,9 +112,9 @@ class Flash:
 
         self.shape = shape
         self.total = Work(0, 0, 0)
-        #: Where each logical page is; -1: nowhere.
+        #: Flash page of each logical page; -1: none.
         self._place = np.full(shape.user_pages, -1, dtype=np.int64)
-        #: What each flash page holds; only to be believed where ``_place`` points back.
+        #: Logical page of each flash page; valid only if ``_place`` points back.
         self._holds = np.zeros(shape.blocks * shape.pages_per_block, dtype=np.int64)
         self._valid = np.zeros(shape.blocks, dtype=np.int64)
         #: When each block was filled, by a count of blocks; the largest number for those that are not full.
@@ -127,7 +127,7 @@ class Flash:
 
     @property
     def valid_pages(self) -> int:
-        """Flash pages that hold what the host last wrote."""
+        """Number of flash pages with current data of the host."""
         return int(self._valid.sum())
 
     def stored(self) -> set[int]:
@@ -138,11 +138,11 @@ class Flash:
         return set(pages[self._holds[self._place[pages]] == pages].tolist())
 
     def write(self, pages: Integers) -> list[Work]:
-        """Write logical pages in this order; what was done for each block that this filled, and for the rest."""
+        """Write logical pages in this order; return the work for each block that this filled, and for the rest."""
         at, works = 0, []
         while at < pages.size:
             copied = erased = 0
-            # One erased block is always left, to collect into.
+            # One erased block always remains, to collect into.
             while self._room(_HOST) == 0 and len(self._erased) < 2:
                 copied, erased = copied + self._collect(), erased + 1
             part = pages[at : at + (self._room(_HOST) or self.shape.pages_per_block)]
@@ -154,7 +154,7 @@ class Flash:
         return works
 
     def trim(self, pages: Integers) -> None:
-        """The host does not need these any more; what they hold is invalid at once, and nothing is copied."""
+        """Invalidate logical pages that the host does not need any more."""
         self._forget(pages)
         self._place[pages] = -1
 
@@ -162,7 +162,7 @@ class Flash:
         return self.shape.pages_per_block - self._used[stream]
 
     def _collect(self) -> int:
-        """Copy what is valid in one block, and erase it; how many pages that were."""
+        """Copy the valid pages of one block, and erase it; return the number of copied pages."""
         import numpy as np
 
         victim = self._victim()
@@ -189,14 +189,14 @@ class Flash:
         return int(np.where(full, self._valid, self.shape.pages_per_block + 1).argmin())
 
     def _forget(self, pages: Integers) -> None:
-        """Invalidate where these logical pages are now."""
+        """Invalidate the flash pages of these logical pages."""
         import numpy as np
 
         places = self._place[np.unique(pages)]
         self._valid -= np.bincount(places[places >= 0] // self.shape.pages_per_block, minlength=self.shape.blocks)
 
     def _program(self, stream: int, pages: Integers) -> None:
-        """Into the open block of the stream, or into the next. Of a page that comes twice the last one counts."""
+        """Program pages into the open block of the stream, or into the next; the last one counts of equal pages."""
         import numpy as np
 
         if self._room(stream) == 0:
@@ -212,7 +212,7 @@ class Flash:
 
 
 def uniform(rng: np.random.Generator, shape: Shape, count: int) -> Integers:
-    """So many writes, each to any page with the same probability: fio's ``norandommap`` with a seed of its own.
+    """Return uniformly random writes, as of fio with ``norandommap``.
 
     With its random map fio writes every page once before any page twice: half as many copies if they are separated.
     """
@@ -229,9 +229,9 @@ def hot_cold(rng: np.random.Generator, shape: Shape, count: int, *, hot: float, 
 
 
 def iops(works: Sequence[Work], timing: FlashTiming) -> Floats:
-    """Host writes of each whole second, one after the other; the pages of one ``Work`` are spread over its time.
+    """Return host writes of each whole second; the pages of one ``Work`` are spread over its time.
 
-    So they are if the drive copies a little with every write of the host, as drives do that keep latencies even.
+    This models drives that copy a little with every host write, to keep latencies even.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Kinds of drives that are a flash translation layer at work: nothing of their way into steady state is made up.
+"""Kinds of drives that simulate a flash translation layer, so that their approach to steady state is not assumed.
 
 As those of ``drive_kinds.py``. Each drive is a small simulated flash (``bench/flash.py``) of its own
 over-provisioning and size under uniformly random writes, which takes the same number of writes as a large one to

@@ -1,18 +1,18 @@
-"""What a rack costs its controller: whole runs of pytest with xdist's workers, of bays whose machines are simulated.
+"""Measures the controller's cost of a rack: runs of pytest with xdist's workers on simulated machines.
 
     python bench/fleet.py --bays 1 2 5 --seconds 2
     python bench/fleet.py --bays 1 2 5 10 20 50 100 --workers 40 --seconds 600     # ten hours
 
-Each bay has four drives and six promises, for which fio would be started six times; each time lasts ``--seconds`` in
-which nothing is computed. What is measured is the rest: the start of processes, reports, records, pages. The more of a
-bay's time is waited, the less the cores of this computer matter: of real ones it is hours.
+Each bay has four drives and six promises, so six simulated runs of fio, which sleep for ``--seconds``. The bench
+measures the rest: the start of processes, reports, records, pages. Real runs of fio take hours, and the longer they
+are, the less the cores of this computer matter.
 
-Linear is (wall time of one bay × bays) / (wall time of all × workers). Where bays are no multiple of workers, some of
-these have nothing to do in the last round, which has nothing to do with the controller: the ratio is told of the best
-that there can be. "95 % from" is how long a bay has to wait for that share of linear, if all other time stays as it is.
+Linear is (wall time of one bay × bays) / (wall time of all × workers). If bays are not a multiple of workers, some
+workers are idle in the last round for reasons other than the controller, so the ratio is relative to the best possible
+one. "95 % from" is the waiting time of a bay that gives that share of linear, if all other times stay the same.
 
-Cores that are short lengthen that other time: hence how they were shared, and how long a worker was ready to run and
-stood in line for one.
+A shortage of cores lengthens the other times, so the table has the use of the cores, and the time that a worker was
+ready to run and waited for a core.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pathlib import Path
 from fleet_processes import Cores, ObservedProcesses, ProcessCost, memory_available_mib
 
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.html import fleet_page_file
+from pytest_ssdqual.report.html import fleet_page
 from pytest_ssdqual.report.run_folder.reader import Record, read_records
 
 ROOT = Path(__file__).parents[1]
@@ -63,9 +63,9 @@ at_least = "100 IOPS"
 """
 #: Of a bay: two widths and two workloads, and two slopes.
 PROMISES = 6
-#: Room that a worker is sure to find, and the share of the memory that is free of which it may be taken.
+#: Memory reserved for a worker, and the share of free memory that workers may use.
 WORKER_MIB, SHARE = 200, 0.8
-#: Of linear, what is aimed at.
+#: Goal, as a share of linear.
 AIM = 0.95
 
 
@@ -76,11 +76,11 @@ class Rack:
     bays: int
     workers: int
     wall_s: float
-    #: What a bay waited for its simulated fio.
+    #: Time that a bay waited for its simulated fio.
     waited_s: float
     #: From the making of the fleet's folder until the last bay is open; None of a single bay.
     open_s: float | None
-    #: From the last word of a worker to the end of the controller.
+    #: From the last report of a worker to the end of the controller.
     end_s: float
     cost: ProcessCost
     #: CPU time of drawing the fleet's page once more, and its size; None of a single bay.
@@ -96,7 +96,7 @@ class Rack:
         return self.rounds * one.wall_s / self.wall_s
 
     def enough_s(self, one: Rack) -> float:
-        """How long a bay must wait for ``linear`` to be what is aimed at, if the rest of the time stays as it is."""
+        """Return the waiting time of a bay at which ``linear`` reaches the goal, if all other times stay the same."""
         rest_s, rest_of_one_s = self.wall_s - self.rounds * self.waited_s, one.wall_s - one.waited_s
         return max(0.0, (AIM * rest_s - self.rounds * rest_of_one_s) / ((1 - AIM) * self.rounds))
 
@@ -118,7 +118,7 @@ def compile_once(folder: Path, cache: Path) -> None:
 
 
 def measure(folder: Path, cache: Path, bays: int, workers: int, seconds: float, period_s: float) -> Rack:
-    """Run it in ``folder``, which is empty; SystemExit if a bay did not come to its six verdicts."""
+    """Run pytest in the empty ``folder``; raise ``SystemExit`` if a bay lacks one of its six verdicts."""
     cores, began_s = Cores.now(), time.time()
     observed = _run(folder, bays, workers, _environment(seconds, cache), period_s)
     wall_s = time.time() - began_s
@@ -141,7 +141,7 @@ def measure(folder: Path, cache: Path, bays: int, workers: int, seconds: float, 
 
 
 def _run(folder: Path, bays: int, workers: int, environment: dict[str, str], period_s: float) -> ObservedProcesses:
-    """What was seen of a run; SystemExit if it failed."""
+    """Return the measurements of a run; raise ``SystemExit`` if it failed."""
     for name, text in (("test_rack.py", SUITE), ("acme.toml", SPEC), ("pytest.ini", "[pytest]\n")):
         (folder / name).write_text(text)
     (folder / "bays.toml").write_text(inventory(bays))
@@ -162,7 +162,7 @@ def _argv(workers: int) -> tuple[str, ...]:
 
 
 def _environment(seconds: float, cache: Path) -> dict[str, str]:
-    """Ours, without what would change what is measured."""
+    """Return the environment without variables that would change the measurement."""
     left_out = ("SIMULATED_", "PYTEST_", "GITHUB_STEP_SUMMARY", "COV_", "PYTHONDONTWRITEBYTECODE")
     ours = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *filter(None, [ours.get("PYTHONPATH")])])
@@ -175,9 +175,9 @@ def _time_s(record: Record) -> float:
 
 def _page(run: Path) -> tuple[float, float]:
     """CPU seconds of writing the page and the summary, and the size of the page in kB; imports are not counted."""
-    fleet_page_file.write(run)
+    fleet_page.write(run)
     began_s = time.process_time()
-    path = fleet_page_file.write(run)
+    path = fleet_page.write(run)
     return time.process_time() - began_s, path.stat().st_size / 1000
 
 
@@ -212,8 +212,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--bays", type=int, nargs="+", default=[1, 2, 5, 10, 20, 50, 100])
     parser.add_argument("--workers", type=int, default=40, help="at once, at most")
     parser.add_argument("--seconds", type=float, default=60, help="that each of six simulated runs of fio lasts")
-    parser.add_argument("--period", type=float, default=0.5, help="seconds between two looks at the processes")
-    parser.add_argument("--folder", help="where runs are written while they are measured")
+    parser.add_argument("--period", type=float, default=0.5, help="seconds between two samples of the processes")
+    parser.add_argument("--folder", help="folder for runs while they are measured")
     asked = parser.parse_args(argv)
     if min(asked.bays) < 1 or asked.workers < 1 or asked.seconds < 0 or asked.period <= 0:
         parser.error("bays and workers are 1 at least, seconds not below 0, and the period is above 0")

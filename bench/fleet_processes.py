@@ -1,4 +1,4 @@
-"""What the processes of a run of pytest-xdist take, as the kernel counts it: for ``fleet.py``."""
+"""CPU time and memory of the processes of a pytest-xdist run, from the kernel's counters; for ``fleet.py``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 PROC = Path("/proc")
 TICKS = os.sysconf("SC_CLK_TCK")
-#: How execnet starts a process: its program comes through its standard input.
+#: Command line of execnet's processes, which read their program from standard input.
 WORKER = b"sys.stdin.readline"
 #: Of the time, at most this share is spent on looking at memory that is shared, which takes the kernel long.
 PSS_SHARE, PSS_EVERY_S = 0.01, 1.0
@@ -57,7 +57,7 @@ class ProcessCost:
 
 @dataclass(slots=True)
 class ObservedProcesses:
-    """What was seen of a process and its workers, by process id."""
+    """Measurements of a process and its workers, by process id."""
 
     peak_mib: dict[int, float] = field(default_factory=dict)
     cpu_s: dict[int, float] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class ObservedProcesses:
 
     @classmethod
     def until_end(cls, process: subprocess.Popen[bytes], period_s: float) -> ObservedProcesses:
-        """Look at it again and again until it has ended; its status is then in ``process.returncode``."""
+        """Sample the process until it has ended; ``process.returncode`` then has its status."""
         seen, pss_at_s = cls(controller=process.pid), 0.0
         ended = os.WEXITED | os.WNOWAIT | os.WNOHANG
         # It stays in the table of processes while its last figures are read.
@@ -93,7 +93,7 @@ class ObservedProcesses:
         """``cores`` is what all of them did in these ``wall_s``."""
         workers = [pid for pid in self.peak_mib if pid != self.controller]
         own_s = self.cpu_s.get(self.controller, 0.0)
-        # Looks miss what came after the last one; the controller's sum misses those that it never waited for.
+        # Samples miss the time after the last one; the controller's sum misses processes that it never waited for.
         workers_s = max(self.waited_for_s, sum(self.cpu_s[pid] for pid in workers))
         whole_s = (os.cpu_count() or 1) * wall_s
         shares = (own_s + workers_s, cores.busy_s - own_s - workers_s, cores.idle_s)
@@ -110,7 +110,7 @@ class ObservedProcesses:
         )
 
     def _look(self) -> list[int]:
-        """At all of them once; the ids of workers that run."""
+        """Sample all processes once; return the ids of running workers."""
         running, zombies = [], 0
         for each in PROC.iterdir():
             if not each.name.isdigit() or not (fields := _stat(pid := int(each.name))):
@@ -137,7 +137,7 @@ class ObservedProcesses:
 
 
 def memory_available_mib() -> float:
-    """What could be taken without anything being swapped; 0 if that is not to be known."""
+    """Return the memory available without swapping; 0 if unknown."""
     found = re.search(rb"MemAvailable:\s+(\d+) kB", _read(PROC / "meminfo"))
     return int(found[1]) / 1024 if found else 0.0
 

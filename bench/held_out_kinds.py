@@ -1,11 +1,11 @@
-"""Kinds of drives that no stopping rule was tuned on: to judge with, never to tune with.
+"""Kinds of drives that no stopping rule was tuned on: for checks, never for tuning.
 
-As those of ``drive_kinds.py``: a source of chance, the mean in the long run, seconds wanted → IOPS of each second.
+As those of ``drive_kinds.py``: random generator, long-run mean, number of seconds → IOPS of each second.
 Every kind is a shape of mean 1 times the noise of its seconds, and the mean of the shape is known in closed form:
 over time for what goes on for ever; for what ends (marked *transient*) of what is left when it has ended. Transients
 begin behind the gates of physical preconditioning: no more than 80 % too fast or 40 % too slow at second 0.
-Amplitudes and times are guesses within what the sources report; where none is named, the mechanism is known and the
-figures are ours.
+Amplitudes and times are estimates within the range of the sources; without a source, the mechanism is known and the
+numbers are assumptions.
 """
 
 from __future__ import annotations

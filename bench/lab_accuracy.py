@@ -1,4 +1,4 @@
-"""How exact the lab is: measured IOPS ÷ what the drives' throttle and the level's law allow, per level and width.
+"""Accuracy of the lab: measured IOPS ÷ the IOPS by throttle and scaling law, per level and width.
 
     python bench/lab_accuracy.py [raid0x4 raid5x8 ...]
 
@@ -20,8 +20,8 @@ from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine import ssh
 from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.measure.station import Station
 
 DEFAULT = (
     *("drivex1", "drivex8", "raid0x2", "raid0x4", "raid0x8", "raid1x2", "raid1x3", "raid10x4", "raid10x6", "raid10x8"),
@@ -39,7 +39,7 @@ IOPS = 300
 
 
 class NoLogbook:
-    """Keeps nothing."""
+    """A logbook that records nothing."""
 
     def note(self, kind: str, **facts: object) -> None:
         pass
@@ -59,14 +59,14 @@ def main(names: list[str]) -> None:
         held = HeldDrives(channel, [topology.drive(name) for name in knames])
         stack.callback(held.release)
         quick = protocol.load("quick")
-        station = Station(Setup(channel, held, quick, NoLogbook(), "", lambda what, seconds: None))
-        stack.callback(station.close)
+        campaign = Campaign(Setup(channel, held, quick, NoLogbook(), "", lambda what, seconds: None))
+        stack.callback(campaign.close)
         print("array            workload           measured  law   measured/law")
         for geometry in geometries:
             for workload in WORKLOADS:
                 law = expected_iops(geometry, workload.read_fraction, IOPS, IOPS)
                 try:
-                    iops = station.measure(geometry, workload).iops
+                    iops = campaign.measure(geometry, workload).iops
                 except RigError as error:
                     print(f"{geometry!s:<16} {workload!s:<18} {error}", flush=True)
                     continue

@@ -1,4 +1,4 @@
-"""Series of a drive in the lab whose long-run rate is known, as test data: fio's own output of some minutes.
+"""Records fio's output of a lab drive with a known long-run rate, as test data.
 
     python bench/lab_series.py steady|jittery MINUTES OUTPUT.json.gz
 
@@ -36,7 +36,7 @@ def steady(vm: Vm, over: threading.Event) -> None:
 
 
 def jittery(vm: Vm, over: threading.Event) -> None:
-    """Pauses until it is over; their begins are planned, so that no delay adds up."""
+    """Throttle the drive until the run ends; the start times are planned, so that delays do not add up."""
     draw, at = random.Random(SEED), time.monotonic()  # noqa: S311
     serial = vm.drives[0].serial
     while not over.is_set():
@@ -72,8 +72,8 @@ def main(kind: str, minutes: float, place: Path) -> None:
             held.release()
             channel.close()
     done = finished.completed
-    result = acceptance.accept(finished.output, done.status, done.errors, job.expectation)
-    place.write_bytes(gzip.compress(finished.output, 9, mtime=0))
+    result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+    place.write_bytes(gzip.compress(b"".join(finished.pieces()), 9, mtime=0))
     print(f"{result.read.ios / result.seconds:.2f} IOPS, {len(result.intervals)} reports, {place.stat().st_size} bytes")
 
 

@@ -1,4 +1,4 @@
-"""What watching costs the measurement: fio's null engine bare, and beside a reader, a server and two open pages.
+"""Cost of live statistics: fio's null engine alone, and beside a reader, a server and two open pages.
 
 Everything runs on one computer here, which is the worst case: a controller of its own leaves the machine under test
 nothing but the shell that answers. Pairs of runs in random order; what is compared is the CPU time of fio's job per
@@ -26,7 +26,7 @@ from pathlib import Path
 from pytest_ssdqual.live.feed import Feed, Topic
 from pytest_ssdqual.live.server import LiveServer
 from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now
-from pytest_ssdqual.rig.machine.line_process import Conversation
+from pytest_ssdqual.rig.machine.line_process import LineProcess
 from pytest_ssdqual.rig.observe.live_stats import ANSWER, Live
 
 CLIENTS = 2
@@ -45,12 +45,12 @@ def fio_ns_per_io(seconds: float) -> float:
     return float(busy_ms * 1e6 / job["read"]["total_ios"])
 
 
-def talk(argv: Sequence[str]) -> Conversation:
-    return Conversation(argv, ["env", "LC_ALL=C", *argv], lambda done: None)
+def talk(argv: Sequence[str]) -> LineProcess:
+    return LineProcess(argv, ["env", "LC_ALL=C", *argv], lambda done: None)
 
 
 def cpu_per_glance_ms(names: Sequence[str], glances: int) -> float:
-    """Of the shell that answers, in milliseconds of one CPU."""
+    """Return the CPU time of the answering shell, in milliseconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     conversation = talk(["sh", "-c", ANSWER])
     for _ in range(glances):
@@ -63,7 +63,7 @@ def cpu_per_glance_ms(names: Sequence[str], glances: int) -> float:
 
 @contextmanager
 def watched(names: Sequence[str], period_s: float) -> Iterator[None]:
-    """All that ``--ssd-live`` does while fio runs, with pages open."""
+    """Run all parts of ``--ssd-live`` while fio runs, with pages open."""
     feed = Feed()
     server = LiveServer(feed)
 
@@ -85,7 +85,7 @@ def watched(names: Sequence[str], period_s: float) -> Iterator[None]:
 
 
 def cpu_of_watching(names: Sequence[str], seconds: float, period_s: float) -> tuple[float, float]:
-    """Per cent of one CPU: of the shell over there; and of reader, server and pages here, which are threads of ours."""
+    """Return per cent of one CPU: of the remote shell; and of reader, server and pages, which are threads here."""
 
     def spent() -> list[float]:
         found = (resource.getrusage(who) for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
@@ -122,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=3, help="of each run")
-    parser.add_argument("--period", type=float, default=1, help="seconds between two glances")
+    parser.add_argument("--period", type=float, default=1, help="seconds between two live statistics")
     parser.add_argument("--devices", type=int, default=8)
     asked = parser.parse_args()
     names = sorted(path.name for path in BLOCKS.iterdir())[: asked.devices]

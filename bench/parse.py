@@ -1,12 +1,12 @@
-"""What reading fio's output costs: our reader against fio's own scripts, fio-plot and pandas, on the same I/Os.
+"""Cost of reading fio's output: the product's reader, fio's own scripts, fio-plot and pandas on the same I/Os.
 
     python bench/parse.py                         # half a minute: 6 minutes of 8 jobs, 500,000 lines
     python bench/parse.py --hours 24 --jobs 8 --lines 20000000 --folder=/big/disk --limit=20000
 
-Every way is a process of its own; told are its CPU time (user and system, the start of Python included), the peak of
-its memory, and how far its percentiles are from those that the files were made with (parse_runs.py). Nothing is
-extrapolated: what did not fit into --memory or --limit is told and has no figure. What others wrote is run by
---tools-python, and left out with a sentence where it is not installed.
+Every reader is a process of its own. The table has its CPU time (user and system, with the start of Python), its peak
+memory, and the distance of its percentiles from those that the files were made with (parse_runs.py). Nothing is
+extrapolated: a reader that exceeds --memory or --limit has no numbers. --tools-python runs third-party readers; a
+sentence replaces one that is not installed.
 
 24 hours of 8 jobs are 20 GB of files, and fio-plot needs 9 GiB of memory for 20 million lines.
 """
@@ -46,7 +46,7 @@ _, status, used = os.wait4(pid, 0)
 with open(note, "w") as file:
     json.dump([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)], file)
 """
-#: What was asked for (docs/decisions.md D60).
+#: The goal (docs/decisions.md D60).
 TIMES_FIO, TIMES_BYTES = 10, 3
 
 
@@ -65,7 +65,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one process took; ``found_ns`` are its percentiles, ``trouble`` why there are none."""
+    """Cost of one process; ``found_ns`` are its percentiles, ``trouble`` is the reason if there are none."""
 
     way: Way
     cpu_s: float = 0.0
@@ -81,7 +81,7 @@ class Limits:
 
 
 class Tools:
-    """What others wrote: whether it is here, and how it is run."""
+    """Third-party readers: their availability and their commands."""
 
     def __init__(self, python: str, scripts: Path, work: Path) -> None:
         self.python, self._scripts, self._work = python, scripts, work
@@ -205,7 +205,7 @@ def table(made: Made, readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def goals(readings: Sequence[Reading]) -> Iterator[str]:
-    """Whether what was aimed at is reached, against those of fio's scripts that could be run."""
+    """Return sentences on the goal, compared with those of fio's scripts that could run."""
     own, stored = readings[0], _bytes(readings, "documents")
     for each in readings:
         if each.way.columns and each.cpu_s and own.cpu_s:
@@ -239,9 +239,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--hours", type=float, default=0.1, help="of documents and histogram logs")
     parser.add_argument("--jobs", type=int, default=8, help="of these")
     parser.add_argument("--lines", type=int, default=500_000, help="of the log of every I/O, of one job")
-    parser.add_argument("--folder", type=Path, help="keep the files here, and use those that are here")
+    parser.add_argument("--folder", type=Path, help="store the files here, and use existing ones")
     parser.add_argument("--tools-python", default=sys.executable, help="a Python that has pandas and fio-plot")
-    parser.add_argument("--fio-scripts", type=Path, default=SCRIPTS, help="where fio's scripts are")
+    parser.add_argument("--fio-scripts", type=Path, default=SCRIPTS, help="folder of fio's scripts")
     parser.add_argument("--memory", type=float, default=8, help="GiB that a process may have")
     parser.add_argument("--limit", type=float, default=600, help="seconds that a process may take")
     asked = parser.parse_args(argv)

@@ -1,9 +1,9 @@
-"""What our logging costs fio: the CPU time of an I/O with the status documents of a measurement, over that without.
+"""Cost of fio's status documents: the CPU time of an I/O with them, over that without.
 
     python bench/parse_overhead.py --pairs 40 --seconds 5
 
-Both have equal jobs; the one has the options that a measurement has for what is told of it (``rig.fio.jobs``), the
-other none but a single result in the end. CPU time is that of all of fio, since documents are written by another
+Both have equal jobs; the one has a measurement's options for reports (``rig.fio.jobs``), the other only a single
+result at the end. CPU time is that of all of fio, since documents are written by another
 process than the job's. Pairs in random order; the interval of the mean of the logarithms of their ratios is Student's.
 
 One document a second costs less than a shared computer's noise. So 20 are asked for in a second, and their cost is
@@ -33,7 +33,7 @@ LEVEL = 0.95
 FILE_BYTES = 64 << 20
 #: Of ``jobfile.engine``, what changes fio's statistics; the rest changes its I/O.
 TELLING = ("--group_reporting", "--unified_rw", "--lat_percentiles", "--clat_percentiles", "--percentile_list")
-#: Fewer documents than this share of those that were asked for: figures of such a computer tell little.
+#: With fewer documents than this share of the requested ones, the computer is too slow for a result.
 WRITTEN = 0.9
 CASES: Mapping[str, tuple[str, ...]] = {
     "null": ("--ioengine=null", "--size=1t", "--iodepth=8"),
@@ -73,7 +73,7 @@ class Overhead:
 
 
 def telling(documents_per_s: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Options of a measurement for what fio tells, of the process and of its job; 0 documents a second: bare fio."""
+    """Return a measurement's options for fio's reports, of the process and of its job; 0 documents a second: none."""
     if not documents_per_s:
         return ("--output-format=json", "--eta=never"), ()
     reporting = jobs.reporting(1)
@@ -84,7 +84,7 @@ def telling(documents_per_s: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def job(case: str, file: Path, seconds: float) -> tuple[str, ...]:
-    """What is done, without what is told of it."""
+    """Return the I/O options, without those for reports."""
     place = () if "--size=1t" in CASES[case] else (f"--filename={file}", f"--size={FILE_BYTES}")
     return (
         *CASES[case], *place, "--rw=randread", "--bs=4k", "--norandommap=1", "--thread=0", "--time_based=1",
@@ -93,7 +93,7 @@ def job(case: str, file: Path, seconds: float) -> tuple[str, ...]:
 
 
 def run(case: str, folder: Path, seconds: float, documents_per_s: int) -> ParseCost:
-    """One process; SystemExit if fio fails."""
+    """Run one fio process; raise ``SystemExit`` if fio fails."""
     place = folder / "output.json"
     place.unlink(missing_ok=True)
     file = folder / "file"
@@ -117,7 +117,7 @@ def run(case: str, folder: Path, seconds: float, documents_per_s: int) -> ParseC
 def overheads(
     case: str, rates: Sequence[int], pairs: int, seconds: float, place: str
 ) -> Iterator[tuple[int, float, Overhead]]:
-    """Documents a second as they were asked for and as they were written, and their overhead; all interleaved."""
+    """Return requested and written documents a second, and their overhead; all runs are interleaved."""
     found: dict[int, list[tuple[ParseCost, ParseCost]]] = {rate: [] for rate in rates}
     with tempfile.TemporaryDirectory(dir=place) as folder:
         for _ in range(pairs):

@@ -1,11 +1,11 @@
-"""What fio leaves of runs of any length, as files: status documents, histogram logs and logs of every I/O.
+"""Generates fio's files of runs of any length: status documents, histogram logs and logs of every I/O.
 
     python bench/parse_runs.py histograms FOLDER --hours 1 --jobs 8
     python bench/parse_runs.py every-io FOLDER --lines 1000000
 
-Made, not measured, so that the percentiles are known: latencies of a job are drawn of a mixture of three log-normal
-distributions (hits, a busy drive, stalls), and of the jobs every one is a little slower than the one before. All is
-drawn by a fixed seed: equal sizes give equal files. Their shape is fio's own: documents are those of a captured file of
+The files are generated, so that the percentiles are known: latencies of a job come from a mixture of three log-normal
+distributions (hits, a busy drive, stalls), and every job is a little slower than the one before. The seed is fixed:
+equal sizes give equal files. Their shape is fio's own: documents are those of a captured file of
 fio 3.33 (tests/data/fio/3.33/side-by-side.json) with other counters in them, a group for each job, as of drives side by
 side; logs are as fio 3.33 writes them for ``write_hist_log`` with ``log_hist_msec=1000`` and for ``write_lat_log``.
 """
@@ -113,7 +113,7 @@ def every_io(folder: Path, lines: int) -> Made:
 
 
 def read(folder: Path) -> Made | None:
-    """What was made here before; None if nothing was, or not all of it."""
+    """Return an existing complete run; None if there is none."""
     try:
         noted = json.loads((folder / "made.json").read_text(encoding="ascii"))
     except FileNotFoundError:
@@ -122,14 +122,14 @@ def read(folder: Path) -> Made | None:
 
 
 def edges() -> NDArray[np.int64]:
-    """Where fio's buckets begin, and where the last one ends (stat.c, ``plat_idx_to_val``), in nanoseconds."""
+    """Return the lower edges of fio's buckets and the upper edge of the last one (stat.c, ``plat_idx_to_val``)."""
     index = np.arange(BUCKETS + 1)
     shift = np.maximum(0, (index >> 6) - 1)
     return np.where(index < 128, index, (64 << shift) + ((index & 63) << shift))
 
 
 def printed_ns() -> NDArray[np.int64]:
-    """How fio names its buckets: by their middle, below 128 ns by their value."""
+    """Return fio's names of buckets: their middle, below 128 ns their value."""
     begins = edges()
     return np.asarray(begins[:-1] + np.diff(begins) // 2)
 
@@ -155,7 +155,7 @@ def write_documents(file: TextIO, seconds: Iterator[Sequence[Counts]]) -> None:
         jobs = ",\n".join(job_text % _filled(job, names, each, number) for job, each in enumerate(so_far))
         text = f"{head % {'at_ms': EPOCH_MS + 1000 * number}}{jobs}{tail}\n"
         file.write(text)
-    # When all is over fio writes another one; nothing has happened since.
+    # fio writes another document at the end, without changes.
     file.write(text)
 
 
@@ -210,7 +210,7 @@ def _draw(draw: np.random.Generator, ios: int) -> NDArray[np.int64]:
 
 
 def _noted(made: Made) -> Made:
-    """Written last: a folder that has it is whole."""
+    """Written last, so a folder with it is complete."""
     (Path(made.folder) / "made.json").write_text(json.dumps(asdict(made)), encoding="ascii")
     return made
 

@@ -1,9 +1,9 @@
-"""Ways of reading what fio wrote, each in a process of its own: percentiles as JSON on standard output, in nanoseconds.
+"""Readers of fio's files, each for a process of its own: prints percentiles as JSON, in nanoseconds.
 
     python bench/parse_ways.py ours|bytes|nothing|pandas-histograms|pandas-ios|fio-plot-ios FILE…
 
-Imports are inside of the functions: the Python that has pandas need not have this project, and each process is to have
-in its memory only what it needs. What fio's own scripts print is read here as well (``of_table``).
+Imports are inside functions: the Python with pandas need not have this project, and each process must have only its own
+modules in memory. ``of_table`` reads the output of fio's scripts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ ROWS = 10_000
 
 
 def nothing(paths: Sequence[str]) -> list[float]:
-    """What the start of Python costs."""
+    """Return nothing; measures the start of Python."""
     return []
 
 
 def all_bytes(paths: Sequence[str]) -> list[float]:
-    """Read, and forgotten."""
+    """Read the bytes only."""
     for path in paths:
         with Path(path).open("rb", buffering=0) as file:
             while file.read(PIECE_BYTES):
@@ -72,7 +72,7 @@ def pandas_histograms(paths: Sequence[str]) -> list[float]:
 
 
 def pandas_ios(paths: Sequence[str]) -> list[float]:
-    """All columns, as pandas reads them if it is told their types."""
+    """Read all columns with pandas, with their types."""
     import numpy as np
     import pandas as pd
 
@@ -83,7 +83,7 @@ def pandas_ios(paths: Sequence[str]) -> list[float]:
 
 
 def fio_plot_ios(paths: Sequence[str]) -> list[float]:
-    """By fio-plot's reader of logs, which has a dictionary of texts for each line; percentiles by us."""
+    """Read with fio-plot's reader, which makes a dictionary of texts for each line; percentiles computed here."""
     from fio_plot.fiolib.dataimport import readLogData
 
     (path,) = paths
@@ -92,7 +92,7 @@ def fio_plot_ios(paths: Sequence[str]) -> list[float]:
 
 
 def of_table(text: str, columns: Sequence[str], unit_ns: float) -> list[float]:
-    """Of the table of seconds that fio's scripts print: of each column the median second.
+    """Return the median of each column of the table of seconds that fio's scripts print.
 
     A mean or median of percentiles is no percentile, but of I/Os that are alike in every second close to it.
     """

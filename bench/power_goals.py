@@ -1,4 +1,4 @@
-"""What the sequential rule is meant to reach on simulated drives, and whether it does."""
+"""Goals of the group-sequential rule on simulated drives, and their check."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from power_table import Cell, Cells, Share, picked
 
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 
-#: What a goal's figure was, its standard error, and of which kind of drive.
+#: Value of a goal's figure, its standard error, and the kind of drive.
 Found = tuple[float, float, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A figure that is to be at most ``most``."""
+    """A figure that must be at most ``most``."""
 
     name: str
     most: float
@@ -24,7 +24,7 @@ class Goal:
     find: Callable[[Cells], Found | None]
 
     def check(self, cells: Cells) -> str:
-        """One line: the goal, what was measured, and whether that is met."""
+        """Return one line: the goal, the value, and the result."""
         found = self.find(cells)
         if found is None:
             return f"not measured  {self.name} ≤ {self.most:g} {self.unit}"
@@ -38,7 +38,7 @@ def _at(*wanted: float) -> Callable[[float], bool]:
 
 
 def worst(share: Callable[[Cell], Share | None], where: Callable[[float], bool]) -> Callable[[Cells], Found | None]:
-    """The share of the kind, and the distance, where it is largest."""
+    """Return a figure: the largest share over kinds and distances."""
 
     def find(cells: Cells) -> Found | None:
         shares = [(found, cell) for cell in picked(cells, where=where) if (found := share(cell))]
@@ -101,6 +101,6 @@ GOALS = (
 
 
 def report(cells: Cells, rule: str) -> str:
-    """Every goal in one line, of one rule's cells."""
+    """Return one line for each goal, from one rule's cells."""
     mine = picked(cells, rule)
     return "\n".join(goal.check(mine) for goal in GOALS)

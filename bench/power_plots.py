@@ -1,4 +1,4 @@
-"""Plots of what ``verdict_power`` simulated; colours of Okabe and Ito, which colour-blind people can tell apart."""
+"""Plots of the simulations of ``verdict_power``, in the colour-blind safe colours of Okabe and Ito."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DISTANCE = "true mean of the drive, % from the limit"
 
 
 def draw(folder: Path, cells: Cells) -> None:
-    """All plots as PNG files into a folder. ImportError without matplotlib."""
+    """Write all plots as PNG files into a folder; raises ``ImportError`` without matplotlib."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -49,7 +49,7 @@ def _title(rule: str) -> str:
 
 
 def _characteristic(cells: Cells) -> Figure:
-    """One panel for each rule: passes from below, fails from above, what is between them is inconclusive."""
+    """Draw one panel for each rule: passes from below, fails from above, inconclusive between them."""
     import matplotlib.pyplot as plt
 
     names, where = _rules(cells), distances(cells)
@@ -145,7 +145,7 @@ def _errors(cells: Cells) -> Figure:
     )  # fmt: skip
     for axis, (title, distance, of) in zip(axes.flat, panels, strict=False):
         percents = [[_percent(cells, rule, kind, distance, of) for rule in names] for kind in kinds]
-        # The root tells 1 % from 5 % as well as 50 % from 100 %.
+        # The square root separates 1 % from 5 % as well as 50 % from 100 %.
         roots = [[value**0.5 for value in row] for row in percents]
         axis.imshow(roots, cmap="Oranges", vmin=0, vmax=11, aspect="auto")
         for (row, column), value in np.ndenumerate(percents):

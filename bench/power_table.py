@@ -1,4 +1,4 @@
-"""What the simulations of ``verdict_power`` come to: error rates and times, as tables, and held against goals."""
+"""Results of the simulations of ``verdict_power``: error rates and times as tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Share:
 
     @property
     def error_percent(self) -> float:
-        """Binomial standard error; of a share as if one more run had gone each way, because none in n is not ± 0."""
+        """Binomial standard error; with one more run of each outcome, because 0 of n does not mean ± 0."""
         share = (self.count + 1) / (self.runs + 2)
         return PERCENT * math.sqrt(share * (1 - share) / self.runs)
 
@@ -82,7 +82,7 @@ def picked(
     kind: str | None = None,
     where: Callable[[float], bool] = lambda distance: True,
 ) -> list[Cell]:
-    """Cells of a rule, of a kind, at distances that ``where`` likes."""
+    """Return the cells of a rule and a kind, at distances that ``where`` selects."""
     return [
         cell
         for cell in cells
@@ -91,17 +91,17 @@ def picked(
 
 
 def distinct(values: Iterable[str]) -> list[str]:
-    """In the order in which they first come."""
+    """Return distinct values in their first order."""
     return list(dict.fromkeys(values))
 
 
 def distances(cells: Cells) -> list[float]:
-    """From the worst drive to the best."""
+    """Return distances from the worst drive to the best."""
     return sorted({cell.distance_percent for cell in cells})
 
 
 def write_csv(path: Path, cells: Cells) -> None:
-    """One line per cell, per cents and minutes with their standard errors."""
+    """Write one line per cell: per cents and minutes with their standard errors."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         of_outcomes = [f"{outcome}{end}" for outcome in Outcome for end in ("_percent", "_error")]

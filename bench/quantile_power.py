@@ -1,4 +1,4 @@
-"""How often a promise of a quantile, p99 at most X, is judged wrongly: on simulated tails that come in clusters.
+"""Error rates of verdicts on a quantile, p99 at most X, on simulated tails that come in clusters.
 
     python bench/quantile_power.py [--runs 400] [--ratios 0.5,0.7,…] [--jobs N] [--out FILE.md]
 
@@ -28,7 +28,7 @@ from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
-from pytest_ssdqual.qual.stats.stopping_rule import Question
+from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 
@@ -46,7 +46,7 @@ CHUNK = 50
 
 @dataclass(frozen=True, slots=True)
 class TailLaw:
-    """What a drive did, second by second."""
+    """Results of a simulated drive, second by second."""
 
     slow: Series
     ios: Series
@@ -74,13 +74,13 @@ def tail(rng: np.random.Generator, ratio: float, seconds: int) -> TailLaw:
 
 
 def point(seen: TailLaw) -> Ending:
-    """p99 of ten minutes, held against the limit."""
+    """Compare p99 of ten minutes with the limit."""
     share = seen.slow[:FIXED_S].sum() / seen.ios[:FIXED_S].sum()
     return Ending(Outcome.PASS if share <= ALLOWED else Outcome.FAIL, FIXED_S)
 
 
 def binomial(seen: TailLaw) -> Ending:
-    """The interval of Clopper and Pearson, 95 %, as if the I/Os of ten minutes were independent of each other."""
+    """Judge by the 95 % Clopper-Pearson interval, as if the I/Os of ten minutes were independent."""
     from scipy.stats import binomtest
 
     slow, ios = round(seen.slow[:FIXED_S].sum()), round(seen.ios[:FIXED_S].sum())
@@ -89,7 +89,7 @@ def binomial(seen: TailLaw) -> Ending:
 
 
 def ours(rule: SequentialRule, verdict: VerdictRule) -> Callable[[TailLaw], Ending]:
-    """The sequential rule, by the code that judges drives, on what fio would report."""
+    """Return the group-sequential rule: the product's code on simulated fio reports."""
     question = Question({Claim.P99_LATENCY: Limit(Direction.AT_MOST, float(LIMIT_NS), Unit.NANOSECONDS, "bench")})
     step_s = rule.report_s
 
@@ -116,7 +116,7 @@ def _decided(low: float, high: float) -> Outcome:
 
 
 def simulate(seed: int, ratio: float, runs: range) -> tuple[float, list[tuple[Ending, ...]]]:
-    """Some drives of one ratio, every rule on each of them."""
+    """Simulate drives of one ratio, and apply every rule to each of them."""
     rules = _rules()
     drives = (tail(np.random.default_rng([seed, run]), ratio, SECONDS) for run in runs)
     return ratio, [tuple(rule(seen) for rule in rules.values()) for seen in drives]

@@ -1,4 +1,4 @@
-"""How often promises of the slowest I/Os are judged wrongly, and which stalls they find: on simulated arrays.
+"""Error rates of verdicts on the slowest I/Os, and the stalls that they detect, on simulated arrays.
 
     python bench/rare_events.py [--runs 400] [--jobs N] [--out FILE.md]
 
@@ -25,14 +25,15 @@ from stopping_rules import Ending, run_of
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
+from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
-from pytest_ssdqual.qual.stats.stopping_rule import Question
+from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
-from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_sweep
+from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Stalls a minute of one drive, and the exponents of their lengths: heavy, and less so.
@@ -56,7 +57,7 @@ class StallTask:
 
 
 def maxima(rng: np.random.Generator, drives: int, shape: float, per_hour: float) -> list[int]:
-    """The slowest I/O of each spell, as fio prints it: of Pareto-distributed stalls at random, and of bad ones."""
+    """Return the slowest I/O of each spell, as fio prints it, with random Pareto-distributed stalls and bad ones."""
     expected = STALLS * drives * SPELL_S / 60
     usual = np.maximum(SHORTEST_NS, SHORTEST_NS * (expected / -np.log(rng.random(SPELLS))) ** (1 / shape))
     bad = rng.poisson(per_hour * SPELL_S / 3600, SPELLS) > 0
@@ -70,7 +71,7 @@ def _printed(latency_ns: float) -> int:
 
 
 def reported(slowest: Sequence[int]) -> list[Interval]:
-    """A spell each, of a thousand usual I/Os and the slowest one."""
+    """Return an interval for each spell, of a thousand usual I/Os and the slowest one."""
     found = []
     for index, each in enumerate(slowest):
         latency = LatencyHistogram.from_bins({_printed(SHORTEST_NS / 2): 1_000, each: 1})
@@ -80,7 +81,7 @@ def reported(slowest: Sequence[int]) -> list[Interval]:
 
 
 def promised(claim: Claim) -> tuple[SequentialRule, VerdictRule, Limit]:
-    """How ``sequential`` looks and judges, and what is promised of an array of eight drives by default."""
+    """Return the rules of the protocol ``sequential``, and the default limit of an array of eight drives."""
     ours = protocol.load("sequential")
     limit = spec.default().limit(claim, Geometry.parse("raid5x8"), WORKLOAD)
     if ours.sequential is None or limit is None:
@@ -106,9 +107,10 @@ def between_widths(rng: np.random.Generator, shape: float) -> Outcome:
         seen = reported(maxima(rng, width, shape, 0.0)[: int(times[number - 1] / SPELL_S)])
         run = group_sequential.at_look(run_of(seen, times[number - 1]), number, looks, rule.confidence)
         sweep.append(Measured((_of_width(run, width),)))
-    return judge_sweep(
-        Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, sweep, limit, rule.confidence, family=ErrorControl(CLAIMS, "bonferroni")
-    ).outcome
+    family = ErrorControl(CLAIMS, "bonferroni")
+    claim = Claim.LATENCY_SPREAD_BETWEEN_WIDTHS
+    (verdict,) = judge_all(claim, Sweep(tuple(sweep)), limit, rule.confidence, family=family)
+    return verdict.outcome
 
 
 def _of_width(run: Run, width: int) -> Run:

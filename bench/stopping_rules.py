@@ -1,4 +1,4 @@
-"""When to stop measuring and what to say then: the rules in use today, and ours, as functions of a drive's seconds."""
+"""Stopping rules as functions of a drive's IOPS per second: published ones, and the product's."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, SteadyRule, VerdictRule
-from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state, stopping_rule
+from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
-from pytest_ssdqual.qual.stats.stopping_rule import Question
+from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
-from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_members
+from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 
 BLOCK_BYTES = 4096
@@ -29,7 +29,7 @@ NOTHING = LatencyHistogram.from_bins({})
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a rule said, and after how much load on the drive."""
+    """The outcome of a rule, and the time of load on the drive."""
 
     outcome: Outcome
     seconds: float
@@ -40,7 +40,7 @@ Rule = Callable[[Series, float], Ending]
 
 
 def fixed(series: Series, limit: float) -> Ending:
-    """12 minutes, the last 10 of them counted; the mean is held against the limit."""
+    """Measure 12 minutes, of which the last 10 count, and compare the mean with the limit."""
     return _compared(series[120:720], limit, 720)
 
 
@@ -78,7 +78,7 @@ def fio(window_s: int, slope_percent: float) -> Rule:
 
 
 def ours(sequential_rule: SequentialRule, verdict_rule: VerdictRule) -> Rule:
-    """The sequential rule, by the code that judges drives, on what fio would report."""
+    """Return the group-sequential rule: the product's code on simulated fio reports."""
     step_s = sequential_rule.report_s
 
     def rule(series: Series, limit: float) -> Ending:
@@ -92,7 +92,7 @@ def ours(sequential_rule: SequentialRule, verdict_rule: VerdictRule) -> Rule:
 
 
 def reported(rates: Series, step_s: float) -> tuple[Interval, ...]:
-    """What fio would report of so many I/Os a second, in steps of this length; without latencies."""
+    """Return fio's reports of these I/Os per second, in steps of this length, without latencies."""
     counts = np.round(rates * step_s).astype(int).tolist()
     return tuple(
         Interval(index * step_s, step_s, count, 0, count * BLOCK_BYTES, 0, NOTHING, NOTHING)
@@ -101,7 +101,7 @@ def reported(rates: Series, step_s: float) -> tuple[Interval, ...]:
 
 
 def run_of(intervals: Sequence[Interval], seconds: float) -> Run:
-    """The run that such reports are of, so far."""
+    """Return the run of these reports so far."""
     return Run(READS, ONE_DRIVE, ("S0",), tuple(intervals), 0.0, seconds, batch_means.COUNT, "")
 
 
@@ -112,13 +112,13 @@ def judged(
     rule: VerdictRule,
     family: ErrorControl = ALONE,
 ) -> Ending:
-    """What the product's rule says of a measurement, and at which look: each sees what fio had reported by then."""
+    """Return the outcome of the product's rule, and its look; each look has fio's reports up to its time."""
     told = Outcome.INCONCLUSIVE
     for number, seconds in enumerate(group_sequential.look_times(looks), 1):
         seen = tuple(itertools.takewhile(lambda each: each.end_s <= seconds + 0.5, intervals))  # noqa: B023
         found = group_sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence)
         measured = Measured((found.condensed(),))
-        decided = stopping_rule.decide(measured, question, looks, rule, family)
+        decided = group_sequential.decide(measured, question, looks, rule, family)
         if decided or seconds >= looks.limit_s:
             told = _outcome(measured, question, rule, family)
             return Ending(told, seconds)
@@ -126,11 +126,11 @@ def judged(
 
 
 def _outcome(measured: Measured, question: Question, rule: VerdictRule, family: ErrorControl) -> Outcome:
-    """As the tests judge: a promise that cannot be judged is not kept, and not broken."""
+    """Judge as tests do: a promise that cannot be judged is inconclusive."""
     outcomes = []
     for claim, limit in question.limits.items():
         try:
-            (verdict,) = judge_members(claim, measured, limit, rule.confidence, rule.indifference_percent, family)
+            (verdict,) = judge_all(claim, measured, limit, rule.confidence, rule.indifference_percent, family)
         except CannotJudge:
             return Outcome.INCONCLUSIVE
         outcomes.append(verdict.outcome)
@@ -147,7 +147,7 @@ CLASSICAL: Mapping[str, Rule] = {
     "fio-1800s": fio(1800, 10 / 1799),
     "intel": intel,
 }
-#: Every rule's name and how it is called in tables and plots.
+#: Title of each rule in tables and plots.
 TITLES: Mapping[str, str] = {
     "ours": "sequential (ours)",
     "fixed": "fixed 12 min",
@@ -170,13 +170,13 @@ def rules(names: tuple[str, ...], protocol: Protocol | None = None) -> dict[str,
 
 
 def longest_s(protocol: Protocol | None = None) -> int:
-    """Seconds of a series that are enough for every rule."""
+    """Return a series length in seconds that suffices for every rule."""
     settings = (protocol and protocol.sequential) or SequentialRule()
     return max(7920, int(settings.limit_s) + settings.report_s)
 
 
 def cells(series: Series, length: int) -> Series:
-    """Means of so many seconds each; what is left at the end is not used."""
+    """Return means of ``length`` seconds each, without the remainder at the end."""
     whole = len(series) // length
     return np.asarray(series[: whole * length].reshape(whole, length).mean(axis=1))
 

@@ -1,4 +1,4 @@
-"""How often a rule accepts a bad drive or rejects a good one, and how long it takes: on simulated drives.
+"""Error rates and durations of stopping rules on simulated drives: bad drives accepted, good ones rejected.
 
     python bench/verdict_power.py [--runs 2000] [--only flat,slowgc] [--rules ours,fixed] [--out DIR]
 
@@ -43,16 +43,16 @@ CHUNK = 50
 
 @dataclass(frozen=True, slots=True)
 class PowerPlan:
-    """What is to be simulated."""
+    """The simulations to run."""
 
     kinds: tuple[str, ...]
     means: tuple[float, ...]
     rules: tuple[str, ...]
     runs: int
     seed: int
-    #: Where the kinds are defined; None: ours.
+    #: Module with the kinds; None: ``drive_kinds``.
     kinds_file: Path | None = None
-    #: Whose settings our rule takes; None: the defaults.
+    #: Protocol of the product's rule; None: the defaults.
     protocol: str | None = None
     #: Load before any rule begins, with no pause in between, as conditioning is.
     burn_in_s: int = 0
@@ -90,7 +90,7 @@ def _ready(plan: PowerPlan) -> tuple[Mapping[str, Kind], dict[str, Rule], int]:
 
 
 def simulate(plan: PowerPlan, task: PowerTask) -> list[Cell]:
-    """Some runs of one kind at one mean, every rule on the same drives."""
+    """Simulate runs of one kind at one mean, with every rule on the same drives."""
     kinds, all_rules, seconds = _ready(plan)
     kind = kinds[task.kind]
     drives = (
@@ -111,7 +111,7 @@ def simulate(plan: PowerPlan, task: PowerTask) -> list[Cell]:
 
 
 def run(plan: PowerPlan, jobs: int) -> list[Cell]:
-    """All cells, kind by kind from the worst drive to the best."""
+    """Return all cells, by kind, from the worst drive to the best."""
     chunks = [range(first, min(first + CHUNK, plan.runs)) for first in range(0, plan.runs, CHUNK)]
     tasks = [PowerTask(*each) for each in product(plan.kinds, plan.means, chunks)]
     parts: list[list[Cell]] = []
@@ -149,14 +149,16 @@ def _progress(done: int, of: int, seconds: float) -> None:
 
 
 def _given() -> tuple[PowerPlan, int, Path]:
-    """What was asked for on the command line: the plan, how many processes, where the results go."""
+    """Parse the command line: the plan, the number of processes, and the folder of results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=2000, help="simulated drives of each kind at each mean")
     parser.add_argument("--kinds", type=Path, metavar="FILE", help="Python module with a mapping KINDS of one's own")
     parser.add_argument("--only", metavar="KIND,…", help=f"of {', '.join((*KINDS, *WITHOUT_GATE))}, or of one's own")
     parser.add_argument("--rules", metavar="RULE,…", default=",".join(TITLES), help="of %(default)s")
     parser.add_argument("--means", metavar="MEAN,…", help=f"true means in units of the promise; the limit is {LIMIT}")
-    parser.add_argument("--protocol", help="whose settings our rule takes; without it the defaults")
+    parser.add_argument(
+        "--protocol", help="protocol with the settings of the product's rule; default: the built-in ones"
+    )
     parser.add_argument("--burn-in", type=float, default=0, metavar="MINUTES", help="load before any rule begins")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)

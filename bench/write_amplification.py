@@ -1,4 +1,4 @@
-"""What flash comes to under uniformly random writes in the long run: the published closed forms."""
+"""Published closed forms of write amplification under uniformly random writes in the long run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Decide whether SSDs, and software RAID arrays built of them, are fit to buy, ship or put in production.
 
-What a suite author may import; everything else is private. Of the methods, ``stec.MIXES`` and the like: see
-``docs/methods.md``.
+Suites may import the names of this module; everything else is private. ``docs/methods.md`` describes the methods, such
+as ``stec.MIXES``.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_ssdqual.qual.methods import intel_910, intel_s3500, snia, stec, toms_s3500, toms_s3700
-    from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+    from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
     from pytest_ssdqual.qual.workload.workload import Workload
-    from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, Series
+    from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, WorkloadSet
 
 __all__ = [
     "INTEL_RAID",
-    "Loop",
-    "Series",
+    "Rounds",
     "Tracked",
     "Workload",
+    "WorkloadSet",
     "intel_910",
     "intel_s3500",
     "snia",
@@ -29,20 +29,20 @@ __all__ = [
     "toms_s3700",
 ]
 
-_PLACES = {
+_MODULES = {
     "INTEL_RAID": "workload_set",
-    "Loop": "rounds",
-    "Series": "workload_set",
+    "Rounds": "rounds",
+    "WorkloadSet": "workload_set",
     "Tracked": "rounds",
     "Workload": "workload",
 }
 
-if not TYPE_CHECKING:  # or any name at all would pass for one of ours
+if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> object:
-        """Load on first use: the plugin is imported in every pytest run of its environment, and few test drives."""
+        """Import on first use: every pytest run of the environment imports this package, and few test drives."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name in _PLACES:
-            return getattr(import_module(f"pytest_ssdqual.qual.workload.{_PLACES[name]}"), name)
+        if name in _MODULES:
+            return getattr(import_module(f"pytest_ssdqual.qual.workload.{_MODULES[name]}"), name)
         return import_module(f"pytest_ssdqual.qual.methods.{name}")

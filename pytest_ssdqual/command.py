@@ -1,7 +1,6 @@
-"""``ssdqual``: what can be done with run folders after the runs.
+"""``ssdqual``: commands on run folders.
 
-The rule of the module: whatever is wrong with what was asked is one sentence on standard error, and exit status 4, as
-pytest has it for requests that make no sense.
+Every invalid request ends with one sentence on standard error and exit status 4, as pytest has it for usage errors.
 """
 
 from __future__ import annotations
@@ -18,38 +17,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.run_folder.find import LAST, NoSuchRun, find, find_any
 from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find, find_any
 
 if TYPE_CHECKING:
     from pytest_ssdqual.report.compare.compare import ComparedRun
     from pytest_ssdqual.report.view.tables import TextLine
 
 RUNS = "ssdqual-runs"
-#: Exit status when a request makes no sense: pytest's (``ExitCode.USAGE_ERROR``), which is not imported for it.
+#: Exit status of a usage error: pytest's ``ExitCode.USAGE_ERROR``, without importing pytest.
 USAGE = 4
-#: Of a pipe, which has no width.
+#: Width of output to a pipe.
 PLAIN_WIDTH = 120
-#: ANSI, for the words of ``report.view.tables``.
+#: ANSI codes of the markup in ``report.view.tables``.
 COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
 
 class Refused(ValueError):
-    """What was asked cannot be done; the sentence says why."""
+    """The request cannot be fulfilled; the message says why."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, as everything else here does; argparse would print its usage above."""
+    """Argument parser that reports an error in one sentence, without argparse's usage lines."""
 
     def error(self, message: str) -> NoReturn:
         """``SystemExit`` with ``USAGE``."""
-        self.exit(USAGE, f"ssdqual: {safe_text.lines(message)}; {self.prog} --help says what there is\n")
+        self.exit(USAGE, f"ssdqual: {safe_text.lines(message)}; {self.prog} --help lists the options\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status: 0, or 4 after a sentence on standard error."""
+    """Return the exit status: 0, or 4 after a sentence on standard error."""
     given = _parser().parse_args(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without … must not end it
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without … must not cause an error
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         given.act(given)
@@ -58,19 +57,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, Refused, NoSuchRun) as error:
-        said = error.strerror and f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else ""
-        print(f"ssdqual: {safe_text.lines(said or str(error))}", file=sys.stderr)
+        cause = error.strerror and f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else ""
+        print(f"ssdqual: {safe_text.lines(cause or str(error))}", file=sys.stderr)
         return USAGE
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="ssdqual", description="What runs of pytest-ssdqual have left, read again.")
+    parser = Parser(prog="ssdqual", description="Commands on run folders of pytest-ssdqual.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _report(commands.add_parser("report", help="write the page of a run again"))
-    _compare(commands.add_parser("compare", help="hold runs against the first of them"))
+    _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
+    _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
-    _merge(commands.add_parser("merge", help="put runs that were made separately together, as bays of one fleet"))
+    _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
     return parser
 
 
@@ -83,15 +82,15 @@ def _report(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="the first is what the others are held against")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="the others are compared with the first")
     parser.add_argument("--anyway", action="store_true", help="compare although the protocols differ")
-    parser.add_argument("--all", action="store_true", help="also list figures of which no difference is shown")
+    parser.add_argument("--all", action="store_true", help="also list figures without a shown difference")
     parser.add_argument(
         "--run-to-run",
         metavar="PERCENT",
         type=float,
         default=0.0,
-        help="standard deviation of a figure from run to run of the same drive, to be allowed for",
+        help="standard deviation between runs of the same drive, which widens the intervals",
     )
     _where(parser)
     _forms(parser)
@@ -99,7 +98,7 @@ def _compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _history(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", type=Path, help="all run folders below it are read")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="folder of the run folders, at any depth")
     for name in ("claim", "workload", "geometry", "model", "firmware", "bay"):
         parser.add_argument(f"--{name}", metavar="GLOB", help=f"only figures of this {name}")
     _forms(parser)
@@ -107,10 +106,10 @@ def _history(parser: argparse.ArgumentParser) -> None:
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run, or a fleet, whose bays are taken one by one")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run, or a fleet, of which every bay is merged")
     parser.add_argument("--into", metavar="DIR", type=Path, required=True, help="the new folder, which must not exist")
     parser.add_argument(
-        "--names", metavar="NAME,NAME…", default="", help="of the bays, in order; default: the names of the machines"
+        "--names", metavar="NAME,NAME…", default="", help="names of the bays, in order; default: those of the machines"
     )
     parser.add_argument("--junitxml", metavar="FILE", type=Path, help="write the verdicts of all bays as JUnit")
     _where(parser)
@@ -119,7 +118,7 @@ def _merge(parser: argparse.ArgumentParser) -> None:
 
 def _where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--run-dir", metavar="DIR", type=Path, default=Path(RUNS), help=f"where runs are looked for; default: {RUNS}"
+        "--run-dir", metavar="DIR", type=Path, default=Path(RUNS), help=f"folder of the runs; default: {RUNS}"
     )
 
 
@@ -127,17 +126,17 @@ def _forms(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page that opens by itself")
-    parser.add_argument("--svg", metavar="FILE", type=Path, help="write the drawing alone")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a self-contained page")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="write the chart")
 
 
 def report(given: argparse.Namespace) -> None:
     """``ssdqual report RUN``."""
     from pytest_ssdqual.report.fleet import folder as fleet
-    from pytest_ssdqual.report.html import fleet_page_file, run_page
+    from pytest_ssdqual.report.html import fleet_page, run_page
 
     folder = find_any(given.run, given.run_dir)
-    print(fleet_page_file.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
+    print(fleet_page.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
 
 
 def compare(given: argparse.Namespace) -> None:
@@ -146,16 +145,16 @@ def compare(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report.compare import compare_output
 
     if len(given.runs) < 2:
-        raise Refused("compare needs two runs at least: the first is what the others are held against")
+        raise Refused("compare needs at least two runs; the others are compared with the first")
     if not 0 <= given.run_to_run <= 100:
-        raise Refused(f"--run-to-run={given.run_to_run:g} is no standard deviation in per cent: write e.g. 1.5")
+        raise Refused(f"--run-to-run={given.run_to_run:g} is not a standard deviation in per cent: give e.g. 1.5")
     folders = [find(name, given.run_dir) for name in given.runs]
-    told = [comparison.ComparedRun.read(folder) for folder in folders]
-    _require_different(told)
+    runs = [comparison.ComparedRun.read(folder) for folder in folders]
+    _require_different(runs)
     try:
-        found = comparison.compare(told, anyway=given.anyway, run_to_run_percent=given.run_to_run)
+        found = comparison.compare(runs, anyway=given.anyway, run_to_run_percent=given.run_to_run)
     except comparison.NotComparable as error:
-        raise Refused(f"{error}; --anyway compares them all the same") from error
+        raise Refused(f"{error}; --anyway compares them nevertheless") from error
     if given.json:
         _print_json(compare_output.record(found))
     elif given.csv:
@@ -166,11 +165,11 @@ def compare(given: argparse.Namespace) -> None:
 
 
 def _require_different(runs: Sequence[ComparedRun]) -> None:
-    """``Refused`` if one is given twice, or beside its copy: that nothing differs would look like evidence."""
+    """Raise ``Refused`` if a run occurs twice or with its copy: no difference would look like evidence."""
     seen: dict[str, ComparedRun] = {}
     for run in runs:
         if (twin := seen.setdefault(run.identity, run)) is not run:
-            raise Refused(f"{run.name} is the same run as {twin.name}: nothing can differ between them")
+            raise Refused(f"{run.name} is the same run as {twin.name}")
 
 
 def history(given: argparse.Namespace) -> None:
@@ -196,7 +195,9 @@ def merge(given: argparse.Namespace) -> None:
     """``ssdqual merge RUN… --into DIR``."""
     from pytest_ssdqual.report.ci import junit
     from pytest_ssdqual.report.fleet import merge as merging
-    from pytest_ssdqual.report.html import fleet_page_file
+    from pytest_ssdqual.report.fleet import text
+    from pytest_ssdqual.report.fleet.view import FleetView
+    from pytest_ssdqual.report.html import fleet_page
 
     folders = [find_any(name, given.run_dir) for name in given.runs]
     names = [name.strip() for name in given.names.split(",")] if given.names else []
@@ -206,16 +207,16 @@ def merge(given: argparse.Namespace) -> None:
         fleet = merging.merge(sources, given.into, names)
     except (merging.NotMergeable, JournalError) as error:
         raise Refused(str(error)) from error
-    page = fleet_page_file.write(fleet.path)
+    page, seen = fleet_page.write(fleet.path), FleetView.read(fleet.path)
     if given.junitxml:
         given.junitxml.write_bytes(junit.text(fleet.path))
-    told = [*fleet_page_file.differences(fleet.path), *merging.left_out(sources)]
-    for line in [*told, *fleet_page_file.side_by_side(fleet.path, _width()), str(page)]:
+    differing = [*text.differing(seen), *merging.left_out(sources)]
+    for line in [*differing, *text.summary_lines(seen, _width()), str(page)]:
         print(safe_text.line(line, 10 * PLAIN_WIDTH))
 
 
 def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], str]) -> None:
-    """Write what was asked for into files; drawing takes a second, so only then."""
+    """Write the requested files; drawing takes a second, so only then."""
     if given.svg:
         given.svg.write_text(svg(), encoding="utf-8")
     if given.html:
@@ -223,7 +224,7 @@ def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], 
 
 
 def write_lines(lines: Iterable[TextLine]) -> None:
-    """In colour on a terminal, plain when piped."""
+    """Print lines, in colour on a terminal."""
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line in lines:
         text = safe_text.line(line.text, 10 * PLAIN_WIDTH)

@@ -1,7 +1,7 @@
-"""A machine to rehearse on: a small virtual machine with emulated drives of known speed.
+"""The lab: a small virtual machine with emulated drives of known speed, for rehearsals.
 
-It is reached over OpenSSH like any other machine, so that all of the rig is rehearsed. The rule of the room:
-nothing is left on the host when the machine has stopped, however it stopped.
+The rig connects to it over OpenSSH as to any other machine. The package may leave nothing on the host when the machine
+has stopped, however it stopped. Its main type is ``vm.Vm``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def start(
     latency_ns: int = 0,
     first: int = 1,
 ) -> Iterator[Vm]:
-    """Boot a machine with so many equal drives; stopped and removed when the block is left.
+    """Boot a machine with ``count`` equal drives; stop and remove it when the block is left.
 
-    With a latency they keep no data, see ``media.ScaleModel``; ``first`` is the number of the first drive. The first
-    call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that cannot be
+    With a latency, drives keep no data, see ``drives.ScaleModel``; ``first`` is the number of the first drive. The
+    first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that cannot be
     emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come up.
     """
     from pytest_ssdqual.lab.drives import shelf

@@ -1,4 +1,4 @@
-"""``python -m pytest_ssdqual.lab``: boot the lab's machine and look round in it."""
+"""``python -m pytest_ssdqual.lab``: boot the lab's machine and open a shell in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.units import parse_latency
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pytest_ssdqual.lab", description=__doc__)
-    parser.add_argument("--drives", type=_count, default=8, metavar="N", help="how many drives to emulate (default: 8)")
+    parser.add_argument("--drives", type=_count, default=8, metavar="N", help="number of emulated drives (default: 8)")
     parser.add_argument("--iops", type=int, default=300, help="speed of each drive (default: 300)")
     parser.add_argument(
         "--latency", type=_latency, default=0, metavar="TIME", help='of each I/O, e.g. "64 ms"; the drives keep no data'
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(ensure(cache_directory(), _say).initrd.parent)
         else:
             with start(options.drives, iops=options.iops, latency_ns=options.latency, say=_say) as machine:
-                _look_round(machine)
+                _open_shell(machine)
     except (LabUnavailable, LabFailed) as error:
         print(error, file=sys.stderr)
         return 1
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _look_round(machine: Vm) -> None:
+def _open_shell(machine: Vm) -> None:
     print(shlex.join(machine.ssh.argv()), flush=True)
     if sys.stdin.isatty():
         subprocess.run(machine.ssh.argv(), check=False)
@@ -68,6 +68,6 @@ def _latency(text: str) -> int:
 
 
 if __name__ == "__main__":
-    # a supervisor's TERM must stop the machine as Ctrl-C does
+    # a TERM of a supervisor must stop the machine as Ctrl-C does
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

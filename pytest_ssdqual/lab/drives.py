@@ -1,4 +1,4 @@
-"""Emulated drives: scale models whose speed is set, so that what a test must measure is known exactly."""
+"""Emulated drives with a set speed, so that the correct result of a measurement is known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-#: A machine of this type has 29 free slots; 24 is what one drive shelf holds.
+#: A machine of this type has 29 free slots; a drive shelf has 24.
 MAX_DRIVES = 24
 
 
@@ -20,11 +20,11 @@ class UnknownDrive(LookupError):
 
 
 class Bus(StrEnum):
-    """How the drives are attached."""
+    """The bus that attaches the drives."""
 
     #: Each is a controller of its own, /dev/nvme0n1 and so on.
     NVME = "nvme"
-    #: Behind one host bus adapter, /dev/sda and so on; they call themselves SSDs.
+    #: Behind one host bus adapter, /dev/sda and so on; the drives report that they do not rotate.
     SCSI = "scsi"
 
 
@@ -32,29 +32,29 @@ class Bus(StrEnum):
 class ScaleModel:
     """One emulated drive: a cap on its I/Os per second, and how long each of them takes.
 
-    Without a latency every I/O is answered at once until the cap is reached, by any queue depth. With one, I/Os take
-    that long whatever else is outstanding, so rates grow with the depth up to the knee at ``iops`` × ``latency_ns``
-    outstanding I/Os: a drive of known parallelism. Such a drive keeps no data (it reads as zeros), so it can only be
-    measured by itself: md would not find its own superblock again.
+    Without a latency a drive answers every I/O at once up to the cap, at any queue depth. With a latency, every I/O
+    takes
+        that long, so the rate grows with the depth up to the knee at ``iops`` × ``latency_ns`` outstanding I/Os. Such a
+        drive keeps no data (it reads as zeros), so it cannot be a member of an array: md would not find its superblock.
     """
 
     serial: str
     size_bytes: int = 256 << 20
     #: Reads and writes together, of any size.
     iops: int = 300
-    #: 0: a drive that answers at once and keeps its data.
+    #: 0: the drive answers at once and keeps its data.
     latency_ns: int = 0
     bus: Bus = Bus.NVME
 
-    #: Fixed in QEMU's NVMe controller; the data sheet of the scale model is found by it.
+    #: Fixed in QEMU's NVMe controller.
     MODEL = "QEMU NVMe Ctrl"
-    #: What a drive on ``Bus.SCSI`` calls itself, at most 8 and 16 characters.
+    #: Vendor and product of a drive on ``Bus.SCSI``, at most 8 and 16 characters.
     VENDOR, PRODUCT = "SSDQUAL", "SM300"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How QEMU knows the parts of the drive at one position."""
+    """QEMU's names of the parts of the drive at one position."""
 
     position: int
 
@@ -64,7 +64,7 @@ class Names:
 
     @property
     def error_node(self) -> str:
-        """Between media and limit while the drive fails requests."""
+        """Node between media and limit while the drive fails requests."""
         return f"errors{self.position}"
 
     @property
@@ -93,7 +93,7 @@ class Names:
 
 
 def check_count(count: int) -> int:
-    """The count, if so many drives can be emulated; ``ValueError`` with a sentence for the user otherwise."""
+    """Return the count; raise ``ValueError`` if the lab cannot emulate so many drives."""
     if not 1 <= count <= MAX_DRIVES:
         raise ValueError(f"the lab emulates 1 to {MAX_DRIVES} drives, not {count}")
     return count
@@ -108,9 +108,7 @@ def shelf(
     first: int = 1,
     bus: Bus = Bus.NVME,
 ) -> tuple[ScaleModel, ...]:
-    """Equal drives with the serial numbers SSDQ0001 (``first``), SSDQ0002, …; ``ValueError`` if there cannot be so
-    many.
-    """
+    """Return equal drives with the serial numbers SSDQ0001 (``first``), SSDQ0002, …; raises as ``check_count``."""
     numbers = range(first, first + check_count(count))
     return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops, latency_ns, bus) for number in numbers)
 
@@ -127,9 +125,9 @@ def backing_file(directory: Path, drive: ScaleModel) -> Path:
 
 
 def create_backing_files(directory: Path, drives: Iterable[ScaleModel]) -> None:
-    """Sparse files: what was never written takes no memory and reads as zeros, like a purged drive.
+    """Create sparse files: unwritten blocks take no memory and read as zeros, like a purged drive.
 
-    None for drives that keep no data.
+    Drives that keep no data have none.
     """
     for drive in drives:
         if drive.latency_ns:
@@ -139,12 +137,12 @@ def create_backing_files(directory: Path, drives: Iterable[ScaleModel]) -> None:
 
 
 def adapter_argv(drives: Iterable[ScaleModel]) -> list[str]:
-    """QEMU arguments for the host bus adapter, if a drive needs one."""
+    """Return QEMU's arguments for the host bus adapter, if a drive needs one."""
     return ["-device", f"virtio-scsi-pci,id={ADAPTER}"] if any(drive.bus is Bus.SCSI for drive in drives) else []
 
 
 def drive_argv(position: int, drive: ScaleModel, directory: Path) -> list[str]:
-    """QEMU arguments for one drive: media → limit → device, NVMe in a port of its own, so that it can be pulled."""
+    """Return QEMU's arguments for one drive: media → limit → device; NVMe has a port of its own for hot-unplug."""
     names = Names(position)
     port = f"pcie-root-port,id={names.port},chassis={position + 1},slot={position + 1},io-reserve=0"
     return [
@@ -165,7 +163,7 @@ def _option(properties: Mapping[str, str]) -> str:
 
 
 def throttle_options(names: Names, node: str) -> dict[str, str]:
-    """The limit over ``node``: for ``-blockdev`` and for ``blockdev-reopen``, which want the same."""
+    """Return the options of the limit over ``node``, for ``-blockdev`` and for ``blockdev-reopen``."""
     return {
         "driver": "throttle",
         "node-name": names.throttle_node,
@@ -178,18 +176,18 @@ def throttle_options(names: Names, node: str) -> dict[str, str]:
 
 def _media(names: Names, drive: ScaleModel, directory: Path) -> str:
     if drive.latency_ns:
-        # Without read-zeroes a read leaves the guest's memory as it was, and stale pages pass for signatures.
+        # Without read-zeroes a read leaves the guest's memory unchanged, and stale pages look like signatures.
         return (
             f"driver=null-co,node-name={names.media_node},size={drive.size_bytes},latency-ns={drive.latency_ns},"
             "read-zeroes=on"
         )
     file = str(backing_file(directory, drive)).replace(",", ",,")
-    # A power cut loses nothing that the drive had acknowledged: the file is in memory anyway.
+    # A power cut loses no acknowledged write: the file is in memory.
     return f"driver=file,node-name={names.media_node},filename={file},cache.no-flush=on,discard=unmap"
 
 
 def device_properties(position: int, drive: ScaleModel) -> dict[str, str]:
-    """The device's properties, first its driver: for ``-device`` and for ``device_add``, which want the same."""
+    """Return the device's properties, the driver first, for ``-device`` and for ``device_add``."""
     names = Names(position)
     common = {"id": names.device, "drive": names.throttle_node, "serial": drive.serial}
     if drive.bus is Bus.NVME:
@@ -208,5 +206,5 @@ def device_properties(position: int, drive: ScaleModel) -> dict[str, str]:
 
 
 def limits(iops: int) -> dict[str, int]:
-    """What ``qom-set`` gives a throttle group; only what is named changes."""
+    """Return the value for ``qom-set`` of a throttle group; other limits do not change."""
     return {"iops-total": iops}

@@ -1,7 +1,7 @@
-"""What can be wrong with an emulated drive: values → QMP commands. Pure functions only.
+"""QMP commands for faults of emulated drives. Pure functions only.
 
 A healthy drive is media → limit → controller. A failing one has QEMU's ``blkdebug`` between media and limit, which
-answers requests of some kinds with an error; it is put in and taken out while the drive is in use
+answers requests of some kinds with an error. It is inserted and removed while the drive is in use
 (``blockdev-reopen`` can replace a filter's child from QEMU 6.1 on).
 """
 
@@ -16,7 +16,7 @@ from pytest_ssdqual.lab.drives import Names, throttle_options
 
 
 class RequestKind(StrEnum):
-    """Kinds of requests, by blkdebug's names for them."""
+    """Kinds of requests, with blkdebug's names."""
 
     READ = "read"
     WRITE = "write"
@@ -44,7 +44,7 @@ class QmpCommand:
 
 
 def failing(names: Names, requests: Collection[RequestKind]) -> tuple[QmpCommand, ...]:
-    """From now on these requests end in an error: of NVMe a write fault, or an unrecovered read (QEMU hw/nvme)."""
+    """Return commands that make these requests fail: on NVMe as a write fault or an unrecovered read (QEMU hw/nvme)."""
     rules = [
         {"event": "none", "iotype": request.value, "errno": errno.EIO, "immediately": False, "once": False}
         for request in sorted(requests)
@@ -60,16 +60,16 @@ def failing(names: Names, requests: Collection[RequestKind]) -> tuple[QmpCommand
 
 
 def mended(names: Names) -> tuple[QmpCommand, ...]:
-    """The opposite of ``failing``."""
+    """Return commands that undo ``failing``."""
     return _over(names, names.media_node), QmpCommand("blockdev-del", {"node-name": names.error_node})
 
 
 def warned(names: Names, warning: Warned) -> QmpCommand:
-    """What SMART data say from now on."""
+    """Return a command that sets the critical warning of the SMART data."""
     value = {"path": names.device_path, "property": "smart_critical_warning", "value": int(warning)}
     return QmpCommand("qom-set", value)
 
 
 def _over(names: Names, node: str) -> QmpCommand:
-    """The drive's limit over another node; whatever is not said again would become QEMU's default."""
+    """Return a command that puts the drive's limit over another node; options left out become QEMU's defaults."""
     return QmpCommand("blockdev-reopen", {"options": [throttle_options(names, node)]})

@@ -1,9 +1,4 @@
-"""What this host can do for the lab: its architecture, the programs it has and lacks, where the cache is.
-
-Whether KVM works here: found out by starting a kernel, never by looking at the device file.
-
-There are hosts where /dev/kvm opens and yet a guest hangs before its first console line (nested virtualization).
-"""
+"""Properties of this host for the lab: its architecture, required programs, and the folder of the cache."""
 
 from __future__ import annotations
 
@@ -21,15 +16,15 @@ class LabUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """All that differs between processors; a new one is a new row."""
+    """A processor architecture and its programs and packages."""
 
-    #: As ``uname -m`` says.
+    #: As printed by ``uname -m``.
     name: str
     qemu: str
     qemu_package: str
     machine: str
     console: str
-    #: Kernel packages by the ``ID`` of /etc/os-release, first choice of a kernel for virtual machines.
+    #: Kernel packages for virtual machines, by the ``ID`` of /etc/os-release.
     kernels: tuple[tuple[str, str], ...]
 
 
@@ -47,14 +42,14 @@ ARCHITECTURES = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that the lab calls, and the Debian or Ubuntu package it is in."""
+    """A program that the lab calls, and its Debian or Ubuntu package."""
 
     name: str
     package: str
 
 
 def architecture() -> Architecture:
-    """This host's row; ``LabUnavailable`` if there is none."""
+    """Return the architecture of this host; raise ``LabUnavailable`` if the lab does not support it."""
     name = platform.machine()
     for row in ARCHITECTURES:
         if row.name == name:
@@ -85,6 +80,6 @@ def require(programs: Sequence[Program]) -> None:
 
 
 def cache_directory() -> Path:
-    """Where images are kept between runs, by the XDG base directory specification."""
+    """Return the folder of cached images, by the XDG base directory specification."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pytest-ssdqual"

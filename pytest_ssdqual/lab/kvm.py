@@ -1,4 +1,7 @@
-"""Whether KVM works here: found out by starting a kernel, never by looking at the device file."""
+"""Detects whether KVM works on this host, by starting a kernel.
+
+On some hosts with nested virtualization /dev/kvm opens, but a guest hangs before its first console line.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,21 @@ _DEADLINE_S = 5.0
 
 
 def accelerator(row: Architecture, image: Image, cache: Path) -> str:
-    """``kvm`` or ``tcg``; the outcome is remembered for this boot of the host, this QEMU and this kernel."""
+    """Return ``kvm`` or ``tcg``; the cache stores the result for this boot of the host, this QEMU and this kernel."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
-    remembered = cache / f"accelerator-{_situation(row, image)}"
-    if remembered.is_file():
-        return remembered.read_text(encoding="ascii")
+    stored = cache / f"accelerator-{_key(row, image)}"
+    if stored.is_file():
+        return stored.read_text(encoding="ascii")
     name = "kvm" if _starts_a_kernel(row, image) else "tcg"
     cache.mkdir(parents=True, exist_ok=True)
     for old in cache.glob("accelerator-*"):
         old.unlink(missing_ok=True)
-    remembered.write_text(name, encoding="ascii")
+    stored.write_text(name, encoding="ascii")
     return name
 
 
-def _situation(row: Architecture, image: Image) -> str:
+def _key(row: Architecture, image: Image) -> str:
     try:
         booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     except OSError:
@@ -41,7 +44,7 @@ def _situation(row: Architecture, image: Image) -> str:
 
 
 def probe_argv(row: Architecture, image: Image) -> list[str]:
-    """A kernel without a root file system: it greets, panics, and so ends QEMU."""
+    """Return the command line of a kernel without a root file system, which prints lines, panics, and so ends QEMU."""
     return [
         *(row.qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", row.machine, "-accel", "kvm", "-cpu", "max", "-m", "256M"),

@@ -1,4 +1,4 @@
-"""What QEMU is asked to emulate: values → its command line. Pure functions only."""
+"""QEMU's command line. Pure functions only."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from pytest_ssdqual.lab.drives import ScaleModel, adapter_argv, drive_argv
 from pytest_ssdqual.lab.host import Architecture
 from pytest_ssdqual.lab.image.image import Image
 
-#: Of the PCI bus; the guest's initramfs looks for its root disk there.
+#: PCI slot where the guest's initramfs expects its root disk.
 ROOT_SLOT = 0x1E
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What QEMU is asked to emulate."""
+    """The hardware of a virtual machine."""
 
     architecture: Architecture
     image: Image
     #: ``kvm`` or ``tcg``.
     accelerator: str
-    #: Of the virtual machine's own: sockets, console, drives.
+    #: Directory of the virtual machine: sockets, console, drives.
     directory: Path
-    #: The public key that the guest lets in, without the type in front.
+    #: The public key for logins, without its type.
     key: str
     drives: tuple[ScaleModel, ...]
     #: On 127.0.0.1; 0 lets the host choose a free one.
     ssh_port: int = 0
-    #: Taken from the host only as it is used. The SNIA loops hold 128 MiB of 1 MiB transfers for every drive.
+    #: The host allocates it as it is used. The SNIA rounds need 128 MiB of 1 MiB transfers for every drive.
     memory_mib: int = 2048
     cpus: int = 2
 
 
 def qemu_argv(hardware: Hardware) -> list[str]:
-    """The whole command line; reads like a manual page."""
+    """Return QEMU's whole command line."""
     row = hardware.architecture
     directory = str(hardware.directory).replace(",", ",,")
     accelerator = "tcg,thread=multi" if hardware.accelerator == "tcg" else hardware.accelerator
@@ -53,7 +53,7 @@ def qemu_argv(hardware: Hardware) -> list[str]:
         "-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console",
         "-chardev", f"socket,id=qmp,path={directory}/qmp,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
 
-        # restrict: the guest reaches nothing, it is only reached
+        # restrict: the guest can open no connections
         "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{hardware.ssh_port}-:22",
         "-device", "virtio-net-pci,netdev=net,romfile=",
     ]
@@ -65,12 +65,12 @@ def qemu_argv(hardware: Hardware) -> list[str]:
 
 
 def root_file(directory: Path) -> Path:
-    """This machine's own copy of the root file system."""
+    """Return the path of this machine's copy of the root file system."""
     return directory / "root.raw"
 
 
 def root_argv(directory: Path) -> list[str]:
-    """QEMU arguments for the disk that the root file system is on; its adapter is found by its place on the bus."""
+    """Return QEMU's arguments for the root disk, whose adapter has a fixed address on the bus."""
     file = str(root_file(directory)).replace(",", ",,")
     return [
         *("-blockdev", f"driver=file,node-name=root,filename={file},cache.no-flush=on,discard=unmap"),
@@ -81,8 +81,8 @@ def root_argv(directory: Path) -> list[str]:
 
 def kernel_arguments(row: Architecture, key: str) -> str:
     # panic=-1: reboot at once, which -no-reboot makes the end of QEMU.
-    # norandmaps: QEMU finds translated code again by its virtual address, so with randomized addresses it translates a
-    # program anew each time that it is started: 44 ms of processor time for /bin/true instead of 10 (QEMU 7.2).
+    # norandmaps: QEMU caches translated code by virtual address, so with randomized addresses it translates a
+    # program again at each start: 44 ms of processor time for /bin/true instead of 10 (QEMU 7.2).
     # The rest saves seconds of an emulated boot: no clock calibration, no mitigations, no watchdogs.
     return (
         f"console={row.console} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "

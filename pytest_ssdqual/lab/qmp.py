@@ -1,4 +1,4 @@
-"""QEMU's machine protocol: one JSON object a line, over a unix socket."""
+"""Client of QEMU's machine protocol: one JSON object a line, over a unix socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class QmpError(Exception):
 
 
 class Qmp:
-    """A connection to one QEMU; not for several threads at a time."""
+    """A connection to one QEMU; not thread-safe."""
 
     def __init__(self, path: Path, deadline_s: float = 10.0) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -45,7 +45,7 @@ class Qmp:
     def execute(
         self, command: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float = 10.0
     ) -> object:
-        """Run a command and return what it returns; ``QmpError`` with QEMU's reason if it is refused."""
+        """Run a command and return its result; raise ``QmpError`` with QEMU's reason if it is refused."""
         self._send({"execute": command, "arguments": dict(arguments or {})})
         deadline = time.monotonic() + deadline_s
         while True:
@@ -59,7 +59,7 @@ class Qmp:
                 return message["return"]
 
     def wait_event(self, name: str, deadline_s: float, **data: object) -> None:
-        """Until an event with this name and these data has come; ``QmpError`` past the deadline."""
+        """Wait for an event with this name and these data; raise ``QmpError`` at the deadline."""
         deadline = time.monotonic() + deadline_s
         while True:
             for event in self._events:

@@ -1,16 +1,19 @@
-"""One virtual machine: boot it, wait for it, hurt it, stop it."""
+"""One virtual machine: boot it, inject faults, stop it.
+
+A temporary directory holds its drives, sockets and keys; it is removed soon after its owner ends.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 from pytest_ssdqual.lab import faults
 from pytest_ssdqual.lab.drives import (
@@ -27,7 +30,34 @@ from pytest_ssdqual.lab.host import architecture, require, to_boot
 from pytest_ssdqual.lab.image.image import Image, Say
 from pytest_ssdqual.lab.qemu_args import Hardware, qemu_argv, root_file
 from pytest_ssdqual.lab.qmp import Qmp, QmpError
-from pytest_ssdqual.lab.tempdir import scratch_directory
+from pytest_ssdqual.rig.machine.owned_directory import OwnedDirectory
+
+_PREFIX = "ssdqual-lab-"
+_MEMORY = Path("/dev", "shm")
+#: Space left free beside the drives.
+_RESERVE_BYTES = 64 << 20
+
+
+@contextmanager
+def scratch_directory(size_bytes: int) -> Iterator[Path]:
+    """Create a directory for ``size_bytes`` of data, in memory if they fit there, else among the temporary files.
+
+    It is removed at the end. Directories of owners that were killed are removed first.
+    """
+    directory = OwnedDirectory.make(roomiest(size_bytes), _PREFIX)
+    try:
+        yield directory.path
+    finally:
+        directory.remove()
+
+
+def roomiest(size_bytes: int, memory: Path | None = None) -> Path:
+    """Return the directory in memory if full drives fit there, else the directory for temporary files."""
+    memory = memory or _MEMORY
+    if memory.is_dir() and shutil.disk_usage(memory).free > size_bytes + _RESERVE_BYTES:
+        return memory
+    return Path(tempfile.gettempdir())
+
 
 READY = b"ssdqual-lab: ready"
 
@@ -38,33 +68,17 @@ class LabFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """All that OpenSSH needs to get into the guest; plain data, so that other processes can be told."""
+    """OpenSSH's parameters for the guest; plain data that can be sent to other processes."""
 
     host: str
     port: int
     user: str
     identity: Path
-    #: Further arguments of ssh; nothing of the caller's own configuration takes part.
+    #: Further arguments of ssh; they exclude the user's configuration.
     options: tuple[str, ...]
 
-    def to_json(self) -> dict[str, object]:
-        return {**asdict(self), "identity": str(self.identity), "options": list(self.options)}
-
-    @classmethod
-    def from_json(cls, data: dict[str, object]) -> Self:
-        options = data["options"]
-        if not isinstance(options, list):
-            raise TypeError("options: a list is wanted")
-        return cls(
-            host=str(data["host"]),
-            port=int(str(data["port"])),
-            user=str(data["user"]),
-            identity=Path(str(data["identity"])),
-            options=tuple(str(option) for option in options),
-        )
-
     def argv(self, *command: str) -> list[str]:
-        """An ssh command line."""
+        """Return an ssh command line."""
         place = ["-p", str(self.port), "-i", str(self.identity), f"{self.user}@{self.host}"]
         return ["ssh", *self.options, *place, *command]
 
@@ -84,7 +98,7 @@ class Vm:
         self._identity = identity
         self._process: subprocess.Popen[bytes] | None = None
         self._qmp: Qmp | None = None
-        #: Serial numbers of drives that fail requests; a machine that is started anew has none.
+        #: Serial numbers of drives that fail requests; empty after a boot.
         self._failing: set[str] = set()
 
     @property
@@ -100,12 +114,12 @@ class Vm:
         return Reach("127.0.0.1", self._hardware.ssh_port, "root", self._identity, tuple(_SSH_OPTIONS.split()))
 
     def backing_file(self, serial: str) -> Path:
-        """The drive's content on the host, if it keeps any; to be changed only while the guest does not use it."""
+        """Return the file with the drive's content; change it only while the guest does not use the drive."""
         return backing_file(self._hardware.directory, self._drive(serial)[1])
 
     @property
     def root_file(self) -> Path:
-        """The content of the root disk on the host, of a guest that has one."""
+        """File with the content of the root disk, of a guest that has one."""
         return root_file(self._hardware.directory)
 
     def set_iops(self, serial: str, iops: int) -> None:
@@ -115,29 +129,29 @@ class Vm:
         self._ask("qom-set", path=path, property="limits", value=limits(iops))
 
     def pull(self, serial: str, deadline_s: float = 30.0) -> None:
-        """Take a drive out of the running machine; returns when the guest has let go of it."""
+        """Remove a drive from the running machine; return when the guest has released it."""
         device = Names(self._drive(serial)[0]).device
         self._ask("device_del", id=device)
         self._await_event("DEVICE_DELETED", deadline_s, device=device)
 
     def plug(self, serial: str, /, **instead: str) -> None:
-        """Put a pulled drive in again, with what was on it; ``instead`` of its own it may have other properties."""
+        """Insert a pulled drive again with its data; ``instead`` replaces properties of the device."""
         position, drive = self._drive(serial)
         self._ask("device_add", **{**device_properties(position, drive), **instead})
 
     def fail(self, serial: str, requests: Collection[RequestKind] = EVERYTHING) -> None:
-        """Let a drive answer such requests with an error from now on, until ``mend``."""
+        """Make a drive fail these requests until ``mend``."""
         position, _ = self._drive(serial)
         self._do(*faults.failing(Names(position), requests))
         self._failing.add(serial)
 
     def turn_read_only(self, serial: str) -> None:
-        """As a drive that is worn out: nothing can be written any more, and its SMART data say why."""
+        """Make a drive fail as if worn out: it fails all writes and sets the read-only warning in its SMART data."""
         self.fail(serial, WRITES)
         self._do(faults.warned(Names(self._drive(serial)[0]), Warned.READ_ONLY))
 
     def mend(self, serial: str) -> None:
-        """Make a drive as good as new; harmless if it is."""
+        """Remove all faults of a drive."""
         names = Names(self._drive(serial)[0])
         if serial in self._failing:
             self._do(*faults.mended(names), faults.warned(names, Warned.NONE))
@@ -151,16 +165,16 @@ class Vm:
         self._ask("cont")
 
     def reset(self, deadline_s: float = 60.0) -> None:
-        """Push the reset button; returns when the machine is ready again."""
+        """Reset the machine; return when it is ready again."""
         seen = self._console().count(READY)
         self._ask("set-action", reboot="reset")
         self._ask("system_reset")
-        # only then: SeaBIOS, when it finds itself warm, resets the machine once more
+        # only after that: SeaBIOS resets the machine once more after a warm start
         self._await_ready(seen + 1, deadline_s)
         self._ask("set-action", reboot="shutdown")
 
     def await_end(self, deadline_s: float = 60.0) -> None:
-        """Until the machine has ended by itself, as after a panic; ``LabFailed`` if it does not."""
+        """Wait until the machine ends by itself, as after a panic; raise ``LabFailed`` at the deadline."""
         try:
             if self._process is not None:
                 self._process.wait(deadline_s)
@@ -168,19 +182,19 @@ class Vm:
             raise LabFailed(f"the lab was still running after {deadline_s:g} s\n{self.console_tail()}") from None
 
     def power_cut(self) -> None:
-        """Take the power away; ``power_on`` boots again on the same drives."""
+        """Cut the power; ``power_on`` boots again with the same drives."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         self._forget()
 
     def power_on(self, deadline_s: float = 60.0) -> None:
-        """Start QEMU and return when the guest is ready; ``LabFailed`` otherwise."""
+        """Start QEMU and return when the guest is ready; raise ``LabFailed`` at the deadline."""
         console = self._hardware.directory / "console"
         console.unlink(missing_ok=True)
         stderr = (self._hardware.directory / "stderr").open("wb")
         with stderr:
-            # the kernel ends QEMU with us, however we end
+            # the kernel ends QEMU with this thread
             argv = ["setpriv", "--pdeathsig", "KILL", "--", *qemu_argv(self._hardware)]
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
         try:
@@ -191,14 +205,14 @@ class Vm:
             raise
 
     def stop(self) -> None:
-        """End the machine; nothing on the drives matters any more."""
+        """End the machine; the content of its drives is lost."""
         self.power_cut()
 
     def console_tail(self, lines: int = 20) -> str:
-        """The last lines of the serial console and of QEMU's own messages."""
+        """Return the last lines of the serial console and of QEMU's messages."""
         stderr = self._hardware.directory / "stderr"
-        said = stderr.read_bytes() if stderr.exists() else b""
-        text = (self._console() + said).decode("utf-8", "backslashreplace")
+        errors = stderr.read_bytes() if stderr.exists() else b""
+        text = (self._console() + errors).decode("utf-8", "backslashreplace")
         return "\n".join(line.rstrip() for line in text.splitlines()[-lines:])
 
     def _drive(self, serial: str) -> tuple[int, ScaleModel]:
@@ -231,7 +245,7 @@ class Vm:
         return self._qmp
 
     def _ask(self, command: str, **arguments: object) -> object:
-        """One QMP command; ``LabFailed`` with the console's last lines if QEMU refuses it or is gone."""
+        """Run a QMP command; raise ``LabFailed`` with the console's last lines if QEMU refuses it or has ended."""
         try:
             return self._monitor().execute(command, arguments)
         except QmpError as error:
@@ -264,10 +278,10 @@ def boot(
     deadline_s: float = 60.0,
     memory_mib: int = 2048,
 ) -> Iterator[Vm]:
-    """Boot a machine with these drives; it is gone, with all its files, when the block is left.
+    """Boot a machine with these drives; remove it, with all its files, when the block is left.
 
-    Call it from a thread that lives as long as the machine shall: QEMU is killed when that thread ends, which is
-    how it dies with a controller that is killed. Raises ``LabUnavailable`` or ``LabFailed``.
+    Call it from a thread that outlives the machine: the kernel kills QEMU when that thread ends, so that QEMU does not
+        outlive a killed controller. Raises ``LabUnavailable`` or ``LabFailed``.
     """
     row = architecture()
     require(to_boot(row))

@@ -1,9 +1,9 @@
-"""The live page over HTTP, on this computer's loopback and nowhere else: its files and one stream, all in memory.
+"""HTTP server of the live page on the controller's loopback: its files and one event stream, all in memory.
 
-Who may see it: whoever has the address, which holds a word that nobody can guess, because other users of this
-computer reach its loopback, too. Pages of other sites do not: a name of theirs that leads to 127.0.0.1 (DNS
-rebinding) is not one of ours in ``Host``, and what a browser marks as asked for by another site is refused.
-No part of a request is ever the name of a file.
+Other users of the controller reach the loopback, too, so the address contains a random word, and only a browser that
+has the whole address gets an answer. The server refuses requests of other sites: a foreign name that resolves to
+127.0.0.1 (DNS rebinding) is not accepted in ``Host``, nor is a request that the browser marks as cross-site.
+No part of a request is used as the name of a file.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from typing import Any
 from pytest_ssdqual.live.feed import Feed, Message, Topic, encoded
 
 LOOPBACK = "127.0.0.1"
-#: By what a browser of this computer may call us.
+#: Names accepted in ``Host``.
 NAMES = ("127.0.0.1", "localhost")
-#: Streams at a time: a browser opens at most six to one place.
+#: Simultaneous streams; a browser opens at most six to one server.
 MOST_CLIENTS = 16
-#: Of whatever kind at a time: each has a thread and a file of the process that also measures, and any user of this
-#: computer can open some.
+#: Simultaneous connections of any kind. Each has a thread and a descriptor of the process that also measures, and any
+#: user of the controller can open some.
 MOST_CONNECTIONS = 64
-#: A client that takes nothing for so long is let go; its thread waits meanwhile, and nobody else.
+#: A client that reads nothing for so long is disconnected; only its own thread waits.
 STALLED_S = 20.0
-#: A client that nothing is to be said to is told the time so often, so that both ends know that the other is there.
+#: Period of keep-alive messages, by which both ends detect a lost connection.
 SILENCE_S = 15.0
-#: What a closed window's next one waits before it comes back.
+#: Delay before a browser reconnects.
 RETRY_MS = 2000
-#: For what is still under way at the end of a run.
+#: Time for clients to read the last message at the end of a run.
 GOODBYE_S = 3.0
-#: What the kernel keeps for a client that does not read.
+#: Send buffer of a client's socket.
 SEND_BUFFER_BYTES = 1 << 16
 HEADERS = (
     (
@@ -55,7 +55,7 @@ HEADERS = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cache-Control", "no-store"),
 )
-#: Path, file of the package and kind.
+#: Path, file of the package and media type.
 PAGES = (
     ("", "live.html", "text/html"),
     ("live.css", "live.css", "text/css"),
@@ -67,7 +67,7 @@ PAGES = (
 
 
 class PortTaken(Exception):
-    """The port cannot be had; the sentence says why."""
+    """The port is not available; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class LivePage:
 
 
 class LiveServer:
-    """Serves ``feed`` until it is closed."""
+    """HTTP server of ``feed``; runs in a thread until it is closed."""
 
     def __init__(self, feed: Feed, port: int = 0, word: str | None = None) -> None:
         """``port`` 0 takes a free one. Raises ``PortTaken``."""
@@ -91,8 +91,8 @@ class LiveServer:
             self._http = _Http((LOOPBACK, port), _handler(self))
         except (OSError, OverflowError) as error:
             taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-            why = "another program has it" if taken else f"{error}"
-            raise PortTaken(f"port {port} of {LOOPBACK} cannot be had: {why}") from error
+            why = "another program uses it" if taken else f"{error}"
+            raise PortTaken(f"port {port} of {LOOPBACK} is not available: {why}") from error
         self.port = int(self._http.server_address[1])
         self._closing = False
         self._thread = threading.Thread(target=self._serve, name="ssdqual-live", daemon=True)
@@ -104,22 +104,22 @@ class LiveServer:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """What ``Host`` may say."""
+        """Accepted values of ``Host``."""
         return frozenset(f"{name}:{self.port}" for name in NAMES)
 
     def close(self) -> None:
-        """Let those who watch read the last word, for a moment, and end."""
+        """Wait up to ``GOODBYE_S`` until the clients have read the last message, then end."""
         end = time.monotonic() + GOODBYE_S
         while self.feed.count and time.monotonic() < end:
             time.sleep(0.05)
         self._closing = True
         with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1):
-            pass  # somebody has to knock for the thread to look up
+            pass  # a connection wakes the thread from handle_request
         self._thread.join(GOODBYE_S)
         self._http.server_close()
 
     def _serve(self) -> None:
-        """As ``serve_forever``, without its waking up twice a second."""
+        """Handle requests until closed; unlike ``serve_forever`` without polling twice a second."""
         while not self._closing:
             self._http.handle_request()
 
@@ -147,11 +147,11 @@ class _Http(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is nobody's business; nothing is printed into a test run."""
+        """Print nothing into a test run: a client that disconnects is no error."""
 
 
 def _now() -> Message:
-    """The time by this computer's clock: the browser's may be another computer's."""
+    """Return a keep-alive with the controller's time; the browser may run on a computer with another clock."""
     return encoded(Topic.ALIVE, {"at_ms": round(1000 * time.time())})
 
 
@@ -164,7 +164,7 @@ def _handler(server: LiveServer) -> Callable[..., BaseHTTPRequestHandler]:
 
 class _Handler(BaseHTTPRequestHandler):
     ours: LiveServer
-    #: Of reading a request as of writing an answer.
+    #: Seconds for reading a request and for writing an answer.
     timeout = STALLED_S
     server_version, sys_version = "ssdqual", ""
     protocol_version = "HTTP/1.0"
@@ -172,33 +172,33 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         host = (self.headers.get("Host") or "").lower()
         if len(self.headers.get_all("Host") or ()) != 1 or host not in self.ours.hosts:
-            return self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this is not the name of this computer's loopback")
+            return self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "Host is not the loopback of this computer")
         if self.headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):
-            return self._refuse(HTTPStatus.FORBIDDEN, "other sites may not look in here")
+            return self._refuse(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
         first, slash, rest = self.path.removeprefix("/").partition("/")
         if not hmac.compare_digest(first.encode("utf-8", "replace"), self.ours.word.encode()):
-            return self._refuse(HTTPStatus.NOT_FOUND, "nothing is here: take the whole address that pytest printed")
+            return self._refuse(HTTPStatus.NOT_FOUND, "not found: use the whole address that pytest printed")
         if not slash:
             return self._send(HTTPStatus.MOVED_PERMANENTLY, b"", "text/plain", ("Location", f"/{self.ours.word}/"))
         if rest == "events":
             return self._stream()
         page = self.ours.pages.get(rest)
         if page is None:
-            return self._refuse(HTTPStatus.NOT_FOUND, "nothing is here")
+            return self._refuse(HTTPStatus.NOT_FOUND, "not found")
         return self._send(HTTPStatus.OK, page.content, page.kind)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (do_POST and whatever else is asked)
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (do_POST and all other methods)
         if name.startswith("do_"):
-            return lambda: self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered", ("Allow", "GET"))
+            return lambda: self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is supported", ("Allow", "GET"))
         raise AttributeError(name)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is printed into a test run."""
+        """Print nothing into a test run."""
 
     def _stream(self) -> None:
         feed = self.ours.feed
         if feed.count >= MOST_CLIENTS:
-            return self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many windows watch already: close one")
+            return self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many windows are open: close one")
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         client = feed.join()
         try:
@@ -207,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
             while (message := client.next(SILENCE_S)) is not None:
                 self.wfile.write(message or _now())
         except OSError:
-            pass  # it closed its window, or took nothing for too long
+            pass  # the window was closed, or the client did not read in time
         finally:
             feed.leave(client)
         return None

@@ -1,7 +1,8 @@
-"""Entry point of the pytest plugin: a table of contents of hooks. What they do is in the modules they name.
+"""Entry point of the pytest plugin: fixtures and hooks; the modules they import implement them.
 
-Loaded in every pytest run of its environment, so it imports nothing heavy, and without --ssd-devices it does nothing
-but skip hardware tests and see to it that a run of nothing but these is not green.
+pytest loads this package in every run of its environment, so it imports nothing heavy. Without --ssd-devices it only
+skips hardware tests, and ``gate`` makes a run that consists of nothing else exit with status 5. Its main type is
+``session.state.BayRun``, the state of one bay's run, stored in ``config.stash``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import pytest
 
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fixtures import (
+    _ssd_campaign,
     _ssd_rounds_definition,
-    _ssd_station,
     _ssd_widths,
     ssd_array,
     ssd_explore,
@@ -34,14 +35,14 @@ from pytest_ssdqual.plugin.fixtures import (
     ssd_workload_set,
 )
 from pytest_ssdqual.plugin.options import declare, settings
-from pytest_ssdqual.plugin.stash import QUALIFICATION
+from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "_ssd_campaign",
     "_ssd_rounds_definition",
-    "_ssd_station",
     "_ssd_widths",
     "ssd_array",
     "ssd_explore",
@@ -92,7 +93,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    # Asked before anything is configured, so it cannot wait for what ``distribute`` registers.
+    # xdist calls this hook before pytest_configure, so ``fleet.xdist`` has not registered its plugin yet.
     if not settings.active(config):
         return None
     from pytest_ssdqual.plugin.options import inventory
@@ -116,20 +117,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         controller.arrange(config, items)
 
 
+# First: the hooks of other modules print the plan, and send it to the controller.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if RUN in session.config.stash:
+        session.config.stash[RUN].plan(session.items)
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    if not config.pluginmanager.hasplugin("ssdqual-narrator"):
+    if not config.pluginmanager.hasplugin("ssdqual-controller"):
         return []
     from pytest_ssdqual.plugin.session import controller
 
     return controller.header(config)
 
 
-def pytest_report_collectionfinish(config: pytest.Config, start_path: Path, items: list[pytest.Item]) -> list[str]:
+def pytest_report_collectionfinish(config: pytest.Config, start_path: Path) -> list[str]:
     if QUALIFICATION not in config.stash:
         return []
     from pytest_ssdqual.plugin.session import controller
 
-    return controller.tell_plan(config, items)
+    return controller.tell_plan(config)
 
 
 @pytest.hookimpl(wrapper=True)

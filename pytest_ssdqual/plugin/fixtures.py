@@ -1,8 +1,7 @@
-"""Fixtures of hardware tests: ``ssd_run`` and its kin measure, ``ssd_sla`` judges. Wiring only.
+"""Fixtures of hardware tests: ``ssd_run`` and others measure, ``ssd_sla`` judges. They only connect other modules.
 
-Every pytest of the environment has them, so each is called ``ssd_…``, and ``_ssd_…`` if no suite needs it.
-
-Everything that can go wrong with the rig goes wrong in here, so that pytest itself reports it as an error.
+Every pytest run of the environment has these fixtures, so their names begin with ``ssd_``, or ``_ssd_`` for private
+ones. Errors of the rig are raised in fixtures, so that pytest reports them as errors and not as failures.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
+from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION, RUN
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.lot import Lot
@@ -24,13 +23,14 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
     from pytest_ssdqual.qual.measured.run import Measured
     from pytest_ssdqual.qual.measured.saturation import Saturation
+    from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
     from pytest_ssdqual.qual.raid.geometry import Geometry
     from pytest_ssdqual.qual.stats.steady_state import SteadyState
-    from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult
+    from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
     from pytest_ssdqual.qual.workload.workload import Workload
-    from pytest_ssdqual.qual.workload.workload_set import Series
+    from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
     from pytest_ssdqual.rig.md.mdadm import Array
-    from pytest_ssdqual.rig.measure.station import Station
+    from pytest_ssdqual.rig.measure.campaign import Campaign
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def ssd_workload() -> Workload:
 
 
 @pytest.fixture
-def ssd_workload_set() -> Series:
+def ssd_workload_set() -> WorkloadSet:
     """Workloads to compare with each other, one test for each set; given by the mark ``ssd_workload_set``."""
     raise pytest.UsageError("the fixture ssd_workload_set needs the marks ssd_array(level) and ssd_workload_set(*sets)")
 
@@ -58,116 +58,125 @@ def _ssd_widths() -> ArrayFamily:
 
 
 @pytest.fixture
-def _ssd_rounds_definition() -> Loop | None:
+def _ssd_rounds_definition() -> Rounds | None:
     """Rounds of many workloads; given by the mark ``ssd_rounds``, None without it."""
     return None
 
 
 @pytest.fixture(scope="session")
-def _ssd_station(pytestconfig: pytest.Config) -> Iterator[Station]:
-    """The machine under test with its drives leased to this run; what all other fixtures are built on."""
+def _ssd_campaign(pytestconfig: pytest.Config) -> Iterator[Campaign]:
+    """The machine under test with its drives leased to this run; all other fixtures use it."""
     from pytest_ssdqual.plugin.watch import observers
 
-    run, plugins = pytestconfig.stash[QUALIFICATION], pytestconfig.pluginmanager
-    # The second one on xdist's workers.
-    take = next(found for name in ("narrator", "teller") if (found := plugins.get_plugin(f"ssdqual-{name}"))).take
-    watch = partial(observers.live_of, tell=take, period_s=run.glance_s)
-    with run.station(observers.begun(take), observers.looked(take), watch) as station:
-        yield station
+    run, plugins = pytestconfig.stash[RUN], pytestconfig.pluginmanager
+    # "worker-events" on xdist's workers.
+    take = next(
+        found for name in ("controller", "worker-events") if (found := plugins.get_plugin(f"ssdqual-{name}"))
+    ).take
+    watch = partial(observers.live_of, report=take, period_s=run.glance_s)
+    with run.campaign(observers.begun(take), observers.looked(take), watch) as campaign:
+        yield campaign
 
 
 @pytest.fixture
-def ssd_array(_ssd_station: Station, ssd_geometry: Geometry) -> Array:
+def ssd_array(_ssd_campaign: Campaign, ssd_geometry: Geometry) -> Array:
     """The array of this test, built and filled.
 
     Needs the mark ``ssd_array``. It has ``geometry``, ``members``, ``size_bytes``, ``path`` and ``uuid``; to be read,
     not to be written to.
     """
-    return _ssd_station.array(ssd_geometry)
+    return _ssd_campaign.array(ssd_geometry)
 
 
 @pytest.fixture
-def ssd_steady(_ssd_station: Station, ssd_geometry: Geometry, ssd_workload: Workload) -> SteadyState | None:
-    """How the array settled when it was conditioned for this class of workload.
+def ssd_steady(_ssd_campaign: Campaign, ssd_geometry: Geometry, ssd_workload: Workload) -> SteadyState | None:
+    """The steady-state detection of the array's conditioning for this class of workload.
 
     Needs the marks ``ssd_array`` and ``ssd_workload``. None if the protocol does not condition.
     """
-    return _ssd_station.steady(ssd_geometry, ssd_workload)
+    return _ssd_campaign.steady(ssd_geometry, ssd_workload)
 
 
 @pytest.fixture
 def ssd_run(
-    _ssd_station: Station, ssd_geometry: Geometry, ssd_workload: Workload, _ssd_rounds_definition: Loop | None
+    _ssd_campaign: Campaign, ssd_geometry: Geometry, ssd_workload: Workload, _ssd_rounds_definition: Rounds | None
 ) -> Measured:
-    """The workload measured on the array, all repeats; measured once however many tests ask for it.
+    """The workload measured on the array, with all repeats; measured once for all tests.
 
-    Needs the marks ``ssd_array`` and ``ssd_workload``. With the mark ``ssd_rounds`` it is one cell of the rounds. To be
-    given to ``ssd_sla.judge``; of its own it has ``iops``, ``latency`` and ``runs``.
+    Needs the marks ``ssd_array`` and ``ssd_workload``. With the mark ``ssd_rounds`` it is one cell of the rounds. Pass
+        it to ``ssd_sla.judge``; its attributes are ``iops``, ``latency`` and ``runs``.
     """
-    from pytest_ssdqual.plugin.judging import measure
-
-    return measure.one(_ssd_station, ssd_geometry, ssd_workload, _ssd_rounds_definition)
+    if _ssd_rounds_definition:
+        return _ssd_campaign.cell(ssd_geometry, _ssd_rounds_definition, ssd_workload)
+    return _ssd_campaign.measure(ssd_geometry, ssd_workload)
 
 
 @pytest.fixture
 def ssd_runs(
-    _ssd_station: Station, ssd_geometry: Geometry, ssd_workload_set: Series, _ssd_rounds_definition: Loop | None
-) -> tuple[Measured, ...]:
+    _ssd_campaign: Campaign,
+    ssd_geometry: Geometry,
+    ssd_workload_set: WorkloadSet,
+    _ssd_rounds_definition: Rounds | None,
+) -> Curve:
     """All workloads of the set measured on the array, in the order of the set.
 
     Needs the marks ``ssd_array`` and ``ssd_workload_set``.
     """
-    from pytest_ssdqual.plugin.judging import measure
+    from pytest_ssdqual.qual.measured.sweep import Curve
 
-    return measure.several(_ssd_station, ssd_geometry, ssd_workload_set, _ssd_rounds_definition)
+    if rounds := _ssd_rounds_definition:
+        return Curve(tuple(_ssd_campaign.cell(ssd_geometry, rounds, each) for each in ssd_workload_set.workloads))
+    return Curve(tuple(_ssd_campaign.measure(ssd_geometry, each) for each in ssd_workload_set.workloads))
 
 
 @pytest.fixture
-def ssd_sweep(_ssd_station: Station, _ssd_widths: ArrayFamily, ssd_workload: Workload) -> tuple[Measured, ...]:
+def ssd_sweep(_ssd_campaign: Campaign, _ssd_widths: ArrayFamily, ssd_workload: Workload) -> Sweep:
     """The workload measured on every width of the level, narrowest first.
 
-    Needs the marks ``ssd_array`` and ``ssd_workload``. What ``ssd_run`` has measured is not measured again.
+    Needs the marks ``ssd_array`` and ``ssd_workload``. It uses results of ``ssd_run``.
     """
-    return _ssd_station.sweep(_ssd_widths.geometries, ssd_workload)
+    from pytest_ssdqual.qual.measured.sweep import Sweep
+
+    return Sweep(tuple(_ssd_campaign.measure(each, ssd_workload) for each in _ssd_widths.geometries))
 
 
 @pytest.fixture
-def ssd_saturation(_ssd_station: Station, ssd_geometry: Geometry, ssd_workload: Workload) -> Saturation:
-    """Writes from the purged state on, until settled or until the protocol's volume or time is used up.
+def ssd_saturation(_ssd_campaign: Campaign, ssd_geometry: Geometry, ssd_workload: Workload) -> Saturation:
+    """Writes from the purged state on, until steady state or until the protocol's volume or time limit.
 
-    Needs the marks ``ssd_array`` and ``ssd_workload``, whose workload only writes. Its ``points`` are the curve.
+    Needs the marks ``ssd_array`` and ``ssd_workload``, whose workload only writes. ``points`` is the curve.
     """
-    return _ssd_station.saturate(ssd_geometry, ssd_workload)
+    return _ssd_campaign.saturate(ssd_geometry, ssd_workload)
 
 
 @pytest.fixture
-def ssd_rounds(_ssd_station: Station, ssd_geometry: Geometry, _ssd_rounds_definition: Loop | None) -> LoopResult:
-    """All rounds of many workloads on the array, from its own purge and fill on.
+def ssd_rounds(_ssd_campaign: Campaign, ssd_geometry: Geometry, _ssd_rounds_definition: Rounds | None) -> RoundsResult:
+    """All rounds of many workloads on the array, after a purge and fill of their own.
 
     Needs the marks ``ssd_array`` and ``ssd_rounds``. True if they became steady; ``measured(workload)`` gives a cell.
     """
     if _ssd_rounds_definition is None:
         raise pytest.UsageError("the fixture ssd_rounds needs the marks ssd_array(level) and ssd_rounds(*rounds)")
-    return _ssd_station.loop(ssd_geometry, _ssd_rounds_definition)
+    return _ssd_campaign.loop(ssd_geometry, _ssd_rounds_definition)
 
 
 @pytest.fixture
-def ssd_rebuild(_ssd_station: Station, ssd_geometry: Geometry, ssd_workload: Workload) -> Rebuild:
-    """A degraded array given its members back while the workload runs.
+def ssd_rebuild(_ssd_campaign: Campaign, ssd_geometry: Geometry, ssd_workload: Workload) -> Rebuild:
+    """The rebuild of a degraded array while the workload runs.
 
-    Needs the marks ``ssd_array(level, failed=1)`` and ``ssd_workload``. ``foreground`` is the workload meanwhile,
-    ``intact`` whether the data survived; a test of a rebuild can ask for no other measurement.
+    Needs the marks ``ssd_array(level, failed=1)`` and ``ssd_workload``. ``foreground`` is the measurement of
+        the workload, ``intact`` the comparison of the data; a test of a rebuild can have no other measurement.
     """
-    return _ssd_station.rebuild(ssd_geometry, ssd_workload)
+    return _ssd_campaign.rebuild(ssd_geometry, ssd_workload)
 
 
 @pytest.fixture
 def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
-    """Whether the data survived the rebuild: true if all of them read back as they were written: ``assert ssd_intact``.
+    """The comparison of all data after the rebuild; true if they are as written: ``assert ssd_intact``.
 
-    What ``ssd_rebuild`` needs.
+    Needs the marks of ``ssd_rebuild``.
     """
-    from pytest_ssdqual.report.view.integrity import of_rebuild
+    from pytest_ssdqual.report.evidence.integrity import of_rebuild
 
     run = request.config.stash[QUALIFICATION]
     evidence = of_rebuild(ssd_rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
@@ -179,59 +188,48 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
 def ssd_lot(request: pytest.FixtureRequest, ssd_sla: Sla) -> Lot:
     """Judges the lot that the drives were drawn from, by the plan of the spec: ``ssd_lot.judge(ssd_run)``.
 
-    The mark ``ssd_promise`` says by what. The plan is the spec's table ``[lot]``; without one the test is skipped.
+    The mark ``ssd_promise`` names the claim. The plan is the spec's table ``[lot]``; without it the test is skipped.
     """
     from pytest_ssdqual.plugin.judging.lot import Lot
 
     plan = request.config.stash[QUALIFICATION].spec.lot
     if plan is None:
-        raise pytest.UsageError("without a plan in the spec a test of a lot is skipped")
+        raise pytest.UsageError("the spec has no plan for lots; write it into its table [lot]")
     return Lot(plan, ssd_sla)
 
 
 @pytest.fixture
 def ssd_explore(
-    pytestconfig: pytest.Config, _ssd_station: Station, ssd_geometry: Geometry, ssd_workload: Workload, ssd_sla: Sla
+    pytestconfig: pytest.Config, _ssd_campaign: Campaign, ssd_geometry: Geometry, ssd_workload: Workload, ssd_sla: Sla
 ) -> Explore:
-    """Searches the workloads around a plain one for one that breaks a promise: ``verdict = ssd_explore.judge()``.
+    """Searches the workloads near a plain one for one that breaks a promise: ``verdict = ssd_explore.judge()``.
 
     Needs the marks ``ssd_array`` and ``ssd_workload``, whose workload is the plain one.
     """
     from pytest_ssdqual.plugin.searches.explore import Explore
 
-    return Explore(pytestconfig.stash[QUALIFICATION], _ssd_station, ssd_geometry, ssd_workload, ssd_sla)
+    return Explore(pytestconfig.stash[RUN], _ssd_campaign, ssd_geometry, ssd_workload, ssd_sla)
 
 
 @pytest.fixture
-def ssd_integrity(request: pytest.FixtureRequest, _ssd_station: Station, ssd_geometry: Geometry) -> Survival:
-    """The array lives through histories of failures; false if it lost data that it had acknowledged.
+def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geometry: Geometry) -> Survival:
+    """The integrity test of the array with histories of failures; false if it lost acknowledged data.
 
     Needs the mark ``ssd_array``; the test is ``assert ssd_integrity``.
     """
     from pytest_ssdqual.plugin.searches.integrity import survive
 
-    found, evidence = survive(request, _ssd_station, ssd_geometry)
+    found, evidence = survive(request, _ssd_campaign, ssd_geometry)
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return found
 
 
 @pytest.fixture
 def ssd_sla(request: pytest.FixtureRequest) -> Sla:
-    """Judges what was measured by the promises of the spec: ``verdict = ssd_sla.judge(ssd_run)``.
+    """Judges measurements by the promises of the spec: ``verdict = ssd_sla.judge(ssd_run)``.
 
-    The mark ``ssd_promise`` says what is judged.
+    The mark ``ssd_promise`` names the claims.
     """
-    from pytest_ssdqual.plugin.judging import measure
     from pytest_ssdqual.plugin.judging.sla import Sla
-    from pytest_ssdqual.plugin.plan import marks
 
-    qualification = request.config.stash[QUALIFICATION]
-    return Sla(
-        qualification.spec,
-        qualification.settings.inconclusive,
-        measure.circumstances(request, qualification),
-        request.node.stash.setdefault(EVIDENCE, []).append,
-        lambda geometry, workload: measure.reference(request, geometry, workload),
-        qualification.baseline,
-        marks.promised(request.node),
-    )
+    return Sla.of(request)

@@ -18,7 +18,8 @@ NAME = "ssdqual-gate"
 ATTRIBUTE = "ssdqual_hardware"
 #: Number of reasons in a sentence; the most frequent come first.
 MOST_REASONS = 3
-OBSERVED, UNDECIDED = "it was measured, but nothing is promised of it", "it was not decided (ssd_inconclusive = skip)"
+OBSERVED = "it was measured, but the spec has no limit for it"
+UNDECIDED = "it was inconclusive (ssd_inconclusive = skip)"
 PERMIT = "ssd_require_verdicts = false in the configuration permits a run without verdicts"
 
 
@@ -103,7 +104,7 @@ class Gate:
         bay = xdist.bay_of(report)
         if is_hardware:
             self.tests(bay).take(report)
-        elif bay:  # one of several bays, which was given up
+        elif bay:  # the run gave up this bay; its error has no hardware test
             self.tests(bay).in_error.add(report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
@@ -127,10 +128,10 @@ class Gate:
         for bay in self._bays:
             if why := self.nothing_judged(bay):
                 sentence = f"ssdqual: {f'{bay}: ' if bay else ''}nothing was judged: {why}"
-                summary.tell(terminalreporter, sentence, red=True)
+                summary.write_line(terminalreporter, sentence, red=True)
         session = self._config.pluginmanager.get_plugin("session")
         if session and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            summary.tell(terminalreporter, f"ssdqual: exit status 5 instead of 0; {PERMIT}", red=True)
+            summary.write_line(terminalreporter, f"ssdqual: exit status 5 instead of 0; {PERMIT}", red=True)
 
     def _add_properties(self) -> None:
         from pytest_ssdqual.report.ci import junit

@@ -1,4 +1,4 @@
-"""Keys of what the plugin keeps on pytest's own objects; apart, so that finding them imports nothing else."""
+"""Keys of the plugin's data in pytest's stashes; a module of its own, so that a lookup imports nothing else."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.plugin.session.qualification import Qualification
+    from pytest_ssdqual.plugin.session.state import BayRun
     from pytest_ssdqual.report.evidence.evidence import Evidence
 
-#: On ``config``: the run, if it has drives.
+#: On ``config``: the settings of the run, if it has drives.
 QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()
-#: On an item: evidence of the verdicts that its test has asked for so far.
+#: On ``config``: the state of the run, if it has drives.
+RUN: pytest.StashKey[BayRun] = pytest.StashKey()
+#: On an item: the evidence of all verdicts of its test so far.
 EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()

@@ -1,4 +1,4 @@
-"""Progress events of a bay: planned time, step begun, load begun, live rates, steadiness; plain values.
+"""Progress events of a bay: plan, steps, loads, live rates, steadiness; and their reduction to a state.
 
 For people who watch, never for a verdict: nothing that is judged depends on them. They travel between processes as
 JSON, one object each.
@@ -6,11 +6,12 @@ JSON, one object each.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-
-from pytest_ssdqual.qual import strict_json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import get_args
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Begun:
 class Looked:
     """Result of an interim analysis, and the time by which it extends the measurement beyond the plan."""
 
-    told: str
+    sentence: str
     more_s: float = 0.0
 
 
@@ -89,7 +90,7 @@ class Steadiness:
 
     reached: bool
     #: A sentence.
-    told: str
+    sentence: str
     #: Short form for a line: ``not steady yet: range 34.0 % (20 % allowed)``; "" if there is none.
     brief: str = ""
 
@@ -105,32 +106,106 @@ def array_of(what: str) -> str:
 
 
 News = Planned | Begun | Looked | LoadBegun | Now | Steadiness | Idle
-_KINDS: dict[str, type[News]] = {
-    "planned": Planned,
-    "begun": Begun,
-    "looked": Looked,
-    "load": LoadBegun,
-    "now": Now,
-    "steadiness": Steadiness,
-    "idle": Idle,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+#: The kinds of events, by the names of their classes.
+KINDS: dict[str, type[News]] = {each.__name__: each for each in get_args(News)}
 
 
-def to_record(news: News) -> dict[str, object]:
-    """Plain JSON data; ``from_record`` reads it back."""
-    return {"news": _NAMES[type(news)], **asdict(news)}
+@dataclass(frozen=True, slots=True)
+class ProgressStep:
+    """A step that takes time: ``raid5x4: fill``."""
+
+    what: str
+    #: 0 if unknown.
+    expected_s: float
+    began_s: float
 
 
-def from_record(record: Mapping[str, object]) -> News:
-    """Inverse of ``to_record``; ``ValueError`` for anything else."""
-    given = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record.items() if name != "news"
-    }
-    kind = _KINDS.get(str(record.get("news")))
-    if kind is None:
-        raise ValueError("not a progress event")
-    try:
-        return strict_json.conforming(kind(**given))  # type: ignore[arg-type]
-    except TypeError as error:
-        raise ValueError(f"not a progress event: {error}") from None
+@dataclass(frozen=True, slots=True)
+class BayProgress:
+    """State of a bay, reduced from its progress events."""
+
+    #: Shown only if there are several bays.
+    name: str = ""
+    #: None if no step is running.
+    step: ProgressStep | None = None
+    #: The whole run, if it was planned.
+    plan: Planned | None = None
+    #: Arrays that have been started.
+    begun: tuple[str, ...] = ()
+    #: Planned time of all finished steps.
+    done_s: float = 0.0
+    #: Time added to the plan.
+    added_s: float = 0.0
+    #: True once a step has started.
+    has_worked: bool = False
+    load: LoadBegun | None = None
+    now: Now | None = None
+    steadiness: Steadiness | None = None
+    #: Bytes written since the start of the run, as last reported.
+    bytes_written: int = 0
+
+    def after(self, news: News, at_s: float) -> BayProgress:
+        """Return the state after an event."""
+        match news:
+            case Planned():
+                return replace(self, plan=news)
+            case Begun(what, expected_s):
+                ended = self._ended(at_s - self.step.began_s if self.step else 0.0)._on_array_of(what)
+                # A conditioning consists of several steps; the steadiness of the last one still holds.
+                goes_on = self.step is not None and self.step.what == what
+                found = self.steadiness if goes_on else None
+                return replace(ended, step=ProgressStep(what, expected_s, at_s), steadiness=found, has_worked=True)
+            case Idle():
+                return self._ended(0.0)
+            case Looked(_, more_s):
+                step = self.step and replace(self.step, expected_s=self.step.expected_s + more_s)
+                return replace(self, step=step, added_s=self.added_s + more_s)
+            case LoadBegun():
+                return replace(self, load=news, now=None)
+            case Now():
+                return replace(self, now=news, bytes_written=max(self.bytes_written, news.bytes_written))
+            case Steadiness():
+                return replace(self, steadiness=news)
+        return self
+
+    def left_s(self, now_s: float) -> float | None:
+        """Return the time left of the whole run; 0 if it is overdue, None if it is unknown or no step is running."""
+        if self.plan is None or not math.isfinite(self.plan.seconds) or self.step is None:
+            return None
+        elapsed_s = now_s - self.step.began_s
+        of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
+        return max(0.0, self.plan.seconds + self.added_s - self.done_s - of_step_s)
+
+    def _ended(self, took_s: float) -> BayProgress:
+        # The planned time, not the actual one, so that the sum of all steps stays that of the plan.
+        done_s = self.done_s + ((self.step.expected_s or took_s) if self.step else 0.0)
+        return replace(self, step=None, done_s=done_s, load=None, now=None)
+
+    def _on_array_of(self, what: str) -> BayProgress:
+        """Where a new array starts, count all planned time before it as done, also that of steps that failed."""
+        array, starts = array_of(what), self.plan.starts if self.plan else {}
+        if array in self.begun or array not in starts:
+            return self
+        return replace(self, done_s=starts[array], added_s=0.0, begun=(*self.begun, array))
+
+
+#: Takes an event, the state of its bay before and after it, and its time.
+Observer = Callable[[News, BayProgress, BayProgress, float], None]
+
+
+@dataclass(slots=True)
+class RunProgress:
+    """State of all bays, which every observer of a run shows; events may come from any thread."""
+
+    observers: list[Observer] = field(default_factory=list)
+    bays: dict[str, BayProgress] = field(default_factory=dict)
+    #: Held while an event is applied: observers get events one after another.
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def take(self, event: News, name: str, at_s: float) -> None:
+        """Apply an event of a bay, which happened at ``at_s`` by the monotonic clock."""
+        with self.lock:
+            before = self.bays.get(name, BayProgress(name))
+            after = self.bays[name] = before.after(event, at_s)
+            for observer in self.observers:
+                observer(event, before, after, at_s)

@@ -37,7 +37,7 @@ _FIRST_WORD, _ANY_WORD = re.compile(rf"^( *){_COMMAND}"), re.compile(rf"(^|(?<= 
 
 
 def name(raw: str) -> str:
-    """A name that tells things apart, in one spelling: equal exactly if the raw names are.
+    """A name that distinguishes things, in one spelling: equal exactly if the raw names are.
 
     So it may be shown *and* compared, recorded and typed by a user. That a backslash is always part of an escape makes
     it exact; a name that is too long ends in its digest. No word of it is a command: it may be put first in a line.

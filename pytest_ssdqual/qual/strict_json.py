@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from functools import cache
-from types import UnionType
-from typing import NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import NoReturn, TypeVar
 
 ValueT = TypeVar("ValueT")
 
@@ -69,34 +66,6 @@ def array(value: object) -> list[object]:
     if not isinstance(value, list):
         raise ValueError(f"{_short(value)} is no array")  # noqa: TRY004 (as above)
     return value
-
-
-def conforming(made: ValueT) -> ValueT:
-    """Return a dataclass made of plain data; ``ValueError`` unless every value has the type of its field."""
-    if not _conforms(made, type(made)):
-        raise ValueError(f"this is no {type(made).__name__}")
-    return made
-
-
-def _conforms(value: object, hint: object) -> bool:
-    inside = get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        return any(_conforms(value, each) for each in inside)
-    if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(_conforms(each, inside[0]) for each in value)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
-    if not isinstance(hint, type) or not isinstance(value, hint):
-        return False
-    return not is_dataclass(hint) or all(_conforms(getattr(value, name), each) for name, each in _fields(hint))
-
-
-@cache
-def _fields(kind: type) -> tuple[tuple[str, object], ...]:
-    hints = get_type_hints(kind)
-    return tuple((each.name, hints[each.name]) for each in fields(kind))
 
 
 def _short(value: object) -> str:

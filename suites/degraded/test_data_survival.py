@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ssdqual import Workload
 
-#: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
+#: A database that continues during the rebuild: one I/O outstanding per drive.
 pytestmark = pytest.mark.ssd_workload(Workload("randrw", "4k", 1, read_percent=70))
 
 

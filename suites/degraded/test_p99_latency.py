@@ -1,6 +1,6 @@
 """Ninety-nine of a hundred I/Os are answered within the limit with members missing, at eight outstanding per drive.
 
-A read of what is missing waits for the slowest of all other members, not for one.
+A read of a missing member's data waits for the slowest of all other members.
 """
 
 from __future__ import annotations

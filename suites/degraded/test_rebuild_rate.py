@@ -1,8 +1,8 @@
 """A drive that is replaced under load is written at the promised rate.
 
-The rate is what is written to each new member, from the moment it is added until md is done; reads of all other
-members go with it. md keeps it between sync_speed_min and sync_speed_max (of the kernel 1,000 and 200,000 KiB per
-second and member, unless the protocol sets others) and makes way for the load when it is above the lower one.
+The rate is that of the writes to each new member, from its addition until md has finished. md keeps the rate between
+sync_speed_min and sync_speed_max (the kernel's defaults are 1,000 and 200,000 KiB per second and member; the protocol
+may set others), and yields to the load above the lower one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ssdqual import Workload
 
-#: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
+#: A database that continues during the rebuild: one I/O outstanding per drive.
 pytestmark = pytest.mark.ssd_workload(Workload("randrw", "4k", 1, read_percent=70))
 
 

@@ -1,7 +1,7 @@
-"""An array is whole again within the promised time after members were replaced under load.
+"""An array is redundant again within the promised time after members were replaced under load.
 
-As long as it takes, another failure may cost the data. It grows with the capacity of a drive, not of the array; two
-members of a RAID 6 are rebuilt at once.
+Until then another failure may cost the data. The time grows with the capacity of a drive, not of the array; md rebuilds
+two members of a RAID 6 at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ssdqual import Workload
 
-#: A database at work, as far as it must not stop for a drive: one I/O outstanding per drive.
+#: A database that continues during the rebuild: one I/O outstanding per drive.
 pytestmark = pytest.mark.ssd_workload(Workload("randrw", "4k", 1, read_percent=70))
 
 

@@ -1,16 +1,16 @@
-"""With members missing, an array still does its share of what the data sheet promises of one drive.
+"""An array with members missing reaches the IOPS that follow from the data sheet of one drive.
 
 The law: X = 1 / max over the members that are left of (r c/R + (1-r)(k_r/R + k_w/W)) IOPS, with the host's read
-fraction r, one drive's published read and write IOPS R and W, and of every member what it does for one host I/O: c
-reads for a read, k_r reads and k_w writes for a write (Linux drivers/md/raid5.c, handle_stripe_dirtying and
+fraction r, one drive's published read and write IOPS R and W, and the I/Os of a member for one host I/O: c reads
+for a read, k_r reads and k_w writes for a write (Linux drivers/md/raid5.c, handle_stripe_dirtying and
 handle_stripe_fill). Of N drives with k missing:
 
-* RAID 5 and 6: whatever is missing is computed of all others, N R/(k + 1) reads. Writes whose other data are missing
+* RAID 5 and 6: md computes missing data from all other members, N R/(k + 1) reads. Writes whose other data are missing
   must be read-modify-writes, those whose old data or parity are missing cannot be; RAID 5 of four writes 0.86 as much
   as with all members.
-* RAID 10: the twin of the missing member has twice the reads of all others and sets the pace, N R/2; writes N W/2 as
-  before.
-* RAID 1: the copies that are left, (N - k) R reads; writes as before.
+* RAID 10: the mirror of the missing member gets twice the reads of the others and is the bottleneck, N R/2; writes
+  N W/2 as before.
+* RAID 1: the remaining copies serve (N - k) R reads; writes as before.
 """
 
 from __future__ import annotations

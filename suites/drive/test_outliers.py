@@ -1,6 +1,6 @@
-"""Drives of one model are alike: side by side, none is far slower than the median one. Who is, is named.
+"""Drives of one model are alike: side by side, none is far slower than the median one. The verdict names outliers.
 
-An array is as fast as its slowest member; so this is what to test before one is built.
+Run this before building an array: an array is as fast as its slowest member.
 """
 
 from __future__ import annotations

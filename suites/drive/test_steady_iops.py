@@ -1,4 +1,4 @@
-"""Every drive does what the data sheet promises, all of them at the same time."""
+"""Every drive reaches the IOPS of the data sheet, all drives at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No workload breaks a promise of the spec: searched at random around the plainest ones, within a budget of time."""
+"""No workload breaks a promise of the spec: a random search near the plainest workloads, with a time budget."""
 
 from __future__ import annotations
 

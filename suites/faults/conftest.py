@@ -1,4 +1,4 @@
-"""What the rehearsals of faults share. They need the tests' own pieces and boot a lab of their own."""
+"""Fixtures of the rehearsals of faults, which need modules of ``tests`` and boot a lab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def has_tests() -> bool:
-    """Whether the pieces of ``tests`` that rehearsals need can be imported."""
+    """Return True if the modules of ``tests`` that rehearsals need can be imported."""
     try:
         return find_spec("support.lab.rehearsing") is not None
     except ModuleNotFoundError:
@@ -24,25 +24,25 @@ def has_tests() -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Nothing is here where ``tests`` is not, nor in a run that was given drives: those are not for this."""
+    """Ignore this folder without ``tests``, and in a run with drives, which these tests must not use."""
     del collection_path
     return None if has_tests() and not config.getoption("--ssd-devices", None) else True
 
 
-#: One run goes through the first four; when all has been seen, the table is compared.
+#: The first four modules share one run; the last one compares the table.
 ORDER = ("test_drives", "test_machine", "test_controller", "test_connection", "test_table")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """These come last, in their order."""
+    """Put these tests last, in their order."""
     here = Path(__file__).parent
     items.sort(key=lambda item: ORDER.index(item.path.stem) + 1 if item.path.parent == here else 0)
 
 
 @pytest.fixture(scope="session")
 def ledger() -> Ledger:
-    """What was seen of each fault."""
+    """The observations of each fault."""
     from support.lab.fault_table import Ledger
 
     return Ledger()
@@ -50,7 +50,7 @@ def ledger() -> Ledger:
 
 @pytest.fixture(scope="package")
 def journey(lab: Lab, ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
-    """One run that is struck by one fault after another; the machine is in order when all is over."""
+    """One run with one fault after another; restores the machine at the end."""
     from support.lab.fault_journey import BYSTANDER, PROTOCOL, Bystander, Journey, small_disk
     from support.lab.rehearsed import Server, Start
 

@@ -1,4 +1,4 @@
-"""The way to the machine under test is lost, for longer or for a while; the last of these finishes the run."""
+"""The connection to the machine under test is lost, for good or for a while; the last test finishes the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
-#: Until the connection is found to be dead: 15 to 20 s (ssh's keep-alive).
+#: Longer than ssh's keep-alive needs to detect a dead connection (15 to 20 s).
 FROZEN_S = 25.0
 CUT_S = 3.0
 
@@ -33,7 +33,7 @@ def test_a_connection_that_does_not_come_back(journey: Journey) -> None:
 
 
 def test_a_frozen_machine_and_a_connection_that_comes_back_cost_nothing(journey: Journey) -> None:
-    """The same processes of fio go on; and the run that was struck so often is whole."""
+    """The same fio processes continue, and the run after all faults is complete."""
     from support.lab.fault_journey import MORE_READS, ORDERLY, WRITES, told
     from support.lab.fault_table import Observed
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the side of pytest: it is killed, or cannot keep its evidence."""
+"""Faults of the controller: it is killed, or cannot write evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 
 def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
-    """Fio and the lease end by themselves; only who built the array may take it down."""
+    """Fio and the lease end by themselves; only the run that built the array may stop it."""
     from support.lab.fault_journey import CHOSEN, ORDERLY, WRITES
     from support.lab.fault_table import Observed
     from support.lab.rehearsed import drives
@@ -49,11 +49,11 @@ def test_a_full_disk(journey: Journey) -> None:
         run = journey.finish(running, "disk_full")
     assert run.status == 2, run.output
     assert "INTERNALERROR" not in run.output
-    assert "the run folder is not complete: evidence cannot be kept in" in run.output
-    # Which file it is that does not fit is chance.
+    assert "the run folder is not complete: evidence cannot be stored in" in run.output
+    # Which file does not fit is chance.
     said = tuple(
         re.sub(rf"{re.escape(str(run.folder.path))}\S*(?=: )", "RUN_FOLDER/…", each) for each in told(run, WRITES)
     )
     seen = journey.observe("disk_full", run, *said)
-    assert said == ("`<error>` evidence cannot be kept in RUN_FOLDER/…: No space left on device",)
+    assert said == ("`<error>` evidence cannot be stored in RUN_FOLDER/…: No space left on device",)
     assert seen == Observed(said, "ends, exit status 2", STOPPED, **ORDERLY | {"folder": "readable, not sealed"})

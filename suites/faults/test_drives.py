@@ -1,6 +1,6 @@
-"""A drive, fio or the clock goes wrong during a measurement: an error that says so, never a verdict of the drives.
+"""A fault of a drive, of fio or of the clock during a measurement is an error, never a verdict on the drives.
 
-What can go on goes on, and the next test is the resumption of this one.
+The run continues if it can, and the next test resumes it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
-#: The member that goes wrong.
+#: The member with the fault.
 MEMBER = "SSDQ0002"
 DEGRADED = "`<error>` raid5x3 cannot be measured: degraded by 1 member"
 
 
 def test_a_corrupted_copy(journey: Journey) -> None:
-    """No measurement of speed reads what it wrote; the suite that promises data does."""
+    """A performance measurement does not compare the data that it reads; the suite for data survival does."""
     from support.lab.fault_journey import ORDERLY, STOPPED, tell
     from support.lab.fault_table import DOCUMENT, Observed, committed
 
@@ -40,7 +40,7 @@ def test_a_corrupted_copy(journey: Journey) -> None:
     (said,) = seen.said
     assert said.startswith("`<failure>` "), said
     assert seen == Observed((said,), "continues", STOPPED, **ORDERLY)
-    # Here and not only where all are compared: run again, it has to be seen again.
+    # Compared here, too, so that this test fails again when it runs again.
     row = journey.ledger.row("corrupted")
     assert row in committed(DOCUMENT.read_text(encoding="utf-8")), "\n".join(row)
 

@@ -1,4 +1,4 @@
-"""The machine under test goes down while it measures: one sentence, exit status 2, and the run is gone on with."""
+"""The machine under test goes down during a measurement: one sentence, exit status 2, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
-LOST = "`<error>` lab is lost: …; it has booted anew since, or is another machine"
-#: The array was not stopped, so its superblocks stay; the run folder knows them for ours.
+LOST = "`<error>` lab is lost: …; it has rebooted since, or is another machine"
+#: The array was not stopped, so its superblocks stay; the run folder has their UUID.
 GONE = "gone with the boot; 3 members have its superblock"
 
 

@@ -1,4 +1,4 @@
-"""What was seen of each fault is what ``docs/faults.md`` says."""
+"""The observations of each fault match ``docs/faults.md``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from support.lab.fault_table import Ledger
 
-#: Of pytest's cache: the lines of the tables that were seen.
+#: Key in pytest's cache: the observed lines of the tables.
 SEEN = "ssdqual/faults"
 
 
@@ -48,7 +48,7 @@ def test_what_is_seen_again_counts_instead_of_what_was_seen_before() -> None:
 @pytest.mark.lab
 @pytest.mark.unhurried
 def test_the_document_says_what_was_seen(ledger: Ledger, pytestconfig: pytest.Config) -> None:
-    """Where what failed is run again, what was seen of the other faults the first time has not lost its weight."""
+    """Observations of the first run count for faults that do not run again."""
     from support.lab import fault_table
 
     cache = getattr(pytestconfig, "cache", None)

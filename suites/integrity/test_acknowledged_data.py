@@ -1,10 +1,9 @@
-"""An array keeps what it has acknowledged, whatever happens to it and to its members.
+"""An array keeps all acknowledged data, whatever happens to it and to its members.
 
-Histories are drawn of what happens to an array in its life: regions are written, overwritten and trimmed; members fail,
-are removed, given back or replaced, and rebuilt; copies and parity are checked and repaired; the array is stopped and
-assembled again, and grows; the power is cut, where somebody can. Beside it a ledger keeps what was acknowledged and
-flushed. Whatever is read must be what the ledger says, and all copies must agree (docs/integrity.md). The first history
-after which that is not so is made as short as it can be.
+The test draws histories of an array: regions are written, overwritten and trimmed; members fail, are removed, added
+again or replaced, and rebuilt; md checks and repairs copies and parity; the array is stopped and assembled again, and
+grows; the power is cut, if that is possible. A reference model records acknowledged and flushed writes. All data must
+match the model, and all copies must agree (docs/integrity.md). The first history that fails is shortened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One job on the array, from 1 to 1024 outstanding: how far IOPS grow, and what the wait costs."""
+"""One job on the array with 1 to 1024 outstanding I/Os: growth of IOPS, and mean latency."""
 
 from __future__ import annotations
 

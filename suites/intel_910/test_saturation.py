@@ -1,4 +1,4 @@
-"""The whole volume, small blocks, for hours: older drives dip to a tenth, the 910 to a third."""
+"""Small writes to the whole volume for hours: older drives fall to a tenth, the 910 to a third."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large transfers, in order: two readers per device, one writer per device; the mean, and the worst second."""
+"""Large sequential transfers: two readers per device, one writer per device; the mean, and the worst second."""
 
 from __future__ import annotations
 

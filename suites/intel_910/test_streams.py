@@ -1,4 +1,4 @@
-"""Readers and writers side by side, each at its own pace: what each gets, and how long it waits."""
+"""Independent readers and writers at the same time: IOPS and latency of each."""
 
 from __future__ import annotations
 

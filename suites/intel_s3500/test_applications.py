@@ -1,4 +1,4 @@
-"""What applications ask for, by the paper's table 1: sizes, share of random addresses, share of reads."""
+"""Workloads of applications, by the paper's table 1: sizes, share of random addresses, share of reads."""
 
 from __future__ import annotations
 

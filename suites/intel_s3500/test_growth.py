@@ -1,4 +1,4 @@
-"""What more drives bring, and what they cost: the paper's curves over the number of drives.
+"""Growth of IOPS and latency with the number of drives: the paper's curves.
 
 Growth is judged against what the level can do, so the paper's +58 % and +97 % of RAID 5 writes (from 3 to 6 and to 8
 drives) are a slope of about 1. The pair of mirrors is RAID 1 on md, and no width of a RAID 10: see test_mirrors.py.

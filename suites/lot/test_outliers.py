@@ -1,6 +1,6 @@
-"""Drives of one lot are alike: none is far slower than the median one. Who is, is named.
+"""Drives of one lot are alike: none is far slower than the median one. The verdict names outliers.
 
-A sample in which one drive stands out is no sample of one process: before the lot is judged, find out why.
+A sample with an outlier is not a sample of one process: find the reason before judging the lot.
 """
 
 from __future__ import annotations

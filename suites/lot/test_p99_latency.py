@@ -1,4 +1,4 @@
-"""In the lot that these drives were drawn from, 99 of 100 I/Os are answered within the limit: the plan decides."""
+"""The lot of these drives answers 99 of 100 I/Os within the limit, by the spec's sampling plan."""
 
 from __future__ import annotations
 

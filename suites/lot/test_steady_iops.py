@@ -1,4 +1,4 @@
-"""The lot that these drives were drawn from does what the data sheet promises: each is judged, the plan decides."""
+"""The lot of these drives reaches the IOPS of the data sheet, by the spec's sampling plan."""
 
 from __future__ import annotations
 

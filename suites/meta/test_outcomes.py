@@ -1,9 +1,9 @@
-"""Does the gate itself say what it should? These tests must pass, fail, error and be skipped, on any rig.
+"""Checks the plugin's outcomes: these tests must pass, fail, be an error and be skipped, on any rig.
 
     pytest --ssd-devices=lab:3 --ssd-spec=suites/meta/meta.toml suites/meta
 
-Two pass, two fail, two are errors, two are skipped, and pytest exits with 1; ``outcomes.toml`` has it in full. An
-error that shows as a failure would blame a drive for its rig; a failure that shows as a pass would buy it.
+Two pass, two fail, two are errors, two are skipped, and pytest exits with 1; ``outcomes.toml`` has all of them. An
+error reported as a fail would blame the drive for a fault of the rig; a fail reported as a pass would accept the drive.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_rig_that_breaks_before_the_test(ssd_geometry, broken_rig):
 
 
 def test_rig_that_breaks_inside_of_the_test():
-    """Is an error: what the rig's own exception says is never the drive's failure, wherever it is raised."""
+    """Is an error: an exception of the rig is never the drive's failure, wherever it is raised."""
     raise InvalidMeasurement("the clock ran backwards")
 
 
@@ -77,6 +77,6 @@ def test_what_is_not_promised(ssd_run, ssd_sla):
 @pytest.mark.ssd_array("raid5", widths=[999])
 @pytest.mark.ssd_workload(READS)
 def test_array_that_is_too_wide(ssd_run, ssd_sla):
-    """Is skipped: nobody has 999 drives."""
+    """Is skipped: no rig has 999 drives."""
     verdict = ssd_sla.judge(ssd_run)
     assert verdict

@@ -1,6 +1,6 @@
-"""A RAID 0 has no redundancy, so all of its members' capacity is the user's.
+"""The capacity is that of all drives: a RAID 0 has no redundancy.
 
-md keeps up to 0.8 % of very small members for itself, of all others far less.
+md reserves up to 0.8 % of very small members, and far less of larger ones.
 """
 
 from __future__ import annotations

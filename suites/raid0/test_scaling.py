@@ -1,4 +1,4 @@
-"""Every drive that is added to a RAID 0 brings all of its IOPS: nothing is read or written twice."""
+"""Every drive that is added to a RAID 0 adds all of its IOPS: a RAID 0 reads and writes nothing twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An array does its share of what the data sheet promises of one drive.
+"""An array reaches the IOPS that follow from the data sheet of one drive.
 
 The law: X = N / (r/R + (1-r)/W) IOPS, with N drives, read fraction r, and one drive's published read and
 write IOPS R and W. It bounds what a saturated array can do.

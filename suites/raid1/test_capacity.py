@@ -1,6 +1,6 @@
-"""However many copies there are, one drive's capacity is the user's.
+"""The capacity is that of one drive, with any number of copies.
 
-md keeps up to 0.8 % of very small members for itself, of all others far less.
+md reserves up to 0.8 % of very small members, and far less of larger ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every copy that is added to a mirror brings its share of reads, and costs no writes.
+"""Every copy that is added to a mirror adds its share of reads, and costs no writes.
 
 Every copy is written, so the share of a write is the same at every width: by the law (md's RAID 1 of N is an N-way
 mirror) a perfect mirror of four writes as fast as one of two and reads twice as fast.

@@ -1,6 +1,6 @@
-"""Every block is there twice (md's layout near-2), so half of the drives' capacity is the user's.
+"""The capacity is that of half of the drives: md's layout near-2 stores every block twice.
 
-md keeps up to 0.8 % of very small members for itself, of all others far less.
+md reserves up to 0.8 % of very small members, and far less of larger ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every pair of drives that is added to a RAID 10 brings its share of IOPS.
+"""Every pair of drives that is added to a RAID 10 adds its share of IOPS.
 
 Intel's paper on the DC S3500 in RAID found 2, 3 and 4 times the IOPS of one mirror with 2, 3 and 4 of them, for reads
 and for writes (329903-001US; its "RAID 1" of four and more drives is a striped mirror).

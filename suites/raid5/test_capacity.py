@@ -1,6 +1,6 @@
-"""One drive's worth of capacity is parity, the rest is the user's.
+"""The capacity is that of all drives but one, which is parity.
 
-md keeps up to 0.8 % of very small members for itself, of all others far less.
+md reserves up to 0.8 % of very small members, and far less of larger ones.
 """
 
 from __future__ import annotations

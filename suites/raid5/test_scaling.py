@@ -1,4 +1,4 @@
-"""Every drive that is added to a RAID 5 brings its share of IOPS.
+"""Every drive that is added to a RAID 5 adds its share of IOPS.
 
 The share is the level's: random writes cost 3 member I/Os on three drives and 4 on five and more, so a perfect
 array of eight writes twice as fast as one of three, not 8/3 times (Linux md, raid5.c; Intel's paper measured +97 %).

@@ -1,4 +1,4 @@
-"""An array does its share of what the data sheet promises of one drive.
+"""An array reaches the IOPS that follow from the data sheet of one drive.
 
 The law: X = N / (r/R + (1-r)(k_r/R + k_w/W)) IOPS, with N drives, read fraction r, one drive's published read and
 write IOPS R and W, and k_r reads and k_w writes of members per small write (1 + 2 on three drives, 2 + 2 beyond;

@@ -1,6 +1,6 @@
-"""Two drives' worth of capacity are parity, the rest is the user's.
+"""The capacity is that of all drives but two, which are parity.
 
-md keeps up to 0.8 % of very small members for itself, of all others far less.
+md reserves up to 0.8 % of very small members, and far less of larger ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every drive that is added to a RAID 6 brings its share of IOPS.
+"""Every drive that is added to a RAID 6 adds its share of IOPS.
 
 The share is the level's: random writes cost 4 member I/Os on four drives, 5 on five and 6 on six and more, so a perfect
 array of eight writes 4/3 times as fast as one of four, not twice (Linux md, raid5.c).

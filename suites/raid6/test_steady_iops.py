@@ -1,4 +1,4 @@
-"""An array does its share of what the data sheet promises of one drive.
+"""An array reaches the IOPS that follow from the data sheet of one drive.
 
 The law: X = N / (r/R + (1-r)(k_r/R + 3/W)) IOPS, with N drives, read fraction r, one drive's published read and
 write IOPS R and W, and k_r reads of members per small write (1 on four drives, 2 on five, 3 beyond; Linux

@@ -1,4 +1,4 @@
-"""Latency: one I/O at a time; its mean and its worst."""
+"""Latency: one I/O at a time; mean and maximum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transfer across two pages: read, changed and written twice."""
+"""Unaligned transfers: a drive reads, changes and writes two pages for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bathtub: mixes of reads and writes do worse than either alone; and drives of one model do alike."""
+"""The bathtub curve: mixes of reads and writes are slower than either alone; and drives of one model are alike."""
 
 from __future__ import annotations
 

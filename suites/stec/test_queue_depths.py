@@ -1,4 +1,4 @@
-"""Which depth is of use: 8 KiB un-aligned, every mix, deeper and deeper."""
+"""Useful queue depths: 8 KiB unaligned, every mix, at growing depth."""
 
 from __future__ import annotations
 

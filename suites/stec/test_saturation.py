@@ -1,4 +1,4 @@
-"""From the first write on a purged drive until it has settled: what a fresh drive shows is not what it can do."""
+"""Write saturation from the first write on a purged drive to steady state: fresh IOPS are not lasting IOPS."""
 
 from __future__ import annotations
 

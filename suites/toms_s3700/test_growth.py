@@ -1,4 +1,4 @@
-"""From 4 drives to 8 and 24: what the article found to double, and what it found wanting."""
+"""Scaling from 4 drives to 8 and 24, as in the article."""
 
 from __future__ import annotations
 

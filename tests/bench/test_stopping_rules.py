@@ -9,8 +9,8 @@ from stopping_rules import CLASSICAL, Ending, cells, fio, fixed, intel, ours, ru
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
-from pytest_ssdqual.qual.stats import stopping_rule
-from pytest_ssdqual.qual.stats.stopping_rule import Decision, Question
+from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 HOURS = 4 * 3600
@@ -72,7 +72,7 @@ def test_ours_is_fed_what_fio_reports_and_believed(monkeypatch: pytest.MonkeyPat
         seen.append((len(measured.runs[0].intervals), measured.iops / question.limits[Claim.STEADY_IOPS].bound))
         return Decision(done=len(seen) == 2)
 
-    monkeypatch.setattr(stopping_rule, "decide", decide)
+    monkeypatch.setattr(group_sequential, "decide", decide)
     settings = SequentialRule(first_s=8, growth=1.5, limit_s=100, report_s=4)
     found = ours(settings, VerdictRule(confidence=0.9))(np.full(100, 0.5), 1.0)
     assert (found.outcome, found.seconds) == (Outcome.INCONCLUSIVE, 12)

@@ -31,7 +31,7 @@ from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm, resync
-from pytest_ssdqual.rig.observe import sight
+from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.purge import ata, nvme
 from pytest_ssdqual.rig.purge.zero import PassedOver
 
@@ -185,7 +185,7 @@ PARSERS: Mapping[str, tuple[list[str], Callable[[str], object], tuple[type[Excep
         lambda text: write_counters.read(answering(text), [DRIVE], smart=False),
         (RigError,),
     ),
-    "sight": ([SIGHT], lambda text: sight.parse(text, "md100", ["nvme0n1"]), (ValueError,)),
+    "sight": ([SIGHT], lambda text: environment.parse(text, "md100", ["nvme0n1"]), (ValueError,)),
     "facts": (["hostname dut7\nkernel Linux 6.1\ncpus 8\n"], lambda text: provenance.facts(answering(text)), ()),
     "features": (["fio-3.33\n"], lambda text: features.probe(answering(text)), (RigError,)),
 }
@@ -255,4 +255,4 @@ def test_a_chatty_fio_is_heard_out_but_not_remembered() -> None:
     reader = output.StatusReader()
     for _ in range(5):
         reader.feed(b"fio: something is wrong\n" * 10_000)
-    assert len(reader.said()) == output.MOST_MESSAGES
+    assert len(reader.messages()) == output.MOST_MESSAGES

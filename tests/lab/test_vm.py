@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,17 +20,6 @@ HARDWARE = Hardware(
     drives=shelf(3),
     ssh_port=2222,
 )
-
-
-def test_reach_survives_json() -> None:
-    reach = Reach("127.0.0.1", 2222, "root", Path("/scratch/identity"), ("-F", "none"))
-    assert Reach.from_json(json.loads(json.dumps(reach.to_json()))) == reach
-
-
-def test_reach_of_something_else_is_refused() -> None:
-    data = Reach("127.0.0.1", 2222, "root", Path("/x"), ()).to_json() | {"options": "-F none"}
-    with pytest.raises(TypeError, match="options"):
-        Reach.from_json(data)
 
 
 def test_ssh_command_line() -> None:

@@ -88,12 +88,12 @@ def test_figures_never_come_without_their_load() -> None:
 
 def test_a_broken_promise_outlasts_thousands_that_were_kept() -> None:
     feed = Feed()
-    feed.publish(Topic.BROKEN, {"n": "bad"})
+    feed.publish(Topic.FAILED, {"n": "bad"})
     for number in range(feeds.MOST_VERDICTS + 5):
         feed.publish(Topic.VERDICT, {"n": number})
         feed.publish(Topic.TALLY, {"n": number})
     found = heard(feed.join())
-    assert found[0] == ("broken", {"bay": "", "n": "bad"})
+    assert found[0] == ("failed", {"bay": "", "n": "bad"})
     assert len(found) == feeds.MOST_VERDICTS + 2
     assert found[-1] == ("tally", {"bay": "", "n": feeds.MOST_VERDICTS + 4})
 

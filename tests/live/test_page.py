@@ -54,7 +54,7 @@ def step(feed: Feed, **more: object) -> None:
     """News of what is done."""
     facts = {
         "what": "drivex2: randread_4k_qd8", "expected_s": 6000, "began_ms": now_ms() - 3_630_000, "ends_ms": None,
-        "steady": False, "brief": "not steady yet: range 31.0 % (20 % allowed)", "told": f"range 31 % {EVIL}",
+        "steady": False, "brief": "not steady yet: range 31.0 % (20 % allowed)", "sentence": f"range 31 % {EVIL}",
     }  # fmt: skip
     feed.publish(Topic.BAY, {**facts, **more})
 
@@ -65,7 +65,7 @@ def figures(feed: Feed, *iops: float, at_ms: int | None = None) -> None:
 
 
 def verdict(feed: Feed, outcome: str, what: str = EVIL) -> None:
-    topic = Topic.BROKEN if outcome == "fail" else Topic.VERDICT
+    topic = Topic.FAILED if outcome == "fail" else Topic.VERDICT
     said = {"outcome": outcome, "sentence": f"steady IOPS: {outcome} {what}", "test": f"test_iops[{EVIL}]"}
     feed.publish(topic, {"at_ms": now_ms(), **said})
 
@@ -207,7 +207,7 @@ def test_another_step_does_not_have_the_figures_of_the_last_one(server: LiveServ
 
 def test_odd_figures_are_said_plainly(server: LiveServer, page: Page) -> None:
     page.open(server.url)
-    step(server.feed, expected_s=5, ends_ms=1_000_000_000_000, steady=None, brief="", told="")
+    step(server.feed, expected_s=5, ends_ms=1_000_000_000_000, steady=None, brief="", sentence="")
     server.feed.publish(
         Topic.LOAD,
         {
@@ -227,7 +227,7 @@ def test_odd_figures_are_said_plainly(server: LiveServer, page: Page) -> None:
         "(planned: 0:05)",
         "left in all\nlonger than planned",
         "steadiness\nnot judged yet",
-        "No limit and no",
+        "have neither a limit nor",
     ):
         assert word in text, text
     for word in ("round", "NaN", "undefined", "null", "Infinity"):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy  # noqa: F401 (pytester forgets what is first imported inside; numpy cannot be imported twice)
 import pydantic  # noqa: F401
 import pytest
 import scipy.special  # noqa: F401
 from support.builders.sheet import PRODUCT, promise
+from support.fakes import warm_python
 from support.fakes.inner_session import TESTS, Inner
 from support.simulator import simulated_rig  # noqa: F401
 
@@ -26,8 +31,17 @@ INI = """
 """
 
 
+@pytest.fixture(scope="session")
+def python() -> Iterator[str]:
+    """What stands for a fresh interpreter, see ``warm_python``."""
+    # The path of a socket has at most 107 bytes.
+    with TemporaryDirectory(prefix="ssdqual-") as place, warm_python.server(Path(place)) as path:
+        yield path
+
+
 @pytest.fixture
-def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Inner:
+def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, python: str) -> Inner:
+    monkeypatch.setattr(sys, "executable", python)
     for name in [name for name in os.environ if name.startswith("SIMULATED_")]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)  # of the job that runs these tests

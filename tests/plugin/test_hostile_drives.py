@@ -23,12 +23,14 @@ from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.plugin.options.settings import parse_wipe
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.progress_events import Looked
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.verdict import Subject, judge
+from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
@@ -39,8 +41,8 @@ from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard.lease import lock_files
 from pytest_ssdqual.rig.guard.refusals import refusals
-from pytest_ssdqual.rig.machine.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 
 SCHEMA = Path(__file__).parents[1] / "data/junit/jenkins-xunit.xsd"
 
@@ -66,8 +68,8 @@ def test_from_lsblk_to_every_place_where_it_is_shown(serial: str, model: str) ->
     shown = [drive.describe(), *filter(None, (drive.serial, drive.model))]
     shown += header_lines(Header((drive.model,), "dut", "snia", True, None, None))
     assert all(each.isprintable() and len(each) < 1000 and not commands_in(each) for each in shown)
-    json.dumps(drive.to_json()).encode()
-    assert Drive.from_json(json.loads(json.dumps(drive.to_json()))) == drive
+    json.dumps(plain(drive)).encode()
+    assert from_plain(Drive, json.loads(json.dumps(plain(drive)))) == drive
     if drive.serial:
         (lock,) = lock_files([drive.identity])
         assert re.fullmatch(rf"{DIRECTORY}/[A-Za-z0-9._-]{{1,150}}\.lock", lock)

@@ -6,21 +6,25 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders import strategies
 from support.builders.mutations import bytes_like, fuzzed, plain_like, survives
 from support.fakes.inner_session import Inner
 
-from pytest_ssdqual.qual.workload.rounds import Loop
+from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence import evidence
-from pytest_ssdqual.report.resume.array_state import inheritance
 from pytest_ssdqual.report.resume.rebuild_measurements import MOST_UNPACKED_TIMES, Forgotten, Shelf
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
+from pytest_ssdqual.report.run_folder.journal import read_checkpoint
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import read_records, unfinished_arrays, worsened_drives
 from pytest_ssdqual.rig.drives.write_counters import Written
@@ -51,9 +55,9 @@ def read_all(folder: Path) -> None:
     for key in list(memory._noted):
         assert isinstance(key, ResultKey)
         memory.recall(key)
-    inheritance(read_records(folder))
+    read_checkpoint(folder)
     bay = past.manifest.bays[0]
-    drives = tuple(entry.drive for entry in bay.drives)
+    drives = bay.drives
     now = Present("dut", {"fio": "3.33"}, drives, past.manifest.protocol, past.manifest.protocol)
     past.refusals(now)
     past.remarks(now)
@@ -113,10 +117,10 @@ def test_records_read_one_by_one(folder: Path) -> None:
     written = next(iter(of["counters"]["written"].values()))
     verdict = next(each for each in lines if each["kind"] in ("verdict", "observation"))
     readers: list[tuple[object, Callable[[Any], object]]] = [
-        (asked, Workload.from_record),
-        (looped, Loop.from_record),
-        (written, Written.from_record),
-        (verdict, evidence.from_record),
+        (asked, partial(from_plain, Workload)),
+        (looped, partial(from_plain, Rounds)),
+        (written, partial(from_plain, Written)),
+        (verdict, evidence.of_facts),
         (json.loads((folder / "manifest.json").read_text()), Manifest.from_record),
     ]
     for record, read in readers:
@@ -140,7 +144,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     packed = gzip.compress(b" " * (1 << 20))
     (tmp_path / "fio" / "x.json.gz").write_bytes(packed * 2000)
     assert len(packed) * MOST_UNPACKED_TIMES < 1 << 20
-    noted = {"raw": "fio/x.json.gz", "geometry": "drivex1", "members": [], "ramp_s": 0, "window_s": 1, "round_iops": []}
+    noted = replace(strategies.run([1]).record(), raw="fio/x.json.gz")
     with pytest.raises(Forgotten, match=rf"unpacks to over {MOST_UNPACKED_TIMES} times its size"):
         Shelf(tmp_path).run(noted, Workload("randread", "4k", 8))
 

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 SUITE = """
     import pytest
-    from pytest_ssdqual import Loop, Series, Tracked, Workload
+    from pytest_ssdqual import Rounds, Tracked, Workload, WorkloadSet
 
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
     STREAM = Workload("read", "128k", 8)
-    DEPTHS = Series("depths", tuple(READS.at(depth) for depth in (1, 2, 4)))
-    LOOP = Loop("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m")
+    DEPTHS = WorkloadSet("depths", tuple(READS.at(depth) for depth in (1, 2, 4)))
+    LOOP = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m")
     pytestmark = pytest.mark.ssd_array(default="raid0x2")
 
     def judged(claim, subject, sla):
@@ -152,7 +152,7 @@ def test_outcomes_and_what_is_kept_of_them(inner: Inner, acme: str) -> None:
     }
     series = cases["test_series[raid0x2-depths]"]
     assert "queue of raid0x2 randread_4k_qd1…randread_4k_qd4: 1.00 × (" in series.message
-    assert series.properties["ssd.series"] == "depths"
+    assert series.properties["ssd.curve"] == "depths"
     assert cases["test_cell[raid0x2-rounds-randread_4k_qd8]"].properties["ssd.loop"] == "rounds"
     relative = cases["test_cell[raid0x2-rounds-randwrite_4k_qd8]"].properties
     assert (relative["ssd.steady_iops_percent"], relative["ssd.limit_percent"]) == ("100", "50")
@@ -221,7 +221,7 @@ def test_all_failed_drives_are_named_in_every_report(inner: Inner, acme: str, mo
     told = "2 of 4 drives break it: SSDQ0001, SSDQ0003"
     (case,) = inner.cases().values()
     assert told in case.message
-    assert case.properties["ssd.drives_broken"] == "SSDQ0001 SSDQ0003"
+    assert case.properties["ssd.drives_failed"] == "SSDQ0001 SSDQ0003"
     assert told in result.stdout.str()
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     for name in ("report.html", "summary.md"):
@@ -281,10 +281,10 @@ def test_a_loop_that_does_not_settle_judges_no_drive(inner: Inner, acme: str, mo
 
 ODD = """
     import pytest
-    from pytest_ssdqual import Loop, Series, Tracked, Workload
+    from pytest_ssdqual import Rounds, Tracked, Workload, WorkloadSet
 
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-    LOOP = Loop("rounds", (READS,), (Tracked(READS, "steady_iops"),), fill_bs="1m")
+    LOOP = Rounds("rounds", (READS,), (Tracked(READS, "steady_iops"),), fill_bs="1m")
 
     @pytest.mark.ssd_array("raid5", failed=1)
     {marks}
@@ -298,16 +298,20 @@ ODD = """
         (
             "@pytest.mark.ssd_workload_set(READS)",
             "ssd_runs",
-            "the mark ssd_workload_set takes pytest_ssdqual.Series, not Workload(",
+            "the mark ssd_workload_set takes pytest_ssdqual.WorkloadSet, not Workload(",
         ),
         ("", "ssd_runs", "the test needs the mark ssd_workload_set(*sets)"),
-        ("@pytest.mark.ssd_rounds('rounds')", "ssd_run", "the mark ssd_rounds takes pytest_ssdqual.Loop, not 'rounds'"),
+        (
+            "@pytest.mark.ssd_rounds('rounds')",
+            "ssd_run",
+            "the mark ssd_rounds takes pytest_ssdqual.Rounds, not 'rounds'",
+        ),
         (
             "@pytest.mark.ssd_rounds(LOOP)\n    @pytest.mark.ssd_workload(WRITES)",
             "ssd_run",
-            "randwrite_4k_qd8 is no workload of the rounds rounds",
+            "the rounds rounds do not have the workload randwrite_4k_qd8",
         ),
-        ("@pytest.mark.ssd_workload(READS)", "ssd_rebuild, ssd_run", "a test of a rebuild cannot ask for ssd_run too"),
+        ("@pytest.mark.ssd_workload(READS)", "ssd_rebuild, ssd_run", "the fixture ssd_rebuild cannot have ssd_run"),
         (
             "@pytest.mark.ssd_workload(READS)\n    @pytest.mark.ssd_published('acme')",
             "ssd_run",
@@ -352,7 +356,7 @@ def test_arrays_that_make_no_sense_are_a_usage_error(inner: Inner, acme: str, wo
     said = inner.refused("--ssd-devices=lab:4", acme, "--ssd-arrays=drive,raid7", *workers)
     assert said.startswith("--ssd-arrays=drive,raid7: 'raid7' is not an array; write one of drive, raid0,")
     assert inner.refused("--ssd-devices=lab:4", acme, "--ssd-arrays=,").endswith("write e.g. drive,raid5x4,raid0")
-    assert "--ssd-arrays needs --ssd-devices" in inner.refused("--ssd-arrays=drive")
+    assert "--ssd-arrays needs drives: " in inner.refused("--ssd-arrays=drive")
 
 
 def test_arrays_that_the_drives_cannot_form_are_skipped_with_their_numbers(inner: Inner, acme: str) -> None:

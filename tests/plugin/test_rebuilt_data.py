@@ -10,7 +10,7 @@ from support.fakes.inner_session import Inner
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.measure.station import Station
+from pytest_ssdqual.rig.measure.campaign import Campaign
 
 LAB = ("--ssd-devices=lab:2", "degraded", "-k", "mirror_survives and raid1x2")
 ABOUT = "data of raid1x2 after 1 of its members was rebuilt: "
@@ -28,12 +28,12 @@ def test_intact_data_are_a_verdict(inner: Inner) -> None:
 
 
 def test_damaged_data_fail_in_one_sentence(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Station.rebuild
+    honest = Campaign.rebuild
 
-    def damaging(station: Station, geometry: Geometry, workload: Workload) -> Rebuild:
-        return replace(honest(station, geometry, workload), damage=DAMAGE, mismatches=8)
+    def damaging(campaign: Campaign, geometry: Geometry, workload: Workload) -> Rebuild:
+        return replace(honest(campaign, geometry, workload), damage=DAMAGE, mismatches=8)
 
-    monkeypatch.setattr(Station, "rebuild", damaging)
+    monkeypatch.setattr(Campaign, "rebuild", damaging)
     inner.suite("degraded")
     inner.run(*LAB)
     (case,) = inner.cases().values()

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 #: One of every kind of measurement, and tests that need several of them.
 SUITE = """
     import pytest
-    from pytest_ssdqual import Loop, Tracked, Workload
+    from pytest_ssdqual import Rounds, Tracked, Workload
 
     READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-    LOOP = Loop("pair", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="128k")
+    LOOP = Rounds("pair", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="128k")
     raid5 = pytest.mark.ssd_array("raid5", widths=(3, 4))
     small = pytest.mark.ssd_array("raid5", widths=(3,), failed=1)
     both = pytest.mark.ssd_workload(READS, WRITES)
@@ -80,7 +80,7 @@ MEASUREMENTS = ("measured", "saturation", "loop", "rebuild")
 
 
 @dataclass(frozen=True)
-class Folder:
+class LostRun:
     """The only run folder."""
 
     path: Path
@@ -122,7 +122,7 @@ class PassedRun:
     def __call__(self, *args: str, devices: str = "/dev/nvme*") -> pytest.RunResult:
         return self.inner.run(f"--ssd-devices={devices}", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *args)
 
-    def interrupted(self, monkeypatch: pytest.MonkeyPatch, at: int) -> Folder:
+    def interrupted(self, monkeypatch: pytest.MonkeyPatch, at: int) -> LostRun:
         """With Ctrl-C at fio's process of this number; and what drives have been through is kept from then on."""
         monkeypatch.setenv("SIMULATED_MEDIA", "media.json")
         monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", str(at))
@@ -132,9 +132,9 @@ class PassedRun:
         monkeypatch.delenv("SIMULATED_INTERRUPTED_AT")
         return self.folder()
 
-    def folder(self) -> Folder:
+    def folder(self) -> LostRun:
         (path,) = self.root.iterdir()
-        return Folder(path)
+        return LostRun(path)
 
     def refused(self, *args: str) -> str:
         """What is said when it cannot be resumed."""
@@ -154,7 +154,7 @@ def run(inner: Inner) -> PassedRun:
 PART = ("-k", "iops")
 
 
-def lose(run: PassedRun, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -> Folder:
+def lose(run: PassedRun, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -> LostRun:
     """PassedRun until the machine is lost at fio's process of this number."""
     monkeypatch.setenv("SIMULATED_LOST_AT", str(at))
     result = run(*args)
@@ -188,7 +188,7 @@ def test_what_was_measured_by_all_sessions_is_one_run(run: PassedRun, monkeypatc
     folder = lose(run, monkeypatch, 3, *PART)
     lose(run, monkeypatch, 3, "--ssd-resume=last", *PART)
     result = run("--ssd-resume=last", *PART)
-    result.stdout.fnmatch_lines([f"ssdqual: resuming {folder.path.name}: 2 measurements recalled"])
+    result.stdout.fnmatch_lines([f"ssdqual: resuming {folder.path.name}: 2 measurements reused"])
     assert set(folder.measured.values()) == {1}
     manifest = folder.manifest()
     sessions = manifest["sessions"]
@@ -231,7 +231,7 @@ def test_the_plan_is_of_what_is_left(run: PassedRun, monkeypatch: pytest.MonkeyP
     before = folder.records()
     result = run("--ssd-resume=last", *PART, "--collect-only")
     text = result.stdout.str()
-    assert f"ssdqual: resuming {folder.path.name}: 2 measurements recalled" in text
+    assert f"ssdqual: resuming {folder.path.name}: 2 measurements reused" in text
     assert "raid5x4" in text.split("the plan for")[1]
     assert "raid5x3" not in text.split("the plan for")[1]
     assert run.folder().records() == before
@@ -365,7 +365,7 @@ def test_a_run_that_lives_is_refused(run: PassedRun, monkeypatch: pytest.MonkeyP
     for writer in ("main", "gw0"):
         claim = FolderLock(folder.path, writer)
         said = run.refused(*PART)
-        assert said.startswith(f"{folder.path} is still written by ")
+        assert said.startswith(f"{folder.path} is in use by ")
         claim.release()
     assert folder.records() == before
     run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
@@ -428,9 +428,9 @@ def test_a_run_is_named_by_its_path_too(run: PassedRun, monkeypatch: pytest.Monk
     elsewhere.mkdir()
     moved = Path(shutil.move(folder.path, elsewhere))
     run("--ssd-resume=elsewhere/" + moved.name, *PART).assert_outcomes(passed=4)
-    assert set(Folder(moved).measured.values()) == {1}
+    assert set(LostRun(moved).measured.values()) == {1}
     assert list(run.root.iterdir()) == []
 
 
 def test_resuming_needs_drives(inner: Inner) -> None:
-    assert inner.refused("--ssd-resume=last").startswith("--ssd-resume needs --ssd-devices or --ssd-bays: ")
+    assert inner.refused("--ssd-resume=last").startswith("--ssd-resume needs drives: ")

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.session.recorder import KIND
-from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import Earlier, Ends, Evidence, Figure, Finding, Part
+from pytest_ssdqual.qual.verdict.multiplicity import Widening
+from pytest_ssdqual.report.evidence.evidence import Earlier, Ends, Evidence, Finding, Part
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER
 
 ROOT = Path(__file__).parents[2]
@@ -34,13 +35,13 @@ ABOUT = {"geometry", "uuid", "workload", "asked", "raw", "protocol", "acceptance
 RECORDS = "### Kinds of records"
 #: A value of everything, so that no part of the record is left out.
 PUBLISHED = Published(1.0, Unit.IOPS, "a data sheet", True)
-PART = Part("S1", (Figure("iops", 1.0),), Finding.PASS, (PUBLISHED,))
+PART = Part("S1", {"iops": 1.0}, Finding.PASS, (PUBLISHED,))
 PARTS = "members", "points"
 ENDS = Ends(1.0, 0.9, 1.1)
 EVIDENCE = Evidence(
     "steady_iops", ("raid5x4",), ("randread_4k_qd8",), 1.0, 0.9, 1.1, 5, Unit.IOPS, 0.5, Direction.AT_LEAST, "a spec",
     Finding.PASS, 50.0, "a sentence", "quick", False, published=PUBLISHED, members=(PART,), points=(PART,),
-    baseline=Earlier("a run", "0" * 64, Unit.IOPS, ENDS, ENDS),
+    wider=(Widening(0.1, 0.8, 1.2),), baseline=Earlier("a run", "0" * 64, Unit.IOPS, ENDS, ENDS),
 )  # fmt: skip
 
 
@@ -117,7 +118,7 @@ def test_variables_that_hold_a_kind_are_the_ones_known_here() -> None:
 
 
 def test_every_key_of_evidence_is_described_and_no_other() -> None:
-    found = keys(EVIDENCE.to_record())
+    found = keys(plain(EVIDENCE))
     # Parts are the same in both, and described once.
     of_members, of_points = ({each.split(".", 1)[1] for each in found if each.startswith(f"{name}.")} for name in PARTS)
     assert of_members == of_points
@@ -126,4 +127,4 @@ def test_every_key_of_evidence_is_described_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", ["published", "members", "points", "baseline"])
 def test_the_example_has_every_part(name: str) -> None:
-    assert EVIDENCE.to_record()[name]
+    assert plain(EVIDENCE)[name]

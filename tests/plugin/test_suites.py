@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
 
 
 def workload(record: Mapping[str, object]) -> Workload:
-    return Workload.from_record(record["asked"])  # type: ignore[arg-type]
+    return from_plain(Workload, record["asked"])  # type: ignore[arg-type]
 
 
 def done(rig: Inner, kind: str) -> Counter[str]:

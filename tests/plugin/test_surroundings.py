@@ -97,7 +97,7 @@ def test_so_it_is_of_a_measurement_that_ends_when_it_is_decided(inner: Inner, mo
     run(inner, DRIVES, "until_certain.toml").assert_outcomes(errors=1)
     (case,) = inner.cases().values()
     assert "at drive SSDQ0002 meanwhile" in case.message
-    assert {each["fio"] for each in found(inner, "surroundings")} == {"precondition", "run"}
+    assert {each["fio"] for each in found(inner, "environment")} == {"precondition", "run"}
 
 
 def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
@@ -105,7 +105,7 @@ def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "throttled:SSDQ0003")
     run(inner, RAID)
-    records = found(inner, "surroundings")
+    records = found(inner, "environment")
     # The protocol tries a measurement several times; the array is conditioned all the same.
     assert {each["fio"] for each in records} == {"precondition", "run"}
     assert [each["fio"] for each in records].count("precondition") == 1
@@ -121,7 +121,7 @@ def test_what_the_kernel_said_is_on_record_and_changes_no_verdict(
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "timeout:SSDQ0003")
     run(inner, RAID).assert_outcomes(passed=1)
-    records = found(inner, "surroundings")
+    records = found(inner, "environment")
     for each in records:
         assert [line["text"] for line in each["kernel"]["lines"]] == ["nvme nvme2: I/O 12 QID 1 timeout, aborting"]
         assert each["objections"] == []
@@ -134,7 +134,7 @@ def test_what_the_kernel_said_is_on_record_and_changes_no_verdict(
 def test_a_log_that_cannot_be_read_is_on_record_and_no_error(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "speechless")
     run(inner, DRIVES).assert_outcomes(passed=1)
-    assert {each["kernel"] for each in found(inner, "surroundings")} == {None}
+    assert {each["kernel"] for each in found(inner, "environment")} == {None}
 
 
 def test_what_was_seen_is_in_the_record_of_a_measurement(inner: Inner) -> None:

@@ -96,7 +96,7 @@ def test_a_replugged_drive_counts_anew_and_that_is_told(here: Bench) -> None:
     assert now[name].appearance > before[name].appearance
     assert write_counters.written_since(before[name], now[name]) is None
     (sentence,) = write_counters.unchanged(before, now, MIB)
-    assert sentence.startswith(f"it cannot be told whether {name} was written to")
+    assert sentence.startswith(f"cannot determine whether {name} was written to")
 
 
 @pytest.mark.parametrize(("name", "bitmap"), [("raid1x2", "internal"), ("raid5x3", "none"), ("raid6x4", "internal")])

@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.md import mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild
-from pytest_ssdqual.rig.measure.array_lifecycle import FRESH
+from pytest_ssdqual.rig.measure.campaign_plan import FRESH
 from pytest_ssdqual.rig.measure.session import Setup
 
 pytestmark = pytest.mark.lab

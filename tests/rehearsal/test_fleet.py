@@ -25,7 +25,7 @@ from support.lab.run_left import Finished, Folder
 from pytest_ssdqual.lab import start as boot
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.rig.guard import lease
-from pytest_ssdqual.rig.machine.keeper import DIRECTORY
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 
 # Whether a promise is kept is not asked: three emulated machines may share two processors.
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
@@ -38,7 +38,7 @@ TEST = "test_steady_state_iops_match_the_data_sheet[{}-raid5x3-randread_4k_qd8]"
 
 
 @dataclass(frozen=True)
-class Rack:
+class TwoMachines:
     """Two bays, ``dut1`` and ``dut2``."""
 
     lab: Lab
@@ -90,16 +90,16 @@ TEST_NAMES = "steady_state and raid5x3 and randread_4k_qd8"
 
 
 @pytest.fixture
-def rack(lab: Lab, tmp_path: Path) -> Iterator[Rack]:
+def rack(lab: Lab, tmp_path: Path) -> Iterator[TwoMachines]:
     with boot(3, first=FIRST) as vm:
         config = tmp_path / "ssh_config"
         config.write_text(host_entry(lab.vm, "dut1", "root") + host_entry(vm, "dut2", "root"))
         (tmp_path / "second").mkdir()
-        yield Rack(lab, LabHost.of(vm, tmp_path / "second" / "config"), config, tmp_path)
+        yield TwoMachines(lab, LabHost.of(vm, tmp_path / "second" / "config"), config, tmp_path)
         Server(lab).reset()
 
 
-def test_two_machines_one_of_which_is_lost_and_comes_back(rack: Rack) -> None:
+def test_two_machines_one_of_which_is_lost_and_comes_back(rack: TwoMachines) -> None:
     # Held by somebody else: nothing is begun, on neither of them.
     (lock,) = lease.lock_files([WWN.format(b"SSDQ0102".hex(), b"QEMU NVMe Ctrl".hex())])
     files = rack.second.ssh("sh", "-c", f"mkdir -p -m 0700 {DIRECTORY} && exec flock {lock} sleep 1000")
@@ -135,7 +135,7 @@ def test_two_machines_one_of_which_is_lost_and_comes_back(rack: Rack) -> None:
     before = len(rack.bay("dut1").records("measured"))
     again = rack.end(rack.begin("--ssd-resume=last"))
     assert again.status in (0, 1), again.output
-    assert "dut1: resuming dut1: 1 measurement recalled" in again.output
+    assert "dut1: resuming dut1: 1 measurement reused" in again.output
     assert len(rack.bay("dut1").records("measured")) == before
     assert [len(rack.bay(name).records("verdict")) for name in ("dut1", "dut2")] == [1, 1], again.output
     assert Server(rack.second).left() == []

@@ -148,7 +148,7 @@ for drive; do blockdev --rereadpt "$drive"; done; udevadm settle
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GuardCase:
     """One way to name drives, and what must be said of it."""
 
     scene: str
@@ -162,58 +162,84 @@ ODD = "/run/odd name\nof a drive"
 LUKS = "carries a signature (crypto_LUKS); if that may be destroyed, add --ssd-wipe=SSDQ0004"
 
 CASES = {
-    "a drive that is FAT": Case("file systems", ("{1}",), "{d1}: carries a signature (vfat); if that may be destroyed"),
-    "partition mounted": Case("file systems", ("{2}",), "{d2}: carries {2}p1, which is mounted at /mnt/part"),
-    "mounted partition": Case("file systems", ("{2}p1",), "is a partition on {d2}, not a whole drive; is mounted at"),
-    "whole disk mounted": Case("file systems", ("{3}",), "{d3}: is mounted at /mnt/whole"),
-    "consent does not help": Case("file systems", ("{3}",), "{d3}: is mounted at /mnt/whole", wipe=("SSDQ0003",)),
-    "by its name": Case("file systems", ("{id3}",), "{id3} → {d3}: is mounted at /mnt/whole"),
-    "by a link": Case("file systems", ("/dev/innocent",), "/dev/innocent → {d3}: is mounted at /mnt/whole"),
-    "by a chain of links": Case("file systems", ("/run/so innocent",), "/run/so innocent → {d3}: is mounted at /mnt"),
-    "by an odd name": Case("file systems", (ODD,), "→ {d3}: is mounted at /mnt/whole"),
-    "by a pattern of odd names": Case("file systems", ("/run/odd*",), "→ {d3}: is mounted at /mnt/whole"),
-    "swap": Case("file systems", ("{4}",), "{d4}: is swap space"),
-    "among others": Case("file systems", ("/dev/nvme*n1",), "{d4}: is swap space"),
-    "array member": Case("layers", ("{1}",), "{d1}: is held by /dev/md90 (raid1)"),
-    "array member, consent": Case("layers", ("{2}",), "{d2}: is held by /dev/md90 (raid1)", wipe=("SSDQ0002",)),
-    "an array": Case("layers", ("/dev/md90",), "/dev/md90 (unknown model, no serial): is a RAID array on "),
-    "volume group": Case("layers", ("{3}",), "is held by /dev/mapper/vg-lv-real (lvm)"),
-    "a snapshot": Case("layers", ("{3}",), "carries /dev/mapper/vg-lv-real, which is held by /dev/mapper/vg-old (lvm)"),
-    "a volume": Case("layers", ("/dev/vg/lv",), "/dev/vg/lv → /dev/mapper/vg-lv (unknown model, no serial): is an LVM"),
-    "LUKS open": Case("layers", ("{4}",), "{d4}: is held by /dev/mapper/secret (crypt)"),
-    "stale superblock": Case("remains", ("{1}",), "{d1}: carries a signature (linux_raid_member); if that may be"),
-    "consent for another": Case("remains", ("{1}",), "is the serial of no drive that was named", wipe=("SSDQ0004",)),
-    "read-only": Case("remains", ("{2}",), "{d2}: is read-only"),
-    "a file system": Case("remains", ("{3}",), "carries a signature (ext2); if that may be destroyed, add --ssd-wipe="),
-    "named twice": Case("remains", ("{4}", "{id4}"), "{d4}: is named twice, by {4} and by {id4}; name it once"),
-    "a loop device": Case("remains", ("/dev/loop0",), "/dev/loop0 (unknown model, no serial): is a loop device"),
-    "five storeys up": Case("deep", ("{1}",), "carries /dev/mapper/deep, which is mounted at /mnt/deep down"),
-    "of its mirror": Case("deep", ("{2}",), "carries /dev/mapper/deep, which is mounted at /mnt/deep down"),
-    "a member of no use": Case("deep", ("{2}",), "carries {2}p1, which is held by /dev/md91 (raid1)", ("SSDQ0002",)),
-    "an array that waits": Case("deep", ("{3}",), "carries {3}p1, which is held by /dev/md92 ("),
-    "multipath": Case("deep", ("{4}",), "{d4}: is held by /dev/mapper/paths (mpath)", wipe=("SSDQ0004",)),
-    "the multipath map": Case("deep", ("/dev/mapper/paths",), "is a multipath map on {d4}, not a whole drive"),
-    "mounted privately": Case("hidden", ("{1}",), "{d1}: is mounted at /mnt/private"),
-    "mounted for nobody": Case("hidden", ("{2}",), "{d2}: is open exclusively by something else", wipe=("SSDQ0002",)),
-    "unmounted lazily": Case("hidden", ("{3}",), "{d3}: is open exclusively by something else", wipe=("SSDQ0003",)),
-    "bound elsewhere": Case("hidden", ("{4}",), "{d4}: is mounted at /mnt/rest"),
-    "partition open alone": Case("open", ("{1}",), "; is open exclusively by something else", wipe=("SSDQ0001",)),
-    "reader of a partition": Case("open", ("{1}",), "{d1}: carries {1}p1, which is open for reading by perl (pid "),
-    "written by another name": Case("open", ("{2}",), "{d2}: is open for writing by sleep (pid "),
-    "a loop by a lost name": Case("open", ("{3}",), "{d3}: is held by /dev/loop1 (loop)"),
-    "exported": Case("open", ("{4}",), "{d4}: is exported (NVMe over Fabrics target)", wipe=("SSDQ0004",)),
-    "loop over its file": Case("files", ("{1}",), "carries /dev/loop2, which is mounted at /mnt/inside"),
-    "swap in its file": Case("files", ("{2}",), "{d2}: is mounted at /mnt/swap"),
-    "partitions": Case("files", ("{3}",), "{d3}: carries a partition table (gpt)"),
-    "FAT": Case("files", ("{3}",), "a signature (vfat) on {3}p1"),
-    "a file system in a partition": Case("files", ("{3}",), "a signature (ext2) on {3}p2"),
-    "an idle volume": Case("files", ("{3}",), "a signature (LVM2_member) on {3}p3"),
-    "unused swap": Case("files", ("{3}",), "a signature (swap) on {3}p4"),
-    "LUKS closed": Case("files", ("{3}",), "(crypto_LUKS) on {3}p5; if that may be destroyed, add --ssd-wipe=SSDQ0003"),
-    "half a table": Case("files", ("{4}",), "{d4}: carries a "),
-    "open by its generic node": Case("nodes", ("{1}",), "{d1}: is open through a character device (sg, bsg or ng) by"),
-    "read by a process": Case("nodes", ("{2}",), "{d2}: is open for reading by sleep (pid ", wipe=("SSDQ0002",)),
-    "written, before a hostile name": Case("nodes", ("{3}",), "{d3}: is open for writing by sleep (pid "),
+    "a drive that is FAT": GuardCase(
+        "file systems", ("{1}",), "{d1}: carries a signature (vfat); if that may be destroyed"
+    ),
+    "partition mounted": GuardCase("file systems", ("{2}",), "{d2}: carries {2}p1, which is mounted at /mnt/part"),
+    "mounted partition": GuardCase(
+        "file systems", ("{2}p1",), "is a partition on {d2}, not a whole drive; is mounted at"
+    ),
+    "whole disk mounted": GuardCase("file systems", ("{3}",), "{d3}: is mounted at /mnt/whole"),
+    "consent does not help": GuardCase("file systems", ("{3}",), "{d3}: is mounted at /mnt/whole", wipe=("SSDQ0003",)),
+    "by its name": GuardCase("file systems", ("{id3}",), "{id3} → {d3}: is mounted at /mnt/whole"),
+    "by a link": GuardCase("file systems", ("/dev/innocent",), "/dev/innocent → {d3}: is mounted at /mnt/whole"),
+    "by a chain of links": GuardCase(
+        "file systems", ("/run/so innocent",), "/run/so innocent → {d3}: is mounted at /mnt"
+    ),
+    "by an odd name": GuardCase("file systems", (ODD,), "→ {d3}: is mounted at /mnt/whole"),
+    "by a pattern of odd names": GuardCase("file systems", ("/run/odd*",), "→ {d3}: is mounted at /mnt/whole"),
+    "swap": GuardCase("file systems", ("{4}",), "{d4}: is swap space"),
+    "among others": GuardCase("file systems", ("/dev/nvme*n1",), "{d4}: is swap space"),
+    "array member": GuardCase("layers", ("{1}",), "{d1}: is held by /dev/md90 (raid1)"),
+    "array member, consent": GuardCase("layers", ("{2}",), "{d2}: is held by /dev/md90 (raid1)", wipe=("SSDQ0002",)),
+    "an array": GuardCase("layers", ("/dev/md90",), "/dev/md90 (unknown model, no serial): is a RAID array on "),
+    "volume group": GuardCase("layers", ("{3}",), "is held by /dev/mapper/vg-lv-real (lvm)"),
+    "a snapshot": GuardCase(
+        "layers", ("{3}",), "carries /dev/mapper/vg-lv-real, which is held by /dev/mapper/vg-old (lvm)"
+    ),
+    "a volume": GuardCase(
+        "layers", ("/dev/vg/lv",), "/dev/vg/lv → /dev/mapper/vg-lv (unknown model, no serial): is an LVM"
+    ),
+    "LUKS open": GuardCase("layers", ("{4}",), "{d4}: is held by /dev/mapper/secret (crypt)"),
+    "stale superblock": GuardCase("remains", ("{1}",), "{d1}: carries a signature (linux_raid_member); if that may be"),
+    "consent for another": GuardCase(
+        "remains", ("{1}",), "is the serial of no drive that was named", wipe=("SSDQ0004",)
+    ),
+    "read-only": GuardCase("remains", ("{2}",), "{d2}: is read-only"),
+    "a file system": GuardCase(
+        "remains", ("{3}",), "carries a signature (ext2); if that may be destroyed, add --ssd-wipe="
+    ),
+    "named twice": GuardCase("remains", ("{4}", "{id4}"), "{d4}: is named twice, by {4} and by {id4}; name it once"),
+    "a loop device": GuardCase("remains", ("/dev/loop0",), "/dev/loop0 (unknown model, no serial): is a loop device"),
+    "five storeys up": GuardCase("deep", ("{1}",), "carries /dev/mapper/deep, which is mounted at /mnt/deep down"),
+    "of its mirror": GuardCase("deep", ("{2}",), "carries /dev/mapper/deep, which is mounted at /mnt/deep down"),
+    "a member of no use": GuardCase(
+        "deep", ("{2}",), "carries {2}p1, which is held by /dev/md91 (raid1)", ("SSDQ0002",)
+    ),
+    "an array that waits": GuardCase("deep", ("{3}",), "carries {3}p1, which is held by /dev/md92 ("),
+    "multipath": GuardCase("deep", ("{4}",), "{d4}: is held by /dev/mapper/paths (mpath)", wipe=("SSDQ0004",)),
+    "the multipath map": GuardCase("deep", ("/dev/mapper/paths",), "is a multipath map on {d4}, not a whole drive"),
+    "mounted privately": GuardCase("hidden", ("{1}",), "{d1}: is mounted at /mnt/private"),
+    "mounted for nobody": GuardCase(
+        "hidden", ("{2}",), "{d2}: is open exclusively by something else", wipe=("SSDQ0002",)
+    ),
+    "unmounted lazily": GuardCase(
+        "hidden", ("{3}",), "{d3}: is open exclusively by something else", wipe=("SSDQ0003",)
+    ),
+    "bound elsewhere": GuardCase("hidden", ("{4}",), "{d4}: is mounted at /mnt/rest"),
+    "partition open alone": GuardCase("open", ("{1}",), "; is open exclusively by something else", wipe=("SSDQ0001",)),
+    "reader of a partition": GuardCase(
+        "open", ("{1}",), "{d1}: carries {1}p1, which is open for reading by perl (pid "
+    ),
+    "written by another name": GuardCase("open", ("{2}",), "{d2}: is open for writing by sleep (pid "),
+    "a loop by a lost name": GuardCase("open", ("{3}",), "{d3}: is held by /dev/loop1 (loop)"),
+    "exported": GuardCase("open", ("{4}",), "{d4}: is exported (NVMe over Fabrics target)", wipe=("SSDQ0004",)),
+    "loop over its file": GuardCase("files", ("{1}",), "carries /dev/loop2, which is mounted at /mnt/inside"),
+    "swap in its file": GuardCase("files", ("{2}",), "{d2}: is mounted at /mnt/swap"),
+    "partitions": GuardCase("files", ("{3}",), "{d3}: carries a partition table (gpt)"),
+    "FAT": GuardCase("files", ("{3}",), "a signature (vfat) on {3}p1"),
+    "a file system in a partition": GuardCase("files", ("{3}",), "a signature (ext2) on {3}p2"),
+    "an idle volume": GuardCase("files", ("{3}",), "a signature (LVM2_member) on {3}p3"),
+    "unused swap": GuardCase("files", ("{3}",), "a signature (swap) on {3}p4"),
+    "LUKS closed": GuardCase(
+        "files", ("{3}",), "(crypto_LUKS) on {3}p5; if that may be destroyed, add --ssd-wipe=SSDQ0003"
+    ),
+    "half a table": GuardCase("files", ("{4}",), "{d4}: carries a "),
+    "open by its generic node": GuardCase(
+        "nodes", ("{1}",), "{d1}: is open through a character device (sg, bsg or ng) by"
+    ),
+    "read by a process": GuardCase("nodes", ("{2}",), "{d2}: is open for reading by sleep (pid ", wipe=("SSDQ0002",)),
+    "written, before a hostile name": GuardCase("nodes", ("{3}",), "{d3}: is open for writing by sleep (pid "),
 }
 #: What must be refused with all consents in the world, and what a run with all drives must say; by scene.
 IN_USE = {
@@ -229,7 +255,7 @@ IN_USE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rack:
+class OccupiedDrives:
     """The machine and its four drives, by serial number."""
 
     host: LabHost
@@ -292,12 +318,12 @@ def _digest(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def rack(lab: LabHost) -> Iterator[Rack]:
+def rack(lab: LabHost) -> Iterator[OccupiedDrives]:
     machine = ssh.connect(ssh.SshTarget("lab", ("-F", str(lab.ssh_config))))
     found = machine.run(["readlink", "-f", *(BY_ID.format(serial) for serial in SERIALS)]).text.split()
     for serial in SERIALS:
         lab.vm.set_iops(serial, 0)  # no limit: what is set up here is not measured
-    yield Rack(lab, machine, tuple(found))
+    yield OccupiedDrives(lab, machine, tuple(found))
     for serial in SERIALS:
         lab.vm.set_iops(serial, 300)
     machine.close()
@@ -305,7 +331,7 @@ def rack(lab: LabHost) -> Iterator[Rack]:
 
 
 @pytest.fixture(scope="module", params=SCENES)
-def scene(request: pytest.FixtureRequest, rack: Rack) -> Iterator[str]:
+def scene(request: pytest.FixtureRequest, rack: OccupiedDrives) -> Iterator[str]:
     """One scene at a time: pytest puts the tests that want the same one together."""
     name: str = request.param
     try:
@@ -319,7 +345,7 @@ def scene(request: pytest.FixtureRequest, rack: Rack) -> Iterator[str]:
         rack.machine.run(["sh", "-c", WORDS + UNDO[name] + BLANK, "undo", *rack.paths], check=False)
 
 
-def test_the_guard_says_why(scene: str, rack: Rack, subtests: pytest.Subtests) -> None:
+def test_the_guard_says_why(scene: str, rack: OccupiedDrives, subtests: pytest.Subtests) -> None:
     """One look at the machine; each case is what is said of some of its drives."""
     cases = {name: case for name, case in CASES.items() if case.scene == scene}
     before = rack.hashes()
@@ -345,7 +371,7 @@ def test_the_guard_says_why(scene: str, rack: Rack, subtests: pytest.Subtests) -
 REMAINS = pytest.mark.parametrize("scene", ["remains"], indirect=True)
 
 
-def test_a_run_ends_before_it_began(scene: str, rack: Rack, tmp_path: Path) -> None:
+def test_a_run_ends_before_it_began(scene: str, rack: OccupiedDrives, tmp_path: Path) -> None:
     """One run of the program for each scene, with all its drives: every reason must be told, and nothing be written."""
     before = rack.hashes()
     consents = [f"--ssd-wipe={SERIALS[number - 1]}" for number in IN_USE[scene]]
@@ -361,7 +387,7 @@ def test_a_run_ends_before_it_began(scene: str, rack: Rack, tmp_path: Path) -> N
 
 
 @REMAINS
-def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: str, rack: Rack) -> None:
+def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: str, rack: OccupiedDrives) -> None:
     drive = rack.drive(4)
     assert rack.refusals((drive.path,)) == ""
     rack.machine.run(["sh", "-ec", 'mke2fs -q "$1"; mkdir -p /mnt/late; mount "$1" /mnt/late', "mount", drive.path])
@@ -377,17 +403,17 @@ def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: 
 
 
 @REMAINS
-def test_with_consent_remains_are_no_reason(scene: str, rack: Rack) -> None:
+def test_with_consent_remains_are_no_reason(scene: str, rack: OccupiedDrives) -> None:
     assert rack.refusals((rack.paths[0], rack.paths[2]), ("SSDQ0001", "SSDQ0003")) == ""
 
 
 @REMAINS
-def test_a_blank_drive_needs_none(scene: str, rack: Rack) -> None:
+def test_a_blank_drive_needs_none(scene: str, rack: OccupiedDrives) -> None:
     assert rack.refusals((BY_ID.format("SSDQ0004"),)) == ""
 
 
 @REMAINS
-def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: Rack) -> None:
+def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: OccupiedDrives) -> None:
     drive = rack.drive(4)
     with pytest.raises(DriveRefused, match="its serial is not SSDQ0001"):
         _bound(rack, replace(drive, serial="SSDQ0001"), "true")
@@ -409,12 +435,12 @@ def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: Rack) -
     assert rack.refusals((drive.path,)) == ""
 
 
-def _bound(rack: Rack, drive: Drive, *argv: str) -> None:
+def _bound(rack: OccupiedDrives, drive: Drive, *argv: str) -> None:
     fencing.run(rack.machine, argv, [drive], alone=True, deadline_s=30.0)
 
 
 @REMAINS
-def test_what_came_after_the_check_is_refused(scene: str, rack: Rack) -> None:
+def test_what_came_after_the_check_is_refused(scene: str, rack: OccupiedDrives) -> None:
     drive = rack.drive(4)
     held = HeldDrives(rack.machine, [drive])
     try:
@@ -430,7 +456,7 @@ def test_what_came_after_the_check_is_refused(scene: str, rack: Rack) -> None:
 
 
 @contextmanager
-def instead_of_the_last(rack: Rack, **properties: str) -> Iterator[None]:
+def instead_of_the_last(rack: OccupiedDrives, **properties: str) -> Iterator[None]:
     """With the fourth drive pulled, and another one that has these properties where it was."""
     vm = rack.host.vm
     vm.pull("SSDQ0004")
@@ -446,7 +472,7 @@ def instead_of_the_last(rack: Rack, **properties: str) -> Iterator[None]:
 
 
 @REMAINS
-def test_another_drive_in_its_place_is_not_touched(scene: str, rack: Rack) -> None:
+def test_another_drive_in_its_place_is_not_touched(scene: str, rack: OccupiedDrives) -> None:
     checked = rack.drive(4)
     with instead_of_the_last(rack, serial="ANOTHER"):
         assert rack.appeared("ANOTHER", 1) == [checked.kname], "nobody had it open, so the name is given again"
@@ -457,7 +483,7 @@ def test_another_drive_in_its_place_is_not_touched(scene: str, rack: Rack) -> No
 
 
 @REMAINS
-def test_another_path_to_a_drive_is_the_same_drive(scene: str, rack: Rack) -> None:
+def test_another_path_to_a_drive_is_the_same_drive(scene: str, rack: OccupiedDrives) -> None:
     """A path of another kind, even; the kernel ignores a second NVMe controller of one serial."""
     named, consent = (rack.paths[2],), ("SSDQ0003",)
     rack.machine.run(["modprobe", "virtio_blk"])
@@ -477,7 +503,7 @@ def test_another_path_to_a_drive_is_the_same_drive(scene: str, rack: Rack) -> No
 
 
 @REMAINS
-def test_serial_of_a_drive_hides_no_use_of_another(scene: str, rack: Rack) -> None:
+def test_serial_of_a_drive_hides_no_use_of_another(scene: str, rack: OccupiedDrives) -> None:
     """The serial number once opened a section of the survey's answer."""
     export = """
         modprobe nvmet; [ -d "${nvmet%/*}" ] || mount -t configfs configfs /sys/kernel/config; mkdir "$nvmet"
@@ -498,7 +524,7 @@ def test_serial_of_a_drive_hides_no_use_of_another(scene: str, rack: Rack) -> No
 
 
 @pytest.fixture
-def scsi_drive(rack: Rack, request: pytest.FixtureRequest) -> Iterator[str]:
+def scsi_drive(rack: OccupiedDrives, request: pytest.FixtureRequest) -> Iterator[str]:
     """The path of a drive of the kernel's own, loaded with the test's parameters; it has sg and bsg nodes."""
     script = """
         modprobe -a sd_mod sg; modprobe scsi_debug dev_size_mb=128 "$@"; udevadm settle
@@ -514,7 +540,7 @@ def scsi_drive(rack: Rack, request: pytest.FixtureRequest) -> Iterator[str]:
 @REMAINS
 @pytest.mark.parametrize("kind", ["scsi_generic/*", "bsg/*"])
 def test_scsi_drive_that_is_open_by_its_generic_node_is_refused(
-    scene: str, rack: Rack, scsi_drive: str, kind: str
+    scene: str, rack: OccupiedDrives, scsi_drive: str, kind: str
 ) -> None:
     (serial,) = [node.serial for node in survey(rack.machine).nodes.values() if node.path == scsi_drive]
     assert serial
@@ -531,5 +557,5 @@ def test_scsi_drive_that_is_open_by_its_generic_node_is_refused(
 
 @REMAINS
 @pytest.mark.parametrize("scsi_drive", [("zbc=managed", "zone_size_mb=8", "zone_nr_conv=0")], indirect=True)
-def test_zoned_drive_is_refused(scene: str, rack: Rack, scsi_drive: str) -> None:
+def test_zoned_drive_is_refused(scene: str, rack: OccupiedDrives, scsi_drive: str) -> None:
     assert "is a zoned drive (host-managed), and those are not tested" in rack.refusals((scsi_drive,))

@@ -36,7 +36,7 @@ BLANK = 'wipefs --all --quiet "$1"; blkdiscard "$1"; udevadm settle'
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ContentBench:
     """The fourth drive of the lab, and the guard's words about it."""
 
     lab: LabHost
@@ -54,17 +54,17 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(lab: LabHost) -> Iterator[Bench]:
+def bench(lab: LabHost) -> Iterator[ContentBench]:
     lab.vm.set_iops("SSDQ0004", 0)
     machine = ssh.connect(ssh.SshTarget("lab", ("-F", str(lab.ssh_config))))
-    bench = Bench(lab, machine)
+    bench = ContentBench(lab, machine)
     yield bench
     bench.do(BLANK)
     lab.vm.set_iops("SSDQ0004", 300)
     machine.close()
 
 
-def test_a_blank_drive_needs_no_consent(bench: Bench) -> None:
+def test_a_blank_drive_needs_no_consent(bench: ContentBench) -> None:
     assert bench.refused() == ""
     bench.do('blkdiscard --zeroout "$1"')
     assert bench.refused() == ""
@@ -73,7 +73,7 @@ def test_a_blank_drive_needs_no_consent(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("scene", [PLAIN, DATABASE, DAMAGED], ids=["plain dm-crypt", "database", "damaged ext2"])
-def test_data_without_a_signature_needs_consent(bench: Bench, scene: str) -> None:
+def test_data_without_a_signature_needs_consent(bench: ContentBench, scene: str) -> None:
     bench.do(scene)
     server = Server(bench.lab)
     digest = server.digest("SSDQ0004")
@@ -90,7 +90,7 @@ def test_data_without_a_signature_needs_consent(bench: Bench, scene: str) -> Non
 @pytest.mark.parametrize(
     ("file", "line"), [("/etc/crypttab", f"secret {ID} /run/key plain"), ("/etc/fstab", "$1 /srv auto noauto 0 0")]
 )
-def test_a_drive_that_configuration_names_needs_consent(bench: Bench, file: str, line: str) -> None:
+def test_a_drive_that_configuration_names_needs_consent(bench: ContentBench, file: str, line: str) -> None:
     bench.do(f'touch {file}; cp {file} /run/before; echo "{line}" >>{file}; echo "# {ID}x" >>{file}')
     try:
         said = bench.refused()
@@ -102,7 +102,7 @@ def test_a_drive_that_configuration_names_needs_consent(bench: Bench, file: str,
     assert bench.refused() == ""
 
 
-def test_a_drive_that_cannot_be_read_needs_consent(bench: Bench) -> None:
+def test_a_drive_that_cannot_be_read_needs_consent(bench: ContentBench) -> None:
     bench.lab.vm.fail("SSDQ0004", {RequestKind.READ})
     try:
         said = bench.refused()
@@ -113,7 +113,7 @@ def test_a_drive_that_cannot_be_read_needs_consent(bench: Bench) -> None:
     assert bench.refused() == ""
 
 
-def test_the_label_is_known_again_and_costs_little(bench: Bench) -> None:
+def test_the_label_is_known_again_and_costs_little(bench: ContentBench) -> None:
     (match,) = expand(bench.machine, [ID])
     drive = survey(bench.machine, [match.kname]).drive(match.kname)
     bench.do(DATABASE)

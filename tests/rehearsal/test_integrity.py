@@ -21,9 +21,9 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, IntegrityRule, Protocol
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
-from pytest_ssdqual.rig.integrity.md_target import LiveBody
-from pytest_ssdqual.rig.integrity.runner import live
-from pytest_ssdqual.rig.integrity.target import Body
+from pytest_ssdqual.rig.integrity.md_target import MdTarget
+from pytest_ssdqual.rig.integrity.runner import run_steps
+from pytest_ssdqual.rig.integrity.target import IntegrityTarget
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure.session import Setup
 
@@ -91,7 +91,7 @@ def test_an_honest_raid5_survives_a_power_cut_under_writes(server: Server, site:
 
 
 @dataclass
-class Book:
+class IntegrityBook:
     """What a run folder would hold."""
 
     notes: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Book:
         return name
 
 
-class Corrupting(LiveBody):
+class Corrupting(MdTarget):
     """Whenever something is overwritten, 4 KiB where the array's regions begin change behind md's back."""
 
     here: Bench
@@ -122,10 +122,10 @@ class Corrupting(LiveBody):
 
 
 @pytest.fixture
-def corrupting(lab: Lab) -> Iterator[Body]:
+def corrupting(lab: Lab) -> Iterator[IntegrityTarget]:
     with bench(lab) as here:
         held = HeldDrives(here.machine, here.drives)
-        body = Corrupting(Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None))
+        body = Corrupting(Setup(here.machine, held, PROTOCOL, IntegrityBook(), "lab", lambda what, seconds: None))
         body.here = here
         try:
             yield body
@@ -134,7 +134,7 @@ def corrupting(lab: Lab) -> Iterator[Body]:
             held.release()
 
 
-def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> None:
+def test_silent_corruption_is_found_and_can_be_replayed(corrupting: IntegrityTarget) -> None:
     settings = ArraySettings()
     sizes = (UNIT_BYTES, reference_model.stripe_bytes(RAID5, settings))
     looks = itertools.count()  # at the clock, one for each life: few of them, however fast the lab is
@@ -146,6 +146,6 @@ def test_silent_corruption_is_found_and_can_be_replayed(corrupting: Body) -> Non
     assert found.shortest is not None
     assert any(isinstance(step, Write) for step in found.shortest.steps)
     script = history.parse(str(found.shortest))
-    again = live(corrupting, script, 999)
+    again = run_steps(corrupting, script, 999)
     assert again.findings
     assert again.findings[0].offset_bytes == mdadm.spared(RAID5, settings)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from support.lab.rehearsed import Finished, LabHost, Server, Start
 
-from pytest_ssdqual.report.evidence.evidence import from_record
+from pytest_ssdqual.report.evidence.evidence import of_facts
 
 pytestmark = pytest.mark.lab
 
@@ -80,7 +80,7 @@ def test_iops_are_flat_beyond_it(iops: dict[int, float]) -> None:
 
 def test_the_knee_is_found_where_arithmetic_puts_it(run: Finished) -> None:
     """Of the depths measured 32 is the first beyond 19, and the last that brought anything."""
-    verdicts = [from_record(each.facts) for each in run.folder.records("verdict")]
+    verdicts = [of_facts(each.facts) for each in run.folder.records("verdict")]
     (knee,) = (each for each in verdicts if each.claim == "qd_knee")
     assert knee.value == next(depth for depth in DEPTHS if depth >= MOST_IOPS * LATENCY_S) == 32
     assert knee.outcome == "pass"

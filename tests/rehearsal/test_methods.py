@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from support.lab.rehearsed import Server, Start, drives
 
-from pytest_ssdqual.report.evidence.evidence import from_record
+from pytest_ssdqual.report.evidence.evidence import of_facts
 
 pytestmark = pytest.mark.lab
 
@@ -47,7 +47,7 @@ def test_a_drive_that_halves_while_it_is_written_is_found_out(server: Server, tm
     finally:
         start.close()
     told = [*run.folder.records("verdict"), *run.folder.records("observation")]
-    verdicts = {each.claim: each for each in (from_record(record.facts) for record in told)}
+    verdicts = {each.claim: each for each in (of_facts(record.facts) for record in told)}
     assert verdicts["fresh_iops"].value == pytest.approx(600, rel=0.1)
     assert verdicts["settled_iops"].value == pytest.approx(300, rel=0.1)
     assert verdicts["fresh_to_steady"].value == pytest.approx(2, rel=0.15)

@@ -16,7 +16,7 @@ from pytest_ssdqual.rig.purge.zero import PassedOver
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
-FORMATTED = {"method": "NVMe Format, user data erase", "passed_over": []}
+FORMATTED = Purged("NVMe Format, user data erase")
 #: A drive that can discard nothing: null_blk does not unless it is asked to.
 NULL = Drive("/dev/nullb0", "nullb0", None, None, None, None, 1 << 30, 512, 512, False, None)
 
@@ -37,7 +37,7 @@ def test_drives_are_formatted_side_by_side_and_no_others(here: Bench) -> None:
 
 def test_a_format_alone_forgets_what_was_written(here: Bench) -> None:
     here.soil(here.drives[0])
-    assert nvme.format_namespace(here.machine, here.drives[0]) == FORMATTED["method"]
+    assert nvme.format_namespace(here.machine, here.drives[0]) == FORMATTED.method
     assert here.is_soiled(here.drives[0]) == [False] * 3
 
 
@@ -75,7 +75,7 @@ def test_a_format_that_the_drive_refuses_is_passed_over(here: Bench, monkeypatch
 def test_without_best_it_is_a_discard(here: Bench) -> None:
     here.soil(here.drives[3])
     purged = purge.purge(here.machine, here.drives[3:], best=False)
-    assert purged == {here.drives[3].identity: {"method": DISCARD, "passed_over": []}}
+    assert purged == {here.drives[3].identity: Purged(DISCARD)}
     assert here.is_soiled(here.drives[3]) == [False] * 3
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.lab.rehearsed import SERIALS, Finished, Lab, Server, Start, drives
 
-from pytest_ssdqual.report.evidence.evidence import from_record
+from pytest_ssdqual.report.evidence.evidence import of_facts
 from pytest_ssdqual.rig.fio.output import parse
 from pytest_ssdqual.rig.observe.environment import SCRIPT
 
@@ -79,7 +79,7 @@ def test_nothing_went_on_around_it_and_the_figures_of_that_are_known(run: Finish
     assert float(properties["ssd.members_foreign_percent"]) < 1
     assert (figures["link_percent"], figures["temperature_c"], figures["too_warm_s"]) == (100, 50, 0)
     assert properties["ssd.checks_unknown"] == "1"
-    for record in run.folder.records("surroundings"):
+    for record in run.folder.records("environment"):
         assert record.facts["objections"] == []
     assert len(run.folder.commands("sh", "-c", SCRIPT)) == 2 * len(run.folder.records("ran"))
 
@@ -103,7 +103,7 @@ def test_the_records_tell_the_same_story_as_junit(run: Finished) -> None:
     verdicts = run.folder.records("verdict")
     assert len({each.facts["test"] for each in verdicts}) == len(verdicts) == CLAIMS
     assert {str(each.facts["test"]).rpartition("::")[2] for each in verdicts} == set(run.cases())
-    assert {from_record(each.facts).outcome for each in verdicts} == {"pass"}
+    assert {of_facts(each.facts).outcome for each in verdicts} == {"pass"}
     measured = [(each.facts["geometry"], each.facts["workload"]) for each in run.folder.records("measured")]
     assert measured == [(width, workload) for width in WIDTHS for workload in WORKLOADS]
     assert [each.facts["exit_status"] for each in run.folder.records("run_ended")] == [0]

@@ -18,13 +18,12 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
-from pytest_ssdqual.rig.measure.array_lifecycle import FRESH
+from pytest_ssdqual.rig.measure.campaign_plan import FRESH
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
-from pytest_ssdqual.rig.observe.environment import SCRIPT, When
+from pytest_ssdqual.rig.observe.environment import SCRIPT, When, parse
 from pytest_ssdqual.rig.observe.kernel_log import FIRST, PICK
-from pytest_ssdqual.rig.observe.sight import parse
 
 pytestmark = pytest.mark.lab
 
@@ -46,7 +45,7 @@ def here(lab: Lab) -> Iterator[Bench]:
 def test_all_that_is_asked_is_answered_by_either_shell(here: Bench, shell: list[str]) -> None:
     members = here.drives[:2]
     names = [part for drive in members for part in (drive.kname, drive.path)]
-    argv = [*shell, "-c", SCRIPT, "surroundings", PICK, "before", "-", FIRST, "", *names]
+    argv = [*shell, "-c", SCRIPT, "environment", PICK, "before", "-", FIRST, "", *names]
     seen = parse(here.machine.run(argv).text, "", names[::2])
     assert len(seen.cpus) == 3
     assert seen.clock_s is not None
@@ -64,7 +63,7 @@ def test_what_the_kernel_says_of_a_member_is_heard_by_either_shell(here: Bench, 
     """And of nobody else; the messages are ours, the names are those of the guest's own sysfs."""
     member, other = here.drives[:2]
     script = SCRIPT if source == "/dev/kmsg" else SCRIPT.replace("/dev/kmsg", "/dev/no-such-log")
-    argv = [*shell, "-c", script, "surroundings", PICK]
+    argv = [*shell, "-c", script, "environment", PICK]
     before = parse(here.machine.run([*argv, "before", "-", FIRST, "", member.kname, member.path]).text, "", [])
     controller, pci = before.names[1:3]
     assert (member.kname, pci.count(":")) == (f"{controller}n1", 2)
@@ -72,9 +71,9 @@ def test_what_the_kernel_says_of_a_member_is_heard_by_either_shell(here: Bench, 
     strange = [f"nvme {controller}1: timeout", f"{controller}n11: error", f"nvme {other.kname}: timeout"]
     for each in own + strange:
         here.machine.run(["sh", "-c", 'echo "<3>$1" >/dev/kmsg', "say", each])
-    assert before.heard
-    more = ["after", "-", before.heard.mark, " ".join(before.names), member.kname, member.path]
-    heard = parse(here.machine.run([*argv, *more]).text, "", []).heard
+    assert before.kernel_log
+    more = ["after", "-", before.kernel_log.mark, " ".join(before.names), member.kname, member.path]
+    heard = parse(here.machine.run([*argv, *more]).text, "", []).kernel_log
     assert heard
     assert [each.text for each in heard.log.lines] == own
     # busybox' dd does not know how not to wait for the next message; its dmesg tells no levels.
@@ -89,7 +88,7 @@ def test_a_drive_beyond_its_own_threshold_is_too_warm(here: Bench) -> None:
     set_feature = ["nvme", "set-feature", drive.path.removesuffix("n1"), "--feature-id=4"]
     here.machine.run([*set_feature, f"--value={273 + 47}"])
     try:
-        (seen,) = environment.look(here.machine, array, When.AFTER).drives
+        (seen,) = environment.take_reading(here.machine, array, When.AFTER).drives
     finally:
         here.machine.run([*set_feature, f"--value={273 + 70}"])
     assert seen.warmth.too_warm is True

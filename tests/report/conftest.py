@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 import pytest
 from support.builders.report_page import told
 
+from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.verdict.verdict import Subject, judge
+from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Evidence, Figure, of_verdict
+from pytest_ssdqual.report.evidence.evidence import Evidence, Figures, of_verdict
 
 __all__ = ["Claimed", "claimed", "make", "told"]
 
@@ -28,7 +30,7 @@ def make(
     low: float | None = None,
     high: float | None = None,
     bound: float = 500_000,
-    figures: tuple[Figure, ...] = (),
+    figures: Figures = MappingProxyType({}),
     acceptance: bool = True,
 ) -> Evidence:
     geometries = tuple(map(Geometry.parse, arrays.split()))

@@ -75,7 +75,7 @@ def test_rehearsals_that_failed_beside_others_are_run_again_alone(
 ) -> None:
     done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [1, second]})
     assert done == bool(second)
-    again = f"script/test: some rehearsals of the part {part} failed; they are run again, alone"
+    again = f"script/test: some rehearsals of the part {part} failed; they run again, alone"
     result = "FAILED" if second else "passed, some only alone"
     told = f"script/test: unit tests: passed; tests in the lab: {result}"
     assert lines[3:] == [again, f"{command} {AGAIN}".replace(part, f"{part} again", 1), told]

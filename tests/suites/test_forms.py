@@ -49,5 +49,5 @@ def test_a_method_runs_on_every_form(method: str, tmp_path: Path) -> None:
     assert len(set(on.values())) == 1
     assert min(on[form] for form in FORMS) > 1
     skipped = [str(case.find("skipped").get("message")) for case in cases if case.find("skipped") is not None]  # type: ignore[union-attr]
-    by_form = [why for why in skipped if "needs several drives side by side" in why]
+    by_form = [why for why in skipped if "needs --ssd-arrays=drive" in why]
     assert len(by_form) == (2 * 6 if method == "stec" else 0)

@@ -15,7 +15,7 @@ from support.documents.suite_sources import shipped
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.spec.claims import Published
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 #: Everything that the sources are numbered by, and how far.

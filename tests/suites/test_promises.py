@@ -17,7 +17,7 @@ SUBJECTS = {
     Scope.RUN: ("ssd_run",),
     Scope.MEMBERS: ("ssd_run",),
     Scope.SWEEP: ("ssd_sweep",),
-    Scope.SERIES: ("ssd_runs",),
+    Scope.CURVE: ("ssd_runs",),
     Scope.SATURATION: ("ssd_saturation",),
     Scope.REBUILD: ("ssd_rebuild",),
 }

@@ -1,7 +1,7 @@
-"""Asking apt, without root and without touching the host's packages.
+"""Runs apt without root rights and without touching the host's packages.
 
-apt resolves against an empty system, so its answer is everything that the guest needs and does not depend on
-what the host has installed.
+apt resolves against an empty system, so its answer has all packages of the guest and does not depend on the host's
+packages.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Package:
 
 
 def parse_uris(text: str) -> tuple[Package, ...]:
-    """What ``apt-get install --print-uris`` would fetch."""
+    """Parse the output of ``apt-get install --print-uris``."""
     return tuple(
         Package(found["name"], unquote(found["version"]), int(found["size"])) for found in _LINE.finditer(text)
     )
 
 
 def lists_fingerprint() -> str:
-    """Changes when the host's package lists were updated."""
+    """Return a text that changes when the host's package lists are updated."""
     try:
         return str(Path("/var/lib/apt/lists").stat().st_mtime_ns)
     except OSError:
@@ -44,9 +44,9 @@ def lists_fingerprint() -> str:
 
 
 def resolve(names: Iterable[str], state: Path) -> tuple[Package, ...]:
-    """The packages and all they depend on, by the host's package lists, else by lists fetched into ``state``.
+    """Return the packages and their dependencies, by the host's package lists, else by lists fetched into ``state``.
 
-    Raises ``LabUnavailable`` with apt's last words.
+    Raises ``LabUnavailable`` with apt's last message.
     """
     argv = ["-y", "--no-install-recommends", "--print-uris", "install", *names]
     try:
@@ -58,8 +58,8 @@ def resolve(names: Iterable[str], state: Path) -> tuple[Package, ...]:
             _apt(["update"], _options(state))
             return parse_uris(_apt(argv, _options(state)))
         except subprocess.CalledProcessError as error:
-            raise LabUnavailable(f"apt cannot find the guest's packages: {_last_words(error)}") from error
-    # lists of our own, fetched another day, would be older than the host's
+            raise LabUnavailable(f"apt cannot find the guest's packages: {_last_message(error)}") from error
+    # the fetched lists would soon be older than the host's
     shutil.rmtree(state, ignore_errors=True)
     return found
 
@@ -71,7 +71,7 @@ def download(packages: Sequence[Package], into: Path, state: Path) -> list[Path]
     try:
         _apt(["download", *wanted], _options(state if has_lists else None), into)
     except subprocess.CalledProcessError as error:
-        raise LabUnavailable(f"apt cannot fetch the guest's packages: {_last_words(error)}") from error
+        raise LabUnavailable(f"apt cannot fetch the guest's packages: {_last_message(error)}") from error
     return sorted(into.glob("*.deb"))
 
 
@@ -97,6 +97,6 @@ def _apt(argv: Sequence[str], options: Sequence[str], cwd: Path | None = None) -
     return done.stdout
 
 
-def _last_words(error: subprocess.CalledProcessError) -> str:
+def _last_message(error: subprocess.CalledProcessError) -> str:
     lines = [line.strip() for line in str(error.stderr).splitlines() if line.strip()]
     return lines[-1] if lines else f"apt-get ended with status {error.returncode}"

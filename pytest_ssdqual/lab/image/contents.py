@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from pytest_ssdqual.lab.image.initramfs import Entry, FileTree, directory, regular, symlink
 from pytest_ssdqual.lab.image.kernel import Module, alias_table, dependency_table, load_order
 
-#: Files of ours that are copied into the guest as they are, by their path below this directory.
+#: Files of the package that are copied into the guest as they are, by their path below this directory.
 GUEST = Path(__file__).with_name("guest")
 
 

@@ -22,7 +22,7 @@ from pytest_ssdqual.lab.image import apt, contents
 from pytest_ssdqual.lab.image.initramfs import FileTree, cpio, package_entries
 from pytest_ssdqual.lab.image.kernel import is_module, vmlinux
 
-#: Told what is being done, one sentence each.
+#: Receives one sentence for each step.
 Say = Callable[[str], None]
 
 _UNUSED_FOR_S = 30 * 24 * 3600.0
@@ -192,7 +192,7 @@ def _locked(path: Path, say: Say) -> Iterator[None]:
 
 
 def _sweep(cache: Path, used: Path) -> None:
-    """Remove images that nobody has booted for a month, and what a killed builder left; we hold the lock."""
+    """Remove images not booted for a month, and what a killed builder left; the caller holds the lock."""
     for path in cache.glob("building-*"):
         shutil.rmtree(path, ignore_errors=True)
     for path in cache.glob("image-*"):

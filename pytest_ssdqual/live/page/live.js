@@ -1,16 +1,17 @@
-// The page of a run that goes on. All text from the run becomes textContent, never markup.
+// The page of a running run. All text from the run becomes textContent, never markup.
 
 import { SPAN_MS, drawGauge, drawStrip, frame, niceTop, shape } from "./draw.js";
 import { capacity, duration, moment, number, passed } from "./words.js";
 
 const MOST_LOGGED = 300, MOST_VERDICTS = 1000;
-const WORDS = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? undecided", observed: "· observed", error: "! error" };
-// Figures that are older are not those of now; the run says something every 15 s; who listens is told no more often.
+const WORDS = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? inconclusive", observed: "· observed", error: "! error" };
+// STALE_MS: older figures are not current. SILENCE_MS: the server sends a message at least every 15 s. SPOKEN_MS: least
+// time between two announcements to a screen reader.
 const STALE_MS = 15e3, SILENCE_MS = 45e3, SPOKEN_MS = 20e3, RETRY_MS = 5e3, PATIENCE_MS = 8e3, SAME_MS = 500;
 
 const byId = (id) => document.getElementById(id);
 const bays = new Map();
-// `skew`: the run's clock less ours. `lostAt`: when it was heard last, if it does not answer.
+// `skew`: clock of the run minus clock of the browser. `lostAt`: time of the last message, if the connection is lost.
 let run = {}, ended = false, dirty = true, skew = 0, heardAt = Date.now(), lostAt = null, source = null;
 
 function element(name, attributes = {}, text = undefined) {
@@ -20,18 +21,18 @@ function element(name, attributes = {}, text = undefined) {
   return made;
 }
 
-// What it is now over there; when it is lost, the moment of which the page tells.
+// Current time by the clock of the run; with a lost connection, the time of the last message.
 const nowMs = () => (lostAt ?? Date.now()) + skew;
 
-// For who listens: what is done now, and what was judged since the last time, in one breath.
-const unsaid = { step: "", broken: [], judged: 0 };
+// For screen readers: the current step and the verdicts since the last announcement.
+const unsaid = { step: "", failed: [], judged: 0 };
 let spokenAt = 0, caughtUp = false;
-function forgetUnsaid() { Object.assign(unsaid, { step: "", broken: [], judged: 0 }); }
+function forgetUnsaid() { Object.assign(unsaid, { step: "", failed: [], judged: 0 }); }
 function speak() {
   if (!caughtUp) return forgetUnsaid();
-  const { step, broken, judged } = unsaid, said = broken.slice(0, 3).map((each) => `fail: ${each}`);
+  const { step, failed, judged } = unsaid, said = failed.slice(0, 3).map((each) => `fail: ${each}`);
   if (Date.now() - spokenAt < SPOKEN_MS || !(step || judged || said.length)) return;
-  if (broken.length > 3) said.push(`and ${broken.length - 3} more broken promises`);
+  if (failed.length > 3) said.push(`and ${failed.length - 3} more failed promises`);
   if (judged) said.push(judged === 1 ? "one more verdict" : `${judged} more verdicts`);
   if (step) said.push(`now ${step}`);
   byId("spoken").textContent = said.join("; ");
@@ -60,7 +61,7 @@ function bayOf(name) {
   return bay;
 }
 
-// A card for the array, or for each of the drives side by side; they stay as long as the devices are the same.
+// One card for the array, or one for each of the drives side by side; rebuilt only when the devices change.
 function standing(bay, load) {
   const key = JSON.stringify([load.geometry, load.devices]);
   if (bay.key === key) return;
@@ -111,7 +112,7 @@ function onStrip(facts) {
 function onBay(facts) {
   const bay = bayOf(facts.bay);
   if (facts.what && facts.what !== bay.said?.what) unsaid.step = facts.what;
-  // Figures of the step before are not those of this one; what is told of one step again has begun at the same time.
+  // A new step clears the figures. A repeated message about the same step has the same start time.
   const again = facts.what === bay.said?.what && Math.abs(facts.began_ms - bay.said.began_ms) < SAME_MS;
   if (!again) bay.now = bay.place = null;
   bay.said = facts;
@@ -141,12 +142,12 @@ function factsOf(bay, now) {
 function drawBay(bay) {
   const { said, load } = bay, busy = Boolean(said?.what) && !ended;
   if (said) {
-    bay.steady.textContent = said.steady === null ? "" : `${said.steady ? "✓" : "…"} ${said.told}`;
+    bay.steady.textContent = said.steady === null ? "" : `${said.steady ? "✓" : "…"} ${said.sentence}`;
     bay.doing.textContent = busy ? `${said.what} – ${passed((nowMs() - said.began_ms) / 1000, said.expected_s)}`
-      : ended ? "What was measured last:" : "Nothing is being done now.";
+      : ended ? "Last measurement:" : "No step is running.";
   }
   if (ended) bay.title.textContent = bay.name ? `Bay ${bay.name}` : "At the end";
-  // Dozens of devices are asked for less often than every second.
+  // Dozens of devices are polled less often than every second.
   const stale = bay.now && nowMs() - bay.now.at_ms > Math.max(STALE_MS, 500 * bay.now.iops.length);
   const now = busy && !stale ? bay.now : null;
   bay.facts.replaceChildren(...factsOf(bay, now));
@@ -160,7 +161,7 @@ function drawBay(bay) {
     drawStrip(strip, load, bay.turns, shown);
   });
   bay.caption.textContent = [load.limit_text, load.published_text].filter(Boolean).join("; ")
-    || "No limit and no published figure for the IOPS of this.";
+    || "The IOPS of this workload have neither a limit nor a published figure.";
 }
 
 function draw() {
@@ -180,14 +181,14 @@ function prepend(id, item, most) {
 }
 
 function onVerdict(facts) {
-  const broken = facts.outcome === "fail";
+  const failed = facts.outcome === "fail";
   const item = element("li", { class: Object.hasOwn(WORDS, facts.outcome) ? facts.outcome : "" });
   const test = element("span", { class: "test" });
   test.append(timed(facts.at_ms), " ", facts.test);
   item.append(element("span", { class: "word" }, WORDS[facts.outcome] ?? facts.outcome), facts.sentence, test);
-  // Broken promises stay on top, however many were kept since.
-  prepend(broken ? "broken" : "verdicts", item, MOST_VERDICTS);
-  if (broken) unsaid.broken.push(facts.sentence);
+  // Failed promises have a list of their own, above the other verdicts.
+  prepend(failed ? "failed" : "verdicts", item, MOST_VERDICTS);
+  if (failed) unsaid.failed.push(facts.sentence);
   else unsaid.judged++;
 }
 
@@ -220,7 +221,7 @@ function onEnded(facts) {
 }
 
 const HEARD = {
-  run: onRun, bay: onBay, load: onLoad, strip: onStrip, log: onLog, verdict: onVerdict, broken: onVerdict, tally: onTally,
+  run: onRun, bay: onBay, load: onLoad, strip: onStrip, log: onLog, verdict: onVerdict, failed: onVerdict, tally: onTally,
   ended: onEnded, alive: (facts) => { skew = facts.at_ms - Date.now(); },
 };
 
@@ -228,7 +229,7 @@ function forget() {
   bays.clear();
   caughtUp = false;
   setTimeout(() => { caughtUp = true; }, 1000);
-  for (const id of ["bays", "broken", "verdicts", "log"]) byId(id).replaceChildren();
+  for (const id of ["bays", "failed", "verdicts", "log"]) byId(id).replaceChildren();
   byId("counts").textContent = "None yet.";
 }
 
@@ -236,22 +237,22 @@ function lose() {
   if (ended) return;
   lostAt ??= heardAt;
   dirty = true;
-  setState("lost", "The run does not answer: it was ended, or the way to it was lost. What is below is of "
-    + `${moment(lostAt, Date.now())}. Trying again …`);
+  setState("lost", "The run does not answer: it has ended, or the connection is lost. This page shows the state of "
+    + `${moment(lostAt, Date.now())}. Reconnecting …`);
 }
 
 function watch() {
   const ours = source = new EventSource("events");
   ours.onopen = () => {
-    // All that is kept comes again.
+    // The server sends its whole backlog again.
     heardAt = Date.now();
     lostAt = null;
     forget();
-    setState("running", "The run goes on. This page follows it.");
+    setState("running", "The run is in progress. This page follows it.");
   };
   ours.onerror = () => {
     lose();
-    // Refused (too many windows, or another program has the port): a browser does not try again by itself.
+    // Refused (too many windows, or another program has the port): the browser does not reconnect by itself.
     if (!ended && ours === source && ours.readyState === EventSource.CLOSED) setTimeout(watch, RETRY_MS);
   };
   for (const [name, heard] of Object.entries(HEARD))
@@ -265,7 +266,7 @@ function watch() {
 
 function tick() {
   if (ended) return draw();
-  // A tunnel that froze, or this computer slept: nothing says that the connection is gone.
+  // A frozen tunnel or a suspended computer gives no error event.
   if (!lostAt && source.readyState === EventSource.OPEN && Date.now() - heardAt > SILENCE_MS) {
     lose();
     source.close();
@@ -281,8 +282,8 @@ setInterval(tick, 1000);
 setTimeout(draw, 200);
 setTimeout(() => {
   if (byId("state").dataset.state === "waiting")
-    setState("waiting", "Waiting for the run … A browser opens six windows of it at most: are there others?");
+    setState("waiting", "Waiting for the run … A browser opens at most six windows of this page; close others.");
 }, PATIENCE_MS);
 document.addEventListener("visibilitychange", draw);
-// Text keeps its size, so what is drawn depends on the width; also when nothing new comes any more.
+// Text keeps its size, so the drawing depends on the width, also after the last message.
 window.addEventListener("resize", () => { dirty = true; draw(); });

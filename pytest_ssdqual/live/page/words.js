@@ -1,4 +1,4 @@
-// How figures and times are said.
+// Text of figures and times.
 
 export function number(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
@@ -6,7 +6,7 @@ export function number(value) {
   return value.toLocaleString("en-US", { maximumFractionDigits: digits });
 }
 
-// Where there is room for six characters only.
+// At most six characters.
 export function short(value) {
   if (!Number.isFinite(value) || value === null || Math.abs(value) < 99_999.5) return number(value);
   const [unit, name] = Math.abs(value) < 999_500 ? [1e3, "k"] : Math.abs(value) < 999.5e6 ? [1e6, "M"] : [1e9, "G"];

@@ -1,10 +1,8 @@
-"""A run of several bays, on the controller: all of them are opened before a test is collected, and told of together.
+"""A run of several bays, on the controller: opens all bays before collection, and reports them together.
 
-Each bay is a run of its own, in a run folder of its own (``report.fleet.folder``), served by a worker of its own
-(``turns``). What is wrong with any of them refuses all: nothing was touched yet, and whoever asked for a rack is not
-given half.
-
-All bays of a run are opened, and must be apart; what is wrong with any of them refuses all.
+Each bay is a run of its own, with its own run folder (``report.fleet.folder``) and its own worker (``scheduler``). No
+two bays may share a drive. A refusal of one bay refuses all of them, before anything is touched: a run of a rack must
+not silently become a run of a part of it.
 """
 
 from __future__ import annotations
@@ -22,19 +20,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.plugin.fleet import xdist
-from pytest_ssdqual.plugin.options.inventory import BayAsked
+from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session import artefacts
-from pytest_ssdqual.plugin.session.start import Beginning, left_behind
-from pytest_ssdqual.plugin.session.state import Qualification
+from pytest_ssdqual.plugin.session.start import BayStart, left_behind
+from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, put_off
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.resume import resume
-from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
-from pytest_ssdqual.report.run_folder.reader import read_records
+from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find_any, read_records
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
@@ -44,22 +41,22 @@ if TYPE_CHECKING:
     from pytest_ssdqual.rig.drives.topology import Drive
 
 
-#: Bays that are opened at once; most of the time a machine is waited for.
+#: Number of bays that are opened at once; opening is mostly waiting for machines.
 AT_ONCE = 16
 ANOTHER = "another bay of the run was refused"
 
 
-def open_all(beginnings: Sequence[Beginning], folder: Path) -> None:
-    """Every bay, several at a time; ``pytest.UsageError`` with what is wrong with each.
+def open_all(starts: Sequence[BayStart], folder: Path) -> None:
+    """Open every bay, several at a time; raise ``pytest.UsageError`` with the errors of each.
 
-    Threads that wait for a machine, or for drives that somebody else has, must not keep whoever presses Ctrl-C. Labs
-    are booted by this one, one after the other: the kernel ends QEMU with the thread that started it (prctl(2)).
+    Daemon threads open them, so that Ctrl-C does not wait for a machine or for drives of another run. This thread boots
+        the labs, one after the other, because the kernel ends QEMU with the thread that started it (prctl(2)).
     """
     create = partial(_journal, folder)
-    labs = [each for each in beginnings if each.settings.devices.lab is not None]
-    others = [each for each in beginnings if each.settings.devices.lab is None]
-    jobs: queue.SimpleQueue[Beginning] = queue.SimpleQueue()
-    done: queue.SimpleQueue[tuple[Beginning, BaseException | None]] = queue.SimpleQueue()
+    labs = [each for each in starts if each.settings.devices.lab is not None]
+    others = [each for each in starts if each.settings.devices.lab is None]
+    jobs: queue.SimpleQueue[BayStart] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[BayStart, BaseException | None]] = queue.SimpleQueue()
     for each in others:
         jobs.put(each)
     for number in range(min(AT_ONCE, len(others))):
@@ -79,14 +76,14 @@ def open_all(beginnings: Sequence[Beginning], folder: Path) -> None:
         if not isinstance(reason, (pytest.UsageError, RigError)):
             raise reason
     if wrong:
-        _refuse_others(beginnings, wrong)
-        order = [each.name for each in beginnings if each.name in wrong]
+        _refuse_others(starts, wrong)
+        order = [each.name for each in starts if each.name in wrong]
         raise pytest.UsageError("\n".join(f"{name}: {line}" for name in order for line in str(wrong[name]).split("\n")))
 
 
 def _work(
-    jobs: queue.SimpleQueue[Beginning],
-    done: queue.SimpleQueue[tuple[Beginning, BaseException | None]],
+    jobs: queue.SimpleQueue[BayStart],
+    done: queue.SimpleQueue[tuple[BayStart, BaseException | None]],
     create: Callable[[str], Journal],
 ) -> None:
     while True:
@@ -103,7 +100,7 @@ def _work(
 
 
 def _journal(fleet: Path, name: str) -> Journal:
-    """Of a bay that begins; it has a folder already if an earlier session was refused or killed before that."""
+    """Return the journal of a bay; its folder exists if an earlier session was refused or killed."""
     folder = fleet / folders.folder_of(name)
     if not (folder / RECORDS).is_file():
         return Journal.create_at(folder)
@@ -112,32 +109,32 @@ def _journal(fleet: Path, name: str) -> Journal:
     return journal
 
 
-def apart(beginnings: Sequence[Beginning]) -> tuple[str, ...]:
-    """That no drive is in two bays, and what bays share beside that; ``pytest.UsageError`` where that must not be."""
+def apart(starts: Sequence[BayStart]) -> tuple[str, ...]:
+    """Return the paths that bays share; raise ``pytest.UsageError`` for a shared drive, or by policy for a path."""
     from pytest_ssdqual.rig.guard import shared_paths
 
-    bays = {each.name: each.run.bay.drives for each in beginnings if each.run}
+    bays = {each.name: each.run.qualification.bay.drives for each in starts if each.run}
     wrong = list(shared_paths.same_drives(bays))
     everything = [drive for drives in bays.values() for drive in drives]
-    useless = tuple(refusals.useless_consents(everything, beginnings[0].settings.wipe))
+    useless = tuple(refusals.useless_consents(everything, starts[0].settings.wipe))
     wrong += [refusals.explain(useless)] if useless else []
-    wrong += _consents_for_several(bays, beginnings[0].settings.wipe)
-    first = beginnings[0]
+    wrong += _consents_for_several(bays, starts[0].settings.wipe)
+    first = starts[0]
     what = first.settings.on_shared_path(acceptance=first.protocol.acceptance)
     shared: tuple[str, ...] = ()
     if not wrong and what != "ignore":
-        opened = [(each.name, each.channel, each.run) for each in beginnings if each.run and each.channel]
-        shared = shared_paths.between({name: shared_paths.paths(at, run.bay.drives) for name, at, run in opened})
+        opened = {each.name: each.channel for each in starts if each.run and each.channel}
+        shared = shared_paths.between({name: shared_paths.paths(at, bays[name]) for name, at in opened.items()})
         if what == "error":
-            wrong += [f"{each}; ssd_shared_path = warn lets it be" for each in shared]
+            wrong += [f"{each}; ssd_shared_path = warn permits it" for each in shared]
     if wrong:
-        _refuse_others(beginnings, {})
+        _refuse_others(starts, {})
         raise pytest.UsageError("\n".join(wrong))
     return shared
 
 
 def _consents_for_several(bays: Mapping[str, Sequence[Drive]], wipe: Collection[str]) -> Iterator[str]:
-    """Whoever gives up one drive must not lose another one of the same serial number on another machine."""
+    """Yield an error for a consent that applies to drives with the same serial number in several bays."""
     for name in sorted(wipe):
         where = [bay for bay, drives in bays.items() if any(name in (drive.serial, drive.wwn) for drive in drives)]
         if len(where) > 1:
@@ -147,28 +144,28 @@ def _consents_for_several(bays: Mapping[str, Sequence[Drive]], wipe: Collection[
             )
 
 
-def _refuse_others(beginnings: Sequence[Beginning], wrong: dict[str, BaseException]) -> None:
-    for each in beginnings:
+def _refuse_others(starts: Sequence[BayStart], wrong: dict[str, BaseException]) -> None:
+    for each in starts:
         if each.name not in wrong:
-            with suppress(JournalError):  # what was wrong with the other one is what has to be told
+            with suppress(JournalError):  # the refusal of the other bay is the error to report
                 each.refuse(ANOTHER)
 
 
-#: Bays told one by one; of more there is the page.
-TOLD = 12
+#: Number of bays with a summary of their own; the page has all.
+MOST_SHOWN = 12
 
 
 @dataclass(slots=True)
 class FleetRun:
-    """The run of all bays."""
+    """A run of several bays."""
 
     record: folders.Fleet
-    runs: tuple[Qualification, ...]
-    #: To be read before the run is trusted.
+    runs: tuple[BayRun, ...]
+    #: Remarks for the header, such as shared paths.
     remarks: tuple[str, ...] = ()
-    #: Why ``fleet.json`` is not what it should be; empty if it is.
+    #: Why ``fleet.json`` could not be written; empty if it was.
     incomplete: str = ""
-    page: artefacts.Paged | None = None
+    page: artefacts.PageResult | None = None
     complaint: str = ""
 
     @property
@@ -176,52 +173,57 @@ class FleetRun:
         return self.record.path
 
     def header(self) -> list[str]:
-        """For ``pytest_report_header``."""
-        first = self.runs[0]
-        drives = sum(len(run.bay.drives) for run in self.runs)
+        """Return the lines for ``pytest_report_header``."""
+        runs = [each.qualification for each in self.runs]
+        first = runs[0]
+        drives = sum(len(run.bay.drives) for run in runs)
         protocol = first.protocol.name if first.acceptance else f"{first.protocol.name} (not for acceptance)"
-        told = [f"{len(self.runs)} bays, {drives} drives, protocol {protocol}, run folder {self.path}", *self.remarks]
-        for number, run in enumerate(self.runs):
-            # What must be read before a run is trusted is told of all of them.
-            lines = summary.header_lines(replace(run.header, run_folder=None))[number >= TOLD :]
-            told += [f"{run.name}: {line.removeprefix('ssdqual: ')}" for line in lines]
-        if len(self.runs) > TOLD:
-            told.append(f"and {len(self.runs) - TOLD} bays more: {', '.join(run.name for run in self.runs[TOLD:])}")
-        return [safe_text.line(f"ssdqual: {each}", summary.LINE_CHARACTERS) for each in told]
+        rows = [f"{len(runs)} bays, {drives} drives, protocol {protocol}, run folder {self.path}", *self.remarks]
+        for number, run in enumerate(runs):
+            # All bays show their remarks; only the first ones show drives and spec.
+            lines = summary.header_lines(replace(run.header, run_folder=None))[number >= MOST_SHOWN :]
+            rows += [f"{run.name}: {line.removeprefix('ssdqual: ')}" for line in lines]
+        if len(runs) > MOST_SHOWN:
+            rows.append(f"and {len(runs) - MOST_SHOWN} more bays: {', '.join(run.name for run in runs[MOST_SHOWN:])}")
+        return [safe_text.line(f"ssdqual: {each}", summary.LINE_CHARACTERS) for each in rows]
 
     def finish(self, status: int) -> bool:
-        """The last word in ``fleet.json``, the page and the summary; false if the first could not be written."""
+        """Write the end into ``fleet.json``, the page and the summary; return False if ``fleet.json`` could not be
+        written.
+        """
         self.record = folders.closed(self.record, utc_now(), status)
         try:
             folders.write(self.record)
         except JournalError as error:
             self.incomplete = str(error)
-        if self.runs[0].settings.page:
+        if self.runs[0].qualification.settings.page:
             self.page = artefacts.make_of_fleet(self.path)
-        self.complaint = artefacts.tell_of_fleet(self.path, summarised=bool(self.page and not self.page.failed))
+        self.complaint = artefacts.write_fleet_summary(self.path, summarised=bool(self.page and not self.page.failed))
         return not self.incomplete
 
-    def tell(self, reporter: pytest.TerminalReporter, recorders: Sequence[Recorder]) -> None:
-        """What came of the bays: in full of few, of many in full where something is wrong; then side by side."""
-        full = recorders if len(recorders) <= TOLD else [each for each in recorders if each.has_failed][:TOLD]
+    def write_summary(self, reporter: pytest.TerminalReporter, recorders: Sequence[Recorder]) -> None:
+        """Print the summaries of the bays (of many only those with failures), then the fleet summary."""
+        full = (
+            recorders if len(recorders) <= MOST_SHOWN else [each for each in recorders if each.has_failed][:MOST_SHOWN]
+        )
         for each in full:
-            each.tell(reporter)
+            each.write_summary(reporter)
         reporter.write_sep("=", f"{len(recorders)} bays")
         for line in artefacts.side_by_side(self.path, reporter._tw.fullwidth):
-            summary.tell(reporter, line)
+            summary.write_line(reporter, line)
         if self.page:
-            summary.tell(reporter, f"{self.page}", yellow=bool(self.page.failed))
+            summary.write_line(reporter, f"{self.page}", yellow=bool(self.page.failed))
         if self.complaint:
-            summary.tell(reporter, self.complaint, yellow=True)
-        summary.tell(reporter, f"run folder: {self.path}")
+            summary.write_line(reporter, self.complaint, yellow=True)
+        summary.write_line(reporter, f"run folder: {self.path}")
         if self.incomplete:
-            summary.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
+            summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
 def goes_on(settings: Settings) -> bool:
-    """Whether it is a run of several bays that is to be continued, if only with one of them.
+    """Return True if the run to resume is a run of several bays, even if only one of them resumes.
 
-    Its tests bear the name of the bay: without that, all that was judged would be judged once more, by other names.
+    Its tests have the bay's name in their ids; other ids would repeat everything.
     """
     if settings.resume is None:
         return False
@@ -232,26 +234,26 @@ def goes_on(settings: Settings) -> bool:
 
 
 def begin(config: pytest.Config, settings: Settings) -> FleetRun:
-    """All bays, opened; ``pytest.UsageError`` with everything that is wrong with any of them."""
+    """Open all bays and write their first records; raise ``pytest.UsageError`` with all errors."""
     _require_workers(config, len(settings.bays))
     past = _resumed(settings)
-    beginnings = [Beginning.of(config, _settings(settings, asked, past), asked.name) for asked in settings.bays]
+    starts = [BayStart.of(config, _settings(settings, asked, past), asked.name) for asked in settings.bays]
     with ExitStack() as stack:
-        for each in beginnings:
+        for each in starts:
             stack.callback(each.stack.close)
-        ending = ExitStack()  # of all of them, so that none is cut off while it is finished
+        ending = ExitStack()  # closed after all bays have finished
         config.add_cleanup(ending.close)
         end_in_order_on_sigterm(ending)
         record = None
         try:
             record = _record(settings, past)
-            # Once for all: with a hundred bays and years of journals this alone would take minutes.
+            # Read once for all bays: a hundred times years of journals would take minutes.
             ours = left_behind(settings.run_root, *([record.path.parent] if past else []))
-            for each in beginnings:
+            for each in starts:
                 each.ours = ours
-            open_all(beginnings, record.path)
-            remarks = apart(beginnings)
-            for each in beginnings:
+            open_all(starts, record.path)
+            remarks = apart(starts)
+            for each in starts:
                 each.note_begun()
         except KeyboardInterrupt:
             if record:
@@ -262,22 +264,22 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
             if record:
                 _close_early(record, pytest.ExitCode.USAGE_ERROR)
             raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
-        for each in beginnings:
-            if each.channel:  # workers have connections of their own, and there may be a hundred of these for days
+        for each in starts:
+            if each.channel:  # workers open their own connections; these would stay for days
                 each.channel.close()
         stack.pop_all()
-    return FleetRun(record, tuple(each.run for each in beginnings if each.run), remarks)
+    return FleetRun(record, tuple(each.run for each in starts if each.run), remarks)
 
 
 def _require_workers(config: pytest.Config, bays: int) -> None:
     if config.option.collectonly:
         raise pytest.UsageError(
-            f"--collect-only looks at one bay, and there are {bays}: choose one with --ssd-bay=NAME"
+            f"--collect-only works with one bay, and there are {bays}: choose one with --ssd-bay=NAME"
         )
     if not xdist.is_distributed(config):
         if bays == 1:
             raise pytest.UsageError(
-                "a run of several bays goes on with workers of pytest-xdist, also for one: add -n 1"
+                "a run of several bays resumes with workers of pytest-xdist, even with one bay: add -n 1"
             )
         raise pytest.UsageError(
             f"{bays} bays need workers of pytest-xdist (pip install pytest-xdist): add -n auto to run all of them at "
@@ -286,7 +288,7 @@ def _require_workers(config: pytest.Config, bays: int) -> None:
 
 
 def _resumed(settings: Settings) -> folders.Fleet | None:
-    """The fleet that is continued; ``pytest.UsageError`` if there is none."""
+    """Return the fleet to resume; raise ``pytest.UsageError`` if there is none."""
     if settings.resume is None:
         return None
     try:
@@ -306,12 +308,12 @@ def _resumed(settings: Settings) -> folders.Fleet | None:
     return found
 
 
-def _settings(settings: Settings, asked: BayAsked, past: folders.Fleet | None) -> Settings:
-    """Those of one bay; ``pytest.UsageError`` if the baseline is a fleet without it."""
+def _settings(settings: Settings, asked: BayRequest, past: folders.Fleet | None) -> Settings:
+    """Return the settings of one bay; raise ``pytest.UsageError`` if the baseline is a fleet without it."""
     own = replace(settings.of(asked), is_of_several=True)
     if own.baseline:
         own = replace(own, baseline=_baseline(own.baseline, settings.run_root, asked.name))
-    if own.openmetrics:  # a file of its own, as each of them is replaced as a whole
+    if own.openmetrics:  # one file for each bay, as writing replaces the whole file
         own = replace(own, openmetrics=own.openmetrics.with_stem(f"{own.openmetrics.stem}-{asked.name}"))
     folder = past.path / folders.folder_of(asked.name) if past else None
     return replace(own, resume=str(folder.absolute()) if folder and _has_begun(folder) else None)
@@ -323,7 +325,7 @@ def _has_begun(folder: Path) -> bool:
 
 
 def _baseline(name: str, root: Path, bay: str) -> str:
-    """Of a fleet the bay of the same name; a run of one bay is everybody's."""
+    """Return the baseline of a bay: of a fleet the bay of the same name; a run of one bay serves all bays."""
     try:
         found = find_any(name, root)
     except NoSuchRun as error:

@@ -1,10 +1,9 @@
-"""Which bay is whose turn: the scheduler that pytest-xdist is given in runs with drives.
+"""Scheduler for pytest-xdist in runs with drives: assigns bays to workers.
 
-A worker serves one bay, from its first test to its last, in the order in which it planned them; then its process ends,
-and a new one takes the next bay. More load on one machine would falsify every figure, and a worker that has served one
-bay knows things that are not true of another. No test is run twice: what a worker that died had not run yet is lost.
-
-The rule of the module: xdist itself is not imported; what of it is needed is in the protocols.
+A worker serves one bay, from its first test to its last, in the order of its plan; then its process ends, and a new
+process takes the next bay. A second worker on a machine would falsify the measurements, and a worker keeps state of its
+bay. No test runs twice: the remaining tests of a worker that died are lost. The module does not import xdist;
+``WorkerNode`` declares what it needs of it.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-#: What xdist says of a worker that was interrupted, which ends the run.
+#: xdist's error of an interrupted worker, which ends the run.
 INTERRUPTED = "keyboard-interrupt"
 #: The exit status of such a worker.
 INTERRUPTED_STATUS = 2
 
 
 class WorkerNode(Protocol):
-    """xdist's controller of a worker."""
+    """A worker, as xdist's controller has it."""
 
     def send_runtest_some(self, indices: Sequence[int]) -> None: ...
     def send_steal(self, indices: Sequence[int]) -> None: ...
@@ -30,28 +29,28 @@ class WorkerNode(Protocol):
 
 
 @dataclass(slots=True)
-class Turn:
+class BayAssignment:
     """A bay and the worker that serves it."""
 
     bay: str
-    #: Ids of its tests, in the order of its plan; None: it has not told yet.
+    #: Ids of its tests, in the order of its plan; None: not collected yet.
     tests: Sequence[str] | None = None
-    #: Indices of those that have not ended.
+    #: Indices of tests that have not ended.
     pending: deque[int] = field(default_factory=deque)
-    #: There is nothing more to be given out of it.
+    #: The worker has got all its tests.
     is_sent: bool = False
     has_died: bool = False
-    #: What it has not run was told.
+    #: Its lost tests have been reported.
     is_over: bool = False
 
 
-class Turns:
-    """Bays are given out in their order, each once.
+class BayScheduler:
+    """Assigns the bays in their order, each once.
 
-    ``lost`` is told of a bay whose worker died, or ended before its time: the bay, which tests it will not run, and
-    during which one it died (which xdist itself reports; empty: during none). ``next_worker`` starts a process in the
-    place of one that has served its bay; after that ``served`` is told of the bay, of which nothing more will come.
-    ``counted`` is told how many tests there are in all, as far as is known.
+    ``lost(node, bay, unrun, running)`` is called when a worker dies or exits early; ``running`` is the test it died in
+        (which xdist itself reports), or "". ``next_worker`` replaces the process of a worker that has served its bay;
+        then ``served`` is called with the bay. ``counted`` is called with the total number of tests, as far as it is
+        known.
     """
 
     def __init__(
@@ -64,62 +63,62 @@ class Turns:
     ) -> None:
         self._waiting = deque(bays)
         self._lost, self._next_worker, self._served, self._counted = lost, next_worker, served, counted
-        #: Of workers that are starting or running.
-        self._turns: dict[WorkerNode, Turn | None] = {}
-        #: Those that xdist has told us of.
+        #: By worker that is starting or running; None: no bay is left for it.
+        self._assignments: dict[WorkerNode, BayAssignment | None] = {}
+        #: Workers that xdist has added.
         self._ready: list[WorkerNode] = []
         self._tests = 0
         self._is_stopped = False
 
     def take(self, node: WorkerNode) -> str | None:
-        """The bay of a worker that is about to start; None: there is none left, and it will be sent home."""
+        """Assign a bay to a worker that is about to start; None: no bay is left, and the worker ends."""
         bay = self._waiting.popleft() if self._waiting else None
-        self._turns[node] = None if bay is None else Turn(bay)
+        self._assignments[node] = None if bay is None else BayAssignment(bay)
         return bay
 
     def down(self, node: WorkerNode, error: object) -> None:
-        """A worker has ended; ``error`` says how, if not in order. Asked before ``remove_node``."""
-        turn = self._turns.get(node)
-        if turn is None or not error or turn.is_over:
+        """Handle the end of a worker with ``error``; called before ``remove_node``."""
+        assignment = self._assignments.get(node)
+        if assignment is None or not error or assignment.is_over:
             return
-        turn.is_sent = turn.has_died = turn.is_over = True
+        assignment.is_sent = assignment.has_died = assignment.is_over = True
         if error == INTERRUPTED:
             self._waiting.clear()
             return
-        rest = list(turn.pending)
-        if turn.tests is None:
-            self._lost(node, turn.bay, (), "")
+        rest = list(assignment.pending)
+        if assignment.tests is None:
+            self._lost(node, assignment.bay, (), "")
         elif rest:
-            self._lost(node, turn.bay, [turn.tests[index] for index in rest[1:]], turn.tests[rest[0]])
+            self._lost(node, assignment.bay, [assignment.tests[index] for index in rest[1:]], assignment.tests[rest[0]])
 
     def ended(self, node: WorkerNode) -> None:
-        """A worker has ended in order, although nobody stopped it: what it has not run is lost. As ``down``."""
-        turn = self._turns.get(node)
-        if turn is None or turn.is_over:
+        """Handle the end of a worker without an error before its last test: the rest is lost. Called as ``down``."""
+        assignment = self._assignments.get(node)
+        if assignment is None or assignment.is_over:
             return
-        rest = [turn.tests[index] for index in turn.pending] if turn.tests is not None else []
-        turn.is_sent = turn.is_over = True
-        turn.pending.clear()
-        if turn.tests is None or rest:
-            self._lost(node, turn.bay, rest, "")
+        rest = [assignment.tests[index] for index in assignment.pending] if assignment.tests is not None else []
+        assignment.is_sent = assignment.is_over = True
+        assignment.pending.clear()
+        if assignment.tests is None or rest:
+            self._lost(node, assignment.bay, rest, "")
 
     def stop(self) -> None:
-        """Nothing is begun any more, except the test that a worker has got already behind the one that it runs."""
+        """Begin no more tests, except the next one of each worker, which it has prepared already."""
         if self._is_stopped:
             return
         self._is_stopped = True
         self._waiting.clear()
-        for node, turn in self._turns.items():
-            # One at a time: of several a worker gives back none if it has begun one of them.
-            for index in list(turn.pending)[1:] if turn else ():
-                with suppress(OSError):  # it has died, as xdist will tell
+        for node, assignment in self._assignments.items():
+            # One at a time: a worker returns none of several tests if it has begun one of them.
+            for index in list(assignment.pending)[1:] if assignment else ():
+                with suppress(OSError):  # the worker died; xdist reports that
                     node.send_steal([index])
 
     def never_begun(self) -> tuple[str, ...]:
-        """Bays for which there was no worker."""
+        """Return the bays that no worker took."""
         return tuple(self._waiting)
 
-    # What xdist asks of a scheduler.
+    # xdist's interface of a scheduler.
 
     @property
     def nodes(self) -> list[WorkerNode]:
@@ -127,68 +126,68 @@ class Turns:
 
     @property
     def collection_is_completed(self) -> bool:
-        """Bays need not wait for each other: their tests differ."""
+        """True, because bays need not wait for each other's collection: their tests differ."""
         return True
 
     @property
     def has_pending(self) -> bool:
-        """Asked only to tell the first schedule from later ones."""
-        return any(turn.is_sent for turn in self._turns.values() if turn)
+        """True after the first schedule; xdist uses it only for that."""
+        return any(assignment.is_sent for assignment in self._assignments.values() if assignment)
 
     @property
     def tests_finished(self) -> bool:
-        """Whether nothing is left to be given out: what has been is run to its end."""
-        return not self._waiting and all(turn.is_sent for turn in self._turns.values() if turn)
+        """True if all tests have been sent; workers run those to the end."""
+        return not self._waiting and all(assignment.is_sent for assignment in self._assignments.values() if assignment)
 
     def add_node(self, node: WorkerNode) -> None:
         self._ready.append(node)
-        if self._turns.get(node) is None:
+        if self._assignments.get(node) is None:
             node.shutdown()
 
     def add_node_collection(self, node: WorkerNode, collection: Sequence[str]) -> None:
-        if turn := self._turns.get(node):
-            turn.tests, turn.pending = tuple(collection), deque(range(len(collection)))
+        if assignment := self._assignments.get(node):
+            assignment.tests, assignment.pending = tuple(collection), deque(range(len(collection)))
             self._tests += len(collection)
-            # Those that wait will have about as many.
+            # Assume that the waiting bays have as many.
             self._counted(self._tests + len(self._waiting) * len(collection))
 
     def schedule(self) -> None:
-        """All tests of a bay at once, and that there are no more: the last of them is not held back for a next one."""
-        for node, turn in self._turns.items():
-            if turn and turn.tests is not None and not turn.is_sent and not self._is_stopped:
-                turn.is_sent = True
-                if turn.pending:
-                    node.send_runtest_some(list(turn.pending))
+        """Send all tests of a bay at once, and the shutdown, so that the worker does not hold back the last test."""
+        for node, assignment in self._assignments.items():
+            if assignment and assignment.tests is not None and not assignment.is_sent and not self._is_stopped:
+                assignment.is_sent = True
+                if assignment.pending:
+                    node.send_runtest_some(list(assignment.pending))
                 node.shutdown()
 
     def mark_test_complete(self, node: WorkerNode, item_index: int, duration: float = 0) -> None:
-        if turn := self._turns.get(node):
-            turn.pending.remove(item_index)
+        if assignment := self._assignments.get(node):
+            assignment.pending.remove(item_index)
 
     def mark_test_pending(self, item: str) -> None:
-        raise NotImplementedError("no test is run twice")
+        raise NotImplementedError("no test runs twice")
 
     def remove_pending_tests_from_node(self, node: WorkerNode, indices: Sequence[int]) -> None:
-        """What a worker gives back when all are stopped; no other gets it."""
-        if turn := self._turns.get(node):
+        """Forget the tests that a worker returns after ``stop``."""
+        if assignment := self._assignments.get(node):
             for index in indices:
-                turn.pending.remove(index)
+                assignment.pending.remove(index)
 
     def remove_node(self, node: WorkerNode) -> str | None:
-        """The test during which it died, or None. In the place of one that has served its bay another one starts.
+        """Return the test in which the worker died, or None; replace a worker that has served its bay.
 
-        ``KeyError`` if it was never ready, as xdist expects it.
+        Raises ``KeyError`` if the worker was never ready, as xdist expects.
         """
-        turn = self._turns.pop(node, None)
+        assignment = self._assignments.pop(node, None)
         if node not in self._ready:
             raise KeyError(node)
         self._ready.remove(node)
-        if turn is None:
+        if assignment is None:
             return None
-        if turn.tests and turn.pending:
-            return turn.tests[turn.pending[0]]
-        if not turn.has_died and self._waiting:
+        if assignment.tests and assignment.pending:
+            return assignment.tests[assignment.pending[0]]
+        if not assignment.has_died and self._waiting:
             self._next_worker(node)
-        if turn.is_over and not turn.has_died:  # otherwise xdist has something to tell yet
-            self._served(turn.bay)
+        if assignment.is_over and not assignment.has_died:  # otherwise xdist has reports to make
+            self._served(assignment.bay)
         return None

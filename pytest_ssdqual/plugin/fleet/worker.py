@@ -1,4 +1,4 @@
-"""On a worker that serves one bay of several: its tests bear the bay's name, and its end is not that of the run."""
+"""Hooks of a worker that serves one bay of several: its tests have the bay's name in their ids."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import pytest
 
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import marks
-from pytest_ssdqual.plugin.session.state import Qualification
+from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.rig.machine.machine import MachineLost
 
 
-class OfSeveral:
-    """Hooks of such a worker."""
+class BayWorker:
+    """Hooks of a worker for one bay of several."""
 
-    def __init__(self, run: Qualification) -> None:
+    def __init__(self, run: BayRun) -> None:
         self._run = run
-        #: What could not be collected, and why, a line each.
+        #: Collection errors: node id and reason.
         self._uncollected: list[tuple[str, str]] = []
 
     @pytest.fixture(autouse=True, scope="session")
     @staticmethod
     def ssd_bay(pytestconfig: pytest.Config) -> str:
-        """The name of the bay that the test is run on."""
+        """The name of the bay that the test runs on."""
         return pytestconfig.stash[QUALIFICATION].name
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """First in the id of each test, also of those that need no drives: every bay's worker has them."""
-        metafunc.parametrize("ssd_bay", [self._run.name], indirect=True, scope="session")
+        """Put the bay first into the id of each test, also of tests without drives: every bay's worker runs them."""
+        metafunc.parametrize("ssd_bay", [self._run.qualification.name], indirect=True, scope="session")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """What is asked wrongly ends the worker, and xdist does not carry the reason."""
+        """Store the reason of a usage error, which ends the worker; xdist does not send it."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -48,17 +48,17 @@ class OfSeveral:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """The controller hears of every bay by itself: of what several workers report alike, xdist tells once."""
+        """Send the collection errors of this bay; xdist reports equal errors of several workers only once."""
         session.config.workeroutput[xdist.KEY] = self._uncollected  # type: ignore[attr-defined]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        if self._run.settings.junit_properties:
+        if self._run.qualification.settings.junit_properties:
             for item in items:
-                item.user_properties.append(("ssd.bay", self._run.name))
+                item.user_properties.append(("ssd.bay", self._run.qualification.name))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """When nothing more can be measured here, every test that wants to is an error, and takes no time."""
+        """Make every hardware test an error, without delay, once the bay is lost."""
         if self._run.lost and marks.needs_drives(item):
             raise MachineLost(f"not run: {self._run.lost}")

@@ -1,7 +1,7 @@
-"""pytest-xdist: one worker per bay. The only module that knows xdist; in which order bays are served says ``turns``.
+"""pytest-xdist with one worker per bay. Only this module uses xdist; ``scheduler`` has the order of bays.
 
-That two runs never meet on a drive is the lease's business, not the scheduler's. xdist's own ``--dist loadgroup``
-cannot be used: with pytest 9.2 and xdist 3.8 it scatters groups without a word (pytest-xdist#1386).
+Leases, not the scheduler, keep two runs from one drive. xdist's own ``--dist loadgroup`` does not work here: with
+pytest 9.2 and xdist 3.8 it silently splits groups (pytest-xdist#1386).
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ssdqual.plugin.fleet.scheduler import INTERRUPTED_STATUS, Turns
+from pytest_ssdqual.plugin.fleet.scheduler import INTERRUPTED_STATUS, BayScheduler
 from pytest_ssdqual.qual import safe_text
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
     from pytest_ssdqual.plugin.fleet.scheduler import WorkerNode
-    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.plugin.session.state import BayRun
 
 #: Key in ``workerinput``, and in ``workeroutput``.
 KEY = "ssdqual"
-#: There, of a worker for which no bay is left.
+#: The value for a worker without a bay.
 IDLE = {"bay": None}
-#: Of the traceback of an internal error, characters that are shown.
+#: Number of characters shown of the traceback of an internal error.
 LONGEST = 20_000
-#: How long a worker may take to end when all are stopped: by ending fio, stopping its array, erasing what is ours and
-#: asking every drive for its health. xdist kills what has not ended after ten seconds, and execnet ends a process ten
-#: seconds after it has interrupted it; either would leave all that undone.
+#: Time for a stopped worker to end: to end fio, stop and erase its array, and read the health of every drive. xdist
+#: kills a worker after ten seconds, and execnet ends a process ten seconds after the interrupt; either would leave
+#: that undone.
 ENDING_S, HASTY_S = 600.0, 10.0
 
 
@@ -40,53 +40,55 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def given(config: pytest.Config) -> dict[str, Any] | None:
-    """What the controller told this worker; None elsewhere, and in runs without drives."""
-    told: dict[str, Any] | None = getattr(config, "workerinput", {}).get(KEY)
-    return told
+    """Return the controller's data for this worker; None elsewhere, and in runs without drives."""
+    data: dict[str, Any] | None = getattr(config, "workerinput", {}).get(KEY)
+    return data
 
 
 def is_distributed(config: pytest.Config) -> bool:
-    """Whether the tests of this controller will be run by xdist's workers."""
+    """Return True if xdist's workers run the tests of this controller."""
     return bool(getattr(config.option, "tx", None)) and config.option.dist != "no"
 
 
 def bay_of(report: pytest.TestReport) -> str:
-    """Name of the bay whose worker this report came from; empty if it came from none, or if there is only one bay."""
-    told = getattr(getattr(report, "node", None), "workerinput", {}).get(KEY, {})
-    return str(told.get("name", ""))
+    """Return the bay whose worker sent this report; empty without a worker, and in a run of one bay."""
+    data = getattr(getattr(report, "node", None), "workerinput", {}).get(KEY, {})
+    return str(data.get("name", ""))
 
 
-def register(config: pytest.Config, runs: Sequence[Qualification]) -> None:
-    """On the controller of a run with drives: take over scheduling if xdist is there."""
+def register(config: pytest.Config, runs: Sequence[BayRun]) -> None:
+    """Register the scheduler on the controller of a run with drives, if xdist is active."""
     if not config.pluginmanager.hasplugin("xdist") or is_worker(config):
         return
-    config.pluginmanager.register(FleetController(config, {run.name: run for run in runs}), "ssdqual-xdist")
+    config.pluginmanager.register(
+        FleetController(config, {run.qualification.name: run for run in runs}), "ssdqual-xdist"
+    )
     if config.getoption("maxworkerrestart", None) is None:
-        # What a worker that died had not run is lost (pytest-xdist#1323 would run the destructive test that killed it
-        # again); where there are several bays, another one takes its place for the next bay.
+        # The remaining tests of a worker that died are lost: pytest-xdist#1323 would repeat the destructive test that
+        # killed it. With several bays, another worker takes the next bay.
         config.option.maxworkerrestart = str(len(runs) if len(runs) > 1 else 0)
     if is_distributed(config):
         from xdist.workermanage import parse_tx_spec_config
 
-        # Workers beyond bays have nothing to do.
+        # More workers than bays would be idle.
         config.option.tx = parse_tx_spec_config(config)[: len(runs)]
 
 
-def _was_stopped(told: Mapping[str, Any]) -> bool:
-    """Whether a worker that has ended was told to by somebody, or by what it met; then the run ends with it."""
-    return bool(told["shouldfail"] or told["shouldstop"] or told["exitstatus"] == INTERRUPTED_STATUS)
+def _was_stopped(data: Mapping[str, Any]) -> bool:
+    """Return True if a worker ended by a stop or an interrupt; then the run ends with it."""
+    return bool(data["shouldfail"] or data["shouldstop"] or data["exitstatus"] == INTERRUPTED_STATUS)
 
 
 def last_line(traceback: str) -> str:
-    """What it comes to."""
+    """Return the last line of a traceback, which has the exception."""
     lines = traceback.strip().splitlines()
     return safe_text.line(lines[-1].removeprefix("E ").strip()) if lines else ""
 
 
 def take_time_to_end(config: pytest.Config) -> None:
-    """On a worker, whose interrupted run ends in order."""
-    for _, plugin in config.pluginmanager.list_name_plugin():  # get_plugins() wants all of them to be hashable
-        # execnet has no setting for it. Without these names all is as it was.
+    """Give an interrupted worker time to end in order."""
+    for _, plugin in config.pluginmanager.list_name_plugin():  # get_plugins() requires hashable plugins
+        # execnet has no setting for it. Without these attributes nothing changes.
         pool: Any = getattr(getattr(getattr(plugin, "channel", None), "gateway", None), "_execpool", None)
         if pool is not None and hasattr(pool, "waitall"):
             pool.waitall = partial(_patient, pool.waitall)
@@ -97,12 +99,12 @@ def _patient(wait: Callable[[float | None], bool], timeout: float | None = None)
 
 
 def send_home(config: pytest.Config) -> None:
-    """On a worker for which no bay is left: it collects nothing."""
+    """Register hooks on a worker without a bay: it collects nothing."""
     config.pluginmanager.register(IdleWorker(), "ssdqual-idle")
 
 
 class IdleWorker:
-    """Hooks of such a worker."""
+    """Hooks of a worker without a bay."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> bool:
@@ -111,8 +113,8 @@ class IdleWorker:
 
 
 @dataclass(eq=False)
-class Nobody:
-    """In the place of a worker that there never was, in reports."""
+class MissingWorker:
+    """Stands in reports for a worker that never started."""
 
     workerinput: dict[str, Any]
     gateway: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id="none"))
@@ -121,32 +123,33 @@ class Nobody:
 class FleetController:
     """Hooks of xdist's controller."""
 
-    def __init__(self, config: pytest.Config, runs: Mapping[str, Qualification]) -> None:
+    def __init__(self, config: pytest.Config, runs: Mapping[str, BayRun]) -> None:
         self._config = config
         self._runs = runs
-        self._turns = Turns(list(runs), self._lost, self._next_worker, self._served, self._counted)
-        #: Why a worker ended before its time, as far as it could say so.
+        self._scheduler = BayScheduler(list(runs), self._lost, self._next_worker, self._served, self._counted)
+        #: Reason of the early end of a worker, if it could send one.
         self._why: dict[object, str] = {}
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: WorkerController) -> None:
         session: Any = self._config.pluginmanager.get_plugin("dsession")
         session.nodemanager.EXIT_TIMEOUT = ENDING_S
-        bay = self._turns.take(node)
-        node.workerinput[KEY] = IDLE if bay is None else self._runs[bay].to_worker()
+        bay = self._scheduler.take(node)
+        run = None if bay is None else self._runs[bay]
+        node.workerinput[KEY] = run.qualification.to_worker(run.glance_s) if run else IDLE
 
     @pytest.hookimpl
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
-        told: Mapping[str, Any] = getattr(node, "workeroutput", {})
-        for where, why in told.get(KEY, ()):
+        data: Mapping[str, Any] = getattr(node, "workeroutput", {})
+        for where, why in data.get(KEY, ()):
             self._why.setdefault(node, why)
             self._uncollected(node, where, why)
         if error:
-            if said := last_line(getattr(error, "formatted", "")):
-                self._why.setdefault(node, said)
-            self._turns.down(node, error)
-        elif not (self._is_stopped or _was_stopped(told)):
-            self._turns.ended(node)
+            if reason := last_line(getattr(error, "formatted", "")):
+                self._why.setdefault(node, reason)
+            self._scheduler.down(node, error)
+        elif not (self._is_stopped or _was_stopped(data)):
+            self._scheduler.ended(node)
 
     @pytest.hookimpl
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> object:
@@ -154,17 +157,17 @@ class FleetController:
             session: Any = config.pluginmanager.get_plugin("dsession")
             session.worker_internal_error = self._internal_error
             session.triggershutdown = partial(self._shut_down, session.triggershutdown)
-        return self._turns
+        return self._scheduler
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Unless somebody stopped it, no bay is left out without a word."""
+        """Report an error for each bay that no worker took, unless the run was stopped."""
         result = yield
-        for bay in self._turns.never_begun() if len(self._runs) > 1 else ():
+        for bay in self._scheduler.never_begun() if len(self._runs) > 1 else ():
             self._error(
-                Nobody({KEY: {"name": bay}}),
+                MissingWorker({KEY: {"name": bay}}),
                 f"ssdqual::{bay}",
-                f"the bay {bay} was not begun: xdist starts no more workers",
+                f"the bay {bay} did not begin: xdist starts no more workers",
             )
         return result
 
@@ -173,41 +176,41 @@ class FleetController:
         report.when = "setup"  # an error: nothing was judged
 
     def _shut_down(self, shut_down: Callable[[], None]) -> None:
-        """Instead of ``DSession.triggershutdown``, by which workers end after all that they were given: days of it."""
+        """Replaces ``DSession.triggershutdown``, which would let workers run all their tests, for days."""
         if self._is_stopped:
-            self._turns.stop()
+            self._scheduler.stop()
         shut_down()
 
     def _next_worker(self, node: Any) -> None:  # noqa: ANN401 (xdist's own)
         session: Any = self._config.pluginmanager.get_plugin("dsession")
         session._clone_node(node)
-        node.gateway.exit()  # its process has nothing to do, and holds memory
+        node.gateway.exit()  # the idle process would hold memory
 
     def _served(self, bay: str) -> None:
-        """Its folder is made whole now: when the last one ends, all their pages would have to be waited for."""
+        """Finish the bay's folder now; otherwise all pages would be drawn at the end of the run."""
         if len(self._runs) > 1:
-            narrator: Any = self._config.pluginmanager.get_plugin("ssdqual-narrator")
-            narrator.finish(bay)
+            controller: Any = self._config.pluginmanager.get_plugin("ssdqual-controller")
+            controller.finish(bay)
 
     def _counted(self, tests: int) -> None:
-        """For the percentages: xdist takes what the last worker collected for all there is."""
+        """Set the number of tests for percentages; xdist would use that of the last worker."""
         session: Any = self._config.pluginmanager.get_plugin("session")
         session.testscollected = tests
 
     @property
     def _is_stopped(self) -> bool:
-        """By -x, --maxfail, or a worker that was interrupted."""
+        """True after -x, --maxfail, or the interrupt of a worker."""
         session: Any = self._config.pluginmanager.get_plugin("dsession")
         return bool(session.shouldstop)
 
     def _internal_error(self, node: WorkerNode, formatted_error: str) -> None:
-        """Instead of ``DSession.worker_internal_error``, which ends the run of all bays. Its worker ends in order."""
+        """Replaces ``DSession.worker_internal_error``, which ends the run of all bays. The worker ends in order."""
         session: Any = self._config.pluginmanager.get_plugin("dsession")
         session.report_line(safe_text.lines(f"INTERNALERROR> {formatted_error}", LONGEST))
         self._why[node] = last_line(formatted_error) or "an internal error"
 
     def _lost(self, node: WorkerNode, bay: str, tests: Sequence[str], during: str) -> None:
-        """Each test that its worker will not run is an error, once."""
+        """Report each test that the worker will not run as an error, once."""
         where = f"the bay {bay}" if bay else "the bay"
         if why := self._why.get(node):
             how = f"its worker ended: {why}"
@@ -216,19 +219,19 @@ class FleetController:
         else:
             when = f"while it ran {during}" if during else "before it had collected its tests"
             how = f"the process of its worker died {when}"
-        sentence = f"{where} was given up, as {how}; --ssd-resume goes on with it"
+        sentence = f"{where} was given up, because {how}; continue with --ssd-resume"
         for test in tests or ([] if during else [f"ssdqual::{bay or 'bay'}"]):
             self._error(node, test, sentence)
 
     def _uncollected(self, node: Any, where: str, why: str) -> None:  # noqa: ANN401 (xdist's own)
-        """Of several bays only the first that cannot collect something is told of by xdist."""
+        """Report a collection error of one bay; xdist reports only the first of several bays."""
         bay = node.workerinput[KEY]["name"]
-        self._error(node, f"{where}::collection[{bay}]", f"of the bay {bay} not all tests could be collected: {why}")
+        self._error(node, f"{where}::collection[{bay}]", f"the bay {bay} could not collect all tests: {why}")
 
     def _error(self, node: Any, test: str, sentence: str) -> None:  # noqa: ANN401 (xdist's own)
         file = test.split("::")[0]
         report = pytest.TestReport(test, (file, None, test), {}, "failed", sentence, "setup")
         report.node = node  # type: ignore[attr-defined]
-        if not hasattr(node, "workerinfo"):  # it was never ready, and pytest would ask it what it runs on
+        if not hasattr(node, "workerinfo"):  # it was never ready, and pytest reads its platform
             node._workerinfocache = ""
         self._config.hook.pytest_runtest_logreport(report=report)

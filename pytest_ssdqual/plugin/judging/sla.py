@@ -1,4 +1,4 @@
-"""``ssd_sla``: the promises of the spec, as a test asks for them."""
+"""The fixture ``ssd_sla``: judges measurements by the promises of the spec."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pytest_ssdqual.plugin.judging import evidence_builder as account
-from pytest_ssdqual.plugin.judging.evidence_builder import Account, FigurePlace, Judged
+from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
+from pytest_ssdqual.plugin.plan import marks
+from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import Claim, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.units import Unit, parse_size
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
-from pytest_ssdqual.qual.verdict.baseline import BaselineLimit, BaselineReference
-from pytest_ssdqual.qual.verdict.verdict import Outcome, Subject, Verdict
+from pytest_ssdqual.qual.verdict.verdict import BaselineLimit, BaselineReference, Outcome, Verdict
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.measure.campaign import Campaign
 
 #: Claims about how an array grows, by the law of its level.
 LAWFUL = (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION)
@@ -37,161 +40,183 @@ Measure = Callable[[Geometry, Workload], Measured]
 
 
 class Inconclusive(InvalidMeasurement):
-    """The interval straddles the limit: neither kept nor broken, and never green."""
+    """The confidence interval contains the limit: neither pass nor fail, and never green."""
 
 
 class Sla:
-    """Judges what was measured by the promises of the spec, and remembers everything as evidence."""
+    """Judges measurements by the promises of the spec, and records all evidence."""
 
     def __init__(
         self,
         spec: Spec,
         inconclusive: str,
-        circumstances: Account,
+        builder: EvidenceBuilder,
         note: Callable[[Evidence], None],
         measure: Measure,
         baseline: Baseline | None = None,
         promised: Collection[Claim] = (),
     ) -> None:
-        """``inconclusive`` says what becomes of an undecided verdict: ``error`` or ``skip``.
+        """``inconclusive`` is the report of an inconclusive verdict: ``error`` or ``skip``.
 
-        ``measure`` gives what a promise compares with, if that is another workload; ``baseline`` is the earlier run
-        that promises may be in per cent of. ``promised`` is what the test has declared to judge.
+        ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
+                run that promises may be in per cent of. ``promised`` are the claims that the test declares.
         """
         self._spec = spec
         self._inconclusive = inconclusive
-        self.account = circumstances
+        self.builder = builder
         self._note = note
         self._measure = measure
         self._baseline = baseline
         self._promised = frozenset(promised)
 
-    def judge(self, what: str | Judged, judged: Judged | None = None, /) -> Verdict:
-        """The verdict about a run, a sweep, a workload set, a saturation or a rebuild: ``judge(ssd_run)`` on the claim
-        that the test's mark ``ssd_promise`` names, ``judge("p99_latency", ssd_run)`` on one of several.
+    @classmethod
+    def of(cls, request: pytest.FixtureRequest) -> Sla:
+        """Return the judge of the test that requests the fixture."""
+        run, parameters = request.config.stash[RUN], marks.parameters(request.node)
+        found = run.qualification
+        loop, sheet = parameters.get("_ssd_rounds_definition"), marks.published(request.node)
+        rounds = loop if isinstance(loop, Rounds) else None
 
-        Drives side by side are judged one by one; the verdict is the worst of theirs, and names all that break the
-        promise. Where the
-        spec promises nothing of the kind, the figure is noted and the test skipped. Raises ``Inconclusive`` (a JUnit
-        ``<error>``) when the evidence decides neither way, ``InvalidMeasurement`` when there is too little of it.
+        def reference(geometry: Geometry, workload: Workload) -> Measured:
+            """Measure the reference of a promise: a cell of the test's own rounds, if they have it."""
+            campaign: Campaign = request.getfixturevalue("_ssd_campaign")
+            if rounds and workload in rounds.workloads:
+                return campaign.cell(geometry, rounds, workload)
+            return campaign.measure(geometry, workload)
+
+        builder = EvidenceBuilder(
+            protocol=found.protocol.name,
+            acceptance=found.acceptance,
+            beside=specs.load(sheet) if sheet else found.spec,
+            promised=found.spec,
+            rule=found.protocol.verdict,
+            family=run.family,
+            group=str(rounds or parameters.get("ssd_workload_set", "")),
+            chunk_bytes=parse_size(found.protocol.array.chunk),
+            loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
+        )
+        note, promised = request.node.stash.setdefault(EVIDENCE, []).append, marks.promised(request.node)
+        return cls(found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised)
+
+    def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:
+        """Judge a run, a sweep, a workload set, a saturation or a rebuild.
+
+                ``judge(ssd_run)`` judges the claim of the test's mark ``ssd_promise``, ``judge("p99_latency",
+                ssd_run)`` one of several claims.
+
+        Drives side by side are judged one by one; the result is the worst verdict, and names all drives that fail.
+                Without a limit in the spec, the figure is recorded and the test is skipped. Raises ``Inconclusive`` (a
+                JUnit ``<error>``) for an inconclusive verdict, ``InvalidMeasurement`` for a measurement that cannot be
+                judged.
         """
         wanted, judged = self.asked(what, judged)
-        if isinstance(judged, Sequence):
-            judged = sorted(judged, key=lambda each: each.geometry)
-        if wanted.scope is Scope.MEMBERS and isinstance(judged, Measured) and len(judged.of_members()) < 2:
-            pytest.skip(f"{wanted.label}: needs several drives side by side, {judged.geometry} is none of that")
+        if wanted.scope is Scope.MEMBERS and len(judged.members()) < 2:
+            target = judged.subject.geometry
+            pytest.skip(f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target")
         found = self.verdicts(wanted, judged)
-        told = verdicts.naming_all(verdicts.worst(found), found)
-        if wanted.scope is Scope.MEMBERS and isinstance(judged, Measured):
+        verdict = verdicts.naming_all(verdicts.worst(found), found)
+        if wanted.scope is Scope.MEMBERS:
             slowest = estimators.slowest_member(judged, wanted)
-            told = verdicts.with_remark(told, f"the slowest is drive {slowest}")
-        self.tell(told, self.account.of_verdicts(judged, found, told))
-        return told
+            verdict = verdicts.with_remark(verdict, f"the slowest is drive {slowest}")
+        self.publish(verdict, self.builder.of_verdicts(judged, found, verdict))
+        return verdict
 
-    def asked(self, first: str | Judged, second: Judged | None) -> tuple[Claim, Judged]:
-        """What is to be judged, and on what; ``pytest.UsageError`` unless the test has declared that."""
+    def asked(self, first: str | Judgeable, second: Judgeable | None) -> tuple[Claim, Judgeable]:
+        """Return the claim and the result to judge.
+
+        ``pytest.UsageError`` for a claim that the test does not declare, or that is judged on another kind of result.
+        """
+        claim, judged = self._named(first, second)
+        try:
+            return claim, estimators.of_kind(claim, judged)
+        except NotApplicable as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def _named(self, first: str | Judgeable, second: Judgeable | None) -> tuple[Claim, Judgeable]:
         declared = ", ".join(sorted(self._promised)) or "nothing"
         if not isinstance(first, str):
             if len(self._promised) != 1:
-                raise pytest.UsageError(f"the test declares {declared}: say which of them, as in judge(claim, ssd_run)")
+                raise pytest.UsageError(f"the test declares {declared}: name one of them, as in judge(claim, ssd_run)")
             return next(iter(self._promised)), first
         if first not in self._promised:
             raise pytest.UsageError(
-                f"{first} is judged, but the mark ssd_promise of the test names {declared}: measurements are planned "
-                f'by that; add @pytest.mark.ssd_promise("{first}")'
+                f"the test judges {first}, but its mark ssd_promise names {declared}; "
+                f'add @pytest.mark.ssd_promise("{first}")'
             )
         if second is None:
-            raise pytest.UsageError(f"judge({first!r}) does not say what was measured: judge({first!r}, ssd_run)")
+            raise pytest.UsageError(f"judge({first!r}) lacks the measurement: write judge({first!r}, ssd_run)")
         return Claim(first), second
 
-    def verdicts(self, claim: Claim, judged: Judged) -> tuple[Verdict, ...]:
-        """One, or one for each drive side by side; skips the test and raises as ``judge``."""
-        place = FigurePlace.of(judged)
-        limit = self._spec.limit(claim, place.geometry, place.workload)
-        relation = self._spec.relation(claim, place.geometry, place.workload)
-        of_baseline = self._spec.of_baseline(claim, place.geometry, place.workload)
+    def verdicts(self, claim: Claim, judged: Judgeable) -> tuple[Verdict, ...]:
+        """Return the verdict, or one for each drive side by side; skips the test and raises as ``judge``."""
+        subject = judged.subject
+        place = subject.geometry, subject.workload
+        limit = self._spec.limit(claim, *place)
+        relation = self._spec.relation(claim, *place)
+        of_baseline = self._spec.of_baseline(claim, *place)
         why = ""
         try:
             if limit is not None:
-                self._require_law(claim, place)
-                found = self._by_limit(claim, judged, limit)
-                # Of a sequential protocol it is the measurement that was too short, of a fixed one the protocol itself.
-                if isinstance(judged, Measured) and judged.look is None and all(each.is_unseen for each in found):
-                    short = f"the protocol {self.account.protocol} is too short for this promise"
-                    self._observe(claim, judged, place, f"{short}: {found[0].estimate.unbounded}")
+                self._require_law(claim, *place)
+                rule = self.builder.rule
+                margin, family = rule.indifference_percent, self.builder.family
+                found = verdicts.judge_all(claim, judged, limit, rule.confidence, margin, family)
+                # A fixed protocol is too short for such a promise; a group-sequential one would have measured longer.
+                if judged.look is None and all(each.is_unseen for each in found):
+                    short = f"the protocol {self.builder.protocol} is too short for this promise"
+                    self._observe(claim, judged, f"{short}: {found[0].estimate.unbounded}")
                 return found
-            if relation is not None and isinstance(judged, Measured):
-                return self._by_relation(claim, judged, place, relation)
+            if relation is not None:
+                return self._by_relation(claim, judged, relation)
             if of_baseline is not None:
                 return self._by_baseline(claim, judged, of_baseline)
         except Missing as error:
             why = str(error)
         except CannotJudge as error:
-            raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
-        no_limit = self._spec.why_no_limit(claim, place.geometry, place.workload)
-        return self._observe(claim, judged, place, f"{no_limit}; {why}" if why else no_limit)
+            raise InvalidMeasurement(f"{claim.label} of {subject} cannot be judged: {error}") from error
+        no_limit = self._spec.why_no_limit(claim, *place)
+        return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
 
-    def _require_law(self, claim: Claim, place: FigurePlace) -> None:
-        """``NotApplicable`` where growth is promised that the law of the level says nothing about."""
-        if claim in LAWFUL and (why := scaling.objection(place.geometry, place.workload, self.account.chunk_bytes)):
+    def _require_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> None:
+        """Raise ``NotApplicable`` for a scaling promise if the level's scaling law does not cover the array."""
+        if claim in LAWFUL and (why := scaling.objection(geometry, workload, self.builder.chunk_bytes)):
             raise NotApplicable(why)
 
-    def tell(self, told: Verdict | WorkloadSearch, evidence: Evidence) -> None:
-        """Note the evidence; what is undecided ends the test."""
+    def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence) -> None:
+        """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict."""
         self._note(evidence)
-        if told.outcome is Outcome.INCONCLUSIVE:
+        if verdict.outcome is Outcome.INCONCLUSIVE:
             if self._inconclusive == "skip":
-                pytest.skip(repr(told))
-            raise Inconclusive(repr(told))
+                pytest.skip(repr(verdict))
+            raise Inconclusive(repr(verdict))
 
-    def _by_limit(self, claim: Claim, judged: Judged, limit: Limit) -> tuple[Verdict, ...]:
-        """Drives side by side are judged one by one."""
-        rule, family = self.account.rule, self.account.family
-        if isinstance(judged, Measured | Saturation):
-            told = verdicts.judge_members(claim, judged, limit, rule.confidence, rule.indifference_percent, family)
-            # In the order of the members, as the estimates are.
-            return tuple(replace(each, again=partial(self._again, claim, judged, at)) for at, each in enumerate(told))
-        again = partial(self._again, claim, judged, 0)
-        if claim.scope is Scope.SWEEP and isinstance(judged, Sequence):
-            of_sweep = verdicts.judge_sweep(claim, judged, limit, rule.confidence, rule.indifference_percent, family)
-            return (replace(of_sweep, again=again),)
-        ((subject, estimate),) = self.account.estimates(claim, judged)
-        alone = verdicts.judge(claim, subject, estimate, limit, rule.indifference_percent)
-        return (replace(verdicts.in_family(alone, again, family), again=again),)
-
-    def _again(self, claim: Claim, judged: Judged, index: int, share: float) -> Estimate:
-        """The estimate, or that of one of several drives, if only this share of the error rate may be spent on it."""
-        return self.account.estimates(claim, judged, share)[index][1]
-
-    def _by_relation(
-        self, claim: Claim, judged: Measured, place: FigurePlace, relation: Relation
-    ) -> tuple[Verdict, ...]:
-        """Of drives side by side each is held against itself."""
-        reference = self._measure(place.geometry, relation.reference)
+    def _by_relation(self, claim: Claim, judged: Judgeable, relation: Relation) -> tuple[Verdict, ...]:
+        """Judge in per cent of another workload; each drive is compared with itself."""
+        reference = self._measure(judged.subject.geometry, relation.reference)
         limit = Limit(relation.direction, relation.percent, Unit.PERCENT, f"{relation.source}: {relation}")
-        margin = self.account.rule.indifference_percent
+        margin = self.builder.rule.indifference_percent
 
         def ratios(share: float = 1.0) -> list[tuple[Subject, Estimate]]:
-            both = (self.account.estimates(claim, each, share) for each in (judged, reference))
+            both = (self.builder.estimates(claim, each, share) for each in (judged, reference))
             return [(subject, ratio(own, other)) for (subject, own), (_, other) in zip(*both, strict=True)]
 
         def of_drive(index: int, subject: Subject, found: Estimate) -> Verdict:
             alone = verdicts.judge_relation(claim, subject, relation.reference, found, limit, margin)
             again = partial(_ratio_of, ratios, index)
-            return replace(verdicts.in_family(alone, again, self.account.family), again=again)
+            return replace(verdicts.in_family(alone, again, self.builder.family), again=again)
 
         return tuple(of_drive(index, *each) for index, each in enumerate(ratios()))
 
-    def _by_baseline(self, claim: Claim, judged: Judged, promise: BaselineLimit) -> tuple[Verdict, ...]:
-        """Each drive against itself, or against the median one of a baseline of other drives."""
-        baseline, account = self._baseline, self.account
+    def _by_baseline(self, claim: Claim, judged: Judgeable, promise: BaselineLimit) -> tuple[Verdict, ...]:
+        """Judge in per cent of the baseline: each drive against itself, or against the median drive of other drives."""
+        baseline, builder = self._baseline, self.builder
         if baseline is None:
-            raise Missing("no baseline is given: --ssd-baseline=RUN names the earlier run")
-        like: Any = baseline.like(judged, account.loop() if account.loop else None)
+            raise Missing("there is no baseline: name the earlier run with --ssd-baseline=RUN")
+        like = baseline.like(judged, builder.loop() if builder.loop else None)
         limit = Limit(promise.direction, promise.percent, Unit.PERCENT, f"{promise.source}: {promise}")
 
         def both(share: float = 1.0) -> list[tuple[Subject, Estimate, BaselineReference]]:
-            now, then = (account.estimates(claim, each, share) for each in (judged, like))
+            now, then = (builder.estimates(claim, each, share) for each in (judged, like))
             pairs = [(subject, own, *_counterpart(subject, then)) for subject, own in now]
             named = baseline.name, baseline.sha256
             return [
@@ -200,25 +225,25 @@ class Sla:
             ]
 
         def of_drive(index: int, subject: Subject, found: Estimate, since: BaselineReference) -> Verdict:
-            margin = account.rule.indifference_percent
+            margin = builder.rule.indifference_percent
             alone = verdicts.judge_relation(claim, subject, since, found, limit, margin)
             again = partial(_ratio_of, both, index)
-            return replace(verdicts.in_family(alone, again, account.family), again=again)
+            return replace(verdicts.in_family(alone, again, builder.family), again=again)
 
         return tuple(of_drive(index, *each) for index, each in enumerate(both()))
 
-    def _observe(self, claim: Claim, judged: Judged, place: FigurePlace, why: str) -> NoReturn:
-        """Note the figure, and skip the test with it and the reason."""
+    def _observe(self, claim: Claim, judged: Judgeable, why: str) -> NoReturn:
+        """Record the figure, and skip the test with the figure and the reason."""
         try:
-            found = self.account.estimates(claim, judged)
+            found = self.builder.estimates(claim, judged)
         except TooFew as error:
-            pytest.skip(f"{why}, and it cannot be told: {error}")
+            pytest.skip(f"{why}, and the figure cannot be measured: {error}")
         except CannotJudge as error:
-            raise InvalidMeasurement(f"{claim.label} of {place.subject} cannot be judged: {error}") from error
-        self._note(self.account.of_estimates(claim, judged, found))
-        subject, told = account.worst(claim, found)
+            raise InvalidMeasurement(f"{claim.label} of {judged.subject} cannot be judged: {error}") from error
+        self._note(self.builder.of_estimates(claim, judged, found))
+        subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
-        pytest.skip(f"measured {told}{by}; {why}")
+        pytest.skip(f"measured {estimate}{by}; {why}")
 
 
 def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int, share: float) -> Estimate:
@@ -227,7 +252,7 @@ def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int,
 
 
 def _counterpart(subject: Subject, then: Sequence[tuple[Subject, Estimate]]) -> tuple[Estimate, str]:
-    """Of the baseline: what this drive did, or else the median one, and then its serial number."""
+    """Return the baseline's estimate of this drive, or of its median drive with the serial number."""
     for earlier, found in then:
         if earlier.drive == subject.drive:
             return found, ""

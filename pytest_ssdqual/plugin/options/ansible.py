@@ -1,10 +1,10 @@
-"""An Ansible inventory as bays: each host with its variables that are about drives and ssh.
+"""Converts an Ansible inventory to bays: the hosts, with their variables about drives and ssh.
 
 Ansible itself reads the inventory: ``ansible-inventory --list`` resolves groups, host patterns, precedence, and the
 folders ``group_vars`` and ``host_vars``. It runs no inventory program and fills in no template here.
 
-The rule of the module: a variable that says how to reach a host is honoured or refused, never ignored; a drive of
-another machine would be destroyed.
+Every variable about how to reach a host is either applied or refused, never ignored: with the wrong machine, the wrong
+drives would be destroyed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STRICT = {
 MESSAGE = re.compile(
     r"^(?:\[(?:WARNING|ERROR)\]|ERROR!):? *(.+?)(?=\n\s*\n|\n\[|\nERROR!|\Z)", re.DOTALL | re.MULTILINE
 )
-#: What stands before the reason: the plugin of Ansible that failed, and that it failed.
+#: Prefix of a reason: which of Ansible's plugins failed.
 PREFIX = re.compile(r"^.* plugin: (?:Failed to parse inventory: )?|^Failed to parse inventory: ")
 #: Ansible only warns of a key that no group has, such as host for hosts; its hosts would be missing.
 SKIPPED = "Skipping "
@@ -54,8 +54,8 @@ KEYS = "devices", "slots", "labels", "ssh_config", "expect"
 #: The value of ssd_devices for a host that must not be touched.
 NO_DEVICES = "none"
 ADDRESS, USER = ("ansible_host", "ansible_ssh_host"), ("ansible_user", "ansible_ssh_user")
-#: Variables without an effect here, with the values for which that is so; none: all.
-#: The account is root, or becomes root by sudo; sudo that asks for a password is reported when it does.
+#: Variables without an effect here, with the values for which that holds; an empty tuple: all values.
+#: The account is root or becomes root by sudo; the run reports a sudo that asks for a password.
 HARMLESS: Mapping[str, Sequence[str]] = {
     "ansible_connection": ("ssh", "smart", "local", "ansible.builtin.ssh", "ansible.builtin.local"),
     "ansible_become": (),
@@ -71,19 +71,19 @@ HARMLESS: Mapping[str, Sequence[str]] = {
     "ansible_ssh_pipelining": (),
 }
 PASSWORDS = "ansible_password", "ansible_ssh_pass", "ansible_ssh_password"
-#: Groups of every inventory.
-EVERYBODY = ("all", "ungrouped")
+#: Groups that every inventory has.
+COMMON_GROUPS = ("all", "ungrouped")
 
 Variables = Mapping[str, Any]
 
 
 def tables(path: Path, written: str, kind: str) -> list[tuple[str, BayTable]]:
-    """Each host with drives, and its bay; ``DocumentError`` with everything that is wrong.
+    """Return each host with drives, and its bay; raise ``DocumentError`` with all errors.
 
     ``kind`` is ``ini`` or ``yaml``, ``written`` the file's text.
     """
     if written.startswith("#!"):
-        reason = f"is a program, and none is run for an inventory; store its output: {PROGRAM} -i FILE --list --yaml"
+        reason = f"is a program, which ssdqual does not run; store its output: {PROGRAM} -i FILE --list --yaml"
         raise toml.DocumentError(path.name, [reason])
     try:
         listed = listing(path.absolute(), written, kind)
@@ -102,8 +102,8 @@ def tables(path: Path, written: str, kind: str) -> list[tuple[str, BayTable]]:
                 errors += [f"{host}: {each}" for each in error.errors]
     if without:
         errors.append(
-            f"{', '.join(without)}: no variable ssd_devices; say which drives are tested there (ssd_devices=/dev/...), "
-            f"or ssd_devices={NO_DEVICES} for a machine that is not to be touched"
+            f"{', '.join(without)}: no variable ssd_devices; name the drives to test there (ssd_devices=/dev/...), "
+            f"or ssd_devices={NO_DEVICES} for a machine that must not be touched"
         )
     if errors:
         raise toml.DocumentError(path.name, errors)
@@ -120,7 +120,7 @@ def listing(path: Path, written: str, kind: str) -> Mapping[str, Any]:
     program = shutil.which(PROGRAM, path=os.pathsep.join(folders))
     if program is None:
         raise ValueError(f"is an Ansible inventory, which needs Ansible: pip install {PACKAGE}, or write it as TOML")
-    # Of Ansible's inventory plugins only the one of this format: others run programs, or ask a cloud.
+    # Enable only the inventory plugin of this format: other ones run programs or query a cloud.
     settings = {**os.environ, **STRICT, "ANSIBLE_INVENTORY_ENABLED": kind}
     try:
         done = subprocess.run(
@@ -135,8 +135,8 @@ def listing(path: Path, written: str, kind: str) -> Mapping[str, Any]:
     messages = [" ".join(each.split()) for each in MESSAGE.findall(done.stderr.decode(errors="replace"))]
     ignored = [each for each in messages if each.startswith(SKIPPED)]
     if done.returncode or ignored:
-        told = ignored or [each for each in messages if PREFIX.match(each)] or messages[-1:]
-        reason = PREFIX.sub("", told[0]) if told else f"exit status {done.returncode}"
+        reasons = ignored or [each for each in messages if PREFIX.match(each)] or messages[-1:]
+        reason = PREFIX.sub("", reasons[0]) if reasons else f"exit status {done.returncode}"
         raise ValueError(f"{PROGRAM} cannot read it: {reason}")
     if not isinstance(found, dict) or not isinstance(found.get("_meta"), dict) or "hostvars" not in found["_meta"]:
         raise ValueError(f"{PROGRAM} printed no inventory")
@@ -144,7 +144,7 @@ def listing(path: Path, written: str, kind: str) -> Mapping[str, Any]:
 
 
 def _memberships(listed: Mapping[str, Any]) -> Mapping[str, list[str]]:
-    """The groups of each host, those that contain its own included: parents before children, then by name."""
+    """Return the groups of each host and their parents: parents before children, then by name."""
     groups = {name: group for name, group in listed.items() if name != "_meta"}
     parents: dict[str, set[str]] = {name: set() for name in groups}
     for name, group in groups.items():
@@ -163,12 +163,12 @@ def _memberships(listed: Mapping[str, Any]) -> Mapping[str, list[str]]:
 
 
 def _table(host: str, name: str, variables: Variables, groups: Sequence[str]) -> BayTable:
-    """``DocumentError`` with what is wrong about this host."""
+    """Return the bay of one host; raise ``DocumentError`` with all errors of the host."""
     from pytest_ssdqual.plugin.options.inventory import LONGEST_LABEL, BayTable
 
     if errors := list(_wrong(variables)):
         raise toml.DocumentError(host, errors)
-    labels = {"group": safe_text.line(", ".join(each for each in groups if each not in EVERYBODY), LONGEST_LABEL)}
+    labels = {"group": safe_text.line(", ".join(each for each in groups if each not in COMMON_GROUPS), LONGEST_LABEL)}
     labels |= _texts(variables.get("ssd_labels"))
     single = {key.removeprefix(LABEL): value for key, value in variables.items() if key.startswith(LABEL)}
     labels |= _texts(single)
@@ -187,9 +187,9 @@ def _table(host: str, name: str, variables: Variables, groups: Sequence[str]) ->
     try:
         return toml.checked(BayTable, host, content, toml.DocumentError)
     except toml.DocumentError as error:
-        # In the words of the inventory: devices of a bay are ssd_devices of a host.
-        told = [f"ssd_{each}" if each.startswith(KEYS) else each for each in error.errors]
-        raise toml.DocumentError(host, told) from None
+        # Name the inventory's variables: the key devices of a bay is ssd_devices of a host.
+        errors = [f"ssd_{each}" if each.startswith(KEYS) else each for each in error.errors]
+        raise toml.DocumentError(host, errors) from None
 
 
 def _wrong(variables: Variables) -> Iterable[str]:
@@ -210,14 +210,14 @@ def _wrong(variables: Variables) -> Iterable[str]:
             yield f"{name}: is not a table; write it in YAML, or the whole inventory as TOML"
         elif theirs and name not in (*ADDRESS, *USER):
             if name in PASSWORDS:
-                yield f"{name}: nobody is asked for a password here; log in with a key"
+                yield f"{name}: ssdqual uses no passwords; log in with a key"
             elif name not in HARMLESS:
                 yield (
-                    f"{name}: is not honoured here; what it says goes into an OpenSSH configuration file that "
+                    f"{name}: is not supported; put the setting into an OpenSSH configuration file that "
                     "ssd_ssh_config (or --ssd-ssh-config) names"
                 )
             elif value not in HARMLESS[name]:
-                yield f"{name}: {value!r} is no way to a machine that there is here; there is ssh, with sudo to be root"
+                yield f"{name}: {value!r} is not supported; ssdqual uses ssh, and sudo to become root"
 
 
 def _destination(host: str, variables: Variables) -> str:
@@ -227,6 +227,6 @@ def _destination(host: str, variables: Variables) -> str:
 
 
 def _texts(table: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Numbers as text, as labels are, and nothing as empty text; the model refuses tables and lists in a table."""
+    """Return a table with numbers as text and None as empty text; the model refuses nested tables and lists."""
     plain = {key: "" if value is None else value for key, value in (table or {}).items()}
     return {key: str(value) if isinstance(value, int | float) else value for key, value in plain.items()}

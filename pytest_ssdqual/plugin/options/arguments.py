@@ -65,7 +65,7 @@ def _unquoted(config: pytest.Config, devices: Sequence[str]) -> str:
     command = ["pytest", f"--ssd-devices='{pattern([*local, *devices])}'", *others, *map(shlex.quote, rest)]
     many = f"{len(devices)} block devices" if len(devices) > 1 else "a block device"
     return (
-        f"{devices[0]}{' … ' + devices[-1] if len(devices) > 1 else ''}: {many} in the place of tests, as a shell "
+        f"{devices[0]}{' … ' + devices[-1] if len(devices) > 1 else ''}: {many} given as tests, because a shell "
         f"expands a pattern without quotes. Quote it: {' '.join(command)}"
     )
 

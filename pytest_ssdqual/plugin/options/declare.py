@@ -1,4 +1,4 @@
-"""What pytest is told of our options, ini values and marks: their names, their help, nothing else."""
+"""Declarations of the plugin's options, ini values and marks: their names and help texts, nothing else."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import pytest
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
     "ssd_array(level, widths=None, failed=0): the test needs arrays of this RAID level (raid0, raid1, raid5, raid6, "
-    "raid10), of every possible width up to the number of drives given, or of these widths, with so many members "
-    "failed; drive: all drives side by side, each on its own; ssd_array(default=LIST): a method's arrays, e.g. "
+    "raid10), of every possible width up to the number of drives given, or of these widths, with this number of "
+    "failed members; drive: all drives side by side, each by itself; ssd_array(default=LIST): a method's arrays, e.g. "
     "'drive,raid5x4,raid0', for which --ssd-arrays may name others",
-    "ssd_workload(*workloads): the test is run once for each of these pytest_ssdqual.Workload",
+    "ssd_workload(*workloads): run the test once for each of these pytest_ssdqual.Workload",
     "ssd_promise(*claims): the claims that the test judges with ssd_sla or ssd_lot, e.g. ssd_promise('p99_latency'); "
-    "drive time is planned by them, so every test that judges has this mark",
-    "ssd_workload_set(*sets): the test is run once for each of these pytest_ssdqual.Series, measured as a whole "
+    "the plan computes drive time from them, so every test that judges needs this mark",
+    "ssd_workload_set(*sets): run the test once for each of these pytest_ssdqual.WorkloadSet, measured as a whole "
     "(fixture ssd_runs)",
-    "ssd_rounds(*rounds): the test is about these pytest_ssdqual.Loop: fixture ssd_rounds, or ssd_run for each cell",
-    "ssd_published(sheet): the shipped data sheet whose published figures are printed beside what is measured",
+    "ssd_rounds(*rounds): measure these pytest_ssdqual.Rounds: all rounds (fixture ssd_rounds), or each cell (ssd_run)",
+    "ssd_published(sheet): the shipped data sheet whose published values are printed beside the measured ones",
 )
-#: How long a connection may be lost: a minute costs nothing, and a drive whose controller is gone is not kept busy.
+#: How long a connection may be lost: a short outage passes, and the drives are not worn for long.
 RECONNECT = "2 min"
-#: Without --ssd-protocol: what may decide about a product, and what a rehearsal can afford.
+#: Without --ssd-protocol: a protocol for acceptance on real drives, a quick one in the lab.
 DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
 
 
 def declare(parser: pytest.Parser) -> None:
-    """Options and ini values; must have no effect beyond that."""
+    """Declare the options and ini values; no other effects."""
     group = parser.getgroup("ssdqual", "storage qualification")
     _declare_bays(group)
     group.addoption(
         "--ssd-spec",
         metavar="SPEC",
         dest="ssd_spec",
-        help="The promises to judge by: a TOML file or a shipped data sheet; default: found by the drives' model",
+        help="Spec to judge by: a TOML file or a shipped data sheet; default: the sheet of the drives' model",
     )
     group.addoption(
         "--ssd-protocol",
@@ -45,8 +45,8 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-arrays",
         metavar="LIST",
         dest="ssd_arrays",
-        help="What the methods' suites are run on, e.g. 'drive,raid5x4,raid0': a level without a width is of all "
-        "drives, drive is all of them side by side; default: what each method was published for",
+        help="Arrays to run the methods' suites on, e.g. 'drive,raid5x4,raid0': a level without a width uses all "
+        "drives, drive is all of them side by side; default: the arrays each method was published for",
     )
     for declare_more in (_declare_drives, _declare_machine, _declare_runs, _declare_searches, _declare_telling):
         declare_more(group)
@@ -62,14 +62,14 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
         dest="ssd_devices",
         help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
         "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N] for N emulated drives in a VM; may repeat: drives of another machine "
-        "are another bay, which goes through the same tests at the same time",
+        "are another bay, which runs the same tests at the same time",
     )
     group.addoption(
         "--ssd-bays",
         metavar="FILE",
         dest="ssd_bays",
-        help="Instead of --ssd-devices, an inventory of bays: TOML, or Ansible's INI or YAML; of the ini value bays "
-        "are taken only with --ssd-bay",
+        help="Inventory of bays, instead of --ssd-devices: TOML, or Ansible's INI or YAML; the inventory of the ini "
+        "value applies only with --ssd-bay",
     )
     group.addoption(
         "--ssd-bay",
@@ -77,12 +77,12 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="NAME[,NAME...]",
         dest="ssd_bay",
-        help="Of all bays only these, by name or shell-style pattern, e.g. 'rack7-*'; may repeat",
+        help="Run only these bays, by name or shell-style pattern, e.g. 'rack7-*'; may repeat",
     )
 
 
 def _declare_drives(group: pytest.OptionGroup) -> None:
-    """Which drives may be destroyed, and how many there must be."""
+    """Options about which drives may be destroyed, and how many there must be."""
     group.addoption(
         "--ssd-wipe",
         action="append",
@@ -97,13 +97,13 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         "--ssd-expect",
         metavar="N",
         dest="ssd_expect",
-        help="How many drives each bay must have; with more or fewer the run does not begin; default: what the "
-        "inventory, ssd_expect, the spec or the baseline says, in this order",
+        help="Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
+        "in the inventory, ssd_expect, the spec or the baseline, in this order",
     )
 
 
 def _declare_machine(group: pytest.OptionGroup) -> None:
-    """The way to the machine under test, and what to do when others use it."""
+    """Options about the connection to the machine under test, and about sharing it."""
     group.addoption(
         "--ssd-ssh-config",
         metavar="FILE",
@@ -123,50 +123,50 @@ def _declare_machine(group: pytest.OptionGroup) -> None:
         "--ssd-reconnect",
         metavar="DURATION",
         dest="ssd_reconnect",
-        help="How long a connection to the machine under test may be lost; what runs there goes on until it is back, "
-        f"or is ended there when it does not come; 0: not at all; default: {RECONNECT}",
+        help="How long the connection to the machine under test may be lost; running commands continue meanwhile, "
+        f"and end if it does not come back in time; 0: not at all; default: {RECONNECT}",
     )
     group.addoption(
         "--ssd-wait",
         metavar="DURATION",
         dest="ssd_wait",
-        help="How long to wait for drives that another run holds; without it, who holds them and for how long is said "
-        "at once",
+        help="How long to wait for drives that another run has leased; default: do not wait, report the owner of the "
+        "lease",
     )
 
 
 def _declare_runs(group: pytest.OptionGroup) -> None:
-    """Where a run is kept, and which earlier ones it has to do with."""
+    """Options about run folders, and about earlier runs."""
     group.addoption(
         "--ssd-run-dir",
         metavar="DIR",
         dest="ssd_run_dir",
-        help="Where run folders are kept; default: ssdqual-runs in the root directory",
+        help="Folder for run folders; default: ssdqual-runs in the root directory",
     )
     group.addoption(
         "--ssd-resume",
         metavar="RUN",
         dest="ssd_resume",
-        help="Continue a run that ended too early, in its own folder, and measure only what is missing there: "
-        "the folder, its name, or last; everything else as it was given then",
+        help="Resume a run that ended too early, in its own folder, and measure only what is missing there: "
+        "the folder, its name, or last; give all other options as before",
     )
     group.addoption(
         "--ssd-baseline",
         metavar="RUN",
         dest="ssd_baseline",
-        help="The earlier run that promises in per cent of a baseline are held against: its folder, the beginning of "
+        help="Earlier run that promises in per cent of a baseline are compared with: its folder, the beginning of "
         "its name, or last",
     )
 
 
 def _declare_searches(group: pytest.OptionGroup) -> None:
-    """What is drawn, and from where."""
+    """Options about searches."""
     group.addoption(
         "--ssd-explore-database",
         metavar="DIR",
         dest="ssd_explore_database",
-        help="Where searches for a broken promise keep what they found, to begin with it; default: .explore among the "
-        "run folders",
+        help="Folder for the findings of workload searches, with which later searches begin; default: .explore "
+        "among the run folders",
     )
     group.addoption(
         "--ssd-explore-seed",
@@ -178,26 +178,26 @@ def _declare_searches(group: pytest.OptionGroup) -> None:
         "--ssd-replay",
         metavar="FILE",
         dest="ssd_replay",
-        help="Instead of searching, try the one history of an array in this file, as suites/integrity leaves it",
+        help="Run only the history of array steps in this file (written by suites/integrity) instead of a search",
     )
 
 
 def _declare_telling(group: pytest.OptionGroup) -> None:
-    """What is told of a run besides JUnit and the terminal, and what is printed instead of one."""
+    """Options about output besides JUnit and the terminal."""
     group.addoption(
         "--ssd-page",
         choices=("yes", "no"),
         type=str.lower,
         metavar="YES|NO",
         dest="ssd_page",
-        help="Whether the run folder gets a page for people, report.html, when the run ends; default: yes",
+        help="Write report.html into the run folder when the run ends; default: yes",
     )
     group.addoption(
         "--ssd-openmetrics",
         metavar="FILE",
         dest="ssd_openmetrics",
         help="Write verdicts, figures and health to this file when the run ends, for Prometheus: the textfile "
-        "collector of its node_exporter reads what ends in .prom",
+        "collector of its node_exporter reads files that end in .prom",
     )
     group.addoption(
         "--ssd-live",
@@ -205,8 +205,8 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
         const="0",
         metavar="PORT",
         dest="ssd_live",
-        help="Serve a page on this computer's loopback that shows the run while it goes on, at the address that is "
-        "printed: --ssd-live for any free port, --ssd-live=PORT for this one",
+        help="Serve a live page of the run on this computer's loopback interface, at the address in the header: "
+        "--ssd-live for any free port, --ssd-live=PORT for this one",
     )
     group.addoption(
         "--ssd-spec-schema",
@@ -217,28 +217,26 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
 
 
 def _declare_policies(parser: pytest.Parser) -> None:
-    """What a site decides once, in its configuration file."""
+    """Declare the ini values, which a site sets once in its configuration file."""
     parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
     parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
     parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
-    parser.addini(
-        "ssd_bays", "The inventory that --ssd-bay takes bays of, if no other is given", type="string", default=""
-    )
+    parser.addini("ssd_bays", "Inventory for --ssd-bay without --ssd-bays", type="string", default="")
     parser.addini("ssd_shared_path", "Default of --ssd-shared-path", type="string", default="auto")
     parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
-    parser.addini("ssd_expect", "Default of --ssd-expect, unless an inventory says it", type="string", default="")
+    parser.addini("ssd_expect", "Default of --ssd-expect, unless an inventory has it", type="string", default="")
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
     parser.addini(
         "ssd_inconclusive",
-        "How a verdict that could not be reached is reported: error (default) or skip",
+        "How to report an inconclusive verdict: error (default) or skip",
         type="string",
         default="error",
     )
     parser.addini(
         "ssd_require_verdicts",
-        "Exit status 5 instead of 0 when hardware tests were selected and none was judged: true (default) or false",
+        "Exit status 5 instead of 0 if hardware tests were selected and none was judged: true (default) or false",
         type="bool",
         default=True,
     )

@@ -1,4 +1,4 @@
-"""Where drives are, as a user writes it: patterns on a host, on this computer, or a lab; and what a bay is called."""
+"""Addresses of drives, as in ``--ssd-devices``: patterns on a host, on this computer, or a lab; and names of bays."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ import pytest
 #: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
 #: (/dev/disk/by-path names contain colons).
 HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
-#: What neither ssh nor a shell can take for anything else.
+#: Host names that neither ssh nor a shell can misread as an option or a command.
 SAFE_HOST = re.compile(r"(?:[A-Za-z0-9_.%-]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]|[A-Za-z0-9_.:%-]+)")
 DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
 #: The lab, unless a pattern follows: a host may be called lab, too.
 LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
-#: Drives of a lab whose number is not said.
+#: Default number of drives of a lab.
 LAB_DRIVES = 8
-#: A bay's name is that of a folder, and stands in the ids of tests.
+#: Name of a bay, which is also the name of its folder and a part of its tests' ids.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Where the drives are: ``lab`` with a count, or patterns on a host (None: this computer)."""
+    """Address of drives: ``lab`` with a count, or patterns on a host (None: this computer)."""
 
     lab: int | None = None
     host: str | None = None
     patterns: tuple[str, ...] = ()
-    #: Number of a lab's first drive: of several labs no two have a drive of one serial number.
+    #: Number of a lab's first drive; with several labs, serial numbers must not repeat.
     first: int = 1
 
     @property
     def machine(self) -> str:
-        """How messages name it."""
+        """Name of the machine in messages."""
         return "lab" if self.lab is not None else self.host or "localhost"
 
     @property
     def computer(self) -> str:
-        """The machine whoever logs in there, for comparison: names of hosts have no case."""
+        """The machine without a user name and in lower case, for comparison."""
         return self.machine.rpartition("@")[2].casefold()
 
     @property
     def is_here(self) -> bool:
-        """Whether measuring shares the processors of this computer, as a lab's VM does."""
+        """True if measurements share the processors of this computer, as a lab's VM does."""
         return self.computer in ("localhost", "lab")
 
 
 def parse_devices(text: str) -> Devices:
-    """One ``--ssd-devices`` value; ``pytest.UsageError`` with what to write instead."""
+    """Parse one ``--ssd-devices`` value; raise ``pytest.UsageError`` with what to write instead."""
     try:
         return devices(text)
     except ValueError as error:
         hint = ""
         if not text:
-            hint = "; it is empty: is a variable in it not set?"
+            hint = "; the value is empty: is a shell variable in it not set?"
         elif os.path.exists(text):  # noqa: PTH110 (false, not an error, of a bad name)
-            hint = "; a shell may remove a pattern without quotes that matches nothing: quote it"
+            hint = "; a shell may remove an unquoted pattern that matches nothing: quote it"
         raise pytest.UsageError(f"--ssd-devices={text}: {error}{hint}") from None
 
 
 def devices(text: str) -> Devices:
-    """``lab[:N]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``; ``ValueError`` with what to write instead."""
+    """Parse ``lab[:N]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``; raise ``ValueError`` with what to write instead."""
     if lab := LAB.fullmatch(text):
         return Devices(lab=_lab_count(lab["count"]))
     match = DEVICES.fullmatch(text)
@@ -75,17 +75,17 @@ def devices(text: str) -> Devices:
 
 
 def host(text: str) -> str:
-    """``[USER@]HOST`` as ssh is given it; ``ValueError`` for what is none, or would be an option of ssh."""
+    """Return ``[USER@]HOST`` as an argument for ssh; raise ``ValueError`` if it is no host name or an option of ssh."""
     if re.search(r"(^|@)-", text) or not SAFE_HOST.fullmatch(text):
         raise ValueError(f"{text!r} is not a host name")
-    # The brackets tell the colons of an IPv6 address from ours; ssh itself would look up a host called "[::1]".
+    # The brackets separate the colons of an IPv6 address from the colon before the pattern; ssh takes no brackets.
     return re.sub(r"[\[\]]", "", text)
 
 
 def bay_names(machines: Iterable[str]) -> list[str]:
-    """What the bays of these machines are called, in their order: each by its host, with a number if that is taken.
+    """Return the names of the bays of these machines, in their order: the host, with a number if the name is taken.
 
-    What no bay's name may hold (the colons of an address) is an underscore.
+    Characters that a bay name may not contain (the colons of an address) are replaced by ``_``.
     """
     names: list[str] = []
     for machine in machines:
@@ -99,26 +99,26 @@ def bay_names(machines: Iterable[str]) -> list[str]:
 
 
 def pools(given: Iterable[Devices]) -> list[Devices]:
-    """One for each machine: patterns of one machine extend one pool.
+    """Merge the addresses of each machine into one.
 
-    ``pytest.UsageError`` for a machine that is reached in two ways (as two users), and for two labs.
+    Raise ``pytest.UsageError`` for a machine with two addresses (two users), and for two labs.
     """
     found: dict[str, Devices] = {}
     for each in given:
-        # A host may be called lab, and be another machine than the lab.
+        # A host that is called lab is another machine than the lab.
         key = f"{each.lab is not None} {each.computer}"
         known = found.setdefault(key, each)
         if known is each:
             continue
         if each.lab is not None:
             raise pytest.UsageError(
-                "--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8; for several labs "
+                "--ssd-devices=lab may be given only once: write the number of drives, e.g. lab:8; for several labs "
                 "write an inventory, --ssd-bays=FILE"
             )
         if known.machine.casefold() != each.machine.casefold() or (known.host is None) != (each.host is None):
             raise pytest.UsageError(
-                f"--ssd-devices names one machine in two ways, {_way(known)} and {_way(each)}: write it the same both "
-                "times, and it is one bay"
+                f"--ssd-devices has two addresses of one machine, {_way(known)} and {_way(each)}: write the same one "
+                "both times to make it one bay"
             )
         found[key] = Devices(host=known.host, patterns=(*known.patterns, *each.patterns))
     return list(found.values())

@@ -1,8 +1,6 @@
-"""Which bays a run has: machines, each with a set of drives, from ``--ssd-devices`` or from an inventory.
+"""The bays of a run: machines, each with a set of drives, from ``--ssd-devices`` or from an inventory.
 
-An inventory of bays: a file of TOML, or one of Ansible's, read as a whole, with everything that is wrong at once.
-
-The shape of an inventory, for pydantic. Imported only when one is read: pydantic is slow to load.
+An inventory is a TOML file or one of Ansible's formats. A refusal lists all errors of the file at once.
 """
 
 from __future__ import annotations
@@ -25,29 +23,29 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.toml import Name, Strict
 
-#: Of a label: it stands in tables, as a column's head and as what is in the column.
+#: Labels are columns of tables: the key is the heading, the value a cell.
 KEY, LONGEST_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"), 200
 MOST_LABELS, MOST_SLOTS, MOST_PATTERNS = 50, 1000, 1000
-#: Expected of one bay.
+#: Largest ``expect`` of one bay.
 MOST_DRIVES = 10_000
 
 
 def bay_name(text: str) -> str:
-    """``ValueError`` for what cannot be a folder and a part of a test's id."""
+    """Return the name; raise ``ValueError`` if it cannot be a folder and a part of a test's id."""
     if not device_address.NAME.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no name of a bay: write up to {device_address.LONGEST_NAME} letters, digits, _, . and -, "
+            f"{text!r} is not a valid bay name: write up to {device_address.LONGEST_NAME} letters, digits, _, . and -, "
             "the first a letter or a digit"
         )
     return text
 
 
 def which_devices(given: object) -> Devices:
-    """``"lab:4"``, ``"/dev/sdb,/dev/sdc"`` or a list of patterns, without a host; ``ValueError`` for anything else."""
+    """Parse ``"lab:4"``, ``"/dev/sdb,/dev/sdc"`` or a list of patterns, without a host; else raise ``ValueError``."""
     if isinstance(given, str):
         found = device_address.devices(given)
         if found.host:
-            raise ValueError(f"{given!r} names a host, which is given by itself")
+            raise ValueError(f"{given!r} names a host; write it as host")
         if found.lab is None and not found.patterns:
             raise ValueError("names no drives")
         return found
@@ -61,13 +59,13 @@ def which_devices(given: object) -> Devices:
 
 def _key(text: str) -> str:
     if not KEY.fullmatch(text):
-        raise ValueError(f"{text!r} is no name of a label: write letters, digits, _, . and -, the first a letter")
+        raise ValueError(f"{text!r} is not a valid label: write letters, digits, _, . and -, the first a letter")
     return text
 
 
 def _label(text: str) -> str:
     if not text.strip() or len(text) > LONGEST_LABEL or not text.isprintable():
-        raise ValueError(f"must be 1 to {LONGEST_LABEL} characters that can be printed on one line")
+        raise ValueError(f"must be 1 to {LONGEST_LABEL} printable characters on one line")
     return text
 
 
@@ -94,7 +92,7 @@ class BayTable(Strict):
         if self.devices.lab is not None and (self.host or self.ssh_config):
             raise ValueError("a lab is a VM of this computer: leave out host and ssh_config")
         if self.ssh_config and not self.host:
-            raise ValueError("ssh_config without a host: drives of this computer are reached without ssh")
+            raise ValueError("ssh_config without a host: drives of this computer need no ssh")
         return self
 
 
@@ -102,7 +100,7 @@ class InventoryDocument(Strict):
     bay: Annotated[list[BayTable], Field(max_length=MOST_BAYS)]
 
 
-#: What a file begins with whose name does not tell: a table of ours, or YAML. Anything else is Ansible's INI.
+#: First line of a file without a telling suffix: TOML or YAML. Anything else is Ansible's INI.
 TOML, YAML = re.compile(r"\[\[ *bay *\]\]|bay *="), re.compile(r"---|[\w.-]+: *(#|$)|\{")
 
 
@@ -110,18 +108,18 @@ class InventoryError(toml.DocumentError):
     """An inventory that cannot be used."""
 
 
-def load(path: Path) -> tuple[BayAsked, ...]:
-    """The bays of a file; ``pytest.UsageError`` with every error."""
+def load(path: Path) -> tuple[BayRequest, ...]:
+    """Read the bays of a file; raise ``pytest.UsageError`` with all errors."""
     try:
         return read(path)
     except toml.DocumentError as error:
         raise pytest.UsageError(f"--ssd-bays: {error}") from None
 
 
-def read(path: Path) -> tuple[BayAsked, ...]:
-    """The bays of a file; ``DocumentError`` with every error."""
+def read(path: Path) -> tuple[BayRequest, ...]:
+    """Read the bays of a file; raise ``DocumentError`` with all errors."""
     if path.exists() and not path.is_file():
-        raise InventoryError(path.name, ["is not a file, and an inventory is read more than once"])
+        raise InventoryError(path.name, ["is not a regular file; a run reads its inventory more than once"])
     written = toml.text(path, "")
     kind = kind_of(path.name, written)
     if kind == "toml":
@@ -136,8 +134,8 @@ def read(path: Path) -> tuple[BayAsked, ...]:
     return tuple(_numbered(bay for _, bay in bays))
 
 
-def _numbered(bays: Iterable[BayAsked]) -> Iterator[BayAsked]:
-    """Each lab with drives of other numbers than those before it, which it keeps when it is chosen alone."""
+def _numbered(bays: Iterable[BayRequest]) -> Iterator[BayRequest]:
+    """Give the drives of each lab numbers of their own, which do not depend on ``--ssd-bay``."""
     first = 1
     for asked in bays:
         yield replace(asked, devices=replace(asked.devices, first=first))
@@ -145,7 +143,7 @@ def _numbered(bays: Iterable[BayAsked]) -> Iterator[BayAsked]:
 
 
 def kind_of(name: str, written: str) -> str:
-    """``toml``, ``yaml`` or ``ini``: by the file's suffix, else by its first line that is no comment."""
+    """Return ``toml``, ``yaml`` or ``ini``, by the file's suffix, else by its first line that is not a comment."""
     if name.endswith(".toml"):
         return "toml"
     if name.endswith((".yaml", ".yml")):
@@ -169,12 +167,12 @@ def _with_guess(error: str, keys: Sequence[str]) -> str:
     return f"{error}; did you mean {near[0]}?" if near else error
 
 
-def _asked(path: Path, table: BayTable) -> BayAsked:
-    # As a link on a page: beside the file that says it. Of ``~`` ssh itself knows nothing.
+def _asked(path: Path, table: BayTable) -> BayRequest:
+    # Relative to the inventory. ssh itself does not expand ``~``.
     config = path.parent / Path(table.ssh_config).expanduser() if table.ssh_config else None
     devices = replace(table.devices, host=table.host)
     ssh_config = str(config.absolute()) if config else None
-    return BayAsked(table.name, devices, table.labels, table.slots, ssh_config, table.expect)
+    return BayRequest(table.name, devices, table.labels, table.slots, ssh_config, table.expect)
 
 
 def _too_many(count: int) -> Iterable[str]:
@@ -184,47 +182,47 @@ def _too_many(count: int) -> Iterable[str]:
         yield f"names {count} bays, and a run has at most {MOST_BAYS}; write several inventories"
 
 
-def _no_files(bays: Iterable[tuple[str, BayAsked]]) -> Iterable[str]:
+def _no_files(bays: Iterable[tuple[str, BayRequest]]) -> Iterable[str]:
     for where, bay in bays:
         if bay.ssh_config and not Path(bay.ssh_config).is_file():
             yield f"{where}: there is no ssh configuration {bay.ssh_config}"
 
 
-def _twice(bays: Iterable[tuple[str, BayAsked]]) -> Iterable[str]:
-    """What two bays both have and only one may: a name, and a pattern on the same machine.
+def _twice(bays: Iterable[tuple[str, BayRequest]]) -> Iterable[str]:
+    """Yield an error for each name, and for each pattern on one machine, that two bays have.
 
-    That two patterns mean the same drive is seen when they are looked up.
+    ``fleet.bays.apart`` detects different patterns that match the same drive.
     """
     names: dict[str, str] = {}
     patterns: dict[tuple[str, str], str] = {}
     for where, bay in bays:
         if (first := names.setdefault(bay.name.casefold(), where)) != where:
-            yield f"{where}: is called {bay.name} as {first} is; case makes no difference"
+            yield f"{where}: has the name {bay.name}, as {first} has; names are compared without case"
         for pattern in dict.fromkeys(bay.devices.patterns):
             if (first := patterns.setdefault((bay.devices.computer, pattern), where)) != where:
-                yield f"{where}: {pattern} of {bay.devices.machine} is in {first} already, and a drive is in one bay"
+                yield f"{where}: {pattern} of {bay.devices.machine} is already in {first}; a drive belongs to one bay"
 
 
-#: Bays of one run: each is a connection, and a worker process of its own.
+#: Bays of one run: each has a connection and a worker process.
 MOST_BAYS = 1000
-#: Of the bays that there are, when one is asked for that is not.
+#: Number of bays in the error about an unknown bay.
 NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class BayAsked:
-    """A machine with a set of drives, as the user named it."""
+class BayRequest:
+    """A bay as requested on the command line or in an inventory: a machine with a set of drives."""
 
-    #: As ``places.NAME``; no two of a run are equal, also not if case is ignored.
+    #: Matches ``device_address.NAME``; unique in a run, compared without case.
     name: str
     devices: Devices
-    #: What a site calls it by, e.g. rack and lot.
+    #: Labels of the site, e.g. rack and lot.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: A path of a drive or a pattern of such → what is written on the slot.
+    #: Path of a drive, or a pattern of paths → label of the slot.
     slots: Mapping[str, str] = field(default_factory=dict)
-    #: Instead of ``--ssd-ssh-config``.
+    #: Replaces ``--ssd-ssh-config``.
     ssh_config: str | None = None
-    #: How many drives there must be; None: not said here.
+    #: Number of drives that the bay must have; None: no number in the inventory.
     expect: int | None = None
 
     def __post_init__(self) -> None:
@@ -232,12 +230,12 @@ class BayAsked:
         object.__setattr__(self, "slots", MappingProxyType(dict(self.slots)))
 
 
-def asked(config: pytest.Config) -> tuple[BayAsked, ...]:
-    """The bays that the command line means; none if it names no drives. ``pytest.UsageError`` if it makes no sense."""
+def asked(config: pytest.Config) -> tuple[BayRequest, ...]:
+    """Return the bays of the command line; none if it names no drives. Raises ``pytest.UsageError``."""
     given = config.getoption("ssd_devices")
     selected = config.getoption("ssd_bay")
     if given and config.getoption("ssd_bays") is not None:
-        raise pytest.UsageError("--ssd-bays and --ssd-devices both say which drives: give one of them")
+        raise pytest.UsageError("--ssd-bays and --ssd-devices both name drives: give only one of them")
     if given:
         found = _of_machines([parse_devices(text) for text in given])
     elif file := _file(config):
@@ -248,18 +246,18 @@ def asked(config: pytest.Config) -> tuple[BayAsked, ...]:
 
 
 def count(config: pytest.Config) -> int:
-    """How many bays the command line means: 1 if it means none, or makes no sense. Never raises.
+    """Return the number of bays of the command line: 1 if it names none or is wrong. Never raises.
 
-    For xdist, which asks before anything is configured; what is wrong is told when the run begins.
+    For xdist, which asks before pytest_configure; the start of the run reports errors.
     """
     try:
         return len(asked(config)) or 1
-    except Exception:  # whatever it is, it will be met again where it can be said
+    except Exception:  # the start of the run raises it again, where pytest reports it
         return 1
 
 
 def _file(config: pytest.Config) -> Path | None:
-    """The inventory. That of a configuration file only where bays are selected of it.
+    """Return the inventory; the configuration file's only together with ``--ssd-bay``.
 
     A plain ``pytest`` in the same folder must not connect to every machine of a site.
     """
@@ -273,26 +271,26 @@ def _file(config: pytest.Config) -> Path | None:
     return None
 
 
-def _of_machines(given: Sequence[Devices]) -> tuple[BayAsked, ...]:
+def _of_machines(given: Sequence[Devices]) -> tuple[BayRequest, ...]:
     found = pools(given)
     names = bay_names(each.machine for each in found)
-    return tuple(BayAsked(name, devices) for name, devices in zip(names, found, strict=True))
+    return tuple(BayRequest(name, devices) for name, devices in zip(names, found, strict=True))
 
 
-def select(bays: Sequence[BayAsked], given: Sequence[str]) -> tuple[BayAsked, ...]:
-    """Those that ``--ssd-bay`` names, in the order of ``bays``; ``pytest.UsageError`` for a name of none."""
+def select(bays: Sequence[BayRequest], given: Sequence[str]) -> tuple[BayRequest, ...]:
+    """Return the bays that ``--ssd-bay`` names, in the order of ``bays``; ``pytest.UsageError`` for an unknown name."""
     wanted = [part.strip() for text in given for part in text.split(",")]
     for each in wanted:
         if not any(_fits(bay, each) for bay in bays):
-            raise pytest.UsageError(f"--ssd-bay={each}: there is no such bay; {_there_are(bays, each)}")
+            raise pytest.UsageError(f"--ssd-bay={each}: no bay has this name; {_there_are(bays, each)}")
     return tuple(bay for bay in bays if any(_fits(bay, each) for each in wanted))
 
 
-def _fits(bay: BayAsked, pattern: str) -> bool:
+def _fits(bay: BayRequest, pattern: str) -> bool:
     return fnmatchcase(bay.name.casefold(), pattern.casefold())
 
 
-def _there_are(bays: Sequence[BayAsked], missed: str) -> str:
+def _there_are(bays: Sequence[BayRequest], missed: str) -> str:
     names = [bay.name for bay in bays]
     near = get_close_matches(missed, names, n=1)
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

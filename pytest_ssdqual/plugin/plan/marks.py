@@ -1,16 +1,13 @@
-"""Marks → what each test is about, as values: arrays, workloads, series and loops, with readable ids and skip reasons.
+"""Expands the marks of a test to its parameters: arrays, workloads, workload sets and rounds, with readable ids.
 
-Only tests with the mark ``ssd_array`` are touched.
-
-Which arrays a test is about: the mark ``ssd_array`` and ``--ssd-arrays``, as the geometries that these drives can form.
-
-Nothing is reduced silently: what the drives cannot form is there too, with the numbers that say why.
+The arrays come from the mark ``ssd_array`` or from ``--ssd-arrays``. No array is dropped silently: for one that the
+drives cannot form there is a skipped test whose reason has the numbers. Tests without ``ssd_array`` do not change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
@@ -19,9 +16,9 @@ import pytest
 
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.workload.rounds import Loop
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.qual.workload.workload_set import Series
+from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
 #: ``raid5``, ``raid5x4``, ``raid5x4-1failed``.
 REQUEST = re.compile(r"(?P<level>[a-z]+?\d*)(?:x(?P<width>\d+))?(?:-(?P<missing>\d+)failed)?", re.ASCII)
@@ -29,7 +26,7 @@ REQUEST = re.compile(r"(?P<level>[a-z]+?\d*)(?:x(?P<width>\d+))?(?:-(?P<missing>
 
 @dataclass(frozen=True, slots=True)
 class ArrayRequest:
-    """One array that is asked for; without a width it is of all drives (``drive``: all of them side by side)."""
+    """A requested array; without a width it has all drives (``drive``: all of them side by side)."""
 
     level: RaidLevel
     width: int | None = None
@@ -41,7 +38,7 @@ class ArrayRequest:
 
     @classmethod
     def parse(cls, text: str) -> ArrayRequest:
-        """Read ``raid5``, ``raid5x4`` or ``raid5x4-1failed``; ValueError for anything else."""
+        """Parse ``raid5``, ``raid5x4`` or ``raid5x4-1failed``; raise ``ValueError`` for anything else."""
         found = REQUEST.fullmatch(text)
         if not found or found["level"] not in list(RaidLevel):
             raise ValueError(f"{text!r} is not an array; write one of {', '.join(RaidLevel)}, or e.g. raid5x4")
@@ -53,7 +50,7 @@ class ArrayRequest:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """All arrays of one level: of these widths, or of every one that the drives can form."""
+    """All arrays of one level: with these widths, or with every width that the drives can form."""
 
     level: RaidLevel
     widths: tuple[int, ...] | None = None
@@ -70,7 +67,7 @@ class Widths:
 
 @dataclass(frozen=True, slots=True)
 class ArrayFamily:
-    """All widths of one level that a sweep compares."""
+    """The widths of one level that a sweep compares."""
 
     name: str
     geometries: tuple[Geometry, ...]
@@ -81,7 +78,7 @@ class ArrayFamily:
 
 @dataclass(frozen=True, slots=True)
 class ImpossibleArray:
-    """What these drives cannot form, by the name that its tests have, and why."""
+    """An array that these drives cannot form: its name in test ids, and the reason."""
 
     name: str
     reason: str
@@ -91,7 +88,7 @@ class ImpossibleArray:
 
 
 def parse_list(text: str) -> tuple[ArrayRequest, ...]:
-    """``drive,raid5x4,raid0`` → requests, each once. ValueError if there is none, or one that makes no sense."""
+    """Parse ``drive,raid5x4,raid0`` to requests without duplicates; raise ``ValueError`` for a wrong or empty list."""
     found = tuple(dict.fromkeys(ArrayRequest.parse(part.strip()) for part in text.split(",") if part.strip()))
     if not found:
         raise ValueError("names no array; write e.g. drive,raid5x4,raid0")
@@ -101,9 +98,9 @@ def parse_list(text: str) -> tuple[ArrayRequest, ...]:
 def geometries(
     asked: Widths | ArrayRequest, drives: int, *, rebuilding: bool = False
 ) -> list[Geometry | ImpossibleArray]:
-    """The arrays of one request, and in their place what cannot be built; narrowest first.
+    """Return the arrays of one request, narrowest first; ``ImpossibleArray`` for those that cannot be built.
 
-    ``rebuilding``: not those with members missing, but those whose members are being given back.
+    ``rebuilding``: the arrays whose missing members are being rebuilt.
     """
     if isinstance(asked, ArrayRequest):
         found = [_one(asked, drives)]
@@ -121,12 +118,12 @@ def geometries(
 
 
 def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | ImpossibleArray:
-    """All widths of one request; drives side by side are one only where widths are named."""
+    """Return the widths of one request; drives side by side have widths only if the mark names them."""
     name = str(asked)
     if isinstance(asked, ArrayRequest):
         asked = Widths(asked.level, None, asked.missing)
     if asked.level is RaidLevel.DRIVE and asked.widths is None:
-        return ImpossibleArray(name, "drives side by side are no array: there are no widths to compare")
+        return ImpossibleArray(name, "drives side by side have no widths to compare")
     built = tuple(each for each in _wanted(asked, drives) if each.width <= drives)
     if len(built) > 1:
         return ArrayFamily(name, built)
@@ -136,7 +133,7 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
 
 
 def _wanted(asked: Widths, drives: int) -> list[Geometry]:
-    """The widths named, or all that are possible of so many drives."""
+    """Return the named widths, or all that are possible with this number of drives."""
     facts = FACTS[asked.level]
     if asked.widths is not None:
         return [Geometry(asked.level, width, asked.missing) for width in asked.widths]
@@ -193,7 +190,7 @@ NO_DRIVES = (
 ARRAY = "ssd_array(level, widths=None, failed=0)"
 #: Parameter of tests with the mark ``ssd_rounds``.
 ROUNDS = "_ssd_rounds_definition"
-#: What is measured on a degraded array that is then rebuilt is measured by other tests.
+#: Fixtures that a test of a rebuild cannot have: other tests measure the degraded array.
 NOT_WITH_REBUILD = (
     "ssd_run",
     "ssd_runs",
@@ -206,10 +203,10 @@ NOT_WITH_REBUILD = (
 
 
 def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence[ArrayRequest] = ()) -> None:
-    """Expand the marks of one test function for ``drives`` drives; None: this run has none.
+    """Expand the marks of one test function for ``drives`` drives; None: the run has no drives.
 
-    ``ssd_geometry``, ``ssd_workload``, ``ssd_workload_set`` and the two private fixtures that are parameters get their
-    values here; everything else follows. ``instead`` are the arrays that the user wants methods to be run on.
+    Gives values to ``ssd_geometry``, ``ssd_workload``, ``ssd_workload_set`` and the two private fixtures that are
+        parameters. ``instead`` replaces the default arrays of methods (``--ssd-arrays``).
     """
     mark = metafunc.definition.get_closest_marker("ssd_array")
     if mark is None or drives is None:
@@ -219,7 +216,7 @@ def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence
     published(metafunc.definition)
     if "ssd_rebuild" in names and (both := [each for each in NOT_WITH_REBUILD if each in names]):
         raise pytest.UsageError(
-            f"{nodeid}: a test of a rebuild cannot ask for {both[0]} too; what ran meanwhile is ssd_rebuild.foreground"
+            f"{nodeid}: a test with the fixture ssd_rebuild cannot have {both[0]}; use ssd_rebuild.foreground"
         )
     if "_ssd_widths" in names:
         _parametrize(metafunc, "_ssd_widths", [family(each, drives) for each in asked])
@@ -227,9 +224,9 @@ def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence
         found = [geometries(each, drives, rebuilding="ssd_rebuild" in names) for each in asked]
         _parametrize(metafunc, "ssd_geometry", [each for part in found for each in part])
     if "ssd_workload_set" in names:
-        sets = _values(metafunc.definition, "ssd_workload_set(*sets)", Series)
+        sets = _values(metafunc.definition, "ssd_workload_set(*sets)", WorkloadSet)
         _parametrize(metafunc, "ssd_workload_set", sets)
-    loops = _given(metafunc.definition, "ssd_rounds", Loop)
+    loops = _given(metafunc.definition, "ssd_rounds", Rounds)
     if ROUNDS in names and loops and "ssd_workload" in names:
         cells = [(loop, cell) for loop in loops for cell in _cells(metafunc.definition, loop)]
         metafunc.parametrize((ROUNDS, "ssd_workload"), cells, ids=[f"{loop}-{cell}" for loop, cell in cells])
@@ -241,14 +238,20 @@ def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence
 
 
 def needs_drives(item: pytest.Item) -> bool:
-    """Whether the item is one of ours: it can do nothing without drives."""
+    """Return True for a hardware test, which has the mark ``ssd_array``."""
     return item.get_closest_marker("ssd_array") is not None
 
 
-def published(item: pytest.Item) -> str | None:
-    """The shipped data sheet whose figures the test is to be read beside; None: that of the run.
+def parameters(item: pytest.Item) -> Mapping[str, object]:
+    """Return the parameters of a test, by the name of the fixture."""
+    found: Mapping[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+    return found
 
-    ``pytest.UsageError`` if there is no such sheet.
+
+def published(item: pytest.Item) -> str | None:
+    """Return the shipped data sheet of the mark ``ssd_published``; None: the sheet of the run.
+
+    Raises ``pytest.UsageError`` for an unknown sheet.
     """
     mark = item.get_closest_marker("ssd_published")
     if mark is None:
@@ -264,30 +267,32 @@ def published(item: pytest.Item) -> str | None:
 
 
 def promised(item: pytest.Item) -> frozenset[Claim]:
-    """The claims that the marks ``ssd_promise`` of a test name, those of its module and class included.
+    """Return the claims of the marks ``ssd_promise`` of a test, its class and its module.
 
-    ``pytest.UsageError`` for a name that is no claim.
+    Raises ``pytest.UsageError`` for an unknown claim.
     """
     names = [name for mark in item.iter_markers("ssd_promise") for name in mark.args]
     for name in names:
         if name not in list(Claim):
             close = get_close_matches(str(name), list(Claim), 1)
             raise pytest.UsageError(
-                f"{item.nodeid}: the mark ssd_promise(*claims) names {name!r}, which is no claim; "
-                + (f"did you mean '{close[0]}'?" if close else f"there are {', '.join(Claim)}")
+                f"{item.nodeid}: the mark ssd_promise(*claims) names an unknown claim {name!r}; "
+                + (f"did you mean '{close[0]}'?" if close else f"the claims are {', '.join(Claim)}")
             )
     return frozenset(map(Claim, names))
 
 
 def require_promises(items: Iterable[pytest.Item]) -> None:
-    """``pytest.UsageError`` if a test judges something and does not declare what: drive time is planned by that."""
+    """Raise ``pytest.UsageError`` for a test that judges without ``ssd_promise``, from which the plan computes drive
+    time.
+    """
     for item in filter(needs_drives, items):
         names = set(getattr(item, "fixturenames", ()))
-        # A search judges whatever the spec promises of the workloads that it draws.
+        # A search judges all promises of the spec about the workloads that it draws.
         if not promised(item) and "ssd_sla" in names and "ssd_explore" not in names:
             judge = "ssd_lot" if "ssd_lot" in names else "ssd_sla"
             raise pytest.UsageError(
-                f"{item.nodeid}: a test with the fixture {judge} declares what it judges: "
+                f"{item.nodeid}: a test with the fixture {judge} must declare its claims: "
                 'add for example @pytest.mark.ssd_promise("p99_latency")'
             )
 
@@ -299,14 +304,14 @@ def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> S
     try:
         if "default" in mark.kwargs:
             if mark.args or len(mark.kwargs) > 1:
-                raise ValueError("default is a whole list of arrays, nothing goes with it")  # noqa: TRY301
+                raise ValueError("default is a complete list of arrays; remove the other arguments")  # noqa: TRY301
             return instead or parse_list(mark.kwargs["default"])
         (level,) = mark.args
         widths = mark.kwargs.get("widths")
         wanted = None if widths is None else tuple(int(width) for width in widths)
         return (Widths(RaidLevel(level), wanted, int(mark.kwargs.get("failed", 0))),)
     except (AttributeError, TypeError, ValueError) as error:
-        raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} makes no sense: {error}") from error
+        raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} is wrong: {error}") from error
 
 
 def _parametrize(metafunc: pytest.Metafunc, name: str, values: Sequence[object]) -> None:
@@ -318,8 +323,8 @@ def _parametrize(metafunc: pytest.Metafunc, name: str, values: Sequence[object])
 
 
 def _given(item: pytest.Item, name: str, kind: type[T]) -> list[T]:
-    """The arguments of the nearest mark of this name, each once."""
-    for mark in item.iter_markers(name):  # the nearest comes first: a function's own replaces its module's
+    """Return the arguments of the nearest mark of this name, each once."""
+    for mark in item.iter_markers(name):  # nearest first: a function's mark replaces its module's
         wrong = next((each for each in mark.args if not isinstance(each, kind)), None)
         if wrong is not None:
             raise pytest.UsageError(
@@ -331,19 +336,19 @@ def _given(item: pytest.Item, name: str, kind: type[T]) -> list[T]:
 
 
 def _values(item: pytest.Item, mark: str, kind: type[T]) -> list[T]:
-    """The arguments of a mark that the test cannot do without; ``mark`` as ``pytest --markers`` prints it."""
+    """Return the arguments of a required mark; ``mark`` as ``pytest --markers`` prints it."""
     found = _given(item, mark.partition("(")[0], kind)
     if not found:
         raise pytest.UsageError(f"{item.nodeid}: the test needs the mark {mark}")
     return found
 
 
-def _cells(item: pytest.Item, loop: Loop) -> Sequence[Workload]:
-    """Those of the loop that the mark ``ssd_workload`` names; all of them without it."""
+def _cells(item: pytest.Item, loop: Rounds) -> Sequence[Workload]:
+    """Return the workloads of the rounds that the mark ``ssd_workload`` names; all of them without the mark."""
     wanted = _given(item, "ssd_workload", Workload)
     foreign = [each for each in wanted if each not in loop.workloads]
     if foreign:
-        raise pytest.UsageError(f"{item.nodeid}: {foreign[0]} is no workload of the rounds {loop}")
+        raise pytest.UsageError(f"{item.nodeid}: the rounds {loop} do not have the workload {foreign[0]}")
     return wanted or loop.workloads
 
 

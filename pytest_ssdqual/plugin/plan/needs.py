@@ -1,6 +1,6 @@
-"""What one test needs built and measured, from its parameters and fixtures; and why these drives cannot give it.
+"""The arrays and measurements that one test needs, and the reasons why these drives cannot provide them.
 
-A test that these drives cannot serve is skipped with the numbers: half a method's workloads are not the method.
+A test that these drives cannot serve is skipped as a whole: a part of a method's workloads is not the method.
 """
 
 from __future__ import annotations
@@ -10,33 +10,34 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.plan.marks import ArrayFamily, needs_drives
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.qual.workload.rounds import Loop
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.qual.workload.workload_set import Series
+from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one test needs of the rig, on each of its arrays."""
+    """The measurements that one test needs on each of its arrays."""
 
-    #: One, or all widths of a sweep; none if the test touches no drive.
+    #: One array, or all widths of a sweep; empty if the test touches no drive.
     geometries: tuple[Geometry, ...] = ()
     is_sweep: bool = False
-    #: Measured when the array has settled.
+    #: Measured in steady state.
     measured: tuple[Workload, ...] = ()
-    #: Written from the purged state.
+    #: Written from the purged state on.
     saturated: tuple[Workload, ...] = ()
-    loops: tuple[Loop, ...] = ()
-    #: Run while members are given back.
+    loops: tuple[Rounds, ...] = ()
+    #: Run during a rebuild.
     rebuilt: tuple[Workload, ...] = ()
-    #: Searched around.
+    #: The plain workloads of searches.
     explored: tuple[Workload, ...] = ()
-    #: Its data are to survive whatever happens to the array.
+    #: The test is an integrity test.
     lived: bool = False
 
     @property
@@ -46,11 +47,11 @@ class Need:
 
 
 def of(item: pytest.Item) -> Need:
-    """What ``item`` needs; nothing if it does not ask for the station."""
+    """Return the needs of ``item``; empty if it does not use the drives."""
     names = getattr(item, "fixturenames", ())
-    if not needs_drives(item) or "_ssd_station" not in names:
+    if not needs_drives(item) or "_ssd_campaign" not in names:
         return Need()
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    parameters = marks.parameters(item)
     geometry, family = parameters.get("ssd_geometry"), parameters.get("_ssd_widths")
     workload, series = parameters.get("ssd_workload"), parameters.get("ssd_workload_set")
     loop = parameters.get("_ssd_rounds_definition")
@@ -58,12 +59,12 @@ def of(item: pytest.Item) -> Need:
     if isinstance(geometry, Geometry):
         geometries = (geometry,)
     own = (workload,) if isinstance(workload, Workload) else ()
-    of_series = series.workloads if isinstance(series, Series) else ()
+    of_series = series.workloads if isinstance(series, WorkloadSet) else ()
     apart = ("ssd_saturation", "ssd_rebuild", "ssd_explore")
     saturated, rebuilt, explored = (own if name in names else () for name in apart)
     measured = () if (saturated or rebuilt or explored) and "ssd_run" not in names else own
-    loops: tuple[Loop, ...] = ()
-    if isinstance(loop, Loop):  # then single runs and series are cells of it
+    loops: tuple[Rounds, ...] = ()
+    if isinstance(loop, Rounds):  # single runs and workload sets are cells of the rounds
         loops = (loop,)
         measured = of_series = ()
     return Need(
@@ -79,7 +80,7 @@ def of(item: pytest.Item) -> Need:
 
 
 def objections(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
-    """Why these drives cannot do what is needed, each once; empty if they can."""
+    """Return the reasons why these drives cannot provide the needs, each once; empty if they can."""
     return tuple(
         dict.fromkeys(
             objection
@@ -118,7 +119,7 @@ def _of_depth(geometry: Geometry, workload: Workload, members: Sequence[Drive]) 
 
 
 def _of_size(geometry: Geometry, workload: Workload, drive_bytes: int) -> Iterator[str]:
-    """Streams have a share of the target each, and all of it must hold a transfer."""
+    """Yield a reason if the target is too small: each stream has an equal share of it, which must hold a transfer."""
     width = 1 if geometry.is_side_by_side else geometry.width
     whole = drive_bytes if geometry.is_side_by_side else drive_bytes * geometry.data_drives
     target = (whole - HEAD_BYTES) * workload.region_percent // 100

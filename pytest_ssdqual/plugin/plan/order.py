@@ -1,12 +1,12 @@
-"""Collected tests → what is built and measured, in which order. Touches nothing; ``forecast`` says what it costs."""
+"""The plan of a run: all steps that the collected tests need, in order, and the order of the tests that follows.
+
+This is the only place that decides an order; ``rig.measure.campaign`` executes the steps. Touches no drive.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeVar
 
 import pytest
 
@@ -15,20 +15,22 @@ from pytest_ssdqual.plugin.plan.marks import needs_drives
 from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.workload.rounds import Loop
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.resume.checkpoint import Memory, ResultKey
+from pytest_ssdqual.rig.measure.campaign_plan import WITH_RESULT, CampaignStep, StepKind, on_fewest_arrays
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults
 
-T = TypeVar("T")
+#: All steps of a run without duplicates, in the order of execution.
+Steps = tuple[CampaignStep, ...]
 
 
 class Stage(IntEnum):
-    """What is done with the drives of one array, in this order.
+    """Stages of the work on one array, in their order.
 
-    What has a purge of its own comes first, in any order. Then the array is built once more, for all the rest: it is
-    conditioned for one class of workloads and for the other, loses its members one by one, and ends with a rebuild,
-    after which it is of no more use. Searches have a purge of their own, too, and come last: they take hours, and
-    whoever stops them knows all the rest.
+    First come the stages with a purge of their own. Then the array is built once for all measurements: the rig
+    conditions it for one class of workloads and then for the other, removes members one by one, and ends with a
+    rebuild. Searches have a purge of their own, too, and come last: they take hours, and a run that is stopped then has
+    all other results.
     """
 
     FRESH = 0
@@ -39,163 +41,111 @@ class Stage(IntEnum):
     LIVES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """All that is needed, each once, by array; in the order in which it will be measured."""
-
-    measured: dict[Geometry, list[Workload]] = field(default_factory=dict)
-    saturated: dict[Geometry, list[Workload]] = field(default_factory=dict)
-    loops: dict[Geometry, list[Loop]] = field(default_factory=dict)
-    #: By the rebuilding geometry.
-    rebuilt: dict[Geometry, list[Workload]] = field(default_factory=dict)
-    #: The plain workloads that are searched around.
-    explored: dict[Geometry, list[Workload]] = field(default_factory=dict)
-    #: Arrays whose lives are searched; nothing is measured on them.
-    lived: dict[Geometry, list[Workload]] = field(default_factory=dict)
-
-    @property
-    def geometries(self) -> list[Geometry]:
-        return sorted({*self.measured, *self.saturated, *self.loops, *self.rebuilt, *self.explored, *self.lived})
+STAGES = {
+    StepKind.SATURATION: Stage.FRESH,
+    StepKind.LOOP: Stage.LOOP,
+    StepKind.ARRAY: Stage.MEASURED,
+    StepKind.MEASURED: Stage.MEASURED,
+    StepKind.REBUILD: Stage.REBUILD,
+    StepKind.SEARCH: Stage.SEARCH,
+    StepKind.INTEGRITY: Stage.LIVES,
+}
 
 
 def order(items: list[pytest.Item]) -> None:
-    """Sort our items in place so that arrays are built and conditioned as rarely as possible.
+    """Sort hardware tests in place: each where the plan has the last step that it needs.
 
-    Sweeps come last: by then all that they compare is measured. Other tests keep their order, and come first: nobody
-    waits days for a unit test.
+    Sweeps come last: by then their measurements exist. Tests without drives keep their order and come first, so that
+    their results do not take days.
     """
-    needed = [needs.of(item) for item in items]
-    last = _random_last((geometry, need.measured or need.rebuilt) for need in needed for geometry in need.geometries)
-    keys = {item: _key(item, need, last) for item, need in zip(items, needed, strict=True)}
-    items.sort(key=keys.__getitem__)
+    needed = {item: needs.of(item) for item in items}
+    steps = in_order(step for need in needed.values() for step in _steps(need))
+    places = {step: place for place, step in enumerate(steps)}
+
+    def key(item: pytest.Item) -> tuple[object, ...]:
+        need = needed[item]
+        if not needs_drives(item):
+            return (0,)
+        last = max((places[step] for step in _steps(need)), default=-1)
+        return (2 if need.is_sweep else 1, last)
+
+    items.sort(key=key)
 
 
-def measured_first(workload: Workload) -> tuple[object, ...]:
-    """Random first; within a class pure writes first (Intel S3500 RAID paper, seeds A-P7), then deeper queues."""
-    return (
-        not workload.is_random,
-        workload.read_fraction,
-        workload.block_bytes,
-        workload.outstanding(1),
-        str(workload),
-    )
+def plan(items: Iterable[pytest.Item], spec: Spec) -> Steps:
+    """Return the steps that these tests need, with the workloads that promises of ``spec`` compare with."""
+    selected = [needs.of(item) for item in items if not item.get_closest_marker("skip")]
+    steps = dict.fromkeys(step for need in selected for step in _steps(need))
+    return in_order([*steps, *_references(steps, spec)])
 
 
-def wanted(items: Iterable[pytest.Item], spec: Spec) -> Wanted:
-    """Every array that is needed and what to measure on it, with the workloads that promises of ``spec`` compare to."""
-    found = Wanted()
-    for item in items:
-        need = Need() if item.get_closest_marker("skip") else needs.of(item)
-        for geometry in need.geometries:
-            if need.saturated:
-                _add(found.saturated, geometry, need.saturated)
-            if need.loops:
-                _add(found.loops, geometry, need.loops)
-            if need.rebuilt:
-                _add(found.rebuilt, geometry, need.rebuilt)
-            if need.explored:
-                _add(found.explored, geometry, need.explored)
-            if need.lived:
-                _add(found.lived, geometry, ())
-            elif need.measured or not need.workloads:
-                _add(found.measured, geometry, need.measured)
-    for geometry, reference in list(_references(found, spec)):
-        _add(found.measured, geometry, [reference])
-    last = _random_last((*found.measured.items(), *found.rebuilt.items()))
-    measured = {each: sorted(found.measured[each], key=measured_first) for each in sorted(found.measured)}
-    for geometry in last & set(measured):
-        measured[geometry].sort(key=lambda workload: workload.is_random)
-    return Wanted(
-        measured,
-        dict(sorted(found.saturated.items())),
-        dict(sorted(found.loops.items())),
-        dict(sorted(found.rebuilt.items())),
-        dict(sorted(found.explored.items())),
-        dict(sorted(found.lived.items())),
-    )
+def in_order(steps: Iterable[CampaignStep]) -> Steps:
+    """Return the steps in the order of execution, each once."""
+    found = dict.fromkeys(steps)
+    lossy = _random_last(found)
+    return tuple(on_fewest_arrays(sorted(found, key=lambda step: _place(step, turned=step.geometry in lossy))))
 
 
-def missing(wanted: Wanted, memory: Memory) -> Wanted:
-    """What an earlier session of the same run has not measured already."""
+def missing(steps: Iterable[CampaignStep], memory: EarlierResults) -> Steps:
+    """Return the steps without a result of an earlier session of the same run.
 
-    def unknown(kind: str, part: dict[Geometry, list[T]]) -> dict[Geometry, list[T]]:
-        left = {
-            geometry: [each for each in values if not memory.has(ResultKey(kind, geometry, str(each)))]
-            for geometry, values in part.items()
-        }
-        # Where nothing was to be measured, the array itself is what is wanted.
-        return {geometry: values for geometry, values in left.items() if values or not part[geometry]}
-
-    return Wanted(
-        unknown("measured", wanted.measured),
-        unknown("saturation", wanted.saturated),
-        unknown("loop", wanted.loops),
-        unknown("rebuild", wanted.rebuilt),
-        wanted.explored,  # how far a search had come nobody can tell before it goes on
-        wanted.lived,
-    )
-
-
-def _references(found: Wanted, spec: Spec) -> Iterator[tuple[Geometry, Workload]]:
-    """What single runs are compared with, and cells of a loop unless that is a cell, too."""
-    for geometry, workloads in found.measured.items():
-        for workload in workloads:
-            yield from ((geometry, each) for each in spec.references(geometry, workload))
-    for geometry, loops in found.loops.items():
-        for loop in loops:
-            for cell in loop.workloads:
-                outside = (each for each in spec.references(geometry, cell) if each not in loop.workloads)
-                yield from ((geometry, each) for each in outside)
-
-
-def _add(found: dict[Geometry, list[T]], geometry: Geometry, values: Iterable[T]) -> None:
-    known = found.setdefault(geometry, [])
-    known += [each for each in dict.fromkeys(values) if each not in known]
-
-
-def _random_last(lost: Iterable[tuple[Geometry, Iterable[Workload]]]) -> set[Geometry]:
-    """The arrays that are to lose members in the state that random writes leave.
-
-    There, random workloads come after sequential ones; the array would have to be conditioned for them again otherwise.
+    The progress of a search is unknown before it resumes.
     """
-    return {each.healthy for each, workloads in lost if each.missing and any(one.is_random for one in workloads)}
+    return tuple(step for step in steps if step.kind not in WITH_RESULT or not memory.has(step.key))
 
 
-def _key(item: pytest.Item, need: Need, random_last: AbstractSet[Geometry]) -> tuple[object, ...]:
-    if not needs_drives(item):
-        return (0,)
-    if not need.geometries:
-        return (1, "", 0)
-    first = need.geometries[0]
-    if need.is_sweep:
-        return (2, first.level, first.missing, _block(need, turned=False))
-    stage = _stage(need)
-    # Members are lost one by one; the first rebuild takes the array as the last loss left it.
-    lost = -first.missing if stage is Stage.REBUILD else first.missing
-    return (1, first.level, first.width, stage, lost, _block(need, turned=first in random_last))
+def _steps(need: Need) -> Iterator[CampaignStep]:
+    """Yield the steps of one test, in any order."""
+    for geometry in need.geometries:
+        of_kinds = (
+            (StepKind.SATURATION, need.saturated),
+            (StepKind.LOOP, need.loops),
+            (StepKind.REBUILD, need.rebuilt),
+            (StepKind.SEARCH, need.explored),
+            (StepKind.MEASURED, need.measured if not need.lived else ()),
+        )
+        for kind, several in of_kinds:
+            yield from (CampaignStep(kind, geometry, each) for each in several)
+        if need.lived:
+            yield CampaignStep(StepKind.INTEGRITY, geometry)
+        elif not need.workloads:
+            yield CampaignStep(StepKind.ARRAY, geometry)
 
 
-def _stage(need: Need) -> Stage:
-    """The last of those that a test needs."""
-    if need.lived:
-        return Stage.LIVES
-    if need.explored:
-        return Stage.SEARCH
-    if need.rebuilt:
-        return Stage.REBUILD
-    if need.measured or not (need.loops or need.saturated):
-        return Stage.MEASURED
-    return Stage.LOOP if need.loops else Stage.FRESH
+def _references(steps: Iterable[CampaignStep], spec: Spec) -> Iterator[CampaignStep]:
+    """Yield the references of single runs, and those of cells of rounds that are not cells themselves."""
+    for step in steps:
+        cells: tuple[Workload, ...] = ()
+        if isinstance(step.what, Rounds):
+            cells = step.what.workloads
+        elif step.kind is StepKind.MEASURED and step.what:
+            yield from (
+                CampaignStep(StepKind.MEASURED, step.geometry, each)
+                for each in spec.references(step.geometry, step.what)
+            )
+        for cell in cells:
+            outside = (each for each in spec.references(step.geometry, cell) if each not in cells)
+            yield from (CampaignStep(StepKind.MEASURED, step.geometry, each) for each in outside)
 
 
-def _block(need: Need, *, turned: bool) -> tuple[object, ...]:
-    """Within a stage: one loop after the other, one class after the other; ``turned``: the sequential one first.
+def _random_last(steps: Iterable[CampaignStep]) -> set[Geometry]:
+    """Return the arrays that lose members after random writes.
 
-    A series of both classes stands where the sequential one begins: neither is then interrupted by it.
+    On these, random workloads come after sequential ones; otherwise the rig would have to condition them again.
     """
-    alone = tuple(map(str, (*need.saturated, *need.loops, *need.explored)))
-    several = (
-        need.measured or need.rebuilt or need.explored or tuple(cell for loop in need.loops for cell in loop.workloads)
-    )
-    sequential = any(not each.is_random for each in several)
-    return (alone, sequential != turned, min(map(measured_first, several), default=()))
+    chain = (StepKind.MEASURED, StepKind.REBUILD)
+    return {each.geometry.healthy for each in steps if each.kind in chain and each.geometry.missing and each.is_random}
+
+
+def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:
+    """Sort key of a step; ``turned``: sequential workloads first."""
+    geometry, stage = step.geometry, STAGES[step.kind]
+    # Members are removed one by one; the first rebuild starts from the last such state.
+    lost = -geometry.missing if stage is Stage.REBUILD else geometry.missing
+    place = (geometry.level, geometry.width, stage, lost)
+    if not isinstance(step.what, Workload):
+        return (*place, False, (str(step.what),) if step.what else ())
+    # Within a class pure writes come first (Intel S3500 RAID paper, seeds A-P7), then comes the depth.
+    what = step.what
+    of_class = (what.read_fraction, what.block_bytes, what.outstanding(1), str(what))
+    return (*place, what.is_random is turned, of_class)

@@ -1,4 +1,4 @@
-"""What the selected tests ask of each measurement, by their marks and the limits of the spec."""
+"""The stopping question of each measurement, from the marks of the selected tests and the limits of the spec."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ssdqual.plugin.judging.evidence_builder import FigurePlace
 from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_TAIL, Claim, Scope
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats import stopping_rule
-from pytest_ssdqual.qual.stats.stopping_rule import Decision, Question
+from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Claims about one measurement; of the others a single measurement decides nothing.
+#: Scopes of claims that a single measurement can decide.
 OF_ONE = (Scope.RUN, Scope.MEMBERS)
 
-#: The claims of each measurement that tests ask for.
-Asked = Mapping[tuple[Geometry, Workload], frozenset[Claim]]
+#: The claims that tests declare for each measurement.
+ClaimsByMeasurement = Mapping[tuple[Geometry, Workload], frozenset[Claim]]
 
 
-def asked(items: Iterable[pytest.Item]) -> Asked:
-    """What the marks ``ssd_promise`` of the tests declare."""
+def asked(items: Iterable[pytest.Item]) -> ClaimsByMeasurement:
+    """Return the claims that the marks ``ssd_promise`` of the tests declare for each measurement."""
     found: dict[tuple[Geometry, Workload], frozenset[Claim]] = {}
     for item in items:
         need = needs.of(item)
@@ -40,10 +39,10 @@ def asked(items: Iterable[pytest.Item]) -> Asked:
     return found
 
 
-def tails(wanted: Asked, spec: Spec) -> frozenset[Workload]:
-    """Workloads of which a percentile of the tail or an extreme is asked for and promised, on one array at least.
+def tails(wanted: ClaimsByMeasurement, spec: Spec) -> frozenset[Workload]:
+    """Return the workloads with a promise of a tail percentile or an extreme that a test judges, on at least one array.
 
-    By workload, not by array: widths are compared with each other.
+    By workload, not by array, because sweeps compare widths.
     """
     return frozenset(
         workload
@@ -52,37 +51,36 @@ def tails(wanted: Asked, spec: Spec) -> frozenset[Workload]:
     )
 
 
-def by_the_second(wanted: Asked) -> frozenset[Workload]:
-    """Workloads of which the slowest second is asked for: fio has to report every second."""
+def by_the_second(wanted: ClaimsByMeasurement) -> frozenset[Workload]:
+    """Return the workloads with a test of the slowest second: fio has to report every second."""
     return frozenset(workload for (_, workload), claims in wanted.items() if Claim.WORST_SECOND in claims)
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """``rig.measure.sequential_verdict``'s question at each look; see ``__call__``."""
+    """Answers ``rig.measure.sequential_verdict`` at each look: may the measurement stop?"""
 
     spec: Spec
     protocol: Protocol
-    asked: Asked
+    asked: ClaimsByMeasurement
     family: ErrorControl = ALONE
 
     def __call__(self, measured: Measured) -> Decision:
-        """Whether the verdict on every claim that is asked for is settled; see ``stopping``.
+        """Decide whether the verdict on every declared claim is settled; see ``qual.stats.group_sequential``.
 
-        Of what no limit decides by this measurement alone (relations, sweeps, series, unpromised figures, references),
-        whether its IOPS are known as precisely as the protocol wants.
+        Claims without a limit for a single measurement (relations, sweeps, workload sets, figures without a promise,
+                references) need IOPS as precise as the protocol requires.
         """
-        # What nobody asks for by itself is what a promise compares with.
+        # A measurement without declared claims is the reference of a promise.
         claims = self.asked.get((measured.geometry, measured.workload), frozenset())
-        place = FigurePlace.of(measured)
         limits = {
             claim: limit
             for claim in sorted(claims)
-            if claim.scope in OF_ONE and (limit := self.spec.limit(claim, place.geometry, place.workload))
+            if claim.scope in OF_ONE and (limit := self.spec.limit(claim, measured.geometry, measured.workload))
         }
         question = Question(
             limits=limits,
             is_precise=not limits or any(claim.scope not in OF_ONE or claim not in limits for claim in claims),
             is_observed=bool(claims & OF_EXTREMES),
         )
-        return stopping_rule.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)
+        return group_sequential.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)

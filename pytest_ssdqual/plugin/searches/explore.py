@@ -1,10 +1,8 @@
-"""``explore``: searches the workloads around a plain one for one that breaks a promise, and makes it simple.
+"""The fixture ``ssd_explore``: searches the workloads near a plain one for one that breaks a promise.
 
-hypothesis draws the workloads, and shrinks the first that looks broken; each is measured shortly and once. A suspect
-that is as simple as it gets is measured again, by the protocol itself, and only that is the verdict: see
-``qual.explore.search``.
-
-What the fixture ``ssd_explore`` does around a search: where it begins, what it leaves behind, what is judged.
+hypothesis draws the workloads, and shrinks the first that looks broken; the rig measures each one shortly and once. The
+simplest suspect is measured again by the protocol itself, and only that gives the verdict: see ``qual.explore.search``.
+A search begins with the findings of earlier runs and stores its own.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from pytest_ssdqual.plugin.judging.sla import Sla
 from pytest_ssdqual.plugin.plan import needs
 from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import OF_ONE, Promises
-from pytest_ssdqual.qual.explore import dimensions as spaces
+from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.explore import search as searches
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
 from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, WorkloadSearch
@@ -33,42 +31,42 @@ from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
-from pytest_ssdqual.qual.stats.stopping_rule import Decision
+from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
-from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_members, worst
+from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_all, worst
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.searches import of_confirmed, of_search
 from pytest_ssdqual.report.fleet.folder import called
-from pytest_ssdqual.report.resume.explore_memory import Remembered, SearchSubject, Store
+from pytest_ssdqual.report.resume.explore_memory import SearchSubject, Store, StoredFinding
 from pytest_ssdqual.report.run_folder.journal import OtherSchema
-from pytest_ssdqual.report.view.searches import of_confirmed, of_search
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER, Probe
-from pytest_ssdqual.rig.measure.station import Station
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.plugin.session.state import BayRun
 
 
-#: Many workloads are drawn twice, and where a spec promises something of a few only, nearly all in vain. Drawing one
-#: takes about a millisecond; so many in a row without a new one are enough.
+#: hypothesis draws many workloads twice, and most in vain if the spec has few promises. A draw takes about a
+#: millisecond; after ``MOST_IN_VAIN`` draws without a new workload the search ends.
 MOST_DRAWN, MOST_IN_VAIN = 1_000_000, 2_000
 
 
 class SearchEnded(BaseException):
-    """Nothing more is to be drawn. No ``Exception``: hypothesis takes those for findings, and would shrink them."""
+    """Ends the draws. Not an ``Exception``, which hypothesis would take for a finding and shrink."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
-    """What a spec itself promises of single workloads on one array of these drives.
+class SpecPromises:
+    """The promises of a spec about single workloads on one array of these drives.
 
-    Not what ``specs/default.toml`` promises where a spec is silent: that is made for the workloads of the suites, and
-    any 1 MiB write with a flush behind it would break it on the best of drives.
+    Promises of ``specs/default.toml`` do not count: they are made for the workloads of the suites, and the best drive
+        would break them by a 1 MiB write with a flush.
     """
 
     spec: Spec
@@ -76,7 +74,7 @@ class Promised:
     drives: tuple[Drive, ...]
 
     def limits(self, workload: Workload) -> Mapping[Claim, Limit]:
-        """Nothing of a workload that these drives cannot do."""
+        """Return the limits of a workload; none for one that these drives cannot run."""
         own = {each.claim for each in self.spec.promises if self.spec.key != specs.DEFAULT}
         claims = (claim for claim in Claim if claim in own and claim.scope in OF_ONE)
         found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in claims}
@@ -85,32 +83,31 @@ class Promised:
         return {claim: limit for claim, limit in found.items() if limit is not None}
 
     def judge(self, measured: Measured, rule: Protocol) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
-        """Every promise about it, each alone; and what it says nothing of, a sentence each."""
+        """Return a verdict on each promise by itself, and a sentence for each promise that cannot be judged."""
         found: list[Verdict] = []
         trouble = []
         for claim, limit in self.limits(measured.workload).items():
             try:
-                verdicts = judge_members(
-                    claim, measured, limit, rule.verdict.confidence, rule.verdict.indifference_percent
-                )
+                verdicts = judge_all(claim, measured, limit, rule.verdict.confidence, rule.verdict.indifference_percent)
             except TooFew as error:
                 trouble.append(f"{claim.label}: {error}")
             except NotApplicable:
-                continue  # nothing that more time would tell: a claim about several drives, of one
-            # Of rare events a search finds only that they are not rare.
-            found += [each for each in verdicts if not each.is_unseen]
+                continue  # more time would not help: the claim compares drives, and there is one
+            # A search is too short to pass promises about rare events; it can only fail them. Without ``again``, which
+            # holds the whole measurement: a search has hundreds.
+            found += [replace(each, again=None) for each in verdicts if not each.is_unseen]
         return tuple(found), tuple(trouble)
 
 
 @dataclass(slots=True)
 class Explorer:
-    """One search: what it has looked at, and what that has cost."""
+    """One search: its probes, and the drive time spent."""
 
-    station: Station
-    promised: Promised
+    campaign: Campaign
+    promised: SpecPromises
     space: Space
     protocol: Protocol
-    #: Of all claims of the run.
+    #: Error control of all claims of the run.
     family: ErrorControl
     #: Searches of the same seed draw the same workloads.
     seed: str
@@ -119,7 +116,7 @@ class Explorer:
     confirming_s: float = 0.0
     suspects: list[Suspect] = field(default_factory=list)
     is_cut: bool = False
-    #: What ended it, if the rig did.
+    #: Exception of the rig that ended the search.
     _broke: Exception | None = None
     _windows_s: dict[Workload, float] = field(default_factory=dict)
     #: Draws since the last workload that was new.
@@ -131,12 +128,12 @@ class Explorer:
 
     @property
     def probing(self) -> Protocol:
-        return spaces.probing(self.protocol)
+        return dimensions.probing(self.protocol)
 
     def search(self, known: Mapping[Workload, bool]) -> WorkloadSearch:
-        """``known`` from earlier runs come first, each with whether it is as simple as it gets.
+        """Search, beginning with ``known``, the findings of earlier runs; the values are True for the simplest form.
 
-        Raises ``RigError``, but not for a workload that cannot be measured.
+        Raises ``RigError``, except for a workload that cannot be measured.
         """
         for workload in known:
             self.look_at(workload)
@@ -158,16 +155,16 @@ class Explorer:
         return self._ended()
 
     def look_at(self, workload: Workload) -> Probed | None:
-        """Measure it shortly, unless that was done; None if nothing is promised of it or the budget has no room."""
+        """Probe a workload once; return None if it has no promise or the budget is used up."""
         if workload in self.log or not self.promised.limits(workload):
             return self.log.get(workload)
-        if not self.budget.allows(self.spent_s, len(self.log), spaces.shortest_s(self.probing)):
+        if not self.budget.allows(self.spent_s, len(self.log), dimensions.shortest_s(self.probing)):
             self.is_cut = True
             return None
         found = self._probed(workload, EXPLORED, self.probing)
         if found.look is ProbedFigures.UNMEASURABLE:
-            again = spaces.longer(self.probing)
-            if self.budget.allows(self.spent_s + found.seconds, len(self.log), spaces.shortest_s(again)):
+            again = dimensions.longer(self.probing)
+            if self.budget.allows(self.spent_s + found.seconds, len(self.log), dimensions.shortest_s(again)):
                 second = self._probed(workload, EXPLORED_LONGER, again)
                 found = replace(second, seconds=found.seconds + second.seconds)
             else:
@@ -180,7 +177,7 @@ class Explorer:
         spent: list[float] = []
         probe = Probe(kind, protocol, partial(self._enough, workload), spent.append)
         try:
-            measured = self.station.probe(self.promised.geometry, workload, probe)
+            measured = self.campaign.probe(self.promised.geometry, workload, probe)
         except InvalidMeasurement as error:
             return Probed(workload, sum(spent), trouble=(str(error),))
         self._windows_s[workload] = protocol.window_s
@@ -188,7 +185,7 @@ class Explorer:
         return Probed(workload, sum(spent) or _length_s(measured), verdicts, trouble)
 
     def simplify(self, workload: Workload) -> tuple[Workload, bool]:
-        """The same with departures taken back as long as it looks broken, and whether all that is left is needed."""
+        """Return the simplest workload that still looks broken, and True if every simpler one was probed."""
         while True:
             is_simplest = True
             for each in self.space.simpler(workload):
@@ -201,29 +198,29 @@ class Explorer:
                 return workload, is_simplest
 
     def confirm(self, workload: Workload, *, is_simplest: bool) -> Suspect:
-        """Measure it anew, as the protocol measures, and judge only what looked broken, of the drive it was seen at."""
+        """Measure a suspect by the protocol, and judge only the claim and the drive that looked broken."""
         seen = worst(each for each in self.log[workload].verdicts if each.outcome is Outcome.FAIL)
         claim, drive = seen.claim, seen.subject.drive
         corrected = self.family.claims if self.family.is_corrected else 1
         family = ErrorControl(corrected * self.protocol.explore.confirmations, BONFERRONI)
         asked = {(self.promised.geometry, workload): frozenset([claim])}
         spent: list[float] = []
-        # What needed a longer window to be seen at all needs it again.
+        # A probe that needed a longer window needs it again.
         protocol = replace(self.protocol, window_s=max(self.protocol.window_s, self._windows_s[workload]))
         probe = Probe(CONFIRMED, protocol, Promises(self.promised.spec, protocol, asked, family), spent.append)
         try:
-            measured = self.station.probe(self.promised.geometry, workload, probe)
+            measured = self.campaign.probe(self.promised.geometry, workload, probe)
             rule = protocol.verdict
-            verdicts = judge_members(claim, measured, seen.limit, rule.confidence, rule.indifference_percent, family)
+            verdicts = judge_all(claim, measured, seen.limit, rule.confidence, rule.indifference_percent, family)
         except (InvalidMeasurement, ValueError) as error:
             return Suspect(workload, seen, is_simplest, trouble=str(error))
         finally:
             self.confirming_s += sum(spent)
-        told = next(each for each in verdicts if each.subject.drive == drive)
-        return Suspect(workload, seen, is_simplest, measured=measured, verdicts=verdicts, verdict=told)
+        verdict = next(each for each in verdicts if each.subject.drive == drive)
+        return Suspect(workload, seen, is_simplest, measured=measured, verdicts=verdicts, verdict=verdict)
 
     def _simplest(self) -> Workload | None:
-        """Of all that look broken and are not cleared or open yet."""
+        """Return the simplest workload that looks broken and has not been confirmed or cleared."""
         return min(filter(self._looks_broken, self.log), key=self.space.complexity, default=None)
 
     def _looks_broken(self, workload: Workload) -> bool:
@@ -231,7 +228,7 @@ class Explorer:
         return probed is not None and probed.look is ProbedFigures.BROKEN and workload not in tried
 
     def _is_broken(self, workload: Workload) -> bool:
-        """For hypothesis; the same each time it asks. ``SearchEnded`` when there is nothing more to be looked at."""
+        """Answer hypothesis, always the same for one workload; raise ``SearchEnded`` when the search is over."""
         known = len(self.log)
         try:
             self.look_at(workload)
@@ -244,10 +241,10 @@ class Explorer:
 
     def _margin(self, workload: Workload) -> float | None:
         probed = self.log.get(workload)
-        return probed.told.margin_percent if probed and probed.told is not None else None
+        return probed.worst_verdict.margin_percent if probed and probed.worst_verdict is not None else None
 
     def _enough(self, workload: Workload, measured: Measured) -> Decision:
-        """One broken promise is enough to suspect it; else all of them have to be certain."""
+        """Stop a probe at the first failed promise, else when all verdicts are settled."""
         verdicts, _ = self.promised.judge(measured, self.probing)
         broken = next((each for each in verdicts if each.outcome is Outcome.FAIL), None)
         if broken:
@@ -275,10 +272,9 @@ def draw(
     margin: Callable[[Workload], float | None],
     seed: str,
 ) -> None:
-    """Let hypothesis look for a workload that is broken, and for a simpler one as soon as there is one.
+    """Let hypothesis search for a broken workload, and shrink it.
 
-    Where nothing is broken yet it follows the least margin. ``is_broken`` must answer the same each time, or raise
-    ``SearchEnded``.
+    Until then it follows the least margin. ``is_broken`` must always answer the same, or raise ``SearchEnded``.
     """
     from hypothesis import Phase, Verbosity, find, settings, target
     from hypothesis import strategies as st
@@ -305,23 +301,25 @@ def draw(
 
 
 def _length_s(measured: Measured) -> float:
-    """Of one that was recalled: what its processes took."""
+    """Return the duration of a measurement of an earlier session: that of its processes."""
     return sum(run.intervals[-1].end_s for run in measured.runs if run.intervals)
 
 
-#: Of the run folder.
+#: Subfolder of the run folder.
 FOLDER = "explore"
 
 
 class Explore:
-    """Searches around one plain workload on one array."""
+    """Searches near one plain workload on one array; the value of the fixture."""
 
-    def __init__(self, run: Qualification, station: Station, geometry: Geometry, plain: Workload, sla: Sla) -> None:
-        if run.journal is None:
-            raise RigError("nothing can be searched while tests are only collected")
-        self._run, self._station, self._sla, self._journal = run, station, sla, run.journal
-        self._drives = run.bay.drives[: geometry.width]
-        self._promised = Promised(run.spec, geometry, self._drives)
+    def __init__(self, run: BayRun, campaign: Campaign, geometry: Geometry, plain: Workload, sla: Sla) -> None:
+        found = run.qualification
+        if found.journal is None:
+            raise RigError("a run with --collect-only searches nothing")
+        self._run, self._campaign, self._sla, self._journal = found, campaign, sla, found.journal
+        self._family = run.family
+        self._drives = found.bay.drives[: geometry.width]
+        self._promised = SpecPromises(found.spec, geometry, self._drives)
         try:
             self._space = Space.of(plain, max(drive.logical_block_bytes for drive in self._drives))
         except ValueError as error:
@@ -330,23 +328,24 @@ class Explore:
             " + ".join(sorted({each or "" for each in of_drives}))
             for of_drives in ([drive.model for drive in self._drives], [drive.firmware for drive in self._drives])
         )
-        self._subject = SearchSubject(models, firmwares, run.spec.key)
-        self._store = Store(run.settings.explore_database)
+        self._subject = SearchSubject(models, firmwares, found.spec.key)
+        self._store = Store(found.settings.explore_database)
 
     def judge(self) -> Verdict | WorkloadSearch:
-        """True if nothing was found: the search, which says how far that goes. Else the verdict on what was found.
+        """Search; return the verdict on a confirmed workload, else the search, which is true.
 
-        Skips the test if the spec itself promises nothing that could be searched; raises ``Inconclusive`` if what was
-        found could not be confirmed nor cleared, ``InvalidMeasurement`` if nothing could be decided.
+        Skips the test if the spec has no promises about such workloads. Raises ``Inconclusive`` if a suspect was
+        neither
+                confirmed nor cleared, ``InvalidMeasurement`` if no probe could be judged.
         """
-        known = {each.workload: each for each in self._recalled() if self._is_ours(each)}
+        known = {each.workload: each for each in self._stored_findings() if self._is_reachable(each)}
         seed = self._run.settings.explore_seed or called(self._journal.path)
         explorer = Explorer(
-            self._station,
+            self._campaign,
             self._promised,
             self._space,
             self._run.protocol,
-            self._run.family,
+            self._family,
             f"{seed} {self._promised.geometry} {self._space.plain}",
         )
         found = explorer.search({workload: each.is_simplest for workload, each in known.items()})
@@ -354,13 +353,13 @@ class Explore:
         self._note(found, seed, files, tuple(known))
         self._require_something(found)
         count = "1 workload" if len(known) == 1 else f"{len(known)} workloads"
-        remarks = [f"began with {count} that earlier runs had found"] if known else []
-        remarks += self._remember(found, tuple(known))
+        remarks = [f"began with {count} of earlier runs"] if known else []
+        remarks += self._store_findings(found, tuple(known))
         if found.confirmed:
             return self._tell_confirmed(found, found.confirmed, files[found.confirmed.workload], remarks)
-        account = self._sla.account
-        evidence = of_search(found, protocol=account.protocol, acceptance=account.acceptance, remarks=remarks)
-        self._sla.tell(found, evidence)
+        builder = self._sla.builder
+        evidence = of_search(found, protocol=builder.protocol, acceptance=builder.acceptance, remarks=remarks)
+        self._sla.publish(found, evidence)
         return found
 
     def _tell_confirmed(
@@ -369,32 +368,32 @@ class Explore:
         if suspect.verdict is None or suspect.measured is None:
             raise RigError("a workload was confirmed without a measurement")
         because = "; ".join(filter(None, (suspect.verdict.because, searches.because(found, suspect, job_file))))
-        told = replace(suspect.verdict, because=because)
-        evidence = self._sla.account.of_verdicts(suspect.measured, suspect.verdicts, told)
-        self._sla.tell(told, of_confirmed(evidence, found, job_file, remarks))
-        return told
+        verdict = replace(suspect.verdict, because=because)
+        evidence = self._sla.builder.of_verdicts(suspect.measured, suspect.verdicts, verdict)
+        self._sla.publish(verdict, of_confirmed(evidence, found, job_file, remarks))
+        return verdict
 
     def _require_something(self, found: WorkloadSearch) -> None:
         spec, space = self._run.spec, self._space
         if not found.probed:
             pytest.skip(
-                f"{spec.name} itself promises nothing of {found.kind} workloads on {found.geometry} that a search "
+                f"{spec.name} itself has no promise about {found.kind} workloads on {found.geometry} that a search "
                 'could break: write e.g. a promise with workload = "*" into a spec of your own'
             )
         if found.suspects or found.counts[ProbedFigures.KEPT]:
             return
-        why = next((each.trouble[0] for each in found.probed if each.trouble), "every promise remained undecided")
-        raise InvalidMeasurement(f"{found}: nothing around {space.plain} could be decided: {why}")
+        why = next((each.trouble[0] for each in found.probed if each.trouble), "every promise was inconclusive")
+        raise InvalidMeasurement(f"{found}: no workload near {space.plain} could be judged: {why}")
 
-    def _recalled(self) -> tuple[Remembered, ...]:
-        """Findings of earlier runs, which the search begins with."""
+    def _stored_findings(self) -> tuple[StoredFinding, ...]:
+        """Return the stored findings of earlier runs."""
         try:
             return self._store.recall(self._subject)
         except OtherSchema as error:
             raise pytest.UsageError(f"{error}; name another folder with --ssd-explore-database") from error
 
-    def _is_ours(self, known: Remembered) -> bool:
-        """Whether this search could find it itself."""
+    def _is_reachable(self, known: StoredFinding) -> bool:
+        """Return True if this search could draw the workload."""
         try:
             self._space.values(known.workload)
         except ValueError:
@@ -402,10 +401,10 @@ class Explore:
         return known.geometry == str(self._promised.geometry)
 
     def _job_file(self, found: WorkloadSearch, suspect: Suspect) -> str:
-        """Written into the run folder; its name there."""
+        """Write a fio job file into the run folder; return its name."""
         targets, workload = self._targets(), suspect.workload
-        protocol = spaces.probing(self._run.protocol)
-        width, seconds = found.geometry.width, spaces.longest_s(protocol)
+        protocol = dimensions.probing(self._run.protocol)
+        width, seconds = found.geometry.width, dimensions.longest_s(protocol)
         job = jobs.measurement(workload, targets, width, seconds)
         name, paths = f"{found.geometry}-{workload}.fio", " ".join(target.path for target in targets)
         comments = (
@@ -418,8 +417,8 @@ class Explore:
         return self._journal.keep(name, jobs.text(job, comments).encode(), FOLDER)
 
     def _targets(self) -> Sequence[JobTarget]:
-        """What fio is pointed at; of an array that was not built in this session as it would be."""
-        geometry, array = self._promised.geometry, self._station.searched
+        """Return fio's targets; for an array that this session has not built, those that it would have."""
+        geometry, array = self._promised.geometry, self._campaign.searched
         if array is not None and array.geometry == geometry:
             return array.targets
         if geometry.is_side_by_side:
@@ -444,7 +443,7 @@ class Explore:
                     "workload": str(each.workload),
                     "look": each.look.value,
                     "seconds": each.seconds,
-                    "told": "" if each.told is None else repr(each.told),
+                    "verdict": "" if each.worst_verdict is None else repr(each.worst_verdict),
                     "trouble": list(each.trouble),
                 }
                 for each in found.probed
@@ -457,7 +456,7 @@ class Explore:
                     "is_simplest": each.is_simplest,
                     "confirmed": each.is_confirmed,
                     "cleared": each.is_cleared,
-                    "told": each.trouble if each.verdict is None else repr(each.verdict),
+                    "verdict": each.trouble if each.verdict is None else repr(each.verdict),
                     "job_file": files.get(each.workload, ""),
                 }
                 for each in found.suspects
@@ -465,8 +464,8 @@ class Explore:
             sentence=found.sentence(),
         )
 
-    def _remember(self, found: WorkloadSearch, known: Sequence[Workload]) -> list[str]:
-        """For the next run; what cannot be kept is a remark."""
+    def _store_findings(self, found: WorkloadSearch, known: Sequence[Workload]) -> list[str]:
+        """Store the findings for later runs; return a remark if that fails."""
         looks = {each.workload: each.look for each in found.probed}
         try:
             for workload in known:
@@ -474,7 +473,7 @@ class Explore:
                     self._store.forget(self._subject, workload)
             if (suspect := found.confirmed) is not None:
                 claim, array, run = suspect.seen.claim.value, str(found.geometry), called(self._journal.path)
-                self._store.keep(self._subject, Remembered(suspect.workload, claim, array, suspect.is_simplest, run))
+                self._store.keep(self._subject, StoredFinding(suspect.workload, claim, array, suspect.is_simplest, run))
         except OSError as error:
-            return [f"the next search will not know what this one found: {error}"]
+            return [f"the findings could not be stored for the next search: {error}"]
         return []

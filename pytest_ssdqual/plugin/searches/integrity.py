@@ -1,9 +1,7 @@
-"""Histories that hypothesis draws, lived through one after the other; the first that loses data is made shorter.
+"""The fixture ``ssd_integrity``: runs histories of array steps, and shortens the first one that loses data.
 
-Only its generator is used: it draws the same histories in every run, tries no history twice, and its shrinker would
-need hours where ``qual.integrity.shrink`` needs minutes.
-
-What the fixture ``ssd_integrity`` does around a search: the array's body, who cuts its power, what is written down.
+hypothesis only generates: it draws the same histories in every run and repeats none. Its shrinker would need hours
+where ``qual.integrity.shrink`` needs minutes. Every history is stored in the run folder.
 """
 
 from __future__ import annotations
@@ -45,65 +43,65 @@ from pytest_ssdqual.qual.integrity.steps import (
 )
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry
 from pytest_ssdqual.qual.spec.protocol import IntegrityRule
+from pytest_ssdqual.report.evidence.integrity import of_survival
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.view.integrity import of_survival
-from pytest_ssdqual.rig.integrity.md_target import LiveBody
-from pytest_ssdqual.rig.integrity.power_cut import Switch
-from pytest_ssdqual.rig.integrity.runner import Lived, live
-from pytest_ssdqual.rig.integrity.target import Body
+from pytest_ssdqual.rig.integrity.md_target import MdTarget
+from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
+from pytest_ssdqual.rig.integrity.runner import IntegrityOutcome, run_steps
+from pytest_ssdqual.rig.integrity.target import IntegrityTarget
 from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.measure.station import Station
 
 if TYPE_CHECKING:
     from random import Random
 
     from hypothesis.strategies import SearchStrategy
 
-    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.report.evidence.evidence import Evidence
 
 
-#: How often a kind of step is drawn, where it is possible.
+#: Weights of the kinds of steps in draws.
 WEIGHTS: dict[type[Step], int] = {
     ReAdd: 10, Remove: 6, RebuildMember: 5, Fail: 4, Grow: 2, CheckArray: 1, Repair: 1, Cut: 3, Restart: 2, Add: 3,
     Trim: 1, Read: 1, Write: 8,
 }  # fmt: skip
-#: Told what is done now.
-Told = Callable[[str], None]
-#: Told of each history that was lived through: its number and what became of it.
-Kept = Callable[[int, Lived], None]
+#: Receives the description of the current step.
+ReportStep = Callable[[str], None]
+#: Receives the number and the result of each history.
+RecordResult = Callable[[int, IntegrityOutcome], None]
 
 
 @dataclass(slots=True)
 class IntegritySearch:
-    """Through the lives of one array."""
+    """Integrity test of one array: runs histories until one loses data, or until a limit."""
 
-    body: Body
+    body: IntegrityTarget
     geometry: Geometry
     drives: int
     rule: IntegrityRule
-    #: User data of a stripe, of which a region is one and a unit more; and of a chunk.
+    #: Sizes of writes in bytes.
     sizes: tuple[int, ...]
     region_bytes: int
-    told: Told = lambda what: None
-    kept: Kept = lambda number, lived: None
+    report_step: ReportStep = lambda what: None
+    kept: RecordResult = lambda number, lived: None
     clock: Callable[[], float] = time.monotonic
-    _lives: list[Lived] = field(default_factory=list)
+    _lives: list[IntegrityOutcome] = field(default_factory=list)
     _number: int = 0
     _began: float = 0.0
     _error: Exception | None = None
-    _shortest: Lived | None = None
+    _shortest: IntegrityOutcome | None = None
     _happened_again: bool | None = None
 
     def replay(self, history: StepSequence) -> Survival:
-        """Live through one history, once. ``RigError`` or a child of it where the rig is at fault."""
+        """Run one history, once. Raises ``RigError`` or a subclass for an error of the rig."""
         self._began = self.clock()
         self._live(history)
         return self._survival()
 
     def run(self) -> Survival:
-        """Until data are lost, or time or histories are over; then make the history shorter that lost them."""
+        """Run histories until data are lost or a limit is reached; then shorten the history that lost data."""
         self._began = self.clock()
         self._draw(self.body.abilities(self.geometry.level))
         if self._error:
@@ -125,12 +123,12 @@ class IntegritySearch:
         )
         @given(history=histories(lambda bitmap: self._begin(bitmap, abilities), self.rule.steps, self.sizes))
         def drawn(history: StepSequence) -> None:
-            # What is raised in here would be done again by hypothesis, to see whether it is raised again.
+            # hypothesis would run a history again that raises.
             if self._error or self._is_over() or self._is_late():
                 return
             try:
                 self._live(history)
-            except Exception as error:  # whatever it is, once
+            except Exception as error:  # raised after the draw
                 self._error = error
 
         drawn()
@@ -139,10 +137,12 @@ class IntegritySearch:
         count = min(self.rule.regions // 2 * 2, HISTORIES)
         return ArrayLife.begin(self.geometry, bitmap, self.drives, count, self.region_bytes, abilities)
 
-    def _live(self, history: StepSequence) -> Lived:
+    def _live(self, history: StepSequence) -> IntegrityOutcome:
         self._number += 1
         number = self._number
-        lived = live(self.body, history, number % HISTORIES, lambda step: self.told(f"history {number}: {step}"))
+        lived = run_steps(
+            self.body, history, number % HISTORIES, lambda step: self.report_step(f"history {number}: {step}")
+        )
         self._lives.append(lived)
         self.kept(number, lived)
         return lived
@@ -153,7 +153,7 @@ class IntegritySearch:
     def _is_late(self) -> bool:
         return self.clock() - self._began > self.rule.limit_s
 
-    def _shorten(self, lived: Lived) -> None:
+    def _shorten(self, lived: IntegrityOutcome) -> None:
         began = self.clock()
         self._shortest = lived
         begin = self._begin(lived.history.bitmap, self.body.abilities(self.geometry.level))
@@ -167,9 +167,9 @@ class IntegritySearch:
                 self._shortest, self._happened_again = again, True
             return bool(again.findings)
 
-        shorten(lived.told, begin, fails)
+        shorten(lived.executed_steps, begin, fails)
         if self._happened_again is None and self.clock() - began <= self.rule.limit_s:
-            self._happened_again = fails(lived.told)
+            self._happened_again = fails(lived.executed_steps)
         self._lives = lives
 
     def _survival(self) -> Survival:
@@ -183,7 +183,7 @@ class IntegritySearch:
             atom_bytes=self._lives[0].atom_bytes,
             seconds=self.clock() - self._began,
             findings=tuple(found.findings) if found else (),
-            shortest=found.told if found else None,
+            shortest=found.executed_steps if found else None,
             happened_again=self._happened_again,
             remarks=tuple(dict.fromkeys(remark for each in self._lives for remark in each.remarks)),
             cut_short=f"of {self.rule.histories:,} planned ones: integrity.limit was reached" if late else "",
@@ -191,14 +191,14 @@ class IntegritySearch:
 
 
 def histories(begin: Callable[[str], ArrayLife], steps: int, sizes: tuple[int, ...]) -> SearchStrategy[StepSequence]:
-    """All lives of an array of so many steps, of which at least one is more than reading and writing."""
+    """Return the strategy of histories with this number of steps, at least one of which is not a read or a write."""
     from hypothesis import assume
     from hypothesis import strategies as st
 
     @st.composite
     def drawn(draw: Callable[[SearchStrategy[Random]], Random]) -> StepSequence:
-        # What hypothesis draws choice by choice resembles what it has drawn before; in tens of histories that leaves
-        # most of an array's lives untried.
+        # hypothesis' own choices resemble its earlier ones, which would leave most kinds of histories untried within
+        # tens of draws.
         chance = draw(st.randoms(use_true_random=True))
         first = begin(BITMAPS[0])
         redundant = FACTS[first.level].may_lose(first.geometry.width) > 0
@@ -217,7 +217,7 @@ def histories(begin: Callable[[str], ArrayLife], steps: int, sizes: tuple[int, .
 
 
 def choices(life: ArrayLife, sizes: tuple[int, ...]) -> dict[type[Step], list[Step]]:
-    """All that is possible now, by kind."""
+    """Return all steps that are possible now, by kind."""
     regions, drives = range(life.regions), range(1, life.drives + 1)
     every: dict[type[Step], list[Step]] = {
         Write: [Write(each, size, flushed) for flushed in (True, False) for size in sizes for each in regions],
@@ -239,48 +239,47 @@ def choices(life: ArrayLife, sizes: tuple[int, ...]) -> dict[type[Step], list[St
 
 #: Of the run folder.
 FOLDER = "integrity"
-#: Options that say nothing about how an array is built and treated.
+#: Options that a reproduce command leaves out.
 NOT_REPEATED = ("--ssd-replay", "--ssd-resume", "--ssd-spec-schema")
 
 
-def survive(request: pytest.FixtureRequest, station: Station, geometry: Geometry) -> tuple[Survival, Evidence]:
-    """Search through the lives of an array, or live through the one that was asked for.
+def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry) -> tuple[Survival, Evidence]:
+    """Run the integrity test of an array, or the history of ``--ssd-replay``.
 
-    ``RigError`` or a child of it where the rig is at fault. Skips the test if another array was asked for.
+    Raises ``RigError`` or a subclass for an error of the rig. Skips the test if the history is for another array.
     """
     run = request.config.stash[QUALIFICATION]
     asked = run.settings.replay
     if asked and asked.geometry != geometry:
-        pytest.skip(f"the history of --ssd-replay is one of {asked.geometry}")
+        pytest.skip(f"the history of --ssd-replay is for {asked.geometry}")
     if run.journal is None:
-        raise RigError("nothing can be tried while tests are only collected")
-    book = _Book(run.journal, geometry)
+        raise RigError("a run with --collect-only runs no history")
+    book = HistoryRecorder(run.journal, geometry)
 
     def lived() -> Survival:
-        station.close()
-        body = body_of(station.setup, _switch(request.config, run))
+        body = body_of(campaign.setup, _switch(request.config, run))
         try:
-            search = _search(station.setup, body, geometry, book)
+            search = _search(campaign.setup, body, geometry, book)
             found = search.replay(asked) if asked else search.run()
         except BaseException:
-            with contextlib.suppress(RigError):  # the error on its way says more
+            with contextlib.suppress(RigError):  # the first error has more information
                 body.close()
             raise
         body.close()
         return found
 
-    found = station.stock.unless_failed(("integrity", geometry), lived)
+    found = campaign.apart(geometry, lived)
     found, raw = book.concluded(found, _options(request.config.invocation_params.args), request.node.nodeid)
     evidence = of_survival(found, protocol=run.protocol.name, acceptance=run.acceptance, raw=raw)
     return found, evidence
 
 
-def body_of(setup: Setup, switch: Switch | None) -> LiveBody:
-    """What histories are done to."""
-    return LiveBody(setup, switch)
+def body_of(setup: Setup, switch: PowerSwitch | None) -> MdTarget:
+    """Return the target of histories."""
+    return MdTarget(setup, switch)
 
 
-def _search(setup: Setup, body: Body, geometry: Geometry, book: _Book) -> IntegritySearch:
+def _search(setup: Setup, body: IntegrityTarget, geometry: Geometry, book: HistoryRecorder) -> IntegritySearch:
     settings = setup.protocol.array
     each = reference_model.region_bytes(geometry, settings)
     stripe = reference_model.stripe_bytes(geometry, settings)
@@ -292,13 +291,13 @@ def _search(setup: Setup, body: Body, geometry: Geometry, book: _Book) -> Integr
         setup.protocol.integrity,
         tuple(sorted({size for size in wanted if size <= each})),
         each,
-        told=lambda what: setup.progress(f"{geometry}: {what}", 0),
+        report_step=lambda what: setup.progress(f"{geometry}: {what}", 0),
         kept=book.keep,
     )
 
 
-def _switch(config: pytest.Config, run: Qualification) -> Switch | None:
-    """The lab's own, or the site's hook, or None."""
+def _switch(config: pytest.Config, run: Qualification) -> PowerSwitch | None:
+    """Return the power switch: the lab's, the site's hook, or None."""
     if run.bay.switch:
         return run.bay.switch
     if not config.hook.pytest_ssdqual_power_cut.get_hookimpls():
@@ -313,7 +312,7 @@ def _switch(config: pytest.Config, run: Qualification) -> Switch | None:
 
 
 def _options(given: Sequence[object]) -> list[str]:
-    """Ours, of all that pytest was given; those of the configuration file are there again anyway."""
+    """Return the plugin's options of the command line; those of the configuration file apply again anyway."""
     words, found = list(map(str, given)), []
     for word, after in zip(words, [*words[1:], ""], strict=True):
         name, _, value = word.partition("=")
@@ -322,14 +321,14 @@ def _options(given: Sequence[object]) -> list[str]:
     return found
 
 
-class _Book:
-    """What is kept in the run folder: every history as it was drawn, and the shortest one that fails."""
+class HistoryRecorder:
+    """Records every history, and the shortest one that fails, in the run folder."""
 
     def __init__(self, journal: Journal, geometry: Geometry) -> None:
         self._journal, self._geometry = journal, geometry
 
-    def keep(self, number: int, lived: Lived) -> None:
-        """A history that was lived through."""
+    def keep(self, number: int, lived: IntegrityOutcome) -> None:
+        """Record a history and its result."""
         name = self._journal.keep(f"{self._geometry}-{number:03}.history", str(lived.history).encode(), FOLDER)
         self._journal.note(
             "history", geometry=str(self._geometry), number=number, script=name, steps_done=lived.done,
@@ -337,7 +336,7 @@ class _Book:
         )  # fmt: skip
 
     def concluded(self, found: Survival, options: Sequence[str], test: str) -> tuple[Survival, tuple[str, ...]]:
-        """With how to do it again, and the files that show it."""
+        """Record the result; return it with its reproduce command, and the names of its files."""
         raw: tuple[str, ...] = ()
         if found.shortest:
             raw = (self._journal.keep(f"{self._geometry}.history", str(found.shortest).encode(), FOLDER),)

@@ -1,8 +1,6 @@
-"""What others are told of a run when it ends, beside its page: the page of a CI's job, Prometheus.
+"""Writes the artefacts of a run when it ends: report.html, summary.md, the summary of a CI job, and metrics.
 
-The rule of the module: what cannot be told is a sentence, never another verdict.
-
-The page of a run, made when it ends: a page that cannot be made is a sentence, never another verdict.
+An artefact that cannot be written is a sentence in the terminal summary and never changes a verdict.
 """
 
 from __future__ import annotations
@@ -17,18 +15,19 @@ from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.ci import markdown, openmetrics
 from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 
-#: Names the file whose Markdown GitHub shows on the page of the job.
+#: Environment variable with the file whose Markdown GitHub shows on the page of the job.
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-#: With more than that in it, GitHub shows nothing of it.
+#: GitHub shows nothing of a larger file.
 STEP_BYTES = 1 << 20
 
 
-def tell(folder: Path, settings: Settings, *, alone: bool = True) -> tuple[str, ...]:
-    """``summary.md`` into the run folder and, of a run of one bay, to GitHub, metrics to where they are asked for.
+def write_all(folder: Path, settings: Settings, *, alone: bool = True) -> tuple[str, ...]:
+    """Write ``summary.md`` (in a run of one bay also to GitHub) and the metrics of ``--ssd-openmetrics``.
 
-    Never raises: a sentence for each of them that could not be.
+    Never raises: returns a sentence for each file that could not be written.
     """
     failed = _complaint(markdown.NAME, partial(_summarise, folder))
     if alone and not failed:
@@ -39,14 +38,14 @@ def tell(folder: Path, settings: Settings, *, alone: bool = True) -> tuple[str, 
     return tuple(filter(None, [failed, unmetered]))
 
 
-def tell_of_fleet(folder: Path, *, summarised: bool) -> str:
-    """To GitHub, of a run of several bays; ``summarised`` along with its page. As ``to_job``."""
+def write_fleet_summary(folder: Path, *, summarised: bool) -> str:
+    """Write the summary of several bays to GitHub; ``summarised``: summary.md exists already. As ``to_job``."""
     failed = "" if summarised else _complaint(markdown.NAME, partial(_summarise_fleet, folder))
     return failed or to_job(folder)
 
 
 def to_job(folder: Path) -> str:
-    """The summary that is in this folder onto the page of the job. Empty, or why it could not be; never raises."""
+    """Append the folder's summary to the page of the job. Returns the reason of a failure, or nothing; never raises."""
     step = os.environ.get(STEP_SUMMARY)
     if not step or not (folder / markdown.NAME).is_file():
         return ""
@@ -54,7 +53,9 @@ def to_job(folder: Path) -> str:
 
 
 def _complaint(what: str, make: Callable[[], None]) -> str:
-    """Empty if it could be made. Whoever interrupts it wants the run to end: what is left is only to seal it."""
+    """Call ``make`` and return the reason of a failure, or nothing. Ctrl-C ends only ``make``: the folder is still
+    sealed.
+    """
     try:
         make()
     except KeyboardInterrupt:
@@ -74,8 +75,8 @@ def _summarise_fleet(folder: Path) -> None:
     from pytest_ssdqual.report.fleet.view import FleetView
     from pytest_ssdqual.report.html.fleet_page import compose
 
-    told = fleet_text(compose(FleetView.read(folder)))
-    safe_files.write_whole(folder / markdown.NAME, told.encode("utf-8", "backslashreplace"))
+    text = fleet_text(compose(FleetView.read(folder)))
+    safe_files.write_whole(folder / markdown.NAME, text.encode("utf-8", "backslashreplace"))
 
 
 def _append(folder: Path, path: Path) -> None:
@@ -84,51 +85,52 @@ def _append(folder: Path, path: Path) -> None:
     with os.fdopen(descriptor, "ab") as file:
         there = os.fstat(descriptor).st_size
         if there + len(data) > STEP_BYTES:
-            raise OSError(f"there are {there:,} bytes in it already, and GitHub takes {STEP_BYTES:,}")
+            raise OSError(f"the file has {there:,} bytes already; GitHub takes at most {STEP_BYTES:,}")
         file.write(data)
 
 
 @dataclass(frozen=True, slots=True)
-class Paged:
-    """What came of it."""
+class PageResult:
+    """The written page, or the reason why it could not be written."""
 
     path: Path
-    #: Why there is none; empty if there is one.
+    #: Reason of a failure; empty if the page exists.
     failed: str = ""
 
     def __str__(self) -> str:
-        """For the summary."""
-        return f"there is no {run_page.NAME}: {self.failed}" if self.failed else f"report: {self.path}"
+        """Return a line for the terminal summary."""
+        return f"there is no {REPORT}: {self.failed}" if self.failed else f"report: {self.path}"
 
 
-def make(folder: Path) -> Paged:
-    """The page of a run folder, also of a run that judged nothing. Never raises."""
+def make(folder: Path) -> PageResult:
+    """Write the page of a run folder, also of a run without a verdict. Never raises."""
     return _made(folder, lambda: run_page.write(folder))
 
 
-def make_of_fleet(folder: Path) -> Paged:
-    """The page of the folder of a fleet, and its summary. Never raises."""
-    from pytest_ssdqual.report.html import fleet_page_file
+def make_of_fleet(folder: Path) -> PageResult:
+    """Write the page of a fleet's folder, and its summary. Never raises."""
+    from pytest_ssdqual.report.html import fleet_page
 
-    return _made(folder, lambda: fleet_page_file.write(folder))
+    return _made(folder, lambda: fleet_page.write(folder))
 
 
 def side_by_side(folder: Path, width: int) -> list[str]:
-    """The bays of a fleet for the summary, or why they cannot be told. Never raises."""
-    from pytest_ssdqual.report.html import fleet_page_file
+    """Return the fleet summary for the terminal, or the reason of a failure. Never raises."""
+    from pytest_ssdqual.report.fleet import text
+    from pytest_ssdqual.report.fleet.view import FleetView
 
     try:
-        return fleet_page_file.side_by_side(folder, width)
+        return text.summary_lines(FleetView.read(folder), width)
     except Exception as error:
-        return [safe_text.line(f"the bays cannot be told side by side ({type(error).__name__}: {error})", 300)]
+        return [safe_text.line(f"the fleet summary could not be made ({type(error).__name__}: {error})", 300)]
 
 
-def _made(folder: Path, write: Callable[[], Path]) -> Paged:
-    """Whoever interrupts the drawing wants the run to end: what is left is only to seal it."""
+def _made(folder: Path, write: Callable[[], Path]) -> PageResult:
+    """Call ``write``. Ctrl-C ends only the drawing: the folder is still sealed."""
     try:
-        return Paged(write())
+        return PageResult(write())
     except KeyboardInterrupt:
-        return Paged(folder / run_page.NAME, "it was interrupted while it was written")
+        return PageResult(folder / REPORT, "it was interrupted while it was written")
     except Exception as error:
         why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        return Paged(folder / run_page.NAME, safe_text.line(f"it could not be written ({why})", 300))
+        return PageResult(folder / REPORT, safe_text.line(f"it could not be written ({why})", 300))

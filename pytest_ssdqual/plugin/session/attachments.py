@@ -1,8 +1,8 @@
-"""What was judged, on the pages of pytest-html and in the results of Allure, where they are installed and asked for.
+"""Attaches evidence to the pages of pytest-html and the results of Allure, if their options are given.
 
-The rule of the module: nothing that goes wrong here changes what came of a test; it is one line of the summary. Both
-are fed in the process that measures, after the test and before the next measurement, so that nothing is drawn while fio
-runs; what pytest-html needs travels with the report.
+An error here never changes the outcome of a test; it is one line of the summary. The process that measures attaches
+after the test and before the next measurement, so that nothing is drawn while fio runs; pytest-html's attachments
+travel with the report.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from urllib.parse import quote
 
 import pytest
 
+from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.charts.base import Chart
+from pytest_ssdqual.report.charts.chart import Chart
 from pytest_ssdqual.report.ci import fragments
 from pytest_ssdqual.report.evidence.evidence import Evidence, carried_by
-from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.terminal import summary
 
-#: Attribute of a report: why something could not be attached. Plain text, so xdist carries it.
+#: Attribute of a report: errors while attaching. Plain text, so that xdist carries it.
 COMPLAINT = "ssdqual_not_attached"
-#: Tests whose charts are drawn, as on our own page.
+#: Number of tests with charts, as in report.html.
 MOST_EXPLAINED = 40
-#: The parameters that the plugin gives to tests.
+#: The plugin's parameters of tests.
 PARAMETERS = ("ssd_geometry", "_ssd_widths", "ssd_workload", "ssd_workload_set", "_ssd_rounds_definition")
-#: Where pytest-html's table has our column: after the result and the test.
+#: Position of the plugin's column in pytest-html's table: after the result and the test.
 COLUMN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedTest:
-    """One test, and what there is to attach of it."""
+    """One test and its attachments."""
 
     item: pytest.Item
     report: pytest.TestReport
@@ -48,12 +50,12 @@ class AttachedTest:
 
 
 def register(config: pytest.Config, folder: Path | None, *, paged: bool) -> None:
-    """In a run with drives: nothing unless one of them is asked for. ``paged``: the folder gets a page of ours."""
+    """Register in a run with drives, if pytest-html or Allure is in use; ``paged``: the folder gets a report.html."""
     html, allure = (config.getoption(name, None) for name in ("htmlpath", "allure_report_dir"))
     publishers: dict[str, Callable[[AttachedTest], None]] = {}
     if html:
-        ours = folder / run_page.NAME if folder and paged else None
-        publishers["pytest-html"] = lambda told: _to_html(told, _relative(ours, html) if ours else "")
+        ours = folder / REPORT if folder and paged else None
+        publishers["pytest-html"] = lambda test: _to_html(test, _relative(ours, html) if ours else "")
     if allure:
         publishers["Allure"] = _to_allure
     if publishers:
@@ -62,13 +64,14 @@ def register(config: pytest.Config, folder: Path | None, *, paged: bool) -> None
 
 @dataclass
 class Attachments:
-    """Hooks of a run that somebody else shows, too."""
+    """Hooks of a run that pytest-html or Allure reports, too."""
 
     folder: Path | None
-    #: By the name that a complaint begins with.
+    #: Publishers by name, with which their error messages begin.
     publishers: dict[str, Callable[[AttachedTest], None]]
     explained: int = 0
-    complaints: list[str] = field(default_factory=list)
+    #: First error by test id.
+    complaints: dict[str, str] = field(default_factory=dict)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -93,14 +96,14 @@ class Attachments:
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if complaint := getattr(report, COMPLAINT, ""):
-            self.complaints.append(complaint)
+            self.complaints.setdefault(report.nodeid, complaint)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.complaints:
             tests = f"{len(self.complaints)} test{'s' if len(self.complaints) > 1 else ''}"
-            said = f"not everything of {tests} could be attached: {self.complaints[0]}"
-            summary.tell(terminalreporter, said, yellow=True)
+            text = f"some evidence of {tests} could not be attached: {next(iter(self.complaints.values()))}"
+            summary.write_line(terminalreporter, text, yellow=True)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_header(self, cells: list[str]) -> None:
@@ -109,11 +112,13 @@ class Attachments:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
-        if cells:  # a plugin that empties them leaves the row out
-            said = ""
-            with _telling("pytest-html", self.complaints):
-                said = fragments.sentences(carried_by(report))
-            cells.insert(COLUMN, f'<td class="col-judged" style="min-width:24em">{said}</td>')
+        if cells:  # another plugin empties the cells to leave out the row
+            text, complaints = "", list[str]()
+            with _telling("pytest-html", complaints):
+                text = fragments.sentences(carried_by(report))
+            for complaint in complaints:
+                self.complaints.setdefault(report.nodeid, complaint)
+            cells.insert(COLUMN, f'<td class="col-judged" style="min-width:24em">{text}</td>')
 
     def _charts(self, test: str, evidence: Sequence[Evidence]) -> list[Chart]:
         if self.folder is None or self.explained >= MOST_EXPLAINED:
@@ -125,53 +130,53 @@ class Attachments:
 
 @contextmanager
 def _telling(what: str, complaints: list[str]) -> Iterator[None]:
-    """Whatever goes wrong inside is a sentence in the list; whoever interrupts it wants the run to end."""
+    """Append any exception to the list as a sentence; let Ctrl-C pass."""
     try:
         yield
     except Exception as error:
         complaints.append(safe_text.line(f"{what}: {type(error).__name__}: {error}", 300))
 
 
-def _to_html(told: AttachedTest, link: str) -> None:
-    """As extras of the report: a table, each chart as an image that holds no script, and where to read on."""
+def _to_html(test: AttachedTest, link: str) -> None:
+    """Add extras to the report: a table, each chart as an image without scripts, and a link to the page."""
     from pytest_html import extras
 
-    found = [extras.html(fragments.tables(told.evidence))]
-    for chart in told.charts:
+    found = [extras.html(fragments.tables(test.evidence))]
+    for chart in test.charts:
         image = base64.b64encode(fragments.picture(chart).encode()).decode()
         found.append(extras.svg(image, name=safe_text.line(chart.title)))
     if link:
-        anchor = f"#{told.charts[0].key}" if told.charts else ""
-        found.append(extras.url(f"{link}{anchor}", name=run_page.NAME))
-    told.report.extras = [*getattr(told.report, "extras", []), *found]  # type: ignore[attr-defined]
+        anchor = f"#{test.charts[0].key}" if test.charts else ""
+        found.append(extras.url(f"{link}{anchor}", name=REPORT))
+    test.report.extras = [*getattr(test.report, "extras", []), *found]  # type: ignore[attr-defined]
 
 
-def _to_allure(told: AttachedTest) -> None:
-    """Parameters are kept out of the history's key: figures differ from run to run, the test is the same."""
+def _to_allure(test: AttachedTest) -> None:
+    """Attach to Allure; parameters are excluded from the history key, because figures differ from run to run."""
     import allure
 
     kind, dynamic = allure.attachment_type, cast("Any", allure.dynamic)
-    dynamic.description_html(fragments.tables(told.evidence))
-    dynamic.feature(*dict.fromkeys(_label(each.claim) for each in told.evidence))
-    promised = any(each.is_promised for each in told.evidence)
+    dynamic.description_html(fragments.tables(test.evidence))
+    dynamic.feature(*dict.fromkeys(_label(each.claim) for each in test.evidence))
+    promised = any(each.is_promised for each in test.evidence)
     dynamic.severity(allure.severity_level.CRITICAL if promised else allure.severity_level.MINOR)
-    if not told.evidence[0].acceptance:
+    if not test.evidence[0].acceptance:
         dynamic.tag("not for acceptance")
-    for name, value in _parameters(told):
-        dynamic.parameter(name, _Words(safe_text.line(value)), excluded=True)
-    records = json.dumps([each.to_record() for each in told.evidence], indent=2, ensure_ascii=False)
+    for name, value in _parameters(test):
+        dynamic.parameter(name, PlainText(safe_text.line(value)), excluded=True)
+    records = json.dumps(plain(test.evidence), indent=2, ensure_ascii=False)
     allure.attach(safe_text.json_text(records), "evidence", kind.JSON)
-    for chart in told.charts:
+    for chart in test.charts:
         allure.attach(fragments.picture(chart), safe_text.line(chart.title), kind.SVG)
-    if raw := list(dict.fromkeys(safe_text.line(name) for each in told.evidence for name in each.raw)):
+    if raw := list(dict.fromkeys(safe_text.line(name) for each in test.evidence for name in each.raw)):
         allure.attach("\n".join(raw), "raw files in the run folder", kind.TEXT)
 
 
-def _parameters(told: AttachedTest) -> Iterator[tuple[str, str]]:
-    """Those that Allure has of our marks, by their names instead of all their fields; figures, as JUnit names them."""
-    given = getattr(getattr(told.item, "callspec", None), "params", {})
+def _parameters(test: AttachedTest) -> Iterator[tuple[str, str]]:
+    """Yield the test's parameters by name (Allure would show all fields), and figures with JUnit's names."""
+    given = marks.parameters(test.item)
     yield from ((name, str(given[name])) for name in PARAMETERS if name in given)
-    for number, each in enumerate(told.evidence, 1):
+    for number, each in enumerate(test.evidence, 1):
         prefix = "ssd" if number == 1 else f"ssd.{number}"
         yield f"{prefix}.measured", each.measured
         yield f"{prefix}.interval", each.interval_in_full
@@ -181,8 +186,8 @@ def _parameters(told: AttachedTest) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """Allure shows a parameter's ``repr``, and that of a text has quotes."""
+class PlainText:
+    """Text whose ``repr``, which Allure shows, has no quotes."""
 
     text: str
 
@@ -191,11 +196,11 @@ class _Words:
 
 
 def _label(claim: str) -> str:
-    """A newer version may know more claims."""
+    """Return the label of a claim; a newer version may have more claims."""
     return Claim(claim).label if claim in list(Claim) else safe_text.line(claim)
 
 
 def _relative(path: Path, html: str) -> str:
-    """Where a page finds another one, as a URL; ``html`` as pytest-html reads it."""
+    """Return the relative URL of ``path`` on the page ``html``, expanded as pytest-html does."""
     report = Path.cwd() / Path(os.path.expandvars(html)).expanduser()
     return quote(os.path.relpath(path, report.parent))

@@ -1,7 +1,7 @@
-"""From settings to a bay: a machine that answers, and the drives on it that the guard lets us destroy.
+"""Opens a bay: connects to the machine, finds the drives, and lets the guard check them.
 
-Runs once, on the controller, before collection, so that whatever the user asked wrongly is one sentence and
-exit status 4, and nothing was touched.
+Runs once, on the controller, before collection, so that a wrong request ends as one sentence with exit status 4 before
+anything is touched.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,12 +19,12 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.survey import Drive, expand, survey
-from pytest_ssdqual.rig.drives.topology import Match, Signature, Topology
+from pytest_ssdqual.rig.drives.topology import Match, Topology
 from pytest_ssdqual.rig.fio import features
 from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refusals
 from pytest_ssdqual.rig.guard.consent import Content
 from pytest_ssdqual.rig.guard.lease import Terms
-from pytest_ssdqual.rig.integrity.power_cut import Switch
+from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine import local, run_files, ssh
 from pytest_ssdqual.rig.machine.channel import Channel
@@ -38,49 +38,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bay:
-    """A machine and its passed drives, as plain data: it also travels to xdist's workers."""
+    """A machine and the drives that passed the guard, as plain data that is also sent to xdist's workers."""
 
-    #: How the machine is reached: None for this one.
+    #: Connection to the machine; None: this computer.
     target: ssh.SshTarget | None
     drives: tuple[Drive, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
-    #: What the guard could not look at, and what it cleaned up; for people to read.
+    #: Checks that the guard could not make, and leftovers that it removed; for the header.
     remarks: tuple[str, ...] = ()
-    #: What was on the drives when the guard passed them, by kernel name.
+    #: Content of the drives when the guard passed them, by kernel name.
     contents: Mapping[str, Content] = field(default_factory=dict)
-    #: Cuts the machine's power and gives it back, where we can; stays with the process that booted it.
-    switch: Switch | None = field(default=None, compare=False, repr=False)
+    #: Cuts and restores the machine's power, if that is possible; None in an xdist worker.
+    switch: PowerSwitch | None = field(default=None, compare=False, repr=False)
 
     @property
     def machine(self) -> str:
         return "localhost" if self.target is None else self.target.name or self.target.destination
 
     def connect(self, observer: Observer | None = None) -> Channel:
-        """A connection of our own to the machine."""
+        """Open a new connection to the machine."""
         return local.connect(observer) if self.target is None else ssh.connect(self.target, observer)
-
-    def to_json(self) -> dict[str, object]:
-        """Plain types for execnet."""
-        to = self.target
-        target = to and [to.destination, list(to.options), to.name, to.patience_s]
-        return {
-            "target": target,
-            "drives": [drive.to_json() for drive in self.drives],
-            "facts": dict(self.facts),
-            "remarks": list(self.remarks),
-            "contents": {kname: [[each.kind, each.uuid] for each in found] for kname, found in self.contents.items()},
-        }
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Bay:
-        """The inverse of ``to_json``."""
-        target = None
-        if plain["target"]:
-            destination, options, name, patience_s = plain["target"]
-            target = ssh.SshTarget(destination, tuple(options), name, patience_s)
-        drives = tuple(Drive.from_json(each) for each in plain["drives"])
-        contents = {kname: frozenset(Signature(*each) for each in found) for kname, found in plain["contents"].items()}
-        return cls(target, drives, dict(plain["facts"]), tuple(plain["remarks"]), contents)
 
 
 def open_bay(
@@ -91,12 +68,13 @@ def open_bay(
     observer: Observer | None,
     note: Callable[..., None] | None,
 ) -> tuple[Bay, Channel]:
-    """Reach the machine, find the drives, ask whether another run has them, clear away what is left of our own earlier
-    runs, ask the guard.
+    """Connect to the machine, find the drives, check their leases, remove leftovers of earlier runs, and call the
+    guard.
 
-    ``ours`` gives the UUIDs of arrays that earlier runs left behind, ``refuse`` a site's own reasons; what is
-    cleared away is told to ``note``, without which nothing is. Whatever is opened goes onto ``stack``.
-    ``pytest.UsageError`` with everything that is wrong.
+    ``ours`` returns the UUIDs of arrays that earlier runs left behind, ``refuse`` the reasons of a site's hook.
+    ``note``
+        records what is removed; without it nothing is. ``stack`` closes what is opened. Raises ``pytest.UsageError``
+        with all refusals.
     """
     target, patterns, switch = _where(settings, stack)
     try:
@@ -116,7 +94,7 @@ def open_bay(
         raise pytest.UsageError(str(error)) from error
     refused = list(refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several))
     refused += [refusals.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
-    # smartctl asks drives that the guard has passed only.
+    # smartctl runs only on drives that passed the guard.
     if refused := refused or _unidentified(channel, known):
         raise pytest.UsageError(refusals.explain(refused))
     _require_one_kind(channel, known)
@@ -133,9 +111,9 @@ def _cleared(
     wipe: frozenset[str],
     note: Callable[..., None] | None,
 ) -> tuple[Topology, tuple[str, ...]]:
-    """The machine without what is left of our own earlier runs and may be stopped, and what was stopped.
+    """Stop arrays of earlier runs where that is safe; return the new topology and the stopped arrays.
 
-    Without ``note`` nothing is stopped, and the guard is asked about the machine as it would be.
+    Without ``note`` nothing is stopped, and the topology is the one that would result.
     """
     topology = held_drives.examined_leftovers(channel, topology, ours, wanted)
     leftovers = held_drives.stoppable(topology, ours, wanted, wipe)
@@ -159,24 +137,24 @@ def _unidentified(channel: Channel, drives: Sequence[Drive]) -> list[refusals.Re
 
 
 def _require_one_kind(channel: Channel, drives: Sequence[Drive]) -> None:
-    """That these make one array, and that the machine has what they need; ``pytest.UsageError`` if not."""
+    """Require drives of one kind, and the tools that they need on the machine; else raise ``pytest.UsageError``."""
     if any(drive.transport == "nvme" for drive in drives):
         try:
             provenance.require_tools(channel, provenance.NVME_TOOLS)
         except RigError as error:
             raise pytest.UsageError(str(error)) from error
     if unequal := refusals.unequal(drives):
-        raise pytest.UsageError("these drives do not make one array: " + "; ".join(unequal))
+        raise pytest.UsageError("these drives cannot form one array: " + "; ".join(unequal))
 
 
 def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> tuple[Sequence[Match], Topology]:
-    """What the patterns mean when no other run has any of it; ``LeaseTaken`` if that is not within ``wait_s``.
+    """Return the drives of the patterns when they are free; raise ``LeaseTaken`` if they are not within ``wait_s``.
 
-    They are looked up anew after waiting: in hours a name of the kernel may have become that of another drive.
+    Patterns are expanded again after waiting: in hours a kernel name may become that of another drive.
     """
 
-    def say(told: str, left_s: float) -> None:
-        print(safe_text.line(f"ssdqual: {told}; waiting for {format_duration(left_s)} at most"), flush=True)
+    def say(message: str, left_s: float) -> None:
+        print(safe_text.line(f"ssdqual: {message}; waiting for {format_duration(left_s)} at most"), flush=True)
 
     began = time.monotonic()
     while True:
@@ -186,14 +164,14 @@ def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> t
         if lease.await_finished(channel, wanted, terms, began):
             continue
         topology = survey(channel, wanted)
-        # Whatever else is wrong with what was named; what has no name at all the guard refuses.
+        # Drives without an identity have no lease; the guard refuses them.
         drives = [topology.drive(kname) for kname in sorted(wanted & topology.nodes.keys())]
         names = held_drives.names(drive for drive in drives if drive.wwn or drive.serial)
         if not lease.await_free(channel, names, replace(terms, names=names), began):
             return matches, topology
 
 
-def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, tuple[str, ...], Switch | None]:
+def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, tuple[str, ...], PowerSwitch | None]:
     devices: Devices = settings.devices
     if devices.lab is not None:
         target, patterns, switch = _boot_lab(devices.lab, devices.first, stack)
@@ -207,7 +185,7 @@ def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, 
         raise pytest.UsageError(str(error)) from error
 
 
-def _boot_lab(count: int, first: int, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], Switch]:
+def _boot_lab(count: int, first: int, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], PowerSwitch]:
     from pytest_ssdqual import lab
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
@@ -220,7 +198,7 @@ def _boot_lab(count: int, first: int, stack: ExitStack) -> tuple[ssh.SshTarget, 
 
 
 def lab_switch(vm: Vm) -> None:
-    """Cut the lab's power, and boot it again on the same drives; ``MachineLost`` if it does not come up."""
+    """Cut the lab's power, and boot it again on the same drives; raise ``MachineLost`` if it does not come up."""
     from pytest_ssdqual.lab.vm import LabFailed
 
     vm.power_cut()
@@ -236,9 +214,9 @@ def planned_bay(
     ours: Callable[[], frozenset[str]],
     refuse: Callable[[Drive], list[str]],
 ) -> Bay:
-    """The bay of a run that only collects: drives are looked at, but nothing is written down or cleared away.
+    """Return the bay of a run that only collects: it checks the drives, but records and removes nothing.
 
-    A lab is not even booted: its drives are known. ``pytest.UsageError`` as ``open_bay``.
+    A lab is not booted, because its drives are known. Raises ``pytest.UsageError`` as ``open_bay``.
     """
     if settings.devices.lab is None:
         return open_bay(settings, stack, ours, refuse, None, None)[0]
@@ -256,7 +234,7 @@ def _imagined(model: ScaleModel) -> Drive:
 
 
 def lab_target(reach: Reach) -> ssh.SshTarget:
-    """How ``rig.machine.ssh`` gets into the lab."""
+    """Return the ssh target of the lab."""
     return ssh.SshTarget(
         f"{reach.user}@{reach.host}", (*reach.options, "-p", str(reach.port), "-i", str(reach.identity)), name="lab"
     )

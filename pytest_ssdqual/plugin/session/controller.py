@@ -1,11 +1,9 @@
-"""What the hooks of ``plugin`` do in a run that has our tests: set up, arrange, tell, and end in order."""
+"""Implements the hooks of ``plugin`` in a run with drives: start, order of tests, summary, and an orderly end."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,88 +11,87 @@ import pytest
 
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.fleet.bays import FleetRun
-from pytest_ssdqual.plugin.fleet.worker import OfSeveral
+from pytest_ssdqual.plugin.fleet.worker import BayWorker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
-from pytest_ssdqual.plugin.plan import forecast, marks, needs, order, stopping
+from pytest_ssdqual.plugin.plan import marks, needs, order
 from pytest_ssdqual.plugin.session import attachments
 from pytest_ssdqual.plugin.session import recorder as claims
+from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
-from pytest_ssdqual.plugin.session.state import Qualification
+from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import put_off
-from pytest_ssdqual.plugin.stash import QUALIFICATION
+from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN
 from pytest_ssdqual.plugin.watch import live_page
-from pytest_ssdqual.plugin.watch.live_page import Broadcast
-from pytest_ssdqual.plugin.watch.observers import Onlookers, Teller
+from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
+from pytest_ssdqual.plugin.watch.observers import Observers, WorkerEvents
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.progress_events import News
 from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.terminal import summary
-from pytest_ssdqual.report.terminal.plan import PrintedPlan, plan_lines
+from pytest_ssdqual.report.terminal.plan import plan_lines
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
-#: What Ctrl-C says, and SIGTERM, while drives are looked at or waited for.
+#: Message after Ctrl-C or SIGTERM during the checks of drives, or while the run waits for them.
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
-NO_HYPOTHESIS = "searches draw what they try with hypothesis: pip install 'pytest-ssdqual[search]'"
+NO_HYPOTHESIS = "searches need hypothesis: pip install 'pytest-ssdqual[search]'"
 
 
 def configure(config: pytest.Config) -> None:
     """Begin the run on the controller, or join it on a worker."""
-    told = xdist.given(config)
-    if told == xdist.IDLE:
+    worker_data = xdist.given(config)
+    if worker_data == xdist.IDLE:
         xdist.send_home(config)
         return
     try:
-        if told is None:
+        if worker_data is None:
             arguments.require(config)
-        page = live_page.opened(config) if told is None else None
-        found = join(config, told) if told is not None else begin(config)
-    except pytest.UsageError as error:  # it may quote what a drive, a tool or a file of somebody else says
+        page = live_page.opened(config) if worker_data is None else None
+        found = join(config, worker_data) if worker_data is not None else begin(config)
+    except pytest.UsageError as error:  # it may quote a drive, a tool or a file
         raise pytest.UsageError(safe_text.lines(str(error), SENTENCE_CHARACTERS)) from error
-    except KeyboardInterrupt:  # of which pytest says nothing as early as this
-        if told is not None:  # the run has begun long ago
+    except KeyboardInterrupt:  # pytest itself prints nothing this early
+        if worker_data is not None:  # on a worker the run has begun
             raise
         pytest.exit(STOPPED, returncode=pytest.ExitCode.INTERRUPTED)
     if found is None:
         return
-    runs, fleet = ((found,), None) if isinstance(found, Qualification) else (found.runs, found)
+    runs, fleet = ((found,), None) if isinstance(found, BayRun) else (found.runs, found)
     for run in runs:
         config.add_cleanup(run.stack.close)
-    journal = runs[0].journal
+    first = runs[0].qualification
+    journal = first.journal
     folder = fleet.path if fleet else journal.path if journal else None
-    attachments.register(config, folder, paged=runs[0].settings.page)
+    attachments.register(config, folder, paged=first.settings.page)
     if fleet is None:
-        config.stash[QUALIFICATION] = runs[0]
-    if told is None:
+        config.stash[QUALIFICATION], config.stash[RUN] = first, runs[0]
+    if worker_data is None:
         xdist.register(config, runs)
-        watched = Broadcast(page, runs, folder) if page else None
-        narrator = Narrator(config, runs, watched, fleet)
-        config.pluginmanager.register(narrator, "ssdqual-narrator")
-        config.pluginmanager.register(SessionEnd(narrator), "ssdqual-session-end")
-        config.add_cleanup(narrator.close_late)
+        watched = LivePageFeed(page, [each.qualification for each in runs], folder) if page else None
+        controller = SessionController(config, runs, watched, fleet)
+        config.pluginmanager.register(controller, "ssdqual-controller")
+        config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
+        config.add_cleanup(controller.close_late)
     else:
         xdist.take_time_to_end(config)
-        runs[0].glance_s = told["glance_s"]
-        config.pluginmanager.register(Teller(runs[0], partial(_foreseen, runs[0])), "ssdqual-teller")
-        if runs[0].name:
-            config.pluginmanager.register(OfSeveral(runs[0]), "ssdqual-of-several")
+        config.pluginmanager.register(WorkerEvents(first, runs[0].forecast), "ssdqual-worker-events")
+        if first.name:
+            config.pluginmanager.register(BayWorker(runs[0]), "ssdqual-bay-worker")
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order our tests by the plan, skip what these drives cannot do; without drives, skip all with what to type."""
-    run = config.stash.get(QUALIFICATION, None)
+    """Order hardware tests by the plan and skip those that these drives cannot serve; without drives, skip all."""
+    run = config.stash.get(RUN, None)
     marks.require_promises(items)
     if run is not None:
         for item in filter(marks.needs_drives, items):
-            if not item.get_closest_marker("skip") and (why := _objections(item, run)):
+            if not item.get_closest_marker("skip") and (why := _objections(item, run.qualification)):
                 item.add_marker(pytest.mark.skip(reason="; ".join(why)))
         order.order(items)
-        run.planned = order.wanted(items, run.spec).measured
-        run.asked = stopping.asked(items)
         try:
-            run.claims = claims.plan(run, items)
+            run.claims = claims.plan(run.qualification, items)
         except JournalError as error:
             raise pytest.UsageError(str(error)) from error
         return
@@ -103,7 +100,7 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
-    """Why the run cannot do what a test needs, before anything is measured for it."""
+    """Return the reasons why the run cannot serve a test, before it measures anything."""
     names = getattr(item, "fixturenames", ())
     of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
     is_search = "ssd_explore" in names or "ssd_integrity" in names
@@ -112,145 +109,131 @@ def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
 
 
 def header(config: pytest.Config) -> list[str]:
-    """What is tested, how, and where the evidence goes."""
-    narrator: Any = config.pluginmanager.get_plugin("ssdqual-narrator")
-    watched = [f"live page: {narrator.url}"] if narrator.url else []
-    return [*watched, *narrator.header()]
+    """Return the lines of the header: the drives, the protocol, the spec and the run folder."""
+    controller: Any = config.pluginmanager.get_plugin("ssdqual-controller")
+    watched = [f"live page: {controller.url}"] if controller.url else []
+    return [*watched, *controller.header()]
 
 
-def tell_plan(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Arrays, workloads, time and bytes of what is to be measured; the progress line counts down its total.
+def tell_plan(config: pytest.Config) -> list[str]:
+    """Return the printed plan: arrays, workloads, time and bytes; the progress line counts down its total.
 
-    With --collect-only nothing now: hundreds of lines of tests follow, and the plan is what was asked for.
+    With --collect-only the summary prints the plan, because hundreds of lines of tests follow here.
     """
-    run = config.stash[QUALIFICATION]
-    found = _foreseen(run, items)
+    found = config.stash[RUN].forecast()
     if found is None:
         return []
-    narrator = config.pluginmanager.get_plugin("ssdqual-narrator")
-    if narrator:
-        narrator.take(found.told)
+    controller = config.pluginmanager.get_plugin("ssdqual-controller")
+    if controller:
+        controller.take(found.planned)
         if config.option.collectonly:
-            narrator.plan = plan_lines(found)
+            controller.plan = plan_lines(found)
             return []
     return [safe_text.line(each, summary.LINE_CHARACTERS) for each in plan_lines(found)]
 
 
-def _foreseen(run: Qualification, items: Sequence[pytest.Item]) -> PrintedPlan | None:
-    """What these tests take; None if nothing is to be measured."""
-    wanted = order.missing(order.wanted(items, run.spec), run.memory)
-    if not wanted.geometries:
-        return None
-    drive_bytes = min(drive.size_bytes for drive in run.bay.drives)
-    tails = stopping.tails(run.asked, run.spec)
-    found = forecast.predict(wanted, run.protocol, run.spec, len(run.bay.drives), drive_bytes, tails)
-    found = replace(found, is_expected=run.expected is not None)
-    run.planned_s = found.seconds
-    return found
-
-
-class Narrator:
-    """On the controller: hands reports to the recorders of their bays, and tells what came of all of them."""
+class SessionController:
+    """On the controller: passes reports to the recorders of their bays, and prints the summary."""
 
     def __init__(
         self,
         config: pytest.Config,
-        runs: Sequence[Qualification],
-        page: Broadcast | None = None,
+        runs: Sequence[BayRun],
+        page: LivePageFeed | None = None,
         fleet: FleetRun | None = None,
     ) -> None:
         self._config = config
-        self._recorders = {run.name: Recorder(config, run) for run in runs}
+        self._recorders = {run.qualification.name: Recorder(config, run) for run in runs}
         self._fleet = fleet
-        #: To be told at the end.
+        #: The plan for the summary, with --collect-only.
         self.plan: list[str] = []
         self._page = page
-        #: What the page is told, should pytest die before the session finishes.
+        #: Exit status on the live page if pytest fails before the session finishes.
         self._status = int(pytest.ExitCode.INTERNAL_ERROR)
-        #: Exceptions of other plugins, and of this one, while the session ended.
+        #: Exceptions of plugins, this one included, while the session ended.
         self.errors: list[BaseException] = []
-        self._is_closed = self._has_told = False
+        self._is_closed = self._has_summary = False
         #: Set when the session starts: while plugins are configured, there is no terminal reporter yet.
-        self._onlookers: Onlookers
+        self._observers: Observers
 
     @property
     def url(self) -> str:
-        """Of the live page; empty if there is none."""
+        """Address of the live page; empty if there is none."""
         return self._page.server.url if self._page else ""
 
     def header(self) -> list[str]:
-        """What is tested, how, and where the evidence goes."""
+        """Return the lines of the header: the drives, the protocol, the spec and the run folder."""
         if self._fleet:
             return self._fleet.header()
         (recorder,) = self._recorders.values()
-        return summary.header_lines(recorder.run.header)
+        return summary.header_lines(recorder.run.qualification.header)
 
-    def take(self, news: News) -> None:
-        """News of the only bay, when this process is the one that measures."""
-        self._onlookers.take(news)
+    def take(self, event: News) -> None:
+        """Take a progress event of the only bay, if this process measures."""
+        self._observers.take(event)
 
     def finish(self, bay: str) -> None:
-        """Of several: all its tests have been run, while others go on. Drawing its page must not slow these down."""
+        """Finish one of several bays after its last test, unless drawing its page would slow down the other bays."""
         recorder = self._recorders[bay]
         others = [each for each in self._recorders.values() if each is not recorder and not each.is_finished]
-        if any(each.run.settings.devices.is_here for each in others):
+        if any(each.run.qualification.settings.devices.is_here for each in others):
             return
         with put_off():
             try:
                 with ExitStack() as last:
                     last.callback(recorder.finish, recorder.status(int(pytest.ExitCode.OK)))
                     recorder.count()
-            except Exception as error:  # whatever it is, the others go on
-                said = safe_text.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
-                recorder.incomplete = recorder.incomplete or said
+            except Exception as error:  # the other bays continue
+                message = safe_text.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
+                recorder.incomplete = recorder.incomplete or message
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._onlookers.reported(report)
+        self._observers.reported(report)
         for each in carried_by(report):
-            self._onlookers.judged(report.nodeid, each)
+            self._observers.judged(report.nodeid, each)
         recorder = self._recorders.get(xdist.bay_of(report))
         message = recorder.take(report) if recorder else ""
         if message:
-            self._onlookers.wrong(report.nodeid, message)
+            self._observers.wrong(report.nodeid, message)
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         recorders = list(self._recorders.values())
-        self._onlookers = Onlookers(self._config, [each.run for each in recorders], self._page)
-        self._config.add_cleanup(lambda: self._onlookers.ended(self._status))
+        self._observers = Observers(self._config, [each.run.qualification for each in recorders], self._page)
+        self._config.add_cleanup(lambda: self._observers.ended(self._status))
         if self._page and self._config.get_verbosity() < 0 and (reporter := _terminal(self._config)):
-            summary.tell(reporter, f"ssdqual: live page: {self.url}")  # there is no header
+            summary.write_line(reporter, f"ssdqual: live page: {self.url}")  # pytest prints no header
         for each in recorders:
-            each.run.glance_s = self._onlookers.period_s
+            each.run.glance_s = self._observers.period_s
             each.add_properties()
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        self._has_told = True
+        self._has_summary = True
         for line in self.plan:
-            summary.tell(terminalreporter, line)
+            summary.write_line(terminalreporter, line)
         if self._fleet:
-            self._fleet.tell(terminalreporter, list(self._recorders.values()))
+            self._fleet.write_summary(terminalreporter, list(self._recorders.values()))
         else:
             (recorder,) = self._recorders.values()
-            recorder.tell(terminalreporter)
+            recorder.write_summary(terminalreporter)
         for error in self.errors:
-            said = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
-            summary.tell(terminalreporter, said, red=True)
+            message = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
+            summary.write_line(terminalreporter, message, red=True)
 
     # Before JUnit's file is written, and after that, but before the terminal's summary.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Store what the hooks of other plugins raise; ``SessionEnd`` raises it again after the summary."""
         self._count()
-        with self._remembered():
+        with self._errors_stored():
             yield
         self._close(session)
 
     def _count(self) -> None:
         for each in self._recorders.values():
-            with self._remembered():
+            with self._errors_stored():
                 if not each.is_finished:
                     each.count()
 
@@ -259,13 +242,13 @@ class Narrator:
         self._is_closed = True
         status = int(session.exitstatus)
         if self.errors:
-            status = status or int(pytest.ExitCode.TESTS_FAILED)  # as of any process that ends with a traceback
+            status = status or int(pytest.ExitCode.TESTS_FAILED)  # an exception must not end with status 0
         recorders = list(self._recorders.values())
-        with self._remembered(), ExitStack() as last:  # whatever one of them comes to, the others are finished
+        with self._errors_stored(), ExitStack() as last:  # an exception of one does not keep the others from finishing
             for each in reversed([each for each in recorders if not each.is_finished]):
                 last.callback(each.finish, each.status(status) if self._fleet else status)
         incomplete = any(each.incomplete for each in recorders)
-        with self._remembered():
+        with self._errors_stored():
             if self._fleet:
                 incomplete |= not self._fleet.finish(status)
         if incomplete or self.errors:
@@ -273,7 +256,7 @@ class Narrator:
         self._status = session.exitstatus = status
 
     def close_late(self, error: BaseException | None = None) -> None:
-        """Do what is left of closing the run and of the summary because another plugin raised before that."""
+        """Finish the run and print the summary, if another plugin raised before that."""
         session = self._config.pluginmanager.get_plugin("session")
         late = None if self._is_closed else session
         if error or late:
@@ -282,11 +265,11 @@ class Narrator:
             self._count()
             self._close(late)
         reporter = _terminal(self._config)
-        if self.errors and reporter and not (self._has_told or reporter.no_summary):
+        if self.errors and reporter and not (self._has_summary or reporter.no_summary):
             self.pytest_terminal_summary(reporter)
 
     @contextmanager
-    def _remembered(self) -> Iterator[None]:
+    def _errors_stored(self) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
@@ -296,18 +279,18 @@ class Narrator:
 class SessionEnd:
     """Outermost ``pytest_sessionfinish``: raises the exceptions of other plugins after everything is written."""
 
-    def __init__(self, narrator: Narrator) -> None:
-        self._narrator = narrator
+    def __init__(self, controller: SessionController) -> None:
+        self._controller = controller
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None]:
         try:
             yield
         except BaseException as error:
-            self._narrator.close_late(error)
+            self._controller.close_late(error)
             raise
-        if self._narrator.errors:
-            raise self._narrator.errors[0]
+        if self._controller.errors:
+            raise self._controller.errors[0]
 
 
 def _terminal(config: pytest.Config) -> pytest.TerminalReporter | None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.run_folder.expectation import ExpectedDrives
+from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.options.device_address import Devices
-    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.rig.drives.survey import Drive
 
 #: Largest number of drives of one bay.
@@ -46,18 +46,19 @@ def of(run: Qualification) -> ExpectedDrives | None:
         (settings.expect, "--ssd-expect"),
         (bay.expect, "the inventory"),
         (settings.expect_default, "ssd_expect"),
-        (run.spec.drives, f"the spec {run.spec.key}"),
+        (run.spec.product.drives, f"the spec {run.spec.key}"),
         (_listed(settings.devices), "--ssd-devices"),
         (run.baseline.drives if run.baseline else None, f"the baseline {run.baseline.name}" if run.baseline else ""),
     )
     return next((ExpectedDrives(drives, source) for drives, source in found if drives is not None), None)
 
 
-def require(run: Qualification) -> None:
-    """Raise ``pytest.UsageError`` if a number of drives is expected and the bay has another one."""
-    run.expected = of(run)
-    if run.expected and run.expected.drives != len(run.bay.drives):
-        raise pytest.UsageError("; ".join(_wrong(run, run.expected)))
+def require(run: Qualification) -> ExpectedDrives | None:
+    """Return the expected number of drives; raise ``pytest.UsageError`` if the bay has another one."""
+    expected = of(run)
+    if expected and expected.drives != len(run.bay.drives):
+        raise pytest.UsageError("; ".join(_wrong(run, expected)))
+    return expected
 
 
 def _wrong(run: Qualification, expected: ExpectedDrives) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a report says: a broken rig is an error in one sentence, a broken promise a failure in one sentence."""
+"""Shapes pytest's reports: a failed rig is an error of one sentence, a failed promise a failure of one sentence."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
+from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence.evidence import attach
-from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, MachineLost, RigError, Unforeseen, UnforeseenAgain
+from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, RigError, Unforeseen
 
 
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
-    """Give a report of one of our tests its final form; ``junit``: with properties."""
+    """Give the report of a hardware test its final form; ``junit``: with properties."""
     evidence = item.stash.get(EVIDENCE, [])
     if report.when == "call" and evidence:
         attach(report, evidence)
@@ -25,10 +24,10 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     if call.excinfo is None or report.outcome != "failed":
         return
     _make_printable(report)
-    if isinstance(call.excinfo.value, (RigError, pytest.UsageError)):  # a test that asks wrongly blames no drive
+    if isinstance(call.excinfo.value, (RigError, pytest.UsageError)):  # wrong usage in a test is no failure of a drive
         _as_error(item, call.excinfo, report)
     elif not isinstance(call.excinfo.value, (AssertionError, pytest.fail.Exception)):
-        # A mistake in the test or in this program is an error, with its whole traceback, and says nothing of a drive.
+        # An exception of the test or of this program is an error with its whole traceback, not a failure of a drive.
         report.when = "setup" if report.when == "call" else report.when
     elif report.when == "call" and (failed := [each for each in evidence if each.outcome == "fail"]):
         _say(report, failed[-1].sentence)
@@ -39,14 +38,14 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
 
 
 def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport) -> None:
-    if isinstance(caught.value, (MachineLost, JournalError, UnforeseenAgain)):
-        run = item.config.stash[QUALIFICATION]
+    if isinstance(caught.value, RigError) and caught.value.ends_run:
+        run = item.config.stash[RUN]
         if report.when == "teardown" and (item.session.shouldstop or run.lost):
-            report.outcome, report.longrepr = "passed", None  # the test itself has said it already
+            report.outcome, report.longrepr = "passed", None  # the call has reported the error
             return
-        # Nothing else can be measured, or kept; what is left is not attempted, and JUnit is still written.
-        if run.name:  # of several bays the others go on
-            run.lost = run.lost or str(caught.value)
+        # Nothing else can be measured or recorded: skip the rest; JUnit is still written.
+        if run.qualification.name:  # the other bays continue
+            run.lose(str(caught.value))
         else:
             item.session.shouldstop = str(caught.value)
     if report.when == "call":

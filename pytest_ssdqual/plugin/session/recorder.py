@@ -1,6 +1,6 @@
-"""On the controller: what the reports of a bay's tests carry goes into its run folder, and is counted at the end.
+"""Records the reports of a bay's tests in its run folder, and counts its verdicts at the end; on the controller.
 
-How many claims a run makes: counted when its tests are collected, and kept for as long as the run is continued.
+The number of planned claims is counted after the first collection, and stays when the run is resumed.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.plan import needs
-from pytest_ssdqual.plugin.session.state import Qualification
+from pytest_ssdqual.plugin.session.qualification import Qualification
+from pytest_ssdqual.plugin.session.state import BayRun
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
@@ -22,18 +23,14 @@ from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import Record, read_records, still_running, worsened_drives
 from pytest_ssdqual.report.terminal import summary
 
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.state import Qualification
-
-
 #: Kind of the record.
 KIND = "claims_planned"
 
 
 def count(items: Iterable[pytest.Item]) -> int:
-    """One for each test that asks for verdicts, one for each drive where drives side by side are judged one by one.
+    """Return the number of planned claims: one for each test that judges, or one for each drive side by side.
 
-    Rather too many than too few: of some of them it turns out only later that nothing is promised.
+    The count is an upper bound: some of the tests have no limit in the spec.
     """
     return sum(
         max((each.width if each.is_side_by_side else 1 for each in needs.of(item).geometries), default=0)
@@ -43,9 +40,9 @@ def count(items: Iterable[pytest.Item]) -> int:
 
 
 def planned_in(records: Iterable[Record]) -> int | None:
-    """What a run counted when it began; None if it did not get there.
+    """Return the claims that a run planned when it began; None if it ended before that.
 
-    The first record counts: who resumes a run, with whatever tests, does not change how sure its failures have to be.
+    The first record counts, so that resuming with other tests does not change the confidence of verdicts.
     """
     for record in records:
         found = record.facts.get("count") if record.kind == KIND else None
@@ -55,7 +52,7 @@ def planned_in(records: Iterable[Record]) -> int | None:
 
 
 def plan(run: Qualification, items: Iterable[pytest.Item]) -> int:
-    """How many claims the run is planned to make, at least one; noted unless it resumes one that did so."""
+    """Return the number of planned claims, at least one; record it unless the resumed run has."""
     before = planned_in(run.resumed.past.records) if run.resumed else None
     found = before or max(1, count(items))
     if run.journal and before is None:
@@ -64,31 +61,32 @@ def plan(run: Qualification, items: Iterable[pytest.Item]) -> int:
 
 
 class Recorder:
-    """Of one bay."""
+    """Records the verdicts and reports of one bay."""
 
-    def __init__(self, config: pytest.Config, run: Qualification) -> None:
+    def __init__(self, config: pytest.Config, run: BayRun) -> None:
         self._config = config
         self.run = run
-        #: With the ids of their tests.
+        self._journal = run.qualification.journal
+        #: Evidence with the ids of its tests.
         self.evidence: list[tuple[str, Evidence]] = []
         self.tally: ClaimTally | None = None
-        #: Why the run folder is not whole; empty if it is.
+        #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
-        #: Something was not as it should be.
+        #: A report of the bay was a failure or an error.
         self.has_failed = False
         self.has_tests = False
         self.is_finished = False
-        gate.of(config).tests(run.name)
+        gate.of(config).tests(run.qualification.name)
 
     def take(self, report: pytest.TestReport) -> str:
-        """Part of a test has ended: what went wrong if there is no verdict, or nothing."""
+        """Record the report of a test phase; return the error message, or nothing."""
         message = ""
         for each in carried_by(report):
             self.evidence.append((report.nodeid, each))
-            record = {"test": report.nodeid, **each.to_record()}
-            resumed = self.run.resumed
-            if news := resumed.verdicts.news(record) if resumed else record:
-                self._note(report, "verdict" if each.is_promised else "observation", news)
+            record = {"test": report.nodeid, **plain(each)}
+            resumed = self.run.qualification.resumed
+            if changes := resumed.verdicts.news(record) if resumed else record:
+                self._note(report, "verdict" if each.is_promised else "observation", changes)
             self._config.hook.pytest_ssdqual_record(record=record)
         if report.outcome == "failed" and (kind := _kind(report)):
             crash = getattr(report.longrepr, "reprcrash", None)
@@ -101,11 +99,11 @@ class Recorder:
         return message
 
     def _note(self, report: pytest.TestReport, kind: str, facts: dict[str, object]) -> None:
-        """Into the run folder; what cannot be kept there must not be green, and nothing more is tried."""
-        if self.run.journal is None:
+        """Write a record to the run folder; if that fails, the report becomes an error and the session stops."""
+        if self._journal is None:
             return
         try:
-            self.run.journal.note(kind, **facts)
+            self._journal.note(kind, **facts)
         except JournalError as error:
             session = self._config.pluginmanager.get_plugin("session")
             if session and not session.shouldstop:
@@ -113,12 +111,13 @@ class Recorder:
             if report.outcome != "failed":
                 # An error, not a failure: see ``outcome``.
                 report.outcome, report.when, report.longrepr = "failed", "setup", str(error)
-            # pytest has counted the report already, and xdist looks at nothing that is noted in the session.
+            # pytest has counted the report already, and xdist ignores the session's attributes.
             self.incomplete = self.incomplete or str(error)
 
     def add_properties(self) -> None:
-        """What was tested, into JUnit's file."""
-        run, bay = self.run, self.run.bay
+        """Add the facts of the bay to JUnit's file."""
+        run = self.run.qualification
+        bay = run.bay
         facts = {**bay.facts, "drives": " ".join(drive.identity for drive in bay.drives)}
         facts |= {"machine": bay.machine, "spec": run.spec.key, "protocol": run.protocol.name}
         expected = str(run.expected.drives) if run.expected else "none"
@@ -126,47 +125,44 @@ class Recorder:
         self._add(facts.items())
 
     def _add(self, facts: Iterable[tuple[str, str]]) -> None:
-        if self.run.settings.junit_properties:
-            prefix = f"ssd.{self.run.name}." if self.run.name else "ssd."
+        if self.run.qualification.settings.junit_properties:
+            prefix = f"ssd.{self.run.qualification.name}." if self.run.qualification.name else "ssd."
             junit.add_suite_properties(self._config, [(f"{prefix}{name}", value) for name, value in facts])
 
     def count(self) -> None:
-        """All verdicts together: for the summary, the manifest and JUnit."""
-        run = self.run
-        # Where xdist collects, this process has not counted.
+        """Count all verdicts, for the summary, the manifest and JUnit."""
+        run = self.run.qualification
+        # With xdist, the worker has counted, not this process.
         planned = None
-        with suppress(OSError):  # a folder that is gone: ``finish`` says so
-            planned = planned_in(read_records(run.journal.path)) if run.journal else None
-        of_all = replace(run.family, claims=planned or run.claims)
+        with suppress(OSError):  # the folder is gone: ``finish`` reports it
+            planned = planned_in(read_records(self._journal.path)) if self._journal else None
+        of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        if run.manifest:
-            judged = gate.of(self._config).to_record(run.name)
-            of_claims = self.tally.to_record() if self.tally else run.manifest.family
-            run.manifest = replace(run.manifest, family=of_claims, judged=judged)
+        self.run.note_judged(self.tally.to_record() if self.tally else None, gate.of(self._config).to_record(run.name))
         if self.tally:
             self._add(properties(self.tally))
 
     def status(self, of_all: int) -> int:
-        """The exit status of this bay alone, by that of the session."""
+        """Return the exit status of this bay, from that of the session."""
         if of_all not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
             return of_all
         if self.has_failed:
             return int(pytest.ExitCode.TESTS_FAILED)
-        is_green = self.has_tests and not gate.of(self._config).is_closed(self.run.name)
+        is_green = self.has_tests and not gate.of(self._config).is_closed(self.run.qualification.name)
         return int(pytest.ExitCode.OK if is_green else pytest.ExitCode.NO_TESTS_COLLECTED)
 
     def finish(self, status: int) -> None:
-        """The last line, the manifest, the page and the seal; see ``incomplete``."""
+        """Write the last record, the manifest and the page, and seal the folder; sets ``incomplete``."""
         self.is_finished = True
         try:
             self.run.finish(status)
         except JournalError as error:
             self.incomplete = str(error)
 
-    def tell(self, reporter: pytest.TerminalReporter) -> None:
-        """The table of its verdicts, what became of its drives, and where to read on."""
+    def write_summary(self, reporter: pytest.TerminalReporter) -> None:
+        """Print the table of verdicts, worsened drives, and the paths of page and run folder."""
         run = self.run
-        folder = run.journal.path if run.journal else None
+        folder = self._journal.path if self._journal else None
         summary.write_table(
             reporter,
             [each for _, each in self.evidence],
@@ -174,21 +170,21 @@ class Recorder:
             width=reporter._tw.fullwidth,
             verbosity=reporter.config.get_verbosity(),
             run_folder=folder,
-            bay=run.name,
+            bay=run.qualification.name,
         )
         with suppress(OSError):
             for sentence in (*worsened_drives(folder), *still_running(folder)) if folder else ():
-                summary.tell(reporter, sentence, red=True)
+                summary.write_line(reporter, sentence, red=True)
         if run.page:
-            summary.tell(reporter, f"{run.page}", yellow=bool(run.page.failed))
+            summary.write_line(reporter, f"{run.page}", yellow=bool(run.page.failed))
         for complaint in run.complaints:
-            summary.tell(reporter, complaint, yellow=True)
+            summary.write_line(reporter, complaint, yellow=True)
         if self.incomplete:
-            summary.tell(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
+            summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
 def _kind(report: pytest.TestReport) -> str:
-    """Of the record of a test that ended without a verdict; none where a broken promise is the reason."""
+    """Return the kind of record of a test without a verdict; empty if a failed promise is the reason."""
     if report.when != "call":
         return "error"
     return "" if any(each.outcome is Finding.FAIL for each in carried_by(report)) else "failed"

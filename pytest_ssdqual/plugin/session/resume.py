@@ -1,4 +1,4 @@
-"""``--ssd-resume``: from the name of a run to its folder, opened again; or a usage error that says why not."""
+"""``--ssd-resume``: finds, checks and reopens the folder of the run to resume."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.plugin.session.qualification import Qualification
 
 
 @dataclass(frozen=True, slots=True)
-class Resumption:
-    """A run that is continued, and what is known of it."""
+class ResumedRun:
+    """A run that is resumed, with its recorded measurements and verdicts."""
 
     past: Past
     memory: Recollection
     verdicts: Verdicts
-    #: What is measured again although there is a record of it, in words.
+    #: Sentences about recorded measurements that must be repeated because their files are damaged.
     damaged: Sequence[str]
 
     @classmethod
-    def of(cls, past: Past) -> Resumption:
-        """Looks at every file that a measurement rests on."""
+    def of(cls, past: Past) -> ResumedRun:
+        """Read the past run, and check every file that its measurements depend on."""
         damaged: list[str] = []
         memory = past.memory(lambda key, why: damaged.append(f"{_called(key)} is measured again: {why}"))
         return cls(past, memory, Verdicts(past.records), tuple(damaged))
 
-    def tell(self, journal: Journal) -> None:
-        """From now on, what turns out to be damaged is noted in ``journal``."""
+    def note_in(self, journal: Journal) -> None:
+        """Record damaged measurements in ``journal`` from now on."""
         self.memory.forgotten = lambda key, why: journal.note("not_recalled", what=_called(key), reason=why)
 
     def bay(self, bay: Bay) -> Bay:
-        """The same drives in the order in which the run had them."""
+        """Return the bay with the drives in the order of the past run."""
         return replace(bay, drives=self.past.drives_in_order(bay.drives))
 
     def require_same(self, now: Present) -> None:
-        """``pytest.UsageError`` with everything that must not differ and does."""
+        """Raise ``pytest.UsageError`` with all differences that a resumed run must not have."""
         if refusals := self.past.refusals(now):
             raise pytest.UsageError("--ssd-resume: " + "\n--ssd-resume: ".join(refusals))
 
     def remarks(self, now: Present) -> tuple[str, ...]:
-        """For the header: what is known already, what must be known, what is measured again."""
+        """Return remarks for the header: recorded measurements, differences, damaged measurements."""
         count = len(self.memory)
-        known = f"resuming {self.past.folder.name}: {count} measurement{'' if count == 1 else 's'} recalled"
+        known = f"resuming {self.past.folder.name}: {count} measurement{'' if count == 1 else 's'} reused"
         return known, *self.past.remarks(now), *self.damaged
 
     def continued(self, now: Present) -> Manifest:
-        """The run's manifest with a session more."""
+        """Return the run's manifest with this session added."""
         manifest = self.past.manifest
         session = Session(tuple(sys.argv), utc_now(), differences=self.past.remarks(now))
         return replace(manifest, resumed=(*manifest.resumed, session))
 
     def note_begun(self, journal: Journal, now: Present) -> None:
-        """The first word of this session."""
+        """Write the first record of this session."""
         journal.note(
             "run_resumed",
             machine=now.machine,
@@ -81,10 +81,10 @@ class Resumption:
         )
 
 
-def asked_for(config: pytest.Config, settings: Settings) -> Resumption | None:
-    """The run to be continued, ours alone from now on; None if none is. ``pytest.UsageError`` if it cannot be.
+def asked_for(config: pytest.Config, settings: Settings) -> ResumedRun | None:
+    """Return the run to resume, locked for this process; None without the option. Raises ``pytest.UsageError``.
 
-    When tests are only collected its folder is read and left alone.
+    A run that only collects reads the folder without a lock.
     """
     if settings.resume is None:
         return None
@@ -93,49 +93,52 @@ def asked_for(config: pytest.Config, settings: Settings) -> Resumption | None:
         if not config.option.collectonly:
             _require_its_kind(folder, settings)
             claim(config, folder).require_alone()
-        return Resumption.of(Past.read(folder))
+        return ResumedRun.of(Past.read(folder))
     except (NotResumable, RigError) as error:
         raise pytest.UsageError(f"--ssd-resume: {error}") from error
 
 
 def _require_its_kind(folder: Path, settings: Settings) -> None:
-    """The tests of a bay of several bear its name: without it all would be judged once more, by other names."""
+    """Raise ``NotResumable`` for one bay of several: its tests have the bay's name in their ids, others would repeat
+    all.
+    """
     several = fleet.fleet_of(folder)
     if several and not settings.is_of_several and not fleet.is_merged(several):
         raise NotResumable(
-            f"{folder.name} is a bay of a run of several: go on with it by --ssd-resume={several.name} "
+            f"{folder.name} is a bay of a run of several: resume it with --ssd-resume={several.name} "
             f"--ssd-bay={folder.name} -n 1"
         )
 
 
-def require(run: Qualification) -> None:
-    """That a run may be continued with what this session has; ``pytest.UsageError`` if not, remarks if so."""
-    if run.resumed:
-        run.resumed.require_same(run.present)
-        run.bay = replace(run.bay, remarks=(*run.bay.remarks, *run.resumed.remarks(run.present)))
+def require(run: Qualification) -> tuple[str, ...]:
+    """Require that this session may resume the run; return remarks for the header. Raises ``pytest.UsageError``."""
+    if run.resumed is None:
+        return ()
+    run.resumed.require_same(run.present)
+    return run.resumed.remarks(run.present)
 
 
 def claim(config: pytest.Config, folder: Path, writer: str = "main") -> FolderLock:
-    """The right to write into a run folder until the session is over; ``JournalError`` if another process has it."""
+    """Lock a run folder for this session; raise ``JournalError`` if another process has the lock."""
     claim = FolderLock(folder, writer)
     config.add_cleanup(claim.release)
     return claim
 
 
-def opened(config: pytest.Config, resumed: Resumption | None, create: Callable[[], Journal]) -> Journal:
-    """The run's journal: a new one, or that of the run that is continued."""
+def opened(config: pytest.Config, resumed: ResumedRun | None, create: Callable[[], Journal]) -> Journal:
+    """Return the run's journal: a new one, or that of the resumed run."""
     if resumed is None:
         journal = create()
         claim(config, journal.path)
         return journal
     journal = Journal.open(resumed.past.folder)
     journal.unseal()
-    resumed.tell(journal)
+    resumed.note_in(journal)
     return journal
 
 
-def note_refusal(journal: Journal, resumed: Resumption | None, reasons: str) -> None:
-    """A request that was refused leaves a whole run folder, too: what was asked of the machine, and the reasons."""
+def note_refusal(journal: Journal, resumed: ResumedRun | None, reasons: str) -> None:
+    """Complete the run folder of a refused run, with the transcript of the machine and the reasons."""
     journal.note("resume_refused" if resumed else "run_refused", reasons=reasons)
     if resumed is None or resumed.past.sums:
         journal.seal()

@@ -1,7 +1,4 @@
-"""How a run begins: on the controller, which finds everything that can be wrong, and on xdist's workers, which join.
-
-What a run writes of itself when it begins: the spec and the protocol as they are, and the manifest.
-"""
+"""Starts a run: the controller checks and opens everything, xdist's workers join."""
 
 from __future__ import annotations
 
@@ -17,70 +14,69 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ssdqual.plugin.options.device_address import Devices
-from pytest_ssdqual.plugin.options.inventory import BayAsked
+from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings, read
-from pytest_ssdqual.plugin.session import baseline as baselines
 from pytest_ssdqual.plugin.session import expectation, resume
 from pytest_ssdqual.plugin.session.bay import Bay, open_bay, planned_bay
-from pytest_ssdqual.plugin.session.manifest import manifest
-from pytest_ssdqual.plugin.session.resume import Resumption
-from pytest_ssdqual.plugin.session.state import Qualification
+from pytest_ssdqual.plugin.session.qualification import Qualification
+from pytest_ssdqual.plugin.session.resume import ResumedRun
+from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.report.compare.baseline import Baseline
+from pytest_ssdqual.report.compare.baseline import Baseline, NoBaseline
 from pytest_ssdqual.report.resume.resume import Past
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.reader import unfinished_arrays
+from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find, unfinished_arrays
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import RigError
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.fleet.bays import FleetRun
-    from pytest_ssdqual.plugin.session.state import Qualification
 
 
-#: The lab's drives cannot be told by their model (QEMU's NVMe drives all have the same), but we know what they are.
+#: Spec of the lab's drives; their model does not identify them, as all of QEMU's NVMe drives have the same one.
 LAB_SPEC = "ssdqual-sm300"
 
 
 @dataclass(slots=True)
-class Beginning:
-    """The way of one bay into a run: first everything that needs no machine, then its machine, then the first word."""
+class BayStart:
+    """The start of one bay: first all checks without the machine, then the machine, then the first records."""
 
     config: pytest.Config
     settings: Settings
-    #: Of the bay, where there are several.
+    #: Name of the bay, in a run of several.
     name: str
     protocol: Protocol
     chosen: Spec | None
     baseline: Baseline | None
-    resumed: Resumption | None
+    resumed: ResumedRun | None
     stack: ExitStack = field(default_factory=ExitStack)
     journal: Journal | None = None
     channel: Channel | None = None
-    run: Qualification | None = None
-    #: UUIDs of arrays that earlier runs left behind, if somebody has looked already.
+    run: BayRun | None = None
+    #: UUIDs of arrays that earlier runs left behind; None: not read yet.
     ours: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> Beginning:
-        """What the command line names is read; ``pytest.UsageError`` if it makes no sense."""
+    def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
+        """Load the protocol, the spec, the baseline and the past run; raises ``pytest.UsageError``."""
         protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
         chosen = _load(specs.load, settings.spec, "--ssd-spec") if settings.spec else None
-        baseline = baselines.asked_for(settings)
+        baseline = _baseline_of(settings)
         return cls(config, settings, name, protocol, chosen, baseline, resume.asked_for(config, settings))
 
-    def planned(self) -> Qualification:
-        """Of a run that only collects."""
+    def planned(self) -> BayRun:
+        """Return the state of a run that only collects."""
         return self._run(planned_bay(self.settings, self.stack, self._ours, _refuser(self.config)))
 
-    def open(self, create: Callable[[], Journal]) -> Qualification:
-        """The machine is reached, and the guard asked about its drives; what was refused is on record.
+    def open(self, create: Callable[[], Journal]) -> BayRun:
+        """Connect to the machine and call the guard; refusals are recorded in the run folder.
 
-        May be done for several bays at once, in threads. ``pytest.UsageError``, ``RigError``.
+        Threads may open several bays at once. Raises ``pytest.UsageError`` and ``RigError``.
         """
         self.journal = resume.opened(self.config, self.resumed, create)
         with self._noted_if_refused():
@@ -94,39 +90,32 @@ class Beginning:
         return self.run
 
     def refuse(self, reasons: str) -> None:
-        """Leaves a whole run folder of a bay that is not begun, for reasons that are not its own."""
+        """Complete the run folder of a bay that does not begin because another bay was refused."""
         if self.journal:
             resume.note_refusal(self.journal, self.resumed, reasons)
 
     def note_begun(self) -> None:
-        """The manifest, and the first word of this session."""
-        run, journal, channel = self.run, self.journal, self.channel
-        if run is None or journal is None or channel is None:
+        """Write the manifest, and the first record of this session."""
+        if self.run is None or self.channel is None:
             raise RuntimeError("the bay was not opened")
-        if run.resumed:
-            run.manifest = replace(run.resumed.continued(run.present), expected=run.expected)
-            journal.write_manifest(run.manifest.to_record())
-            run.resumed.note_begun(journal, run.present)
-            return
-        extra = [facts for facts in self.config.hook.pytest_ssdqual_facts(machine=channel) if facts]
-        run.manifest = manifest(run, journal, {name: facts[name] for facts in extra for name in facts})
-        journal.write_manifest(run.manifest.to_record())
-        journal.note("run_started", machine=run.bay.machine, drives=[drive.identity for drive in run.bay.drives])
+        # The facts of a resumed run are in its manifest.
+        found = [] if self.resumed else self.config.hook.pytest_ssdqual_facts(machine=self.channel)
+        self.run.note_begun({name: facts[name] for facts in found if facts for name in facts})
 
-    def _run(self, bay: Bay) -> Qualification:
+    def _run(self, bay: Bay) -> BayRun:
+        """Check what needs the drives, and fix the settings of the run."""
         bay = self.resumed.bay(bay) if self.resumed else bay
         spec = self.chosen or _spec_for(self.settings, bay)
-        run = Qualification(
-            self.settings, self.protocol, spec, bay, self.journal, self.stack, self.channel, resumed=self.resumed,
-            baseline=self.baseline, name=self.name,
-        )  # fmt: skip
-        resume.require(run)
-        baselines.require(run)
-        expectation.require(run)
-        return run
+        found = Qualification(
+            self.settings, self.protocol, spec, bay, self.journal, self.resumed, self.baseline, self.name
+        )
+        remarks = (*bay.remarks, *resume.require(found), *_require_baseline(found))
+        expected = expectation.require(found)
+        found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
+        return BayRun(found, self.stack, self.channel)
 
     def _ours(self) -> frozenset[str]:
-        """UUIDs of arrays that earlier runs left behind."""
+        """Return the UUIDs of arrays that earlier runs left behind."""
         if self.ours is None:
             self.ours = left_behind(
                 self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else [])
@@ -141,19 +130,19 @@ class Beginning:
             self.refuse(str(error))
             raise
         except KeyboardInterrupt:
-            self.refuse("it was stopped before it had begun")
+            self.refuse("the run was stopped before it had begun")
             raise
 
 
 def left_behind(*roots: Path) -> frozenset[str]:
-    """UUIDs of arrays of ours that no run below these folders says it has taken down: every journal is read."""
+    """Return UUIDs of arrays that runs below these folders built and did not stop; reads every journal."""
     return frozenset(array.uuid for root in set(roots) if root.is_dir() for array in unfinished_arrays(root))
 
 
-def begin(config: pytest.Config) -> Qualification | FleetRun | None:
-    """On the controller: everything that can be wrong is found here, before anything is collected or touched.
+def begin(config: pytest.Config) -> BayRun | FleetRun | None:
+    """Begin the run on the controller; all checks come before collection and before anything is touched.
 
-    ``pytest.UsageError`` with one sentence per thing that is wrong.
+    Raises ``pytest.UsageError`` with one sentence per error.
     """
     settings = read(config)
     if settings is None:
@@ -162,47 +151,80 @@ def begin(config: pytest.Config) -> Qualification | FleetRun | None:
 
     if len(settings.bays) > 1 or (bays.goes_on(settings) and not config.option.collectonly):
         return bays.begin(config, settings)
-    beginning = Beginning.of(config, settings)
+    start = BayStart.of(config, settings)
     try:
         if config.option.collectonly:
-            return beginning.planned()
-        end_in_order_on_sigterm(beginning.stack)
-        run = beginning.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
-        beginning.note_begun()
+            return start.planned()
+        end_in_order_on_sigterm(start.stack)
+        run = start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
+        start.note_begun()
     except RigError as error:
-        beginning.stack.close()
+        start.stack.close()
         raise pytest.UsageError(str(error)) from error
     except BaseException:
-        beginning.stack.close()
+        start.stack.close()
         raise
     return run
 
 
-def join(config: pytest.Config, told: Mapping[str, Any]) -> Qualification:
-    """On an xdist worker: the controller has checked everything already."""
-    bay = Bay.from_json(told["bay"])
-    # Not what the command line means now: an inventory may have been changed meanwhile.
-    settings = read(config, (BayAsked(told["name"], Devices()),))
+def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
+    """Join the run on an xdist worker; the controller has checked everything."""
+    bay = from_plain(Bay, worker_data["bay"])
+    # Use the controller's bay: an inventory may have changed meanwhile.
+    settings = read(config, (BayRequest(worker_data["name"], Devices()),))
     if settings is None:
-        raise pytest.UsageError("the controller has drives, this worker was given none")
-    settings = replace(settings, run_root=Path(told["run_root"]), protocol=told["protocol"])
+        raise pytest.UsageError("the controller has drives, but this worker has none; give both the same options")
+    settings = replace(settings, run_root=Path(worker_data["run_root"]), protocol=worker_data["protocol"])
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
-    protocol, spec = protocols.load(settings.protocol), specs.load(told["spec"])
-    if told["journal"] == "None":
-        return Qualification(settings, protocol, spec, bay, None, ExitStack(), name=told["name"])
-    folder = Path(told["journal"])
-    baseline = baselines.told(told)
+    protocol, spec = protocols.load(settings.protocol), specs.load(worker_data["spec"])
+    if worker_data["journal"] == "None":
+        return BayRun(Qualification(settings, protocol, spec, bay, None, name=worker_data["name"]), ExitStack())
+    folder = Path(worker_data["journal"])
+    baseline = _controllers_baseline(worker_data)
     resume.claim(config, folder, worker)
     journal = Journal.open(folder, worker)
-    resumed = Resumption.of(Past.read(folder)) if told["resumed"] else None
+    resumed = ResumedRun.of(Past.read(folder)) if worker_data["resumed"] else None
     if resumed:
-        resumed.tell(journal)
-    return Qualification(
-        settings, protocol, spec, bay, journal, ExitStack(), resumed=resumed, baseline=baseline, name=told["name"]
-    )
+        resumed.note_in(journal)
+    found = Qualification(settings, protocol, spec, bay, journal, resumed, baseline, worker_data["name"])
+    return BayRun(found, ExitStack(), glance_s=worker_data["glance_s"])
 
 
-def _load(load: Callable[[str], Any], name: str, option: str) -> Any:  # noqa: ANN401 (whatever the loader gives)
+def _baseline_of(settings: Settings) -> Baseline | None:
+    """Return the earlier run; None without the option. Raises ``pytest.UsageError`` if it cannot be read.
+
+    Called before this run has a folder, so ``last`` is the previous run.
+    """
+    if settings.baseline is None:
+        return None
+    try:
+        return Baseline.read(find(settings.baseline, settings.run_root))
+    except (NoBaseline, NoSuchRun) as error:
+        raise pytest.UsageError(f"--ssd-baseline: {error}") from error
+
+
+def _controllers_baseline(given: Mapping[str, Any]) -> Baseline | None:
+    """Return the controller's baseline on an xdist worker."""
+    return Baseline.read(Path(given["baseline"])) if given.get("baseline") else None
+
+
+def _require_baseline(run: Qualification) -> tuple[str, ...]:
+    """Require the same product and the same method; raise ``pytest.UsageError`` with all differences.
+
+    Return other differences as remarks for the header. A resumed run keeps its baseline.
+    """
+    baseline = run.baseline
+    found = baseline.refusals(run.present) if baseline else []
+    record = baseline.to_record() if baseline else None
+    if run.resumed and (was := run.resumed.past.manifest.baseline) != record:
+        before = was["run"] if was else "none"
+        found.append(f"the resumed run began with {before} as its baseline; give the same one")
+    if found:
+        raise pytest.UsageError("--ssd-baseline: " + "\n--ssd-baseline: ".join(found))
+    return tuple(baseline.remarks(run.present)) if baseline else ()
+
+
+def _load(load: Callable[[str], Any], name: str, option: str) -> Any:  # noqa: ANN401 (the loader's type)
     try:
         return load(name)
     except ValueError as error:

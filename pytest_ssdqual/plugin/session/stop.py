@@ -1,4 +1,4 @@
-"""How a run ends when it does not end by itself: a lost machine, a cancelled job."""
+"""Orderly ends of a run that is interrupted: a lost machine, Ctrl-C, a cancelled job."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from pytest_ssdqual.rig.machine.machine import MachineLost
 
 
 def unless_lost(give_back: Callable[[], None]) -> None:
-    """On a machine that is lost nothing can be given back; the error that said so is the whole story."""
+    """Call ``give_back``, and ignore ``MachineLost``, which has been reported already."""
     with suppress(MachineLost):
         give_back()
 
 
 def end_in_order_on_sigterm(stack: ExitStack) -> None:
-    """A cancelled CI job sends SIGTERM; treated as Ctrl-C, fio ends, the array stops and JUnit is written."""
+    """Treat SIGTERM, which a cancelled CI job sends, as Ctrl-C: fio ends, the array stops, and JUnit is written."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt("SIGTERM")
 
-    with suppress(ValueError):  # not the main thread: somebody runs pytest inside of something else
+    with suppress(ValueError):  # not the main thread: another program runs pytest
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupt))
 
 
 @contextmanager
 def put_off() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until what is written inside is whole; then ``KeyboardInterrupt`` is raised."""
+    """Defer Ctrl-C and SIGTERM to the end of the block; then raise ``KeyboardInterrupt``."""
     came: list[int] = []
     with ExitStack() as stack:
-        with suppress(ValueError):  # as above: then neither of them comes here
+        with suppress(ValueError):  # not the main thread, which gets the signals
             for number in (signal.SIGINT, signal.SIGTERM):
                 stack.callback(signal.signal, number, signal.signal(number, lambda number, frame: came.append(number)))
         yield

@@ -1,4 +1,4 @@
-"""What the live page is told: news of the bays and verdicts, as the messages that its script knows."""
+"""Publishes progress events and verdicts to the live page, as the messages of its script."""
 
 from __future__ import annotations
 
@@ -17,130 +17,124 @@ from pytest_ssdqual.live.feed import Feed, Topic
 from pytest_ssdqual.live.server import LiveServer, PortTaken
 from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Looked, News, Now
+from pytest_ssdqual.qual.progress_events import BayProgress, Begun, Idle, LoadBegun, Looked, News, Now
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.html import run_page
-from pytest_ssdqual.report.terminal.progress import BayProgress
+from pytest_ssdqual.report.html.page import REPORT
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.state import Qualification
+    from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.qual.spec.spec import Spec
     from pytest_ssdqual.report.evidence.evidence import Evidence
 
-#: Of one text.
+#: Characters of one text.
 LONGEST = 2000
-#: Between two tallies.
+#: Seconds between two tallies.
 TALLY_S = 1.0
-#: Of these no verdict speaks: their figures stand beside no limit.
+#: Phases without a verdict: the page shows no limit for them.
 UNJUDGED = ("precondition", "confirm", "fill")
 
 
 def opened(config: pytest.Config) -> LiveServer | None:
-    """The server, if it was asked for; before any drive is touched. ``pytest.UsageError`` if the port is taken."""
+    """Return the server of ``--ssd-live``, before any drive is touched; raise ``pytest.UsageError`` for a used port."""
     port = settings.live_port(config)
     if port is None or config.option.collectonly:
         return None
     try:
         server = LiveServer(Feed(), port)
     except PortTaken as error:
-        raise pytest.UsageError(
-            f"--ssd-live={port}: {error}; name another one, or none and a free one is taken"
-        ) from None
+        raise pytest.UsageError(f"--ssd-live={port}: {error}; name another port, or none for any free one") from None
     config.add_cleanup(server.close)
     return server
 
 
-class Broadcast:
-    """On the controller; may be called from any thread."""
+class LivePageFeed:
+    """Feeds the live page on the controller; any thread may call it."""
 
     def __init__(self, server: LiveServer, runs: Sequence[Qualification], folder: Path | None) -> None:
-        """``folder`` is where the evidence goes."""
+        """``folder`` is the run folder."""
         self.server = server
         self._feed = server.feed
         self._folder = folder
         self._specs = {run.name: run.spec for run in runs}
-        self._bays: dict[str, BayProgress] = {}
         self._is_over = False
         self._lock = threading.RLock()
         self._tally = LiveTally()
-        self._trouble = LiveError()
+        self._error = LiveError()
         self._publish(Topic.RUN, title=runs[0].spec.name, about=_about(runs, folder))
 
-    def take(self, news: News, name: str, at_s: float) -> None:
-        """News of a bay, which happened at ``at_s`` by the monotonic clock."""
+    def take(self, event: News, before: BayProgress, bay: BayProgress, at_s: float) -> None:
+        """Publish a progress event of a bay, which happened at ``at_s`` by the monotonic clock."""
         at_ms = round(1000 * (time.time() - time.monotonic() + at_s))
-        # Glances come from a thread of their own: a step that begins meanwhile must not get lost.
+        name = bay.name
         with self._lock:
-            before = self._bays.get(name, BayProgress(name))
-            bay = self._bays[name] = before.after(news, at_s)
-            self._tell_tally()
-            match news:
+            self._publish_tally()
+            match event:
                 case Idle() if before.step is None:
-                    return  # hundreds of tests that measure nothing say nothing
+                    return  # hundreds of tests that measure nothing publish nothing
                 case LoadBegun():
-                    self._publish(Topic.LOAD, name, at_ms=at_ms, **_load(news, self._spec(name)), **_round(news))
+                    self._publish(Topic.LOAD, name, at_ms=at_ms, **_load(event, self._spec(name)), **_round(event))
                 case Now():
-                    self._say_again()
-                    iops = [round(each, 1) for each in news.iops if math.isfinite(each)]
-                    if len(iops) == len(news.iops):
+                    self._log_repetitions()
+                    iops = [round(each, 1) for each in event.iops if math.isfinite(each)]
+                    if len(iops) == len(event.iops):
                         written = bay.bytes_written
-                        self._publish(Topic.STRIP, name, at_ms=at_ms, iops=iops, bytes_written=written, **_round(news))
+                        self._publish(Topic.STRIP, name, at_ms=at_ms, iops=iops, bytes_written=written, **_round(event))
                     return
                 case Begun(what, _) if before.step is None or before.step.what != what:
                     self.log(what, at_ms)
-                case Looked(told, _):
-                    self.log(told, at_ms)
+                case Looked(sentence, _):
+                    self.log(sentence, at_ms)
             if bay.has_worked:
-                self._tell_bay(bay, at_s, at_ms)
+                self._publish_bay(bay, at_s, at_ms)
 
     def judged(self, test: str, evidence: Evidence) -> None:
         outcome = evidence.outcome
         with self._lock:
             self._tally.verdicts[outcome.value] += 1
-            topic = Topic.BROKEN if outcome is Finding.FAIL else Topic.VERDICT
+            topic = Topic.FAILED if outcome is Finding.FAIL else Topic.VERDICT
             at_ms = round(1000 * time.time())
             self._publish(topic, at_ms=at_ms, outcome=outcome.value, sentence=evidence.sentence, test=test)
-            self._tell_tally()
+            self._publish_tally()
 
     def counted(self, outcomes: Mapping[str, int], total: int) -> None:
-        """So many tests have ended, of ``total``."""
+        """Publish the outcomes of the tests that have ended, of ``total``."""
         with self._lock:
             self._tally.tests, self._tally.total = dict(outcomes), total
-            self._tell_tally()
+            self._publish_tally()
 
     def wrong(self, test: str, message: str) -> None:
-        """Nothing was judged, and why; the same of many tests in a row is said once, and then how often."""
+        """Log the error of a test; equal errors of tests in a row appear once, then their number."""
         with self._lock:
-            if not self._trouble.is_again(message):
-                self._say_again()
-                self._trouble = LiveError(message)
+            if not self._error.is_again(message):
+                self._log_repetitions()
+                self._error = LiveError(message)
                 self.log(f"{test}: {message}")
 
     def log(self, text: str, at_ms: int | None = None) -> None:
         with self._lock:
-            self._say_again()
+            self._log_repetitions()
             self._publish(Topic.LOG, at_ms=round(1000 * time.time()) if at_ms is None else at_ms, text=text)
 
     def end(self, outcomes: Mapping[str, int], status: int) -> None:
-        """The last word; said once."""
+        """Publish the end of the run, once."""
         with self._lock:
             if self._is_over:
                 return
             self._is_over = True
-            self._say_again()
-            self._tell_tally(now=True)
+            self._log_repetitions()
+            self._publish_tally(now=True)
             text = safe_text.line(ending(outcomes, status, self._folder), LONGEST)
             self._feed.end({"text": text, "good": status in (0, 5)})
 
     def _spec(self, name: str) -> Spec:
-        """Of a bay; the only one is known by the name of its worker."""
+        """Return the spec of a bay; the only bay has the name of its worker."""
         return self._specs.get(name) or next(iter(self._specs.values()))
 
-    def _tell_bay(self, bay: BayProgress, at_s: float, at_ms: int) -> None:
+    def _publish_bay(self, bay: BayProgress, at_s: float, at_ms: int) -> None:
         step, left_s, found = bay.step, bay.left_s(at_s), bay.steadiness
         self._publish(
             Topic.BAY,
@@ -151,40 +145,40 @@ class Broadcast:
             ends_ms=None if left_s is None else at_ms + round(1000 * left_s),
             steady=found.reached if found else None,
             brief=found.brief if found else "",
-            told=found.told if found else "",
+            sentence=found.sentence if found else "",
         )
 
-    def _tell_tally(self, *, now: bool = False) -> None:
-        """At most once a second: thousands of tests that were measured together end within some."""
+    def _publish_tally(self, *, now: bool = False) -> None:
+        """Publish the tally at most once a second: thousands of tests of one measurement may end within seconds."""
         if self._tally.is_due(now=now):
             self._publish(Topic.TALLY, "", **self._tally.facts())
 
-    def _say_again(self) -> None:
-        if told := self._trouble.told():
-            self._publish(Topic.LOG, at_ms=round(1000 * time.time()), text=told)
+    def _log_repetitions(self) -> None:
+        if sentence := self._error.unreported():
+            self._publish(Topic.LOG, at_ms=round(1000 * time.time()), text=sentence)
 
     def _publish(self, topic: Topic, bay: str = "", **facts: object) -> None:
         self._feed.publish(topic, _printable(facts), safe_text.line(bay, 80))
 
 
 def _about(runs: Sequence[Qualification], folder: Path | None) -> str:
-    """What is tested, how, and where the evidence goes."""
+    """Return the subtitle of the page: drives, spec, protocol and run folder."""
     first = runs[0]
     drives = [drive for run in runs for drive in run.bay.drives]
     models = ", ".join(sorted({drive.model or "unknown drives" for drive in drives}))
     where = first.bay.machine if len(runs) == 1 else f"{len(runs)} bays"
     specs = ", ".join(dict.fromkeys(run.spec.name for run in runs))
-    rehearsal = "" if first.acceptance else ", a rehearsal that decides nothing"
+    rehearsal = "" if first.acceptance else ", not for acceptance"
     judged = f"judged by {specs}; protocol {first.protocol.name}{rehearsal}"
     return f"{len(drives)} × {models} on {where}; {judged}; run folder {folder}"
 
 
 @dataclass(slots=True)
 class LiveError:
-    """Why tests ended without a verdict, as long as it is the same for one after the other."""
+    """An error that consecutive tests may share."""
 
     message: str = ""
-    #: How often it came again since that was told.
+    #: Number of repetitions that have not been logged.
     again: int = 0
 
     def is_again(self, message: str) -> bool:
@@ -193,33 +187,33 @@ class LiveError:
         self.again += 1
         return True
 
-    def told(self) -> str:
-        """Once: what there is to say of those that came again."""
+    def unreported(self) -> str:
+        """Return a sentence about the repetitions, once."""
         again, self.again = self.again, 0
         if not again:
             return ""
-        return "the same of one test more" if again == 1 else f"the same of {again:,} tests more"
+        return "the same error in 1 more test" if again == 1 else f"the same error in {again:,} more tests"
 
 
 @dataclass(slots=True)
 class LiveTally:
-    """How many tests and verdicts there were of each kind."""
+    """Numbers of tests and verdicts by outcome."""
 
     tests: Mapping[str, int] = field(default_factory=dict)
     total: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
-    _told: dict[str, object] = field(default_factory=dict)
-    _told_s: float = -math.inf
+    _published: dict[str, object] = field(default_factory=dict)
+    _published_s: float = -math.inf
 
     def facts(self) -> dict[str, object]:
         return {"tests": dict(self.tests), "total": self.total, "verdicts": dict(self.verdicts)}
 
     def is_due(self, *, now: bool) -> bool:
-        """Whether it is to be told again; if so, it is taken for told."""
+        """Return True if the tally must be published again, and mark it as published."""
         facts, clock_s = self.facts(), time.monotonic()
-        if facts == self._told or not (now or clock_s - self._told_s >= TALLY_S):
+        if facts == self._published or not (now or clock_s - self._published_s >= TALLY_S):
             return False
-        self._told, self._told_s = facts, clock_s
+        self._published, self._published_s = facts, clock_s
         return True
 
 
@@ -230,13 +224,13 @@ def ending(outcomes: Mapping[str, int], status: int, folder: Path | None) -> str
     early = {2: "was interrupted", 3: "ended by an internal error", 4: "was refused"}.get(status, "has ended")
     where = ""
     if folder:
-        report = folder / run_page.NAME
+        report = folder / REPORT
         where = f" The report is {report}." if report.is_file() else f" The evidence is in {folder}."
     return f"The run {early}: {counted or 'no tests'}.{where}"
 
 
 def _load(load: LoadBegun, spec: Spec) -> dict[str, object]:
-    """The load, with what is promised and published of it; per drive where drives are side by side."""
+    """Return the message about a load, with its limit and its published value; per drive if drives are side by side."""
     shown: dict[str, object] = {
         "phase": load.phase, "geometry": load.geometry, "workload": load.workload,
         "devices": [safe_text.line(each, 80) for each in load.devices],
@@ -256,8 +250,8 @@ def _load(load: LoadBegun, spec: Spec) -> dict[str, object]:
     return _printable(shown)
 
 
-def _round(told: LoadBegun | Now) -> dict[str, object]:
-    return {"round": told.round, "rounds": told.rounds, "exact": told.exact}
+def _round(event: LoadBegun | Now) -> dict[str, object]:
+    return {"round": event.round, "rounds": event.rounds, "exact": event.exact}
 
 
 def _printable(facts: Mapping[str, object]) -> dict[str, object]:
@@ -265,7 +259,7 @@ def _printable(facts: Mapping[str, object]) -> dict[str, object]:
 
 
 def _shown(value: object) -> object:
-    """JSON knows no infinity, and what only watches must not end what measures."""
+    """Return a value for JSON, which has no infinity; the page must never end the run."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return safe_text.line(value, LONGEST) if isinstance(value, str) else value

@@ -1,8 +1,7 @@
-"""Who watches a run: the terminal, and the pages that are open of it. Fed by this process, or by xdist's workers."""
+"""Observers of a run: the terminal and the live page. This process or xdist's workers send the progress events."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -15,103 +14,101 @@ from pytest_ssdqual.report.terminal.progress_spool import SpoolReader, SpoolWrit
 from pytest_ssdqual.rig.observe.live_stats import Live
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.state import Qualification
-    from pytest_ssdqual.plugin.watch.live_page import Broadcast
+    from pytest_ssdqual.plugin.session.qualification import Qualification
+    from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
     from pytest_ssdqual.report.evidence.evidence import Evidence
     from pytest_ssdqual.report.terminal.plan import PrintedPlan
     from pytest_ssdqual.rig.machine.machine import Machine
 
-#: Whoever has a page open sees figures of this age at most.
+#: Period of live statistics for the page.
 PAGE_PERIOD_S = 1.0
 
 
-def live_of(machine: Machine, tell: Callable[[News], None], period_s: float) -> Live:
-    """Glances at what runs on ``machine``; none at one that cannot be talked to."""
-    return Live(tell, getattr(machine, "talk", None), period_s)
+def live_of(machine: Machine, report: Callable[[News], None], period_s: float) -> Live:
+    """Return live statistics of ``machine``; none for a machine without ``line_process``."""
+    return Live(report, getattr(machine, "line_process", None), period_s)
 
 
-class Onlookers:
-    """On the controller; of one bay or several."""
+class Observers:
+    """Passes progress events of one or several bays to all observers; on the controller."""
 
-    def __init__(self, config: pytest.Config, runs: Sequence[Qualification], broadcast: Broadcast | None) -> None:
-        self._broadcast = broadcast
+    def __init__(self, config: pytest.Config, runs: Sequence[Qualification], page: LivePageFeed | None) -> None:
+        self._page = page
         self._session = config.pluginmanager.get_plugin("session")
         self.progress = on_terminal(config)
-        #: By xdist; then news come by way of files.
+        #: xdist's workers measure; then progress events come through files.
         self.is_distributed = config.pluginmanager.hasplugin("dsession")
-        #: By the bay's name, where there are several.
+        #: Progress logs with their bay's name, in a run of several.
         self._spools = [
             (run.name, SpoolReader(run.journal.path)) for run in runs if self.is_distributed and run.journal
         ]
-        self.period_s = min(self.progress.glance_s, PAGE_PERIOD_S if broadcast else self.progress.glance_s)
+        self.period_s = min(self.progress.glance_s, PAGE_PERIOD_S if page else self.progress.glance_s)
         if self._spools:
             self.progress.poll = self._poll
             self.progress.poll_s = self.period_s
         self._outcomes: Counter[str] = Counter()
+        if page:
+            self.progress.state.observers.append(page.take)
         self.progress.__enter__()
 
-    def take(self, news: News, bay: str = "", at_s: float | None = None) -> None:
-        """Tell everybody; from whatever thread."""
-        self.progress.take(news, bay, at_s)
-        if self._broadcast:
-            self._broadcast.take(news, bay, time.monotonic() if at_s is None else at_s)
+    def take(self, event: News, bay: str = "", at_s: float | None = None) -> None:
+        """Pass a progress event to all observers; any thread may call it."""
+        self.progress.take(event, bay, at_s)
 
     def judged(self, test: str, evidence: Evidence) -> None:
-        if self._broadcast:
-            self._broadcast.judged(test, evidence)
+        if self._page:
+            self._page.judged(test, evidence)
 
     def wrong(self, test: str, message: str) -> None:
-        """Nothing was judged, and why."""
-        if self._broadcast:
-            self._broadcast.wrong(test, message)
+        """Show the error of a test."""
+        if self._page:
+            self._page.wrong(test, message)
 
     def reported(self, report: pytest.TestReport) -> None:
-        """A part of a test has ended."""
+        """Take the report of a test phase."""
         if self.is_distributed:
             self.progress.clear()
         else:
             self.progress.idle()
-            if self._broadcast:
-                self._broadcast.take(Idle(), "", time.monotonic())
         if outcome := _outcome(report):
             self._outcomes[outcome] += 1
-            if self._broadcast:
-                self._broadcast.counted(self._outcomes, self._session.testscollected if self._session else 0)
+            if self._page:
+                self._page.counted(self._outcomes, self._session.testscollected if self._session else 0)
 
     def ended(self, status: int) -> None:
-        """Nothing more comes."""
+        """Close all observers."""
         self._poll()
         self.progress.__exit__(None, None, None)
         for _, spool in self._spools:
             spool.remove()
-        if self._broadcast:
-            self._broadcast.end(self._outcomes, status)
+        if self._page:
+            self._page.end(self._outcomes, status)
 
     def _poll(self) -> None:
         for name, spool in self._spools:
-            for worker, news, at_s in spool.poll():
-                self.take(news, name or worker, at_s)
+            for worker, event, at_s in spool.poll():
+                self.take(event, name or worker, at_s)
 
 
-class Teller:
-    """On an xdist worker: writes its news where the controller finds them."""
+class WorkerEvents:
+    """Writes the progress events of an xdist worker to its progress log, which the controller reads."""
 
-    def __init__(self, run: Qualification, predict: Callable[[Sequence[pytest.Item]], PrintedPlan | None]) -> None:
-        """``predict`` says what tests take; None for those that measure nothing."""
+    def __init__(self, run: Qualification, predict: Callable[[], PrintedPlan | None]) -> None:
+        """``predict`` returns the printed plan; None if nothing is measured."""
         self._writer = SpoolWriter(run.journal.path, run.journal.writer) if run.journal else None
         self._predict = predict
         self._is_idle = True
 
-    def take(self, news: News) -> None:
-        self._is_idle = isinstance(news, Idle)
+    def take(self, event: News) -> None:
+        self._is_idle = isinstance(event, Idle)
         if self._writer:
-            self._writer.tell(news)
+            self._writer.write(event)
 
     @pytest.hookimpl
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        plan = self._predict(session.items)
+    def pytest_collection_finish(self) -> None:
+        plan = self._predict()
         if plan is not None:
-            self.take(plan.told)
+            self.take(plan.planned)
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -120,17 +117,17 @@ class Teller:
 
 
 def begun(take: Callable[[News], None]) -> Callable[[str, float], None]:
-    """``take`` as ``rig.measure.session`` wants its progress told."""
+    """Adapt ``take`` to the callback for progress of ``rig.measure``."""
     return lambda what, seconds: take(Begun(what, seconds))
 
 
 def looked(take: Callable[[News], None]) -> Callable[[str, float], None]:
-    """``take`` as ``rig.measure.session`` wants its looks told."""
-    return lambda told, more_s: take(Looked(told, more_s))
+    """Adapt ``take`` to the callback for interim analyses of ``rig.measure``."""
+    return lambda sentence, more_s: take(Looked(sentence, more_s))
 
 
 def _outcome(report: pytest.TestReport) -> str:
-    """Of a test as a whole; nothing where this part does not decide it."""
+    """Return the outcome of a test; empty if this phase does not decide it."""
     if report.outcome == "failed":
         return "failed" if report.when == "call" else "error"
     if report.outcome == "skipped":

@@ -1,4 +1,4 @@
-"""Where the line of live progress is written: pytest's own terminal, past its capturing."""
+"""Writes the progress line to pytest's terminal, past its capturing."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pytest_ssdqual.report.terminal.progress import Progress
 
 
 def on_terminal(config: pytest.Config) -> Progress:
-    """A progress line for this run; one that writes nowhere if there is no terminal reporter, or with ``-q``."""
+    """Return the progress line of this run; without a terminal reporter, or with ``-q``, it writes nothing."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.get_verbosity() < 0:
         return Progress(_closed_with(config, _nowhere()), terminal=False)
     stream = _uncaptured(config)
 
     def fresh_line() -> None:
-        # reporter.ensure_newline() would write where the test's own output goes, while that is captured.
-        # Under xdist there is no file's name before the dots.
+        # reporter.ensure_newline() would write into the captured output of the test.
+        # Under xdist there is no file name before the dots.
         if reporter.currentfspath or reporter._tw.width_of_current_line:
             stream.write("\n")
             reporter.currentfspath, reporter._tw._current_line = None, ""
@@ -37,16 +37,16 @@ def on_terminal(config: pytest.Config) -> Progress:
         except (OSError, ValueError):
             return 24
 
-    # What calls itself dumb cannot erase a line.
+    # A dumb terminal cannot erase a line.
     can_erase = stream.isatty() and os.environ.get("TERM") != "dumb"
     return Progress(stream, terminal=can_erase, width=width, height=height, fresh_line=fresh_line)
 
 
 def _uncaptured(config: pytest.Config) -> TextIO:
-    """Standard output as it was before pytest replaced it, to be written from any thread and at any moment.
+    """Return the original standard output, for writes from any thread at any time.
 
-    pytest has a public way only for the main thread between two captures; with ``--capture=fd`` the original is the
-    descriptor that its capture saved, otherwise it is Python's own.
+    pytest's public interface works only in the main thread between two captures. With ``--capture=fd`` the original is
+        the descriptor that the capture saved, otherwise it is Python's own.
     """
     capture = config.pluginmanager.get_plugin("capturemanager")
     saved = getattr(getattr(getattr(capture, "_global_capturing", None), "out", None), "targetfd_save", None)
@@ -60,6 +60,6 @@ def _nowhere() -> TextIO:
 
 
 def _closed_with(config: pytest.Config, stream: TextIO) -> TextIO:
-    """Left to the garbage collector, it would be a ResourceWarning in whichever test runs then."""
+    """Close the stream with the session; the garbage collector would raise a ResourceWarning in some test."""
     config.add_cleanup(stream.close)
     return stream

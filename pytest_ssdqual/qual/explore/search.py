@@ -53,7 +53,7 @@ class Probed:
         return ProbedFigures.UNDECIDED if Outcome.INCONCLUSIVE in outcomes or self.trouble else ProbedFigures.KEPT
 
     @property
-    def told(self) -> Verdict | None:
+    def worst_verdict(self) -> Verdict | None:
         """The worst verdict."""
         return worst(self.verdicts) if self.verdicts else None
 
@@ -211,4 +211,4 @@ def _about(suspect: Suspect, space: Space) -> str:
     if suspect.is_cleared:
         return f"{found} and passed when measured anew: one probe among many, which proves nothing"
     why = suspect.trouble or ("it was not measured anew" if suspect.verdict is None else repr(suspect.verdict))
-    return f"{found}, and its second measurement does not tell: {why}"
+    return f"{found}, and its second measurement does not decide: {why}"

@@ -63,7 +63,7 @@ class ArrayLife:
     #: Failed members that are not yet removed.
     failed: frozenset[int] = frozenset()
     #: Failed or removed members for which the bitmap has everything written since.
-    remembered: frozenset[int] = frozenset()
+    re_addable: frozenset[int] = frozenset()
 
     @classmethod
     def begin(
@@ -119,7 +119,7 @@ class ArrayLife:
             case Remove(drive):
                 return replace(self, failed=self.failed - {drive})
             case ReAdd(drive):
-                return replace(self, filling=self.filling | {drive}, remembered=self.remembered - {drive})
+                return replace(self, filling=self.filling | {drive}, re_addable=self.re_addable - {drive})
             case Add(drive):
                 return self._given(drive)
             case RebuildMember():
@@ -157,7 +157,7 @@ class ArrayLife:
                 return "" if drive in self.filling else f"drive {drive} is no member"
             case Remove(drive):
                 return "" if drive in self.failed else f"drive {drive} has not failed"
-            case ReAdd(drive) if drive not in self.remembered or drive not in self.free:
+            case ReAdd(drive) if drive not in self.re_addable or drive not in self.free:
                 return f"drive {drive} cannot be the member that it was"
             case Add(drive) if drive not in self.free:
                 return f"drive {drive} is in the array"
@@ -184,23 +184,23 @@ class ArrayLife:
         later.
         """
         taken = frozenset(sorted(self.idle)[:1])
-        remembered = self.remembered | {drive} if self.bitmap and drive in self.whole and not taken else frozenset()
+        re_addable = self.re_addable | {drive} if self.bitmap and drive in self.whole and not taken else frozenset()
         return replace(
             self,
             whole=self.whole - {drive},
             filling=(self.filling - {drive}) | taken,
             idle=self.idle - taken,
             failed=self.failed | {drive},
-            remembered=remembered if not taken else frozenset(),
+            re_addable=re_addable if not taken else frozenset(),
         )
 
     def _given(self, drive: int) -> ArrayLife:
         if len(self.whole) + len(self.filling) < self.geometry.width:
-            return replace(self, filling=self.filling | {drive}, remembered=frozenset())
-        return replace(self, idle=self.idle | {drive}, remembered=self.remembered - {drive})
+            return replace(self, filling=self.filling | {drive}, re_addable=frozenset())
+        return replace(self, idle=self.idle | {drive}, re_addable=self.re_addable - {drive})
 
     def _grown(self, drive: int) -> ArrayLife:
-        wider = replace(self, geometry=Geometry(self.level, self.geometry.width + 1), remembered=frozenset())
+        wider = replace(self, geometry=Geometry(self.level, self.geometry.width + 1), re_addable=frozenset())
         if self.level is RaidLevel.RAID1:
             return replace(wider, filling=self.filling | {drive})
         return replace(wider, whole=self.whole | {drive}, regions=self.regions + 2)

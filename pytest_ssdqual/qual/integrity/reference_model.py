@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pytest_ssdqual.qual.integrity import stamp
-from pytest_ssdqual.qual.integrity.stamp import Imprint
+from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
@@ -244,7 +244,7 @@ class ReferenceModel:
     def _judge_unit(self, offset: int, unit: StampedUnit, data: bytes) -> Iterator[Mismatch]:
         if unit.now is None:
             return
-        whole = Imprint.of_cell(data[: stamp.CELL_BYTES])
+        whole = Stamp.of_cell(data[: stamp.CELL_BYTES])
         if whole and unit.now == {whole.generation} and data == self._right(offset, whole.generation):
             return  # the common case
         found_generations: set[int] = set()
@@ -268,7 +268,7 @@ class ReferenceModel:
     def _judge_atom(self, offset: int, allowed: frozenset[int], atom: bytes) -> int | tuple[MismatchKind, str]:
         """Return the generation of an atomic unit, or the kind and text of a mismatch."""
         different = stamp.cells(atom)
-        read = [Imprint.of_cell(cell) for cell in sorted(different)]
+        read = [Stamp.of_cell(cell) for cell in sorted(different)]
         if len(read) > 1:
             if all(each and each.history == self.history for each in read):
                 return MismatchKind.MIXED, "generations " + ", ".join(str(each.generation) for each in read if each)
@@ -291,7 +291,7 @@ class ReferenceModel:
         complete.
         """
         count = region.written(torn.block_bytes)
-        cells = (Imprint.of_cell(data[at : at + 16]) for at in range(0, count, self.atom_bytes))
+        cells = (Stamp.of_cell(data[at : at + 16]) for at in range(0, count, self.atom_bytes))
         passes = range(torn.first, torn.first + PASSES)
         generations = [each.generation for each in cells if each and each.history == self.history]
         last = max((each for each in generations if each in passes), default=None)
@@ -300,7 +300,7 @@ class ReferenceModel:
 
     def _right(self, offset: int, generation: int) -> bytes:
         """A whole unit of this generation."""
-        return stamp.filled(Imprint(self.history, generation, self._place(offset, generation)), UNIT_BYTES)
+        return stamp.filled(Stamp(self.history, generation, self._place(offset, generation)), UNIT_BYTES)
 
     def _place(self, offset: int, generation: int) -> int:
         """Offset of the transfer that wrote an atomic unit; regions are written from their start."""

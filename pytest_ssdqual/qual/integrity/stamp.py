@@ -18,7 +18,7 @@ HISTORIES, GENERATIONS = 1 << 16, 1 << 32
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Imprint:
+class Stamp:
     """The content of one cell."""
 
     history: int
@@ -31,7 +31,7 @@ class Imprint:
         return MAGIC + struct.pack(">HI", self.history, self.generation) + struct.pack("<Q", self.offset_bytes)
 
     @classmethod
-    def of_cell(cls, cell: bytes) -> Imprint | None:
+    def of_cell(cls, cell: bytes) -> Stamp | None:
         """Decode 16 bytes; None if they are not a stamp."""
         if len(cell) != CELL_BYTES or cell[:2] != MAGIC:
             return None
@@ -46,9 +46,9 @@ def fio_pattern(history: int, generation: int) -> str:
     return f"0x{MAGIC.hex()}{history:04x}{generation:08x}%o"
 
 
-def filled(imprint: Imprint, size_bytes: int) -> bytes:
+def filled(written: Stamp, size_bytes: int) -> bytes:
     """A block of this stamp."""
-    return imprint.cell * (size_bytes // CELL_BYTES)
+    return written.cell * (size_bytes // CELL_BYTES)
 
 
 def cells(block: bytes) -> frozenset[bytes]:

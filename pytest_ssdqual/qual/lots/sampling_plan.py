@@ -211,7 +211,9 @@ def for_limiting_quality(
     sample = _smallest(ltpd_percent / 100, lot, accept, risk)
     if sample is None:
         bad = f"{math.ceil(lot * ltpd_percent / 100)} bad drives" if lot else f"{ltpd_percent:g} %"
-        raise ValueError(f"with Ac {accept} no sample tells a lot of {lot or 'any size'} with {bad} from a good one")
+        raise ValueError(
+            f"with Ac {accept} no sample distinguishes a lot of {lot or 'any size'} with {bad} from a good one"
+        )
     return ByAttributes(sample, accept, f"LTPD {ltpd_percent:g} % at {100 * risk:g} % risk", lot)
 
 
@@ -227,7 +229,7 @@ def through_two_points(aql_percent: float, ltpd_percent: float, lot: int | None 
         found = ByAttributes(sample, accept, f"AQL {aql_percent:g} %, LTPD {ltpd_percent:g} %", lot, aql_percent)
         if found.acceptance(aql_percent / 100) >= 1 - PRODUCERS_RISK:
             return found
-    raise ValueError(f"no plan tells {aql_percent:g} % from {ltpd_percent:g} % in a lot of {lot or 'any size'}")
+    raise ValueError(f"no plan distinguishes {aql_percent:g} % from {ltpd_percent:g} % in a lot of {lot or 'any size'}")
 
 
 def variables_through_two_points(
@@ -242,7 +244,7 @@ def variables_through_two_points(
         if k > 0 and (found := ByVariables(sample, k, origin, lot, aql_percent)).acceptance(bad) <= CONSUMERS_RISK:
             return found
     raise ValueError(
-        f"no plan by variables tells {100 * good:.3g} % from {100 * bad:.3g} % in a lot of {lot or 'any size'}"
+        f"no plan by variables distinguishes {100 * good:.3g} % from {100 * bad:.3g} % in a lot of {lot or 'any size'}"
     )
 
 

@@ -6,9 +6,8 @@ is one reading of the environment; there is one just before the process and one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 #: Names of the severities from warning upwards, by number (syslog(3)).
 LEVELS = "emergency", "alert", "critical", "error", "warning"
@@ -177,29 +176,6 @@ class ProcessEnvironment:
         """Return the environment of one of several drives side by side; the machine's values are the same for all."""
         return replace(self, drives=self.drives[index : index + 1])
 
-    def to_record(self) -> dict[str, object]:
-        """Plain JSON data; ``from_record`` reads it back."""
-        return asdict(self)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> ProcessEnvironment:
-        """Inverse of ``to_record``; ``KeyError`` or ``TypeError`` for anything else."""
-        array, cpu, kernel = record["array"], record["cpu"], record["kernel"]
-        return cls(
-            **{
-                **record,
-                "cpu": cpu and Cpu(**cpu),
-                "drives": tuple(map(_drive, record["drives"])),
-                "array": array and _array(array),
-                "kernel": kernel and kernel_log(kernel),
-            }
-        )
-
-
-def kernel_log(record: Mapping[str, Any]) -> KernelLog:
-    """Inverse of ``asdict`` of a `KernelLog`; ``KeyError`` or ``TypeError`` for anything else."""
-    return KernelLog(**{**record, "lines": tuple(KernelLine(**each) for each in record["lines"])})
-
 
 def total(traffic: Sequence[Traffic]) -> Traffic:
     """Sum the traffic of several devices."""
@@ -209,21 +185,3 @@ def total(traffic: Sequence[Traffic]) -> Traffic:
         sum(each.read_bytes for each in traffic),
         sum(each.write_bytes for each in traffic),
     )
-
-
-def _drive(record: Mapping[str, Any]) -> DriveEnvironment:
-    link = record["link"]
-    return DriveEnvironment(
-        record["name"], _device(record["device"]), DriveTemperature(**record["heat"]), link and DriveLink(**link)
-    )
-
-
-def _array(record: Mapping[str, Any]) -> ArrayEnvironment:
-    syncs = record["syncs"]
-    whole = {**record, "device": _device(record["device"]), "syncs": None if syncs is None else tuple(syncs)}
-    return ArrayEnvironment(**whole)
-
-
-def _device(record: Mapping[str, Any]) -> DeviceTraffic:
-    counted, asked = record["counted"], record["asked"]
-    return DeviceTraffic(counted and Traffic(**counted), asked and Traffic(**asked))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
+from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 
@@ -50,9 +53,26 @@ class Rebuild:
     #: Polling interval of md's state: either end of the rebuild may have been detected this late.
     resolution_s: float = 1.0
 
+    kind: ClassVar[Scope] = Scope.REBUILD
+    drive: ClassVar[str] = ""
+    look: ClassVar[None] = None
+
     def __post_init__(self) -> None:
         if self.seconds <= 0 or self.resolution_s < 0 or self.bytes_per_member < 0 or self.mismatches < 0:
             raise ValueError(f"not a rebuild: {self.bytes_per_member} bytes in {self.seconds} s")
+
+    @property
+    def subject(self) -> Subject:
+        return Subject((self.geometry,), (self.foreground.workload,))
+
+    def members(self) -> tuple[Rebuild, ...]:
+        return (self,)
+
+    def raw_files(self) -> tuple[str, ...]:
+        return self.foreground.raw_files()
+
+    def counterpart(self, find: Find) -> Rebuild:
+        return find(self)
 
     @property
     def rate_bytes_per_s(self) -> float:

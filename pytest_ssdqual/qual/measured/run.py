@@ -8,13 +8,15 @@ sequential measurement.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -172,7 +174,7 @@ JITTER_S = 0.1
 SPELL_S, FEWEST_SPELLS, SHORTEST_SPELL_S = 10.0, 30, 1.0
 
 #: One histogram per round.
-Rounds = tuple[LatencyHistogram, ...]
+RoundHistograms = tuple[LatencyHistogram, ...]
 
 Piece = TypeVar("Piece", Interval, Spell)
 
@@ -182,6 +184,33 @@ def _inside(pieces: Sequence[Piece], ramp_s: float, window_s: float) -> tuple[Pi
     whole = [each for each in pieces if each.end_s > ramp_s + JITTER_S]
     last = whole[0].start_s + window_s - JITTER_S if whole else 0.0
     return tuple(each for each in whole if each.start_s < last)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What the journal holds of a run, in base units; its other data is in fio's output."""
+
+    workload: str
+    geometry: Geometry
+    members: tuple[str, ...]
+    ramp_s: float
+    window_s: float
+    counted_s: float
+    ios: int
+    iops: float
+    read_iops: float
+    write_iops: float
+    bytes_per_s: float
+    mean_latency_ns: float | None
+    max_latency_ns: float | None
+    round_iops: tuple[float, ...]
+    #: None for a round without I/O.
+    round_max_latency_ns: tuple[float | None, ...]
+    cpu_busy: float | None
+    seen: ProcessEnvironment | None
+    #: Name of fio's output in the run folder.
+    raw: str
+    look: Look | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -229,6 +258,11 @@ class Run:
         of its first second, and the window must not be shorter for that.
         """
         return _inside(self.intervals, self.ramp_s, self.window_s)
+
+    @property
+    def drive(self) -> str:
+        """Serial number, if it is of one drive that is not a member of an array; else ""."""
+        return self.members[0] if self.geometry.is_side_by_side and len(self.members) == 1 else ""
 
     @property
     def cpu_busy(self) -> float | None:
@@ -305,7 +339,7 @@ class Run:
                     covered_s[index] += part
         return tuple(amount / seconds if seconds else 0.0 for amount, seconds in zip(totals, covered_s, strict=True))
 
-    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
+    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> RoundHistograms:
         """Latencies of each round, of all I/Os or of those that ``of`` selects.
 
         An interval that crosses rounds belongs to the round of its middle.
@@ -365,30 +399,30 @@ class Run:
             for index, (member, part) in enumerate(zip(self.members, self.parts, strict=True))
         )  # fmt: skip
 
-    def summary(self) -> dict[str, object]:
-        """Plain data of the window, base units, for the run record."""
+    def record(self) -> RunRecord:
+        """Return what the journal holds of the window."""
         latency = self.latency
-        return {
-            "workload": str(self.workload),
-            "geometry": str(self.geometry),
-            "members": list(self.members),
-            "ramp_s": self.ramp_s,
-            "window_s": self.window_s,
-            "counted_s": self.seconds,
-            "ios": self.ios,
-            "iops": self.iops,
-            "read_iops": self.read_iops,
-            "write_iops": self.write_iops,
-            "bytes_per_s": self.bytes_per_s,
-            "mean_latency_ns": latency.mean_ns if latency else None,
-            "max_latency_ns": latency.max_ns if latency else None,
-            "round_iops": list(self.round_iops()),
-            "round_max_latency_ns": [each.max_ns if each else None for each in self.round_latency()],
-            "cpu_busy": self.cpu_busy,
-            "seen": self.seen and self.seen.to_record(),
-            "raw": self.raw,
-            **({"look": asdict(self.look)} if self.look else {}),
-        }
+        return RunRecord(
+            workload=str(self.workload),
+            geometry=self.geometry,
+            members=self.members,
+            ramp_s=self.ramp_s,
+            window_s=self.window_s,
+            counted_s=self.seconds,
+            ios=self.ios,
+            iops=self.iops,
+            read_iops=self.read_iops,
+            write_iops=self.write_iops,
+            bytes_per_s=self.bytes_per_s,
+            mean_latency_ns=latency.mean_ns if latency else None,
+            max_latency_ns=latency.max_ns if latency else None,
+            round_iops=tuple(self.round_iops()),
+            round_max_latency_ns=tuple(each.max_ns if each else None for each in self.round_latency()),
+            cpu_busy=self.cpu_busy,
+            seen=self.seen,
+            raw=self.raw,
+            look=self.look,
+        )
 
     def _shared_out(self, count: int) -> list[list[Interval]]:
         """The counted intervals in ``count`` parts of equal length; each interval is in the part of its middle."""
@@ -412,6 +446,8 @@ class Measured:
 
     runs: tuple[Run, ...]
 
+    kind: ClassVar[Scope] = Scope.RUN
+
     def __post_init__(self) -> None:
         if not self.runs:
             raise ValueError("nothing was measured")
@@ -431,6 +467,14 @@ class Measured:
         return self.runs[0].geometry
 
     @property
+    def subject(self) -> Subject:
+        return Subject((self.geometry,), (self.workload,))
+
+    @property
+    def drive(self) -> str:
+        return self.runs[0].drive
+
+    @property
     def look(self) -> Look | None:
         """The look of a sequential measurement; None for one of fixed length."""
         return self.runs[0].look
@@ -445,11 +489,17 @@ class Measured:
     def latency(self) -> LatencyHistogram:
         return LatencyHistogram.merged(run.latency for run in self.runs)
 
-    def of_members(self) -> tuple[Measured, ...]:
+    def members(self) -> tuple[Measured, ...]:
         """One measurement for each drive side by side; for an array only the measurement itself."""
         if not self.runs[0].parts:
             return (self,)
         return tuple(Measured(runs) for runs in zip(*(run.of_members() for run in self.runs), strict=True))
+
+    def raw_files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.raw for run in self.runs))
+
+    def counterpart(self, find: Find) -> Measured:
+        return find(self)
 
     def round_iops(self) -> tuple[float, ...]:
         return self.round_rates(lambda interval: interval.ios)
@@ -457,7 +507,7 @@ class Measured:
     def round_rates(self, count: Callable[[Interval], int]) -> tuple[float, ...]:
         return tuple(chain.from_iterable(run.round_rates(count) for run in self.runs))
 
-    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Rounds:
+    def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> RoundHistograms:
         return tuple(chain.from_iterable(run.round_latency(of) for run in self.runs))
 
     @property
@@ -470,4 +520,4 @@ class Measured:
         return self.runs[0].spell_s
 
     def summary(self) -> dict[str, object]:
-        return {"iops": self.iops, "runs": [run.summary() for run in self.runs]}
+        return {"iops": self.iops, "runs": [run.record() for run in self.runs]}

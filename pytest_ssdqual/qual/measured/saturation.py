@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
+from typing import ClassVar
 
 from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
+from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import JITTER_S, Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, mean_of_rounds
@@ -63,6 +66,17 @@ class Saturation:
     rule: SteadyRule = field(default_factory=SteadyRule)
     #: User capacities below which nothing counts as settled: a purged drive still has unused flash.
     gate_capacities: float = 1.0
+
+    kind: ClassVar[Scope] = Scope.SATURATION
+    look: ClassVar[None] = None
+
+    @property
+    def subject(self) -> Subject:
+        return Subject((self.geometry,), (self.workload,))
+
+    @property
+    def drive(self) -> str:
+        return self.run.drive
 
     @property
     def geometry(self) -> Geometry:
@@ -198,32 +212,16 @@ class Saturation:
         before = points[first - 1] if first else SaturationPoint(0.0, 0.0, 0.0)
         return Settled(before.seconds, before.bytes_written / self.capacity_bytes, settled)
 
-    def of_members(self) -> tuple[Saturation, ...]:
+    def members(self) -> tuple[Saturation, ...]:
         """One saturation for each drive side by side; for an array only the saturation itself."""
         runs = self.run.of_members()
         return tuple(replace(self, run=run, capacity_bytes=self.capacity_bytes // len(runs)) for run in runs)
 
-    def summary(self) -> dict[str, object]:
-        """Plain data in base units: the curve, and the figures found on it."""
-        points, cliff, settled = self.points, self.cliff, self.settled
-        return {
-            "geometry": str(self.geometry),
-            "workload": str(self.workload),
-            "members": list(self.run.members),
-            "capacity_bytes": self.capacity_bytes,
-            "capacities": self.capacities,
-            "points": [[each.seconds, each.bytes_written, each.iops] for each in points],
-            "fresh": self.fresh.to_record() if len(points) > 1 else None,
-            "cliff": asdict(cliff) if cliff else None,
-            "settled": {
-                "seconds": settled.seconds,
-                "capacities": settled.capacities,
-                "iops": settled.iops.to_record(),
-            }
-            if settled
-            else None,
-            "raw": self.run.raw,
-        }
+    def raw_files(self) -> tuple[str, ...]:
+        return (self.run.raw,)
+
+    def counterpart(self, find: Find) -> Saturation:
+        return find(self)
 
 
 def _moved(values: Sequence[float], state: steady_state.SteadyState) -> bool:

@@ -6,7 +6,7 @@ rounds are the protocol ``snia``'s. The specification's recommended outstanding 
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import random
 
@@ -22,7 +22,7 @@ def _cell(read_percent: int, bs: str) -> Workload:
 
 
 #: Three at once since 2.0; 1.1 tracked the first alone.
-IOPS = Loop(
+IOPS = Rounds(
     "snia-iops",
     tuple(_cell(reads, bs) for reads in READ_PERCENTS for bs in BLOCK_SIZES),
     tuple(Tracked(_cell(reads, bs), "steady_iops") for reads, bs in ((0, "4k"), (65, "64k"), (100, "1m"))),
@@ -30,10 +30,10 @@ IOPS = Loop(
 )
 
 
-def _throughput(bs: str) -> Loop:
+def _throughput(bs: str) -> Rounds:
     read, write = (Workload(rw, bs, DEPTH, threads=THREADS) for rw in ("read", "write"))
     # Existing implementations track the writes; the specification says "the throughput of that size".
-    return Loop(f"snia-throughput-{bs}", (read, write), (Tracked(write, "throughput"),), fill_bs=bs)
+    return Rounds(f"snia-throughput-{bs}", (read, write), (Tracked(write, "throughput"),), fill_bs=bs)
 
 
 #: A purge and a fill of its own for each size.
@@ -45,7 +45,7 @@ def _alone(read_percent: int, bs: str) -> Workload:
 
 
 #: One I/O at a time.
-LATENCY = Loop(
+LATENCY = Rounds(
     "snia-latency",
     tuple(_alone(reads, bs) for reads in (100, 65, 0) for bs in ("8k", "4k", "512")),
     (Tracked(_alone(0, "4k"), "mean_latency"),),

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cache
 
 from pytest_ssdqual.qual.raid import cost_model
+from pytest_ssdqual.qual.records import AsText
 
 
 class RaidLevel(StrEnum):
@@ -70,7 +71,7 @@ ID = re.compile(
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Geometry:
+class Geometry(AsText):
     """One array shape: a level and its number of members. ``str()`` is the pytest id (``raid5x4``).
 
     A redundant level may have members missing (``raid6x6-2failed``) or rebuilding (``raid6x6-2rebuilding``), with other

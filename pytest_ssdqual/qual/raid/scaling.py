@@ -64,23 +64,6 @@ class Scaling:
             if point.efficiency.low > SUPERLINEAR
         )
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data: every width's efficiency, for the evidence."""
-        return {
-            "slope": self.slope.to_record(),
-            "deviation": self.deviation.to_record(),
-            "worst": str(self.worst),
-            "points": [
-                {
-                    "geometry": str(point.geometry),
-                    "effective_drives": point.effective_drives,
-                    "iops": point.iops.to_record(),
-                    "efficiency": point.efficiency.to_record(),
-                }
-                for point in self.points
-            ],
-        }
-
 
 def fit(
     iops: Mapping[Geometry, Estimate], read_fraction: float, together: Mapping[Geometry, Estimate] | None = None

@@ -25,7 +25,7 @@ class Scope(StrEnum):
     #: The same workload on several widths of a level.
     SWEEP = "sweep"
     #: Several workloads on one array.
-    SERIES = "series"
+    CURVE = "curve"
     #: Writes from the purged state until steady.
     SATURATION = "saturation"
     #: A rebuild under load.
@@ -146,11 +146,11 @@ _SHAPES = {
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST, Scope.SWEEP),
     Claim.SCALING_SLOPE: (Unit.RATIO, Direction.AT_LEAST, Scope.SWEEP),
     Claim.SCALING_DEVIATION: (Unit.PERCENT, Direction.AT_MOST, Scope.SWEEP),
-    Claim.BATHTUB_DEPTH: (Unit.RATIO, Direction.AT_LEAST, Scope.SERIES),
-    Claim.UNALIGNED_PENALTY: (Unit.RATIO, Direction.AT_MOST, Scope.SERIES),
-    Claim.QD_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.SERIES),
-    Claim.QD_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.SERIES),
-    Claim.QD_DEPENDENCE: (Unit.RATIO, Direction.AT_MOST, Scope.SERIES),
+    Claim.BATHTUB_DEPTH: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
+    Claim.UNALIGNED_PENALTY: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
+    Claim.QD_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.CURVE),
+    Claim.QD_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
+    Claim.QD_DEPENDENCE: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
     Claim.FRESH_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION),
     Claim.SETTLED_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION),
     Claim.FRESH_TO_STEADY: (Unit.RATIO, Direction.AT_MOST, Scope.SATURATION),
@@ -179,12 +179,18 @@ class Limit:
     def __str__(self) -> str:
         return f"{self.direction.replace('_', ' ')} {format_value(self.bound, self.unit)}"
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data in base units."""
-        return {
-            "direction": self.direction.value,
-            "bound": self.bound,
-            "unit": self.unit.value,
-            "source": self.source,
-            **({} if self.times_per_hour is None else {"times_per_hour": self.times_per_hour}),
-        }
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One published quantity; ``str()`` is ``75,000 IOPS`` or ``about 110,000 IOPS``."""
+
+    #: In base units.
+    value: float
+    unit: Unit
+    #: The publication.
+    source: str
+    #: The source says "about", "close to" or less, or is ambiguous.
+    approximate: bool = False
+
+    def __str__(self) -> str:
+        return f"{'about ' if self.approximate else ''}{format_value(self.value, self.unit)}"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, model_validator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.claims import Claim, Published, Scope
 from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
-from pytest_ssdqual.qual.units import Unit, format_size, format_value, parse_size
+from pytest_ssdqual.qual.units import Unit, format_size, parse_size
 from pytest_ssdqual.qual.workload.workload import PATTERNS, Workload
+
+ParsedT = TypeVar("ParsedT")
 
 #: Keys of a published figure, by claim: the quantities of one measurement of one array.
 QUANTITIES = {
@@ -40,17 +43,17 @@ def _workload_id(given: str) -> str:
     return given if profile and profile["name"] not in PATTERNS else str(Workload.parse(given))
 
 
-def _array_id(given: str) -> str:
+def _whole_array(given: str) -> Geometry:
     array = Geometry.parse(given)
     if array.missing or (array.is_side_by_side and array.width > 1):
         raise ValueError(f"{given!r} must be one drive or one whole array; write e.g. raid5x4")
-    return given
+    return array
 
 
-def _list_of(parse: Callable[[str], str]) -> Callable[[object], tuple[str, ...]]:
+def _list_of(parse: Callable[[str], ParsedT]) -> Callable[[object], tuple[ParsedT, ...]]:
     """Build a parser for one text or a list of texts."""
 
-    def read(given: object) -> tuple[str, ...]:
+    def read(given: object) -> tuple[ParsedT, ...]:
         given = given if isinstance(given, list) else [given]
         texts = [each for each in given if isinstance(each, str)]
         if not texts or texts != given:
@@ -72,7 +75,9 @@ _Sizes = Annotated[
     _Texts, BeforeValidator(_list_of(lambda text: format_size(parse_size(text))), json_schema_input_type=_ONE_OR_MORE)
 ]
 _Workloads = Annotated[_Texts, BeforeValidator(_list_of(_workload_id), json_schema_input_type=_ONE_OR_MORE)]
-_Arrays = Annotated[_Texts, BeforeValidator(_list_of(_array_id), json_schema_input_type=_ONE_OR_MORE)]
+_Arrays = Annotated[
+    tuple[Geometry, ...] | None, PlainValidator(_list_of(_whole_array), json_schema_input_type=_ONE_OR_MORE)
+]
 _Iops = Annotated[float | None, BeforeValidator(_quantity(Unit.IOPS), json_schema_input_type=_IOPS_TEXT)]
 _Latency = Annotated[
     float | None, BeforeValidator(_quantity(Unit.NANOSECONDS), json_schema_input_type=text_like(TIME, "1.4 ms"))
@@ -83,7 +88,11 @@ _Rate = Annotated[
 _Ratio = Annotated[float | None, BeforeValidator(_quantity(Unit.RATIO), json_schema_input_type=_RATIO_TEXT)]
 
 
-class FigureTable(Strict):
+#: The geometry of one drive, alone or as each of several side by side.
+ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
+
+
+class DataSheetValue(Strict):
     """One ``[[figure]]`` of a spec file: for one drive or for arrays of it; either workload, or rw, bs and
     queue_depths.
     """
@@ -154,68 +163,41 @@ class FigureTable(Strict):
             raise ValueError("has rw, bs or queue_depths besides workload, which says all of that")
         if self.array is not None and self.workload is None:
             raise ValueError("rw, bs and queue_depths describe one drive; with array write workload")
-        if not self.quantities():
+        if not self.quantities:
             raise ValueError("publishes nothing; write e.g. iops, throughput or mean_latency")
         return self
 
-    def quantities(self) -> tuple[tuple[Claim, float], ...]:
-        """The published quantities, in base units."""
-        given = self.model_dump(by_alias=True, exclude_none=True)
-        return tuple((claim, float(given[key])) for claim, key in QUANTITIES.items() if key in given)
+    @property
+    def arrays(self) -> tuple[Geometry, ...]:
+        return self.array or (ONE_DRIVE,)
 
+    @cached_property
+    def quantities(self) -> Mapping[Claim, float]:
+        """The published quantities, in base units."""
+        given = {claim: getattr(self, key.replace(".", "_")) for claim, key in QUANTITIES.items()}
+        return {claim: float(value) for claim, value in given.items() if value is not None}
+
+    @cached_property
     def workloads(self) -> tuple[str, ...]:
-        """Ids of all workloads that it covers."""
+        """Ids of all workloads that it covers: the id of a profile does not contain its definition."""
         if self.workload is not None:
             return self.workload
         return tuple(
             str(Workload(self.rw or "", bs, depth)) for bs in self.bs or () for depth in self.queue_depths or ()
         )
 
-
-#: The geometry of one drive, alone or as each of several side by side.
-ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """One published quantity; ``str()`` is ``75,000 IOPS`` or ``about 110,000 IOPS``."""
-
-    #: In base units.
-    value: float
-    unit: Unit
-    #: The publication.
-    source: str
-    #: The source says "about", "close to" or less, or is ambiguous.
-    approximate: bool = False
-
-    def __str__(self) -> str:
-        return f"{'about ' if self.approximate else ''}{format_value(self.value, self.unit)}"
-
-
-@dataclass(frozen=True, slots=True)
-class DataSheetValue:
-    """One ``[[figure]]``: what is published for each of these arrays under each of these workloads."""
-
-    arrays: tuple[Geometry, ...]
-    #: Workload ids, because the id of a profile does not contain its definition.
-    workloads: tuple[str, ...]
-    #: In base units.
-    quantities: tuple[tuple[Claim, float], ...]
-    source: str
-    approximate: bool = False
-
     def of(self, claim: Claim, array: Geometry, workload: str) -> Published | None:
         """Return the published quantity of ``claim`` for exactly this array and workload; None if there is none."""
         if array not in self.arrays or workload not in self.workloads:
             return None
-        found = dict(self.quantities).get(claim)
+        found = self.quantities.get(claim)
         return None if found is None else Published(found, claim.unit, self.source, self.approximate)
 
     def places(self) -> Iterator[tuple[Geometry, str, Claim]]:
         """Yield every array, workload and claim that it publishes."""
         for array in self.arrays:
             for workload in self.workloads:
-                for claim, _ in self.quantities:
+                for claim in self.quantities:
                     yield array, workload, claim
 
 

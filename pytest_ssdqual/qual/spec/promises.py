@@ -1,13 +1,23 @@
-"""One promise of a spec: its claim, the arrays and workloads that it is about, and its limit."""
+"""One promise of a spec: its claim, the arrays and workloads that it is about, and its limit.
+
+`Promise` is also the type of a table ``[[promise]]``: pydantic validates the table into it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Self
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import Claim, Direction, Scope
-from pytest_ssdqual.qual.verdict.baseline import BaselineLimit
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Scope
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
+from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: States of an array during a measurement (``Geometry.state``).
@@ -28,28 +38,167 @@ class Relation:
         return f"{self.direction.replace('_', ' ')} {self.percent:g} % of {self.reference}"
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """One ``[[promise]]``; its limit is a ``bound``, ``percent_of_spec`` or ``percent_of_baseline``."""
+_LIMITS = (
+    "at_least",
+    "at_most",
+    "min_percent_of_spec",
+    "max_percent_of_spec",
+    "min_percent_of_baseline",
+    "max_percent_of_baseline",
+)
 
-    claim: Claim
-    #: RAID level; None for any.
-    level: RaidLevel | None
-    #: Number of members; None for any.
-    width: int | None
-    state: str
-    #: Glob on the workload's id.
-    workload: str | None
-    #: In the claim's unit; with ``relative_to`` in per cent of the other workload's figure.
-    bound: float | None
-    percent_of_spec: float | None
-    relative_to: Workload | None
+
+def _percent_key(claim: Claim, of: str = "spec") -> str:
+    return f"{'min' if claim.direction is Direction.AT_LEAST else 'max'}_percent_of_{of}"
+
+
+def _no_key(given: object) -> str:
+    """Refuse a key that has the name of ``Promise.source``, which ``spec.load`` sets."""
+    raise ValueError("unknown key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One ``[[promise]]``: arrays, workloads, and exactly one limit."""
+
+    __pydantic_config__ = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "oneOf": [{"required": [key]} for key in _LIMITS],
+            "dependentSchemas": {"relative_to": {"anyOf": [{"required": [key]} for key in _LIMITS[:2]]}},
+        },
+    )
+
+    # Order matters: a bound is read in the unit of the claim, or in per cent, which must be validated first.
+    claim: Annotated[Claim, Field(strict=False, description="What is promised")]
+    level: Annotated[RaidLevel | None, Field(strict=False, description="Of this level only")] = None
+    width: Annotated[int | None, Field(ge=1, description="Of arrays with this number of members only")] = None
+    state: Annotated[
+        Literal["healthy", "degraded", "rebuilding"] | None,
+        Field(description="Of arrays in this state only; healthy if left out, of a rebuild's claims rebuilding"),
+    ] = None
+    workload: Annotated[
+        Name | None, Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"])
+    ] = None
+    relative_to: Annotated[
+        Annotated[Workload, parsed(Workload.parse)] | None,
+        Field(
+            description="Id of another workload: at_least or at_most is in per cent of its quantity on the same array",
+            examples=["randread_4k_qd8"],
+        ),
+    ] = None
+    at_least: Annotated[
+        float | None, Field(description="Lower limit in the unit of the claim", examples=["11,500 IOPS", 0.9, "40 %"])
+    ] = None
+    at_most: Annotated[
+        float | None, Field(description="Upper limit in the unit of the claim", examples=["1.4 ms", 7, "10 %", "2 h"])
+    ] = None
+    min_percent_of_spec: Annotated[
+        Percent | None, Field(description="Lower limit in per cent of what the figures give for the array")
+    ] = None
+    max_percent_of_spec: Annotated[
+        Percent | None, Field(description="Upper limit in per cent of the published figure")
+    ] = None
+    min_percent_of_baseline: Annotated[
+        Percent | None, Field(description="Lower limit in per cent of what the run of --ssd-baseline measured")
+    ] = None
+    max_percent_of_baseline: Annotated[
+        Percent | None, Field(description="Upper limit in per cent of what the run of --ssd-baseline measured")
+    ] = None
+    times_per_hour: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            description=f"How often the limit may be exceeded; {TIMES_PER_HOUR:g} if left out. Only of "
+            f"{', '.join(sorted(OF_RARE_EVENTS))}",
+        ),
+    ] = None
     #: File, and the place in it.
-    source: str
-    #: In per cent of the baseline's figure.
-    percent_of_baseline: float | None = None
-    #: For a claim about rare events, the times an hour that its limit may be exceeded; None for ``TIMES_PER_HOUR``.
-    times_per_hour: float | None = None
+    source: Annotated[SkipJsonSchema[str], BeforeValidator(_no_key)] = ""
+
+    @field_validator("claim", mode="after")
+    @classmethod
+    def _of_drives(cls, given: Claim) -> Claim:
+        if given.scope is Scope.LOT:
+            raise ValueError(f"{given} is decided by the plan in the table lot, not by a promise")
+        return given
+
+    @field_validator("state", mode="after")
+    @classmethod
+    def _a_rebuild_rebuilds(cls, given: str | None, info: ValidationInfo) -> str | None:
+        claim = info.data.get("claim")
+        if claim and claim.scope is Scope.REBUILD and given not in (None, "rebuilding"):
+            raise ValueError(f"{claim} is about arrays that are rebuilding, not {given}")
+        return given
+
+    @field_validator("relative_to", mode="before")
+    @classmethod
+    def _another_workload(cls, given: object, info: ValidationInfo) -> object:
+        claim = info.data.get("claim")
+        if isinstance(given, str) and claim and claim.scope is not Scope.RUN:
+            raise ValueError(f"{claim} is not about one workload, so it cannot be relative to another")
+        return given
+
+    @field_validator("at_least", "at_most", mode="before", json_schema_input_type=float | str)
+    @classmethod
+    def _in_the_unit_of_the_claim(cls, given: object, info: ValidationInfo) -> object:
+        claim = info.data.get("claim")
+        if claim is None or "relative_to" not in info.data:
+            return 1.0  # that field has its own error
+        if info.field_name != claim.direction:
+            raise ValueError(f"{claim} is judged by {claim.direction}")
+        return read_bound(given, claim.unit if info.data["relative_to"] is None else Unit.PERCENT)
+
+    @field_validator("min_percent_of_spec", "max_percent_of_spec", mode="after")
+    @classmethod
+    def _of_a_figure(cls, given: float | None, info: ValidationInfo) -> float | None:
+        claim = info.data.get("claim")
+        if given is None or claim is None:
+            return given
+        if claim not in QUANTITIES:
+            raise ValueError(f"no figure can be published for {claim}, so nothing is promised in per cent of it")
+        if info.field_name != _percent_key(claim):
+            raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim)}")
+        return given
+
+    @field_validator("times_per_hour", mode="after")
+    @classmethod
+    def _of_rare_events(cls, given: float | None, info: ValidationInfo) -> float | None:
+        claim = info.data.get("claim")
+        if given is not None and claim and claim not in OF_RARE_EVENTS:
+            raise ValueError(f"{claim} is not about rare events: leave times_per_hour out")
+        return given
+
+    @field_validator("min_percent_of_baseline", "max_percent_of_baseline", mode="after")
+    @classmethod
+    def _of_a_run(cls, given: float | None, info: ValidationInfo) -> float | None:
+        claim = info.data.get("claim")
+        if given is not None and claim and info.field_name != _percent_key(claim, "baseline"):
+            raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim, 'baseline')}")
+        return given
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        given = [key for key in _LIMITS if getattr(self, key) is not None]
+        possible = [self.claim.direction.value] + [_percent_key(self.claim)] * (self.claim in QUANTITIES)
+        possible.append(_percent_key(self.claim, "baseline"))
+        if len(given) != 1:
+            raise ValueError(f"{self.claim} needs exactly one limit: {' or '.join(possible)}")
+        if self.relative_to is not None and given[0] not in possible[:1]:
+            raise ValueError(f"relative_to goes with {possible[0]}, in per cent, not with {given[0]}")
+        return self
+
+    @model_validator(mode="after")
+    def _of_arrays_that_exist(self) -> Self:
+        if self.level is None:
+            return self
+        facts = FACTS[self.level]
+        if self.width is not None and not facts.allows(self.width):
+            raise ValueError(f"{self.level} needs {facts.describe_widths()}, not {self.width}")
+        if self.state not in (None, "healthy") and not facts.may_lose(self.width or facts.minimum):
+            raise ValueError(f"{self.level} has nothing left to measure when a member is missing")
+        return self
 
     def matches(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
         """Return whether this promise covers claim, array and workload; a workload is never relative to itself."""
@@ -58,10 +207,19 @@ class Promise:
             and self.level in (None, geometry.level)
             and self.width in (None, geometry.width)
             # A rebuild claim applies to the rebuilding state, whatever the array's id.
-            and (claim.scope is Scope.REBUILD or self.state == geometry.state)
+            and (claim.scope is Scope.REBUILD or (self.state or "healthy") == geometry.state)
             and (self.workload is None or fnmatchcase(str(workload), self.workload))
             and self.relative_to != workload
         )
+
+    @property
+    def bound(self) -> float | None:
+        """In the claim's unit; with ``relative_to`` in per cent of the other workload's quantity."""
+        return self.at_least if self.at_most is None else self.at_most
+
+    @property
+    def percent_of_spec(self) -> float | None:
+        return self.max_percent_of_spec if self.min_percent_of_spec is None else self.min_percent_of_spec
 
     @property
     def relation(self) -> Relation | None:
@@ -71,6 +229,6 @@ class Promise:
 
     @property
     def of_baseline(self) -> BaselineLimit | None:
-        if self.percent_of_baseline is None:
-            return None
-        return BaselineLimit(self.claim.direction, self.percent_of_baseline, self.source)
+        least, most = self.min_percent_of_baseline, self.max_percent_of_baseline
+        percent = most if least is None else least
+        return None if percent is None else BaselineLimit(self.claim.direction, percent, self.source)

@@ -1,20 +1,21 @@
 """Protocol: how drives are conditioned, and for how long they are measured.
 
-`Protocol` and its rules are the types that the program uses, in seconds and bytes. The ``…Table`` and ``…Document``
-classes are the shape of protocol files, for pydantic; `load` converts one into the other.
+`Protocol` and its rules are what the program uses, in seconds and bytes. A rule is also the type of its table in a
+protocol file: pydantic validates the table, by the key that a field's ``alias`` gives, into the rule itself. Rules made
+by code are not validated.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from pytest_ssdqual.qual.spec import toml
-from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Strict, Throughput
-from pytest_ssdqual.qual.units import format_size, parse_size
+from pytest_ssdqual.qual.spec.toml import TABLE, BlockSize, Percent, Percentage, Seconds, Strict, Throughput, quoted
+from pytest_ssdqual.qual.units import format_size, parse_duration, parse_size
 
 #: Default of ``ExploreRule.measurement_s`` in a protocol of fixed length, at most.
 LONGEST_PROBE_S = 60.0
@@ -32,50 +33,76 @@ class SteadyRule:
     ``slope_percent`` of the average.
     """
 
-    window: int = 5
-    range_percent: float = 20.0
-    slope_percent: float = 10.0
+    window: Annotated[int, Field(ge=3, le=1000)] = 5
+    range_percent: Percent = 20.0
+    slope_percent: Percent = 10.0
+
+
+#: Place of md's write-intent bitmap.
+Bitmap = Literal["none", "internal"]
+
+
+def _power_of_two(chunk: str) -> str:
+    size = parse_size(chunk)
+    if size < 4096 or size & (size - 1):
+        raise ValueError(f'"{chunk}" is not a power of two of at least 4k')
+    return chunk
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySettings:
     """md settings that change performance; all are recorded with every run."""
 
-    chunk: str = "64k"
-    bitmap: str = "none"
-    stripe_cache_pages: int = 4096
+    chunk: Annotated[BlockSize, AfterValidator(_power_of_two)] = "64k"
+    bitmap: Bitmap = "none"
+    stripe_cache_pages: Annotated[int, Field(ge=17, le=32768)] = 4096
     #: Kernel threads for RAID 5 and 6; 0: one per CPU of the machine.
-    group_threads: int = 0
+    group_threads: Annotated[int, Field(ge=0, le=1024)] = 0
     #: Layout of RAID 5 and 6.
-    raid5_layout: str = "left-symmetric"
-    raid10_layout: str = "n2"
+    raid5_layout: Literal["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"] = "left-symmetric"
+    raid10_layout: Annotated[str, Field(pattern="^[nfo][2-9]$")] = "n2"
 
 
 @dataclass(frozen=True, slots=True)
 class LoopRule:
     """Rounds of many workloads in sequence (SNIA PTS), each ``cell_s`` long, until steady."""
 
-    cell_s: float = 60.0
-    max_rounds: int = 25
+    cell_s: Annotated[Seconds, Field(alias="cell", ge=1)] = 60.0
+    max_rounds: Annotated[int, Field(ge=3, le=1000)] = 25
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationRule:
     """Writes from the purged state, until this many user capacities are written or ``limit_s`` is over."""
 
-    capacities: float = 4.0
-    limit_s: float = 6 * 3600.0
+    capacities: Annotated[float, Field(gt=0, le=100)] = 4.0
+    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 6 * 3600.0
     #: Length of one point of the curve.
-    sample_s: float = 60.0
+    sample_s: Annotated[Seconds, Field(alias="sample", ge=1)] = 60.0
+
+    def validated(self) -> Self:
+        """Raise ``ValueError`` without room for a curve."""
+        if self.limit_s < 10 * self.sample_s:
+            raise ValueError(
+                f"the limit ({self.limit_s:g} s) has room for fewer than 10 samples of {self.sample_s:g} s"
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildRule:
     """A rebuild under load. Rates are md's ``sync_speed_min`` and ``sync_speed_max``; None: the kernel's own."""
 
-    limit_s: float = 24 * 3600.0
-    min_bytes_per_s: int | None = None
-    max_bytes_per_s: int | None = None
+    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 24 * 3600.0
+    min_bytes_per_s: Annotated[Annotated[Throughput, Field(gt=0)] | None, Field(alias="min_rate")] = None
+    max_bytes_per_s: Annotated[Annotated[Throughput, Field(gt=0)] | None, Field(alias="max_rate")] = None
+
+    def validated(self) -> Self:
+        """Raise ``ValueError`` for rates in the wrong order."""
+        least, most = self.min_bytes_per_s, self.max_bytes_per_s
+        if least and most and most < least:
+            raise ValueError(f"max_rate ({most} B/s) is below min_rate ({least} B/s)")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +110,43 @@ class ExploreRule:
     """A search for a workload that breaks a promise; see ``qual.explore.dimensions``."""
 
     #: Drive time of search and shrinking together, for each array and class of workloads.
-    budget_s: float = 4 * 3600.0
+    budget_s: Annotated[Seconds, Field(alias="budget", gt=0)] = 4 * 3600.0
     #: Time of one workload without the ramp: its window, or in a sequential protocol its last look. None for the
     #: protocol's own window up to a minute, or twice the first look.
-    measurement_s: float | None = None
+    measurement_s: Annotated[Annotated[Seconds, Field(ge=1)] | None, Field(alias="measurement")] = None
     #: Most different workloads.
-    workloads: int = 200
+    workloads: Annotated[int, Field(ge=1, le=100_000)] = 200
     #: Most suspects that are measured a second time, by the protocol itself, until one is confirmed; not part of the
     #: budget.
-    confirmations: int = 3
+    confirmations: Annotated[int, Field(ge=1, le=100)] = 3
+
+
+#: Least ``integrity.member``: room for all regions of the widest stripes.
+LEAST_MEMBER_BYTES = 16 << 20
+
+
+def _member_bytes(text: str) -> int:
+    size = parse_size(text)
+    if size < LEAST_MEMBER_BYTES or size % (1 << 20):
+        raise ValueError(f'"{text}" is not a whole number of MiB, at least {format_size(LEAST_MEMBER_BYTES)}')
+    return size
 
 
 @dataclass(frozen=True, slots=True)
 class IntegrityRule:
     """Integrity test: number and length of the step sequences that an array's data must survive."""
 
-    histories: int = 20
+    histories: Annotated[int, Field(ge=1, le=10_000)] = 20
     #: Steps of each history.
-    steps: int = 40
+    steps: Annotated[int, Field(ge=1, le=1000)] = 40
     #: Drive time of the test on one array; as much again to shrink a failing history.
-    limit_s: float = 4 * 3600.0
+    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 4 * 3600.0
     #: Regions of the array that are written: pairs of neighbours from its first byte to its last.
-    regions: int = 16
+    regions: Annotated[int, Field(ge=2, le=64)] = 16
     #: Bytes that the array uses of each member; the time of a rebuild is proportional to it.
-    member_bytes: int = 4 << 30
+    member_bytes: Annotated[int, BeforeValidator(quoted(_member_bytes)), Field(alias="member")] = 4 << 30
     #: Unit that the drives never tear when the power fails: their ``logical`` or ``physical`` block.
-    atomic: str = "logical"
+    atomic: Literal["logical", "physical"] = "logical"
     #: Also cut the power during writes to a degraded RAID 5 or 6, which need not survive that (write hole).
     write_hole: bool = False
 
@@ -118,12 +156,23 @@ class VerdictRule:
     """Confidence and error control of verdicts."""
 
     #: Two-sided confidence of the interval that a promise is judged by.
-    confidence: float = 0.95
+    confidence: Annotated[Percentage, Field(ge=50, lt=100), AfterValidator(lambda percent: percent / 100)] = 0.95
     #: Indifference margin: an interval within it on both sides of the limit counts as on the limit, and no more time is
     #: spent on it.
-    indifference_percent: float = 1.0
+    indifference_percent: Annotated[Percentage, Field(alias="indifference", le=50)] = 1.0
     #: Correction for many claims in one run: ``none`` or ``bonferroni`` (of failures only).
-    family: str = "none"
+    family: Literal["none", "bonferroni"] = "none"
+
+
+#: Fewest reports at the first look; with fewer an interval would be a guess.
+FEWEST_REPORTS = 10
+
+
+def _whole_seconds(text: str) -> int:
+    seconds = parse_duration(text)
+    if seconds != int(seconds):
+        raise ValueError(f"fio reports after whole seconds, not every {seconds:g} s")
+    return int(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +182,33 @@ class SequentialRule:
     Times count from the end of the ramp.
     """
 
-    first_s: float = 420.0
-    growth: float = 1.1
-    limit_s: float = 5 * 3600.0
+    first_s: Annotated[Seconds, Field(alias="first", gt=0)] = 420.0
+    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.1
+    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 5 * 3600.0
     #: Interval between fio's reports.
-    report_s: int = 5
+    report_s: Annotated[int, BeforeValidator(quoted(_whole_seconds)), Field(alias="report", ge=1)] = 5
     #: Half width of the interval of IOPS, in per cent, at which a figure without a limit is precise enough.
-    precision_percent: float = 1.0
+    precision_percent: Annotated[Percentage, Field(alias="precision", le=50)] = 1.0
     #: Slowest expected period of a drive: within 1.6 times this every period of garbage collection has occurred, and
     #: transients with up to twice this time constant are fitted.
-    slowest_s: float = 2100.0
+    slowest_s: Annotated[Seconds, Field(alias="slowest", gt=0)] = 2100.0
     #: Longest plateau, of a cache or of spare blocks: until then figures far from their limit are not accepted.
-    plateau_s: float = 2100.0
+    plateau_s: Annotated[Seconds, Field(alias="plateau", ge=0)] = 2100.0
     #: Minimum observation of the slowest I/Os and seconds, if a claim depends on them.
-    observe_s: float = 2100.0
+    observe_s: Annotated[Seconds, Field(alias="observe", ge=0)] = 2100.0
     #: Work lost in one pause for garbage collection that a short series may not contain yet, in seconds of full speed.
-    pause_s: float = 60.0
+    pause_s: Annotated[Seconds, Field(alias="pause", ge=0)] = 60.0
+
+    def validated(self) -> Self:
+        """Raise ``ValueError`` unless the first look is before the limit and has enough reports."""
+        if self.limit_s < self.first_s:
+            raise ValueError(f"the limit ({self.limit_s:g} s) is before the first look ({self.first_s:g} s)")
+        if self.first_s < FEWEST_REPORTS * self.report_s:
+            raise ValueError(
+                f"the first look ({self.first_s:g} s) would see fewer than {FEWEST_REPORTS} reports, one comes every "
+                f"{self.report_s:g} s"
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +262,6 @@ class Protocol:
         return self.tail_window_s if tail and self.tail_window_s is not None else self.window_s
 
 
-_LOOKS, _EXPLORE, _LIVES = SequentialRule(), ExploreRule(), IntegrityRule()
-#: Least ``integrity.member``: room for all regions of the widest stripes.
-LEAST_MEMBER_BYTES = 16 << 20
-#: Fewest reports at the first look; with fewer an interval would be a guess.
-FEWEST_REPORTS = 10
-
-
 class FillTable(Strict):
     passes: Annotated[int, Field(ge=0, le=100)]
     bs: BlockSize
@@ -258,115 +311,6 @@ class RampTable(Strict):
         )
 
 
-class VerdictTable(Strict):
-    confidence: Annotated[Percentage, Field(ge=50, lt=100)] = 95.0
-    indifference: Annotated[Percentage, Field(le=50)] = 1.0
-    family: Literal["none", "bonferroni"] = "none"
-
-
-class SequentialTable(Strict):
-    first: Annotated[Seconds, Field(gt=0)] = _LOOKS.first_s
-    growth: Annotated[float, Field(ge=1.05, le=10)] = _LOOKS.growth
-    limit: Annotated[Seconds, Field(gt=0)] = _LOOKS.limit_s
-    report: Annotated[Seconds, Field(ge=1)] = float(_LOOKS.report_s)
-    precision: Annotated[Percentage, Field(le=50)] = _LOOKS.precision_percent
-    slowest: Annotated[Seconds, Field(gt=0)] = _LOOKS.slowest_s
-    plateau: Annotated[Seconds, Field(ge=0)] = _LOOKS.plateau_s
-    observe: Annotated[Seconds, Field(ge=0)] = _LOOKS.observe_s
-    pause: Annotated[Seconds, Field(ge=0)] = _LOOKS.pause_s
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.limit < self.first:
-            raise ValueError(f"the limit ({self.limit:g} s) is before the first look ({self.first:g} s)")
-        if self.report != int(self.report):
-            raise ValueError(f"fio reports after whole seconds, not every {self.report:g} s")
-        if self.first < FEWEST_REPORTS * self.report:
-            raise ValueError(
-                f"the first look ({self.first:g} s) would see fewer than {FEWEST_REPORTS} reports, one comes every "
-                f"{self.report:g} s"
-            )
-        return self
-
-
-class SteadyTable(Strict):
-    window: Annotated[int, Field(ge=3, le=1000)] = 5
-    range_percent: Percent = 20.0
-    slope_percent: Percent = 10.0
-
-
-class ArrayTable(Strict):
-    chunk: BlockSize = "64k"
-    bitmap: Literal["none", "internal"] = "none"
-    stripe_cache_pages: Annotated[int, Field(ge=17, le=32768)] = 4096
-    group_threads: Annotated[int, Field(ge=0, le=1024)] = 0
-    raid5_layout: Literal["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"] = "left-symmetric"
-    raid10_layout: Annotated[str, Field(pattern="^[nfo][2-9]$")] = "n2"
-
-    @field_validator("chunk")
-    @classmethod
-    def _power_of_two(cls, chunk: str) -> str:
-        size = parse_size(chunk)
-        if size < 4096 or size & (size - 1):
-            raise ValueError(f'"{chunk}" is not a power of two of at least 4k')
-        return chunk
-
-
-class LoopTable(Strict):
-    cell: Annotated[Seconds, Field(ge=1)] = 60.0
-    max_rounds: Annotated[int, Field(ge=3, le=1000)] = 25
-
-
-class SaturationTable(Strict):
-    capacities: Annotated[float, Field(gt=0, le=100)] = 4.0
-    limit: Annotated[Seconds, Field(gt=0)] = 6 * 3600.0
-    sample: Annotated[Seconds, Field(ge=1)] = 60.0
-
-    @model_validator(mode="after")
-    def _some_samples(self) -> Self:
-        if self.limit < 10 * self.sample:
-            raise ValueError(f"the limit ({self.limit:g} s) has room for fewer than 10 samples of {self.sample:g} s")
-        return self
-
-
-class RebuildTable(Strict):
-    limit: Annotated[Seconds, Field(gt=0)] = 24 * 3600.0
-    min_rate: Annotated[Throughput, Field(gt=0)] | None = None
-    max_rate: Annotated[Throughput, Field(gt=0)] | None = None
-
-    @model_validator(mode="after")
-    def _an_order(self) -> Self:
-        if self.min_rate and self.max_rate and self.max_rate < self.min_rate:
-            raise ValueError(f"max_rate ({self.max_rate} B/s) is below min_rate ({self.min_rate} B/s)")
-        return self
-
-
-class ExploreTable(Strict):
-    """Table ``explore``: the workload search."""
-
-    budget: Annotated[Seconds, Field(gt=0)] = _EXPLORE.budget_s
-    measurement: Annotated[Seconds, Field(ge=1)] | None = _EXPLORE.measurement_s
-    workloads: Annotated[int, Field(ge=1, le=100_000)] = _EXPLORE.workloads
-    confirmations: Annotated[int, Field(ge=1, le=100)] = _EXPLORE.confirmations
-
-
-class IntegrityTable(Strict):
-    histories: Annotated[int, Field(ge=1, le=10_000)] = _LIVES.histories
-    steps: Annotated[int, Field(ge=1, le=1000)] = _LIVES.steps
-    limit: Annotated[Seconds, Field(gt=0)] = _LIVES.limit_s
-    regions: Annotated[int, Field(ge=2, le=64)] = _LIVES.regions
-    member: BlockSize = format_size(_LIVES.member_bytes)
-    atomic: Literal["logical", "physical"] = "logical"
-    write_hole: bool = _LIVES.write_hole
-
-    @field_validator("member")
-    @classmethod
-    def _room(cls, member: str) -> str:
-        if parse_size(member) < LEAST_MEMBER_BYTES or parse_size(member) % (1 << 20):
-            raise ValueError(f'"{member}" is not a whole number of MiB, at least {format_size(LEAST_MEMBER_BYTES)}')
-        return member
-
-
 class CommonDocument(Strict):
     """The tables that every protocol has."""
 
@@ -374,19 +318,19 @@ class CommonDocument(Strict):
     purge: Literal["format", "discard"] = "format"
     fill: FillTable
     precondition: PreconditionTable
-    verdict: VerdictTable = VerdictTable()
-    steady: SteadyTable = SteadyTable()
-    array: ArrayTable = ArrayTable()
-    loop: LoopTable = LoopTable()
-    saturation: SaturationTable = SaturationTable()
-    rebuild: RebuildTable = RebuildTable()
-    integrity: IntegrityTable = IntegrityTable()
-    explore: ExploreTable = ExploreTable()
+    verdict: Annotated[VerdictRule, TABLE] = VerdictRule()
+    steady: Annotated[SteadyRule, TABLE] = SteadyRule()
+    array: Annotated[ArraySettings, TABLE] = ArraySettings()
+    loop: Annotated[LoopRule, TABLE] = LoopRule()
+    saturation: Annotated[SaturationRule, TABLE, AfterValidator(SaturationRule.validated)] = SaturationRule()
+    rebuild: Annotated[RebuildRule, TABLE, AfterValidator(RebuildRule.validated)] = RebuildRule()
+    integrity: Annotated[IntegrityRule, TABLE] = IntegrityRule()
+    explore: Annotated[ExploreRule, TABLE] = ExploreRule()
 
     def _require_budget(self, measurement_s: float) -> None:
-        if self.explore.budget < measurement_s:
+        if self.explore.budget_s < measurement_s:
             raise ValueError(
-                f"explore.budget ({self.explore.budget:g} s) is less than one measurement takes ({measurement_s:g} s)"
+                f"explore.budget ({self.explore.budget_s:g} s) is less than one measurement takes ({measurement_s:g} s)"
             )
 
     def _require_rounds(self, what: str, window_s: float) -> None:
@@ -406,9 +350,9 @@ class ProtocolDocument(CommonDocument):
     @model_validator(mode="after")
     def _rounds_of_a_second(self) -> Self:
         self._require_rounds("measure.window", self.measure.window)
-        if self.explore.measurement is not None:
-            self._require_rounds("explore.measurement", self.explore.measurement)
-        window_s = self.explore.measurement or min(self.measure.window, LONGEST_PROBE_S)
+        if self.explore.measurement_s is not None:
+            self._require_rounds("explore.measurement", self.explore.measurement_s)
+        window_s = self.explore.measurement_s or min(self.measure.window, LONGEST_PROBE_S)
         self._require_budget(self.measure.ramp + window_s)
         return self
 
@@ -417,20 +361,17 @@ class SequentialDocument(CommonDocument):
     """A protocol in which a measurement runs until its verdict is certain."""
 
     measure: RampTable
-    sequential: SequentialTable
+    sequential: Annotated[SequentialRule, TABLE, AfterValidator(SequentialRule.validated)]
 
     @model_validator(mode="after")
     def _rounds_of_a_second(self) -> Self:
-        self._require_rounds("sequential.first", self.sequential.first)
-        first, measurement = self.sequential.first, self.explore.measurement
+        self._require_rounds("sequential.first", self.sequential.first_s)
+        first, measurement = self.sequential.first_s, self.explore.measurement_s
         if measurement is not None and measurement < first:
             raise ValueError(f"explore.measurement ({measurement:g} s) is before the first look ({first:g} s)")
         self._require_budget(self.measure.ramp + first)
         return self
 
-
-if TYPE_CHECKING:
-    pass
 
 FOLDER = "protocols"
 
@@ -442,35 +383,22 @@ class ProtocolError(toml.DocumentError):
 def load(path_or_name: str | Path) -> Protocol:
     """Read a protocol: the path of a TOML file, or the name of a shipped one. ``ProtocolError`` with every error."""
     name, content = toml.read(path_or_name, FOLDER, ProtocolError)
-    pass
-
     if "sequential" in content:
-        read = toml.checked(SequentialDocument, name, content, ProtocolError)
-        rule, ramp_s = read.sequential, read.measure.ramp
-        looks = SequentialRule(
-            first_s=rule.first,
-            growth=rule.growth,
-            limit_s=rule.limit,
-            report_s=int(rule.report),
-            precision_percent=rule.precision,
-            slowest_s=rule.slowest,
-            plateau_s=rule.plateau,
-            observe_s=rule.observe,
-            pause_s=rule.pause,
+        looks = toml.checked(SequentialDocument, name, content, ProtocolError)
+        rule = looks.sequential
+        return replace(
+            _protocol(name, looks, (looks.measure.ramp, rule.first_s, 1, SEQUENTIAL_ATTEMPTS)),
+            tail_window_s=min(rule.limit_s, max(rule.first_s, rule.observe_s)),
+            sequential=rule,
         )
-        found = _protocol(name, read, (ramp_s, rule.first, 1, SEQUENTIAL_ATTEMPTS), looks)
-        return replace(found, tail_window_s=min(rule.limit, max(rule.first, rule.observe)))
     fixed = toml.checked(ProtocolDocument, name, content, ProtocolError)
     times = fixed.measure
-    found = _protocol(name, fixed, (times.ramp, times.window, times.repeats, times.attempts), None)
+    found = _protocol(name, fixed, (times.ramp, times.window, times.repeats, times.attempts))
     return replace(found, tail_window_s=times.tail_window)
 
 
-def _protocol(
-    name: str, read: CommonDocument, measure: tuple[float, float, int, int], sequential: SequentialRule | None
-) -> Protocol:
+def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int, int]) -> Protocol:
     ramp_s, window_s, repeats, attempts = measure
-    verdict, explore = read.verdict, read.explore
     return Protocol(
         name=name.removesuffix(".toml"),
         acceptance=read.acceptance,
@@ -484,27 +412,14 @@ def _protocol(
         repeats=repeats,
         attempts=attempts,
         purge=read.purge,
-        steady=SteadyRule(read.steady.window, read.steady.range_percent, read.steady.slope_percent),
-        array=ArraySettings(**read.array.model_dump()),
-        loop=LoopRule(read.loop.cell, read.loop.max_rounds),
-        saturation=SaturationRule(read.saturation.capacities, read.saturation.limit, read.saturation.sample),
-        rebuild=RebuildRule(read.rebuild.limit, read.rebuild.min_rate, read.rebuild.max_rate),
-        integrity=_integrity(read.integrity),
-        explore=ExploreRule(explore.budget, explore.measurement, explore.workloads, explore.confirmations),
-        verdict=VerdictRule(verdict.confidence / 100, verdict.indifference, verdict.family),
-        sequential=sequential,
-    )
-
-
-def _integrity(read: IntegrityTable) -> IntegrityRule:
-    return IntegrityRule(
-        histories=read.histories,
-        steps=read.steps,
-        limit_s=read.limit,
-        regions=read.regions,
-        member_bytes=parse_size(read.member),
-        atomic=read.atomic,
-        write_hole=read.write_hole,
+        steady=read.steady,
+        array=read.array,
+        loop=read.loop,
+        saturation=read.saturation,
+        rebuild=read.rebuild,
+        integrity=read.integrity,
+        explore=read.explore,
+        verdict=read.verdict,
     )
 
 

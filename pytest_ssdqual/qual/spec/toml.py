@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
+from pydantic_core.core_schema import no_info_after_validator_function, str_schema
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.records import sentence
 from pytest_ssdqual.qual.units import (
     Unit,
     format_size,
@@ -28,8 +31,8 @@ from pytest_ssdqual.qual.units import (
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from pydantic import BaseModel
-    from pydantic_core import ErrorDetails
+    from pydantic import BaseModel, GetCoreSchemaHandler
+    from pydantic_core import CoreSchema, ErrorDetails
 
     ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -129,33 +132,13 @@ def checked(model: type[ModelT], name: str, content: dict[str, object], error: t
     try:
         return model.model_validate(content)
     except ValidationError as failure:
-        raise error(name, [_sentence(each) for each in failure.errors()]) from failure
+        raise error(name, [sentence(_in_toml(each)) for each in failure.errors()]) from failure
 
 
-def _sentence(detail: ErrorDetails) -> str:
-    where = ""
-    for step in detail["loc"]:
-        where += f"[{step}]" if isinstance(step, int) else f".{step}" if where else step
-    return f"{where}: {_words(detail)}" if where else _words(detail)
-
-
-def _words(detail: ErrorDetails) -> str:
-    kind, given = detail["type"], detail["input"]
-    if kind == "missing":
-        return "is missing"
-    if kind == "extra_forbidden":
-        return "unknown key"
-    if kind == "value_error":
-        return str(detail["ctx"]["error"])
-    message = detail["msg"].replace("Input should be", "should be")
-    # A whole table would be too long for the sentence.
-    if isinstance(given, int) and abs(given) > 10**40:  # too long to print, perhaps even for Python
-        return message
-    return (
-        f"{message}, not {given!r}"
-        if isinstance(given, str | int | float | bool)
-        else message[:1].lower() + message[1:]
-    )
+def _in_toml(detail: ErrorDetails) -> ErrorDetails:
+    """Return the error with TOML's word for a dictionary or an instance of a class."""
+    is_table = detail["type"] in {"dataclass_type", "dict_type", "model_type"}
+    return {**detail, "msg": "Input should be a table"} if is_table else detail
 
 
 #: Patterns for editors; looser than the parsers, which validate and have the better messages.
@@ -245,7 +228,28 @@ Depth = Annotated[int, Field(ge=1, le=65536)]
 Percent = Annotated[float, Field(gt=0, le=1000)]
 
 
+def parsed(parse: Callable[[str], object]) -> Any:  # noqa: ANN401  GetPydanticSchema has no better type
+    """Annotation of a field that is text in the file, and what ``parse`` makes of it afterwards."""
+    return GetPydanticSchema(lambda _kind, _handler: no_info_after_validator_function(parse, str_schema(strict=True)))
+
+
 class Strict(BaseModel):
     """Base model: unknown keys are errors, and ``true`` is not a number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Annotation of a dataclass in a strict model: a table is validated into it, where strict needs an instance."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        table: dict[str, Any] = cast("dict[str, Any]", handler.resolve_ref_schema(schema))
+        while table["type"] != "dataclass":  # in the validators of the whole table
+            table = table["schema"]
+        table["strict"] = False
+        return schema
+
+
+TABLE = _Table()

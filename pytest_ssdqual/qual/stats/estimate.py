@@ -63,20 +63,6 @@ class Estimate:
             self.low, self.high, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis
         )
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data in base units; an infinite end is None, because JSON has no infinity."""
-        low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
-        return {
-            "value": self.value,
-            "low": low,
-            "high": high,
-            "n": self.n,
-            "unit": self.unit.value,
-            "is_reading": self.is_reading,
-            "confidence": self.confidence,
-            "basis": self.basis,
-        }
-
 
 def format_interval(
     low: float, high: float, unit: Unit, *, is_reading: bool, confidence: float, basis: str = ""

@@ -310,20 +310,6 @@ class Exceedance:
             return f"{counted}: more than {low} times an hour {confidence}"
         return f"{counted}: {low}…{high} times an hour {confidence}"
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data in base units; an infinite upper end is None."""
-        return {
-            "limit_ns": self.limit_ns,
-            "ios": self.ios,
-            "possible_ios": self.possible_ios,
-            "spells_hit": self.hit,
-            "spells": self.spells,
-            "seconds": self.seconds,
-            "low_per_hour": self.low_per_hour,
-            "high_per_hour": self.high_per_hour if math.isfinite(self.high_per_hour) else None,
-            "confidence": self.confidence,
-        }
-
 
 def slower_than(limit_ns: float, measured: Measured, confidence_level: ConfidenceLevel) -> Exceedance:
     """Count the I/Os slower than ``limit_ns`` in everything behind the ramp. ``TooFew`` without time."""

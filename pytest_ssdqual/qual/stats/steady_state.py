@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import correlation, fmean, linear_regression, median
+from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.detect import periodicity as rhythm
 from pytest_ssdqual.qual.detect.periodicity import Rhythm
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.units import Unit, format_value
+
+if TYPE_CHECKING:  # it loads pydantic, which `ssdqual --help` does without
+    from pytest_ssdqual.qual.spec.protocol import SteadyRule
 
 #: Relative tolerance: "at most 20 %" must not fail in the last bit of a float.
 _ROUNDING = 1e-9

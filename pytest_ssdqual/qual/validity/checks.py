@@ -50,7 +50,7 @@ def checks(run: Run, fewest: int | None = None) -> tuple[Check, ...]:
         found = list(_of_one(alone[0], least))
     else:
         found = [_named(each.members[0], check) for each in alone for check in _of_one(each, least)]
-    return (*found, *of_surroundings(run))
+    return (*found, *of_environment(run))
 
 
 def objections(run: Run, fewest: int | None = None) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def objections(run: Run, fewest: int | None = None) -> tuple[str, ...]:
     return objections_in(checks(run, fewest))
 
 
-def of_surroundings(run: Run) -> tuple[Check, ...]:
+def of_environment(run: Run) -> tuple[Check, ...]:
     """Checks of the environment of the run's process, whatever part of it is counted."""
     return (
         *foreign_io.of_run(run), *environment.of_array(run), *environment.of_drives(run), *environment.of_host(run),

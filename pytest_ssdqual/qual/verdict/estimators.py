@@ -1,16 +1,20 @@
 """Maps each claim to the estimator that computes it from a measurement.
 
-The tables ``OF_RUN``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_SERIES``, ``OF_SATURATION`` and ``OF_REBUILD`` have one entry
+The tables ``OF_RUN``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_CURVE``, ``OF_SATURATION`` and ``OF_REBUILD`` have one entry
 for each claim of their scope; ``estimate`` is the only entry point that verdicts use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
+from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Scope
@@ -21,13 +25,10 @@ from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Measurements that a claim can be judged on: one, several of different widths or workloads, a saturation, a rebuild.
-Evidence = Measured | Sequence[Measured] | Saturation | Rebuild
-
 
 def estimate(
     claim: Claim | str,
-    subject: Evidence,
+    judged: Judgeable,
     confidence: float = CONFIDENCE,
     share: float = 1.0,
     per_hour: float = TIMES_PER_HOUR,
@@ -38,40 +39,52 @@ def estimate(
     its boundary requires. ``share`` is the part of the error rate that the interval may use. A claim about rare events
     is estimated at the level that is exceeded ``per_hour`` times an hour.
 
-    ``TooFew`` if there is too little evidence; ``NotApplicable`` if ``subject`` is not what the claim is judged on or
+    ``TooFew`` if there is too little evidence; ``NotApplicable`` if ``judged`` is not what the claim is judged on or
     does not fit (no pure reads for the bathtub, two levels in a sweep). ValueError for a claim that does not exist.
     """
     claim, confidence_level = Claim(claim), ConfidenceLevel(confidence, share)
-    if claim in OF_RARE and isinstance(subject, Measured):
-        return OF_RARE[claim](subject, confidence_level, per_hour)
-    if claim.scope in (Scope.RUN, Scope.MEMBERS) and isinstance(subject, Measured):
-        return (
-            OF_MEMBERS[claim](subject, confidence_level)
-            if claim.scope is Scope.MEMBERS
-            else OF_RUN[claim](subject, confidence_level)
-        )
-    if claim.scope is Scope.SATURATION and isinstance(subject, Saturation):
-        return OF_SATURATION[claim](subject, confidence_level)
-    if claim.scope is Scope.REBUILD and isinstance(subject, Rebuild):
-        return OF_REBUILD[claim](subject)
-    if claim.scope in (Scope.SWEEP, Scope.SERIES) and isinstance(subject, Sequence) and not isinstance(subject, str):
-        if subject and all(isinstance(each, Measured) for each in subject):
-            if claim.scope is Scope.SWEEP:
-                return OF_SWEEP[claim](subject, confidence_level)
-            return found_in(claim, subject, confidence_level).estimate
-        raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on {subject!r}")
-    raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(subject).__name__}")
+    suited: Any = of_kind(claim, judged)
+    if claim in OF_RARE:
+        return OF_RARE[claim](suited, confidence_level, per_hour)
+    return ESTIMATORS[claim](suited, confidence_level)
 
+
+#: The type that the claims of a scope are judged on; a lot is judged by its plan, not here.
+KINDS: Mapping[Scope, type[Judgeable]] = {
+    Scope.RUN: Measured,
+    Scope.MEMBERS: Measured,
+    Scope.SWEEP: Sweep,
+    Scope.CURVE: Curve,
+    Scope.SATURATION: Saturation,
+    Scope.REBUILD: Rebuild,
+}
 
 _NEEDED = {
     Scope.RUN: "what was measured of one workload on one array or drive",
     Scope.MEMBERS: "what was measured of one workload on several drives side by side",
     Scope.LOT: "a sample of a lot",
     Scope.SWEEP: "what was measured of one workload on several widths of a level",
-    Scope.SERIES: "what was measured of several workloads on one array or drive",
+    Scope.CURVE: "what was measured of several workloads on one array or drive",
     Scope.SATURATION: "a saturation: writes from the purged state until settled",
     Scope.REBUILD: "a rebuild under load",
 }
+
+
+def of_kind(claim: Claim, judged: Judgeable, kind: type[J] | None = None) -> J:
+    """Return ``judged`` if it is of the kind that the claim is judged on, else raise ``NotApplicable``.
+
+    ``kind`` is for the type checker: the type in ``KINDS``.
+    """
+    expected = kind or KINDS.get(claim.scope)
+    if expected is None or not isinstance(judged, expected):
+        raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(judged).__name__}")
+    return judged  # type: ignore[return-value]
+
+
+def parts(claim: Claim, judged: Judgeable) -> list[tuple[Subject, Judgeable]]:
+    """Return what the claim is judged on: each drive side by side alone, unless the claim compares them."""
+    alone = (judged,) if claim.scope is Scope.MEMBERS else judged.members()
+    return [(replace(judged.subject, drive=each.drive), each) for each in alone]
 
 
 def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
@@ -133,31 +146,31 @@ def _spread_between_members(measured: Measured, confidence_level: ConfidenceLeve
     return spread.between_drives([spread.SpellMaxima.of(each, confidence_level) for each in members])
 
 
-def alike(claim: Claim | str, measured: Measured) -> dict[str, float]:
+def alike(claim: Claim | str, judged: Judgeable) -> dict[str, float]:
     """Figure of each drive side by side, by serial number: IOPS, or the geometric mean of its spells' slowest I/Os in
     ns.
 
     ``NotApplicable`` for a single target.
     """
     claim = Claim(claim)
-    members = {each.runs[0].members[0]: each for each in _side_by_side(claim, measured)}
+    members = {each.drive: each for each in _side_by_side(claim, of_kind(claim, judged, Measured))}
     if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
         return {serial: spread.SpellMaxima.of(each, USUAL).typical_ns for serial, each in members.items()}
     return {serial: iops(each).value for serial, each in members.items()}
 
 
-def slowest_member(measured: Measured, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
+def slowest_member(judged: Judgeable, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
     """Serial number of the worst drive side by side: fewest IOPS, or slowest I/Os if the claim is about these.
 
     ``NotApplicable`` unless the drives are side by side.
     """
-    of_each = alike(claim, measured)
+    of_each = alike(claim, judged)
     extreme = max if claim == Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
     return extreme(of_each, key=of_each.__getitem__)
 
 
 def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
-    members = measured.of_members()
+    members = measured.members()
     if len(members) < 2:
         raise NotApplicable(f"{claim.label} is judged on several drives side by side, not on {measured.geometry}")
     return members
@@ -170,13 +183,13 @@ OF_MEMBERS: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
 }
 
 
-def of_scaling(sweep: Sequence[Measured], confidence_level: ConfidenceLevel = USUAL) -> scaling.Scaling:
+def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scaling.Scaling:
     """Scaling of IOPS over the widths of a sweep; see ``scaling.fit``.
 
     ``NotApplicable`` also for sequential writes with parity: whole stripes cost less than the small writes of the
     level's cost model.
     """
-    ordered = _ordered(sweep)
+    ordered = _of_widths(sweep)
     workload, geometry = ordered[0].workload, ordered[0].geometry
     if geometry.has_parity and workload.writes and not workload.is_random:
         raise NotApplicable(f"no cost model for {workload} on {geometry.level}: it writes whole stripes")
@@ -191,31 +204,30 @@ def of_scaling(sweep: Sequence[Measured], confidence_level: ConfidenceLevel = US
     )
 
 
-def _ordered(sweep: Sequence[Measured]) -> list[Measured]:
-    """The sweep, narrowest first; ``NotApplicable`` unless it is one workload on several widths of one level."""
-    ordered = sorted(sweep, key=lambda each: each.geometry)
-    shapes = {(each.geometry.level, each.geometry.missing, each.geometry.rebuilding) for each in ordered}
-    widths = {each.geometry for each in ordered}
-    if len({each.workload for each in ordered}) > 1 or len(shapes) > 1 or len(widths) < max(2, len(ordered)):
-        found = ", ".join(f"{each.geometry} {each.workload}" for each in ordered)
+def _of_widths(sweep: Sweep) -> Sweep:
+    """Return the sweep; ``NotApplicable`` unless it is one workload on several widths of one level."""
+    shapes = {(each.geometry.level, each.geometry.missing, each.geometry.rebuilding) for each in sweep}
+    widths, loads = sweep.subject.geometries, sweep.subject.workloads
+    if len(loads) > 1 or len(shapes) > 1 or len(widths) < max(2, len(sweep)):
+        found = ", ".join(f"{each.geometry} {each.workload}" for each in sweep)
         raise NotApplicable(f"a sweep is one workload on at least 2 widths of one level, each once, not {found}")
-    return ordered
+    return sweep
 
 
-def _spread_between_widths(sweep: Sequence[Measured], confidence_level: ConfidenceLevel) -> Estimate:
-    ordered = _ordered(sweep)
+def _spread_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> Estimate:
+    ordered = _of_widths(sweep)
     return spread.between(
         spread.SpellMaxima.of(ordered[0], confidence_level), spread.SpellMaxima.of(ordered[-1], confidence_level)
     )
 
 
-def _growth_between_widths(sweep: Sequence[Measured], confidence_level: ConfidenceLevel) -> Estimate:
-    ordered = _ordered(sweep)
+def _growth_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> Estimate:
+    ordered = _of_widths(sweep)
     return ratio(_mean_latency(ordered[-1], confidence_level), _mean_latency(ordered[0], confidence_level), Unit.RATIO)
 
 
 #: Claims about all widths of a level under one workload.
-OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured], ConfidenceLevel], Estimate]] = {
+OF_SWEEP: Mapping[Claim, Callable[[Sweep, ConfidenceLevel], Estimate]] = {
     Claim.SCALING_SLOPE: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).slope,
     Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
@@ -223,7 +235,7 @@ OF_SWEEP: Mapping[Claim, Callable[[Sequence[Measured], ConfidenceLevel], Estimat
 }
 
 #: Claims about several workloads on one array: functions of their IOPS and of the number of members of one target.
-OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.CurveFigure]] = {
+OF_CURVE: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.CurveFigure]] = {
     Claim.BATHTUB_DEPTH: lambda curve, width: curves.bathtub(curve),
     Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
     Claim.QD_KNEE: curves.knee,
@@ -232,21 +244,22 @@ OF_SERIES: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Cu
 }
 
 
-def found_in(
-    claim: Claim | str, measured: Sequence[Measured], confidence_level: ConfidenceLevel = USUAL
-) -> curves.CurveFigure:
-    """Estimate a claim about a series, with the workloads at which it was found (the worst mix, the knee, …).
+def found_in(claim: Claim | str, curve: Curve, confidence_level: ConfidenceLevel = USUAL) -> curves.CurveFigure:
+    """Estimate a claim about a curve, with the workloads at which it was found (the worst mix, the knee, …).
 
     ``NotApplicable`` unless these are different workloads on one array. A queue depth is that of one target: for drives
     side by side it is a drive's, though the IOPS are those of all.
     """
-    geometries = {each.geometry for each in measured}
-    curve = {each.workload: iops(each, confidence_level) for each in measured}
-    if len(geometries) != 1 or len(curve) < len(measured):
-        found = ", ".join(f"{each.geometry} {each.workload}" for each in measured) or "none"
-        raise NotApplicable(f"a series is different workloads on one array, not {found}")
-    geometry = geometries.pop()
-    return OF_SERIES[Claim(claim)](curve, 1 if geometry.is_side_by_side else geometry.width)
+    rates = {each.workload: iops(each, confidence_level) for each in curve}
+    if len(curve.subject.geometries) != 1 or len(rates) < len(curve):
+        found = ", ".join(f"{each.geometry} {each.workload}" for each in curve)
+        raise NotApplicable(f"a curve is different workloads on one array, not {found}")
+    geometry = curve.subject.geometry
+    return OF_CURVE[Claim(claim)](rates, 1 if geometry.is_side_by_side else geometry.width)
+
+
+def _on_curve(claim: Claim) -> Callable[[Curve, ConfidenceLevel], Estimate]:
+    return lambda curve, confidence_level: found_in(claim, curve, confidence_level).estimate
 
 
 #: Claims about writes from the purged state.
@@ -260,7 +273,17 @@ OF_SATURATION: Mapping[Claim, Callable[[Saturation, ConfidenceLevel], Estimate]]
 }
 
 #: Claims about a rebuild under load.
-OF_REBUILD: Mapping[Claim, Callable[[Rebuild], Estimate]] = {
-    Claim.REBUILD_RATE: lambda found: found.rate(),
-    Claim.REBUILD_TIME: lambda found: found.time(),
+OF_REBUILD: Mapping[Claim, Callable[[Rebuild, ConfidenceLevel], Estimate]] = {
+    Claim.REBUILD_RATE: lambda found, confidence_level: found.rate(),
+    Claim.REBUILD_TIME: lambda found, confidence_level: found.time(),
+}
+
+#: All but those about rare events, which also take the rate; each takes the type in ``KINDS`` of its scope.
+ESTIMATORS: Mapping[Claim, Callable[[Any, ConfidenceLevel], Estimate]] = {
+    **OF_RUN,
+    **OF_MEMBERS,
+    **OF_SWEEP,
+    **{claim: _on_curve(claim) for claim in OF_CURVE},
+    **OF_SATURATION,
+    **OF_REBUILD,
 }

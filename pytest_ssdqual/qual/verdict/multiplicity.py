@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from pytest_ssdqual.qual.records import HighEnd, LowEnd
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, student_t
 
 #: Shares of the error rate: ten, a hundred, … comparisons at once.
@@ -31,9 +32,12 @@ class Widening:
     """Ends of an interval at a share of its error rate."""
 
     share: float
-    #: May be infinite, and so may ``high``.
-    low: float
-    high: float
+    low: LowEnd
+    high: HighEnd
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise ValueError(f"{self.share} is not a share of the error rate")
 
 
 def of(again: Callable[[float], Estimate]) -> tuple[Widening, ...]:
@@ -80,25 +84,6 @@ def at(estimate: Estimate, wider: Sequence[Widening], share: float) -> Estimate:
 def distances(estimate: Estimate) -> tuple[float, float]:
     """Distances of both ends from the figure, of logarithms; infinite if an end is not above zero, or unbounded."""
     return _distances(estimate.value, estimate.low, estimate.high)
-
-
-def record(wider: Iterable[Widening]) -> list[list[float | None]]:
-    """Plain JSON data: share, low, high; an infinite end is None."""
-    return [[each.share, *(end if math.isfinite(end) else None for end in (each.low, each.high))] for each in wider]
-
-
-def of_record(plain: object) -> tuple[Widening, ...]:
-    """Inverse of ``record``; ValueError or TypeError for anything else."""
-    if not isinstance(plain, list):
-        raise TypeError(f"{plain!r} is not a list")
-    found = []
-    for row in plain:
-        share, low, high = row
-        low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
-        if not 0 < share < 1 or math.isnan(low) or math.isnan(high):
-            raise ValueError(f"{row!r} is no interval for a share of the error rate")
-        found.append(Widening(float(share), low, high))
-    return tuple(sorted(found, key=lambda each: -each.share))
 
 
 def _widest(ends: Iterable[tuple[float, float, float]]) -> Iterable[tuple[float, float, float]]:

@@ -1,31 +1,65 @@
 """Verdict: an estimate compared with a limit; pass, fail or inconclusive.
 
 Pass when the whole interval is on the good side of the limit, fail when all of it is on the bad side, else
-inconclusive. A failure among many claims is held back unless it survives the correction of `multiplicity`.
+inconclusive. A failure among many claims is held back unless it survives the correction of `multiplicity`. A limit may
+be a percentage of what an earlier run (the baseline) measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import scaling as bend
-from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, ConfidenceLevel, Estimate, format_confidence
 from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.verdict import estimators
-from pytest_ssdqual.qual.verdict.baseline import BaselineReference
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineLimit:
+    """A limit in per cent of the same figure of the baseline."""
+
+    direction: Direction
+    percent: float
+    #: File, and the place in it.
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.direction.replace('_', ' ')} {self.percent:g} % of the baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineReference:
+    """The two figures behind a percentage of the baseline: this run's, and the baseline's that is the 100 %."""
+
+    #: Name of the baseline's run folder.
+    run: str
+    #: Checksum of its ``records.jsonl``.
+    sha256: str
+    now: Estimate
+    then: Estimate
+    #: Serial number of the baseline's drive, if it is not the verdict's.
+    drive: str = ""
+
+    def __str__(self) -> str:
+        """Text that follows the percentage in a sentence."""
+        by = f" by its median drive {self.drive}" if self.drive else ""
+        return f"the baseline, {self.now} now against {self.then} in run {self.run}{by}"
+
 
 #: Drives named in a sentence, and characters of a serial there; the evidence has all serials in full.
 MOST_NAMED, NAME_CHARACTERS = 8, 40
@@ -35,24 +69,6 @@ class Outcome(StrEnum):
     PASS = "pass"  # noqa: S105
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The subject of a verdict: one array under one workload, a sweep of them, or one drive of several."""
-
-    geometries: tuple[Geometry, ...]
-    workloads: tuple[Workload, ...]
-    #: Serial number, if the verdict is about only this one of the drives side by side.
-    drive: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.geometries or not self.workloads:
-            raise ValueError("a verdict needs an array and a workload")
-
-    def __str__(self) -> str:
-        arrays = _span(self.geometries)
-        return f"{f'drive {self.drive} ({arrays})' if self.drive else arrays} {_span(self.workloads)}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -130,30 +146,6 @@ class Verdict:
         towards = self.estimate.high if self.limit.bound > self.estimate.value else self.estimate.low
         return (abs(towards - self.estimate.value) / distance) ** 2 if distance else None
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data in base units for JSON; ``drive``, ``reference``, ``slower``, ``because`` only if present."""
-        only = {
-            "drive": self.subject.drive,
-            "reference": str(self.reference or ""),
-            "slower": self.slower and self.slower.to_record(),
-            "because": self.because,
-            "p_value": self.p_value,
-            "held_back": self.held_back,
-        }
-        return {
-            "claim": self.claim.value,
-            "geometries": [str(each) for each in self.subject.geometries],
-            "workloads": [str(each) for each in self.subject.workloads],
-            "estimate": self.estimate.to_record(),
-            "limit": self.limit.to_record(),
-            "outcome": self.outcome.value,
-            "margin_percent": self.margin_percent,
-            "indifference_percent": self.indifference_percent,
-            "is_settled": self.is_settled,
-            "sentence": repr(self),
-            **{name: value for name, value in only.items() if value},
-        }
-
     def _ending(self) -> str:
         if self.outcome is Outcome.PASS:
             return f"PASS by {abs(self.margin_percent):.1f} %"
@@ -209,54 +201,52 @@ def judge_relation(
     return Verdict(Claim(claim), subject, estimate, limit, outcome, reference, indifference_percent)
 
 
-def judge_members(
+def judge_all(
     claim: Claim | str,
-    measured: Measured | Saturation,
+    judged: Judgeable,
     limit: Limit,
     confidence: float = CONFIDENCE,
     indifference_percent: float = 0.0,
     family: ErrorControl = ALONE,
 ) -> tuple[Verdict, ...]:
-    """Judge a claim: one verdict for each drive side by side, in the order of the members, or one for an array.
+    """Judge a claim: one verdict for each drive side by side, in the order of the members, or one.
 
-    A claim that compares the drives has one verdict about all of them. For ``confidence`` and the exceptions see
-    ``estimators.estimate``, for ``family`` see ``in_family``.
+    A claim that compares the drives has one verdict about all of them; a scaling verdict that is not a pass names the
+    width where it bends. For ``confidence`` and the exceptions see ``estimators.estimate``, for ``family`` see
+    ``in_family``.
     """
-    claim = Claim(claim)
-    whole = Subject((measured.geometry,), (measured.workload,))
+    claim, confidence_level = Claim(claim), ConfidenceLevel(confidence)
     verdicts = []
-    for each in (measured,) if claim.scope is Scope.MEMBERS else measured.of_members():
-        serials = (each.runs[0] if isinstance(each, Measured) else each.run).members
-        about = replace(whole, drive=serials[0]) if each.geometry.is_side_by_side and len(serials) == 1 else whole
+    for subject, each in estimators.parts(claim, judged):
         again = partial(estimators.estimate, claim, each, confidence, per_hour=limit.times_per_hour or TIMES_PER_HOUR)
-        verdict = in_family(judge(claim, about, again(), limit, indifference_percent), again, family)
-        if claim is Claim.MAX_LATENCY and isinstance(each, Measured):
-            verdict = replace(verdict, slower=latency.slower_than(limit.bound, each, ConfidenceLevel(confidence)))
-        verdicts.append(verdict)
+        verdict = in_family(judge(claim, subject, again(), limit, indifference_percent), again, family)
+        verdicts.append(replace(EXPLAINED.get(claim, _plain)(verdict, each, confidence_level), again=again))
     return tuple(verdicts)
 
 
-def judge_sweep(
-    claim: Claim | str,
-    sweep: Sequence[Measured],
-    limit: Limit,
-    confidence: float = CONFIDENCE,
-    indifference_percent: float = 0.0,
-    family: ErrorControl = ALONE,
-) -> Verdict:
-    """Judge several widths of a level; a scaling verdict that is not a pass names the width where it bends.
+def _plain(verdict: Verdict, judged: Judgeable, confidence_level: ConfidenceLevel) -> Verdict:
+    return verdict
 
-    Raises what ``estimators.estimate`` raises; for ``family`` see ``in_family``.
-    """
-    claim, ordered = Claim(claim), sorted(sweep, key=lambda each: each.geometry)
-    subject = Subject(tuple(each.geometry for each in ordered), tuple({each.workload: None for each in ordered}))
-    again = partial(estimators.estimate, claim, ordered, confidence)
-    verdict = in_family(judge(claim, subject, again(), limit, indifference_percent), again, family)
-    least = {Claim.SCALING_SLOPE: limit.bound, Claim.SCALING_DEVIATION: 1 - limit.bound / 100}.get(claim)
-    if verdict or least is None:
+
+def _with_exceedance(verdict: Verdict, measured: Measured, confidence_level: ConfidenceLevel) -> Verdict:
+    return replace(verdict, slower=latency.slower_than(verdict.limit.bound, measured, confidence_level))
+
+
+def _with_bend(verdict: Verdict, sweep: Sweep, confidence_level: ConfidenceLevel) -> Verdict:
+    if verdict:
         return verdict
-    scaling = estimators.of_scaling(ordered, ConfidenceLevel(confidence))
-    return replace(verdict, because=bend.describe_bend(ordered, scaling, least))
+    bound = verdict.limit.bound
+    least = bound if verdict.claim is Claim.SCALING_SLOPE else 1 - bound / 100
+    scaling = estimators.of_scaling(sweep, confidence_level)
+    return replace(verdict, because=bend.describe_bend(sweep.measurements, scaling, least))
+
+
+#: Claims whose verdicts say more than estimate and limit.
+EXPLAINED: Mapping[Claim, Callable[[Verdict, Any, ConfidenceLevel], Verdict]] = {
+    Claim.MAX_LATENCY: _with_exceedance,
+    Claim.SCALING_SLOPE: _with_bend,
+    Claim.SCALING_DEVIATION: _with_bend,
+}
 
 
 def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: ErrorControl) -> Verdict:
@@ -313,8 +303,3 @@ def _outcome(estimate: Estimate, limit: Limit) -> Outcome:
     else:
         good, bad = estimate.high <= limit.bound, estimate.low > limit.bound
     return Outcome.PASS if good else Outcome.FAIL if bad else Outcome.INCONCLUSIVE
-
-
-def _span(items: tuple[object, ...]) -> str:
-    """The only item, or the first and the last of many: the sentence has to stay short."""
-    return str(items[0]) if len(items) == 1 else f"{items[0]}…{items[-1]}"

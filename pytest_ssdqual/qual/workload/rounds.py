@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -48,7 +47,7 @@ class Tracked:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Rounds:
     """One round: these workloads in this order, on a target that was purged and filled with ``fill_bs``."""
 
     #: Name in test ids and records.
@@ -71,34 +70,8 @@ class Loop:
     def __str__(self) -> str:
         return self.name
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data; ``from_record`` reads it back."""
-        return {
-            "name": self.name,
-            "workloads": [each.to_record() for each in self.workloads],
-            "tracked": [{"workload": each.workload.to_record(), "claim": each.claim} for each in self.tracked],
-            "fill_bs": self.fill_bs,
-            "fill_passes": self.fill_passes,
-        }
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Loop:
-        """Inverse of ``to_record``; ValueError for anything else."""
-        try:
-            return cls(
-                name=record["name"],
-                workloads=tuple(Workload.from_record(each) for each in record["workloads"]),
-                tracked=tuple(
-                    Tracked(Workload.from_record(each["workload"]), each["claim"]) for each in record["tracked"]
-                ),
-                fill_bs=record["fill_bs"],
-                fill_passes=record["fill_passes"],
-            )
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"this is no loop: {record!r}") from error
-
-
-def settled(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...] | None:
+def settled(loop: Rounds, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...] | None:
     """States of all tracked figures if all are steady in the last window of ``rounds``; else None.
 
     For drives side by side each drive has to be steady: one state for each tracked figure and drive, in that order.
@@ -107,7 +80,7 @@ def settled(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[Stea
     return found if found and all(each.reached for each in found) else None
 
 
-def states(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...]:
+def states(loop: Rounds, rounds: Sequence[Round], rule: SteadyRule) -> tuple[SteadyState, ...]:
     """States in the last window of ``rounds``, in the order of ``settled``, steady or not; empty before one window."""
     if len(rounds) < rule.window:
         return ()
@@ -116,11 +89,11 @@ def states(loop: Loop, rounds: Sequence[Round], rule: SteadyRule) -> tuple[Stead
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LoopResult:
+class RoundsResult:
     """All rounds of a loop on one array, and the window that counts; true if a steady state was reached."""
 
     geometry: Geometry
-    loop: Loop
+    loop: Rounds
     #: Runs of one round each.
     rounds: tuple[Round, ...]
     rule: SteadyRule = field(default_factory=SteadyRule)
@@ -208,40 +181,9 @@ class LoopResult:
             for (tracked, member), state in zip(followed, self.steady, strict=True)
         )
 
-    def summary(self) -> dict[str, object]:
-        """Plain data in base units: the averages of the window for each workload, and all rounds for the curves."""
-        return {
-            "loop": self.loop.name,
-            "geometry": str(self.geometry),
-            "members": list(self.rounds[0][0].members) if self.rounds else [],
-            "reached": self.reached,
-            "rounds": len(self.rounds),
-            "window": [index + 1 for index in self.window],
-            "determination": list(self.determination()),
-            "cells": [self._cell(workload) for workload in self.loop.workloads],
-        }
 
-    def _cell(self, workload: Workload) -> dict[str, object]:
-        measured, cell = self.measured(workload), self.loop.workloads.index(workload)
-        latency = measured.latency
-        seconds = sum(run.seconds for run in measured.runs)
-        return {
-            "workload": str(workload),
-            "iops": measured.iops,
-            "bytes_per_s": sum(run.bytes_per_s * run.seconds for run in measured.runs) / seconds if seconds else 0.0,
-            "mean_latency_ns": latency.mean_ns if latency else None,
-            "max_latency_ns": latency.max_ns if latency else None,
-            "member_iops": [each.iops for each in measured.of_members()],
-            "round_iops": [runs[cell].iops for runs in self.rounds],
-            "round_bytes_per_s": [runs[cell].bytes_per_s for runs in self.rounds],
-        }
-
-
-def _followed(loop: Loop, tracked: Tracked, rounds: Sequence[Round]) -> list[tuple[str, list[float]]]:
+def _followed(loop: Rounds, tracked: Tracked, rounds: Sequence[Round]) -> list[tuple[str, list[float]]]:
     """The tracked figure over rounds: of each drive side by side by its serial, or of the array."""
     cell = loop.workloads.index(tracked.workload)
     columns = zip(*(runs[cell].of_members() for runs in rounds), strict=True)
-    return [
-        (column[0].members[0] if len(column[0].members) == 1 else "", [tracked.figure(run) for run in column])
-        for column in columns
-    ]
+    return [(column[0].drive, [tracked.figure(run) for run in column]) for column in columns]

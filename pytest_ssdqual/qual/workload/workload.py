@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual.units import format_size, parse_size
 
@@ -30,8 +29,6 @@ ID = re.compile(
 NAME = re.compile(r"[a-z][a-z0-9]*")
 #: fio cannot draw from Zipf's distribution at an exponent of exactly 1; beyond 5 it would use only one block.
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
-#: Types that a field's annotation allows; a record is untrusted input.
-KINDS = {"str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +175,6 @@ class Workload:
             dedupe_percent=number["dedupe"] or 0,
         )
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data; ``from_record`` reads it back."""
-        return asdict(self)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, object]) -> Workload:
-        """The inverse of ``to_record``; ValueError if it is not one."""
-        try:
-            return cls(**{each.name: _of_type(record[each.name], str(each.type)) for each in fields(cls)})  # type: ignore[arg-type]
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"this is no workload: {record!r}") from error
-
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
         """Transfer sizes in bytes, each with its share of I/Os in per cent."""
@@ -262,12 +247,6 @@ class Workload:
     def at(self, qd_per_drive: int) -> Workload:
         """The same workload at another queue depth."""
         return replace(self, qd_per_drive=qd_per_drive)
-
-
-def _of_type(value: object, kind: str) -> object:
-    if type(value) not in KINDS[kind]:
-        raise TypeError(f"{value!r} is no {kind}")
-    return value
 
 
 def _one_spelling(bs: str) -> str:

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class WorkloadSet:
     """Workloads that are compared with each other on one array: a queue depth sweep, a sweep over mixes."""
 
     #: Name in test ids and records.
@@ -32,13 +32,13 @@ def random(read_percent: int, bs: str, depth: int, *, offset: str = "0", threads
     return Workload("randrw", bs, depth, read_percent=read_percent, offset=offset, threads=threads)
 
 
-def depths(workload: Workload, queue_depths: Iterable[int]) -> Series:
+def depths(workload: Workload, queue_depths: Iterable[int]) -> WorkloadSet:
     """The same workload at rising queue depths: ``randread_4k_qd1to8``."""
     found = tuple(workload.at(depth) for depth in queue_depths)
-    return Series(f"{found[0]}to{found[-1].qd_per_drive}", found)
+    return WorkloadSet(f"{found[0]}to{found[-1].qd_per_drive}", found)
 
 
-def mixes(workload: Workload, read_percents: Iterable[int]) -> Series:
+def mixes(workload: Workload, read_percents: Iterable[int]) -> WorkloadSet:
     """Random I/O of the size, depth and alignment of ``workload`` at several shares of reads: ``mixes_8k_qd8``.
 
     The first and the last are the ends of the line that mixes are compared with.
@@ -48,13 +48,13 @@ def mixes(workload: Workload, read_percents: Iterable[int]) -> Series:
         return random(percent, workload.bs, workload.qd_per_drive, offset=workload.offset, threads=workload.threads)
 
     name = str(at(50)).removeprefix("randrw50_")
-    return Series(f"mixes_{name}", tuple(at(percent) for percent in read_percents))
+    return WorkloadSet(f"mixes_{name}", tuple(at(percent) for percent in read_percents))
 
 
-def unaligned(workload: Workload, offset: str) -> Series:
+def unaligned(workload: Workload, offset: str) -> WorkloadSet:
     """A workload, and the same with every address shifted: ``randwrite_4k_qd8_vs_off512``."""
     shifted = replace(workload, offset=offset)
-    return Series(f"{workload}_vs_off{shifted.offset}", (workload, shifted))
+    return WorkloadSet(f"{workload}_vs_off{shifted.offset}", (workload, shifted))
 
 
 #: Intel white paper 329903-001US (December 2013), S3500 drives in RAID 1 and RAID 5: 4 KiB random at 100 % write,

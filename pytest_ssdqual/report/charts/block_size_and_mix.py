@@ -1,7 +1,4 @@
-"""Transfer size against mix of reads and writes: as lines, and as a map with a figure in every cell.
-
-The bathtub: IOPS over the share of reads, beside the straight line from pure writes to pure reads.
-"""
+"""IOPS by transfer size and mix, as lines and as a heat map; and the bathtub curve over the share of reads."""
 
 from __future__ import annotations
 
@@ -11,13 +8,15 @@ from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.base import INK, LIMIT, SERIES, Chart, ChartTable, colour, over_places, sentence, slug
-from pytest_ssdqual.report.charts.data import Notes, tests_of
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import Chart, over_places, sentence, slug
+from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.queue_depth import Curve, interval_words, intervals
+from pytest_ssdqual.report.charts.palette import INK, LIMIT, SERIES, colour
+from pytest_ssdqual.report.charts.queue_depth import DepthCurve, interval_words, intervals
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view.tables import Table
 
 #: Sizes and mixes that make a map; fewer are a curve.
 FEWEST = 3
@@ -29,7 +28,7 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """IOPS by size in bytes and per cent of reads, of random accesses that differ in nothing else."""
+    """IOPS by size in bytes and per cent of reads, of random accesses that are otherwise equal."""
 
     geometry: str
     #: ``4 threads × QD 32``, or the name of the loop.
@@ -43,7 +42,7 @@ class Matrix:
 
     @property
     def mixes(self) -> list[int]:
-        """Pure reads first, as the sources have it."""
+        """Mixes, pure reads first, as in the sources."""
         return sorted({mix for _, mix in self.cells}, reverse=True)
 
     @property
@@ -52,7 +51,7 @@ class Matrix:
 
 
 def matrices(notes: Notes) -> Iterator[Matrix]:
-    """Of loops, then of measurements one by one; the largest first."""
+    """Yield the matrices of loops, then of single measurements, the largest first."""
     found: dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]] = {}
     for each in notes.judged:
         evidence = each.evidence
@@ -70,7 +69,7 @@ def matrices(notes: Notes) -> Iterator[Matrix]:
 
 
 def lines(matrix: Matrix) -> Chart:
-    """IOPS over the size, a line for each mix."""
+    """Draw IOPS over the size, a line for each mix."""
     key, title = _named("blocks", matrix, "IOPS by block size")
     with drawing():
         plate = Plate.of()
@@ -78,24 +77,24 @@ def lines(matrix: Matrix) -> Chart:
         for index, mix in enumerate(matrix.mixes):
             found = [(place, size) for place, size in enumerate(matrix.sizes) if (size, mix) in matrix.cells]
             ys = [matrix.cells[size, mix] for _, size in found]
-            told = [
+            tooltips = [
                 f"{format_size(size)}, {_mix(mix)}: {format_value(y, Unit.IOPS)}"
                 for (_, size), y in zip(found, ys, strict=True)
             ]
             places = [place for place, _ in found]
-            plate.line(axes, *over_places(places, places, ys), index, _mix(mix), told=told)
-        base.suited(axes, Unit.IOPS, list(matrix.cells.values()))
-        base.places(axes, [format_size(size) for size in matrix.sizes])
+            plate.line(axes, *over_places(places, places, ys), index, _mix(mix), tooltips=tooltips)
+        scales.suited(axes, Unit.IOPS, list(matrix.cells.values()))
+        scales.places(axes, [format_size(size) for size in matrix.sizes])
         svg = plate.svg(key, title, f"{len(matrix.mixes)} mixes of reads and writes over {len(matrix.sizes)} sizes.")
     caption = (
         "Each line is one mix of reads/writes in per cent. "
         "Where a line falls in step with the size, bandwidth is the limit."
     )
-    return Chart(key, title, caption, svg, _table(matrix), tests_of(matrix.judged.values()), _level(matrix))
+    return Chart(key, title, caption, svg, _table(matrix), matrix.geometry)
 
 
 def heat_map(matrix: Matrix) -> Chart:
-    """A cell for each size and mix, the darker the more IOPS; the scale is logarithmic."""
+    """Draw a cell for each size and mix, darker for more IOPS, on a logarithmic scale."""
     key, title = _named("map", matrix, "block size against mix")
     sizes, mixes = matrix.sizes[::-1], matrix.mixes
     with drawing():
@@ -104,16 +103,16 @@ def heat_map(matrix: Matrix) -> Chart:
         for cell, value in matrix.cells.items():
             at = mixes.index(cell[1]), sizes.index(cell[0])
             _fill(plate, matrix, cell, at, _share(value, list(matrix.cells.values())))
-        base.places(axes, [_mix(mix) for mix in mixes])
+        scales.places(axes, [_mix(mix) for mix in mixes])
         axes.set_yticks(range(len(sizes)), [format_size(size) for size in sizes])
         axes.set_ylim(len(sizes) - 0.5, -0.5)
         axes.grid(visible=False)
         svg = plate.svg(key, title, f"{len(matrix.cells)} cells with IOPS.")
     broken = sum(each.evidence.outcome is Finding.FAIL for each in matrix.judged.values())
-    framed = " Framed cells broke their promise." if broken else ""
+    framed = " Framed cells failed." if broken else ""
     scale = f"logarithmic, over a factor of at least {LEAST_SPAN:g}"
     caption = f"IOPS of every size and mix; the stronger the tint, the more ({scale}).{framed}"
-    return Chart(key, title, caption, svg, _table(matrix), tests_of(matrix.judged.values()), _level(matrix))
+    return Chart(key, title, caption, svg, _table(matrix), matrix.geometry)
 
 
 def _fill(plate: Plate, matrix: Matrix, cell: Cell, at: tuple[int, int], share: float) -> None:
@@ -127,32 +126,28 @@ def _fill(plate: Plate, matrix: Matrix, cell: Cell, at: tuple[int, int], share: 
     )
     if failed:
         axes.add_patch(Rectangle((at[0] - 0.47, at[1] - 0.44), 0.94, 0.88, fill=False, edgecolor=LIMIT, linewidth=1.4))
-    axes.text(at[0], at[1], base.short(value), ha="center", va="center", color=INK, fontsize=8.5)
+    axes.text(at[0], at[1], scales.short(value), ha="center", va="center", color=INK, fontsize=8.5)
 
 
 def _share(value: float, values: Sequence[float]) -> float:
-    """Where it lies between the least and the most, 0…1, logarithmically; what is nearly the same looks so."""
+    """Return the position between minimum and maximum, 0…1, on a logarithmic scale with a minimum span."""
     found = [each for each in values if each > 0]
     if value <= 0 or not found:
         return 0.0
     return max(0.0, 1 - math.log(max(found) / value) / math.log(max(max(found) / min(found), LEAST_SPAN)))
 
 
-def _table(matrix: Matrix) -> ChartTable:
+def _table(matrix: Matrix) -> Table:
     rows = []
     for size in matrix.sizes:
         shown = [matrix.cells.get((size, mix)) for mix in matrix.mixes]
         rows.append((format_size(size), *("" if each is None else format_value(each, Unit.IOPS) for each in shown)))
-    return ChartTable(("block size", *(_mix(mix) for mix in matrix.mixes)), tuple(rows))
+    return Table(("block size", *(_mix(mix) for mix in matrix.mixes)), tuple(rows))
 
 
 def _named(prefix: str, matrix: Matrix, what: str) -> tuple[str, str]:
     level = f"{matrix.geometry}, per drive" if matrix.geometry.startswith("drive") else matrix.geometry
     return slug(prefix, matrix.geometry, matrix.how), f"{level}: {what}, {matrix.how}"
-
-
-def _level(matrix: Matrix) -> str:
-    return matrix.geometry.partition("x")[0]
 
 
 def _mix(reads: int) -> str:
@@ -178,7 +173,7 @@ def _workload(name: str) -> Workload | None:
 
 
 def _is_plain(workload: Workload) -> bool:
-    """Random, all addresses, one size, aligned: only size and mix tell these apart."""
+    """Return True for random aligned accesses of one size to all addresses, which differ in size and mix only."""
     same = replace(workload, name="") if "/" not in workload.bs else workload
     plain = same.is_usual and same.is_random and same.random_percent == 100 and same.offset == "0"
     return plain and not same.has_streams and not workload.name and "/" not in workload.bs
@@ -187,30 +182,30 @@ def _is_plain(workload: Workload) -> bool:
 BATHTUB_CLAIM = "bathtub_depth"
 
 
-def shares(curve: Curve) -> list[tuple[float, Part, float]]:
-    """Per cent of reads, the point and its IOPS, pure reads first; empty if a name does not say its mix."""
+def shares(curve: DepthCurve) -> list[tuple[float, Part, float]]:
+    """Return per cent of reads, point and IOPS, pure reads first; empty if a name has no mix."""
     found = []
     for point in curve.points:
         try:
             workload = Workload.parse(point.name)
         except ValueError:
             return []
-        iops = point.figure("iops")
+        iops = point.figures.get("iops")
         if workload.has_streams or iops is None:
             return []
         found.append((100 * workload.read_fraction, point, iops))
     return sorted(found, key=lambda each: -each[0])
 
 
-def is_by_mix(curve: Curve) -> bool:
-    """Whether it goes from pure reads to pure writes."""
+def is_by_mix(curve: DepthCurve) -> bool:
+    """Return True for a series from pure reads to pure writes."""
     found = shares(curve)
     mixes = [share for share, _, _ in found]
     return len(set(mixes)) == len(mixes) >= 3 and mixes[0] == 100 and mixes[-1] == 0
 
 
-def chart(notes: Notes, curve: Curve, prefix: str = "mixes") -> Chart:
-    """The curve, the line that a drive without trouble with mixes would follow, and what of it is promised."""
+def chart(notes: Notes, curve: DepthCurve, prefix: str = "mixes") -> Chart:
+    """Draw the curve, the straight line between its ends, and the limit."""
     found = shares(curve)
     xs, ys = [share for share, _, _ in found], [iops for _, _, iops in found]
     line = [ys[-1] + (ys[0] - ys[-1]) * x / 100 for x in xs]
@@ -230,28 +225,24 @@ def chart(notes: Notes, curve: Curve, prefix: str = "mixes") -> Chart:
             plate.entry(bound, f"promised: {evidence.bound} of it")
         ends = intervals(notes, curve, [point for _, point, _ in found])
         plate.whiskers(axes, xs, ends, colour(0))
-        told = [f"{x:.0f} % reads: {format_value(y, Unit.IOPS)}" for x, y in zip(xs, ys, strict=True)]
-        plate.line(axes, xs, ys, 0, "IOPS", told=told)
-        stated = [(x, each) for x, point, _ in found if (each := point.stated(Unit.IOPS))]
-        if stated:
-            plate.published(
-                axes, [x for x, _ in stated], [each.value for _, each in stated], [str(each) for _, each in stated]
-            )
-        base.from_zero(axes, Unit.IOPS, [*ys, *(e[1] for e in ends if e), *(each.value for _, each in stated)])
+        tooltips = [f"{x:.0f} % reads: {format_value(y, Unit.IOPS)}" for x, y in zip(xs, ys, strict=True)]
+        plate.line(axes, xs, ys, 0, "IOPS", tooltips=tooltips)
+        shown = plate.published(axes, [(x, each) for x, point, _ in found if (each := point.stated(Unit.IOPS))])
+        scales.from_zero(axes, Unit.IOPS, [*ys, *(e[1] for e in ends if e), *shown])
         axes.set_xlim(103, -3)
         axes.set_xticks(xs)
         svg = plate.svg(key, title, f"IOPS of {len(xs)} mixes from pure reads to pure writes.")
     caption = f"From pure reads (left) to pure writes. {sentence(evidence.sentence) if evidence else ''}".rstrip()
-    level, table = curve.geometry.partition("x")[0], _mix_table(found, line, ends)
-    return Chart(key, title, caption, svg, table, tests_of(curve.judged), level)
+    table = _mix_table(found, line, ends)
+    return Chart(key, title, caption, svg, table, curve.geometry)
 
 
 def _mix_table(found: Sequence[tuple[float, Part, float]], line: Sequence[float],
-           ends: Sequence[tuple[float, float] | None]) -> ChartTable:  # fmt: skip
+           ends: Sequence[tuple[float, float] | None]) -> Table:  # fmt: skip
     rows = tuple(
         (point.name, f"{share:.0f} %", format_value(iops, Unit.IOPS), interval_words(end),
          format_value(straight, Unit.IOPS),
          "; ".join(str(each) for each in point.published))
         for (share, point, iops), straight, end in zip(found, line, ends, strict=True)
     )  # fmt: skip
-    return ChartTable(("workload", "reads", "IOPS", "95 % interval", "the line", "published"), rows)
+    return Table(("workload", "reads", "IOPS", "95 % interval", "the line", "published"), rows)

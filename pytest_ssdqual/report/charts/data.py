@@ -1,7 +1,4 @@
-"""Measurements as the records note them, and what was judged of them: found by array and workload; pure.
-
-fio's own output of a run folder, read again for charts that need more than the records' rounds; bounded.
-"""
+"""Data of charts: recorded measurements and their verdicts by array and workload, and fio's output read again; pure."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ from typing import Any
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.run import Interval, Look, Run
+from pytest_ssdqual.qual.measured.run import Interval, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -29,38 +27,19 @@ KINDS = ("measured", "rebuild")
 
 
 @dataclass(frozen=True, slots=True)
-class NotedRun:
-    """One fio process as its record sums it up."""
-
-    raw: str
-    window_s: float
-    ios: float
-    iops: float
-    bytes_per_s: float
-    mean_latency_ns: float | None
-    max_latency_ns: float | None
-    round_iops: tuple[float, ...]
-    #: None for a round without I/O.
-    round_max_latency_ns: tuple[float | None, ...]
-    look: Look | None
-    #: The whole entry, for those who read fio's output with it.
-    facts: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class NotedMeasurement:
-    """What was measured of one workload on one array."""
+    """Record of the measurement of a workload on an array."""
 
     geometry: Geometry
     workload: Workload
     time: str
     iops: float
-    runs: tuple[NotedRun, ...]
+    runs: tuple[RunRecord, ...]
     asked: Mapping[str, Any]
 
     @property
     def drives(self) -> int:
-        """By which rates are divided to be those of one target: drives side by side are many."""
+        """Number of targets by which rates are divided; drives side by side are several."""
         return self.geometry.width if self.geometry.is_side_by_side else 1
 
     @property
@@ -71,7 +50,7 @@ class NotedMeasurement:
 
     @property
     def bytes_per_s(self) -> float:
-        """Of one target, mean of the repeats."""
+        """Throughput of one target, mean of the repeats."""
         return sum(run.bytes_per_s for run in self.runs) / len(self.runs) / self.drives
 
     @property
@@ -80,7 +59,7 @@ class NotedMeasurement:
         return self.iops / self.drives
 
     def interval(self) -> tuple[float, float] | None:
-        """Of ``rate``, from the rounds, as verdicts take it (95 %, repeats pooled); None where too few rounds tell."""
+        """Interval of ``rate`` as in verdicts (95 %, from the rounds of all repeats); None with too few rounds."""
         rounds = [each for run in self.runs for each in run.round_iops]
         lengths = [run.window_s / len(run.round_iops) for run in self.runs for _ in run.round_iops]
         look = self.runs[0].look
@@ -94,7 +73,7 @@ class NotedMeasurement:
 
 @dataclass(frozen=True)
 class Notes:
-    """A story's measurements and verdicts. ``cached_property`` needs a ``__dict__``, hence no slots."""
+    """Measurements and verdicts of a run. ``cached_property`` needs a ``__dict__``, hence no slots."""
 
     story: RunReader
     measured: tuple[NotedMeasurement, ...]
@@ -103,12 +82,12 @@ class Notes:
 
     @classmethod
     def of(cls, story: RunReader) -> Notes:
-        """Everything."""
+        """Return all measurements and verdicts."""
         return cls._made(story, _noted(story.of(*KINDS)), story.evidence())
 
     @classmethod
     def about(cls, story: RunReader, judged: Judged) -> Notes:
-        """Only what one verdict speaks of: a page of many failures asks for each."""
+        """Return those of one verdict only, as a page of many failures needs them for each."""
         arrays, workloads = judged.evidence.geometries, judged.evidence.workloads
         records = [
             each
@@ -127,11 +106,11 @@ class Notes:
         return self._by_place.get((geometry, workload))
 
     def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Judged, ...]:
-        """What was judged of one workload on one array under this claim."""
+        """Return the verdicts on a workload on an array under this claim."""
         return self._single.get((claim, geometry, workload), ())
 
     def verdict(self, claim: str, geometry: str, workload: str) -> Evidence | None:
-        """The one with a limit, if there are several."""
+        """Return the verdict; of several the one with a limit."""
         found = sorted(self.verdicts(claim, geometry, workload), key=lambda each: not each.evidence.is_promised)
         return found[0].evidence if found else None
 
@@ -145,22 +124,17 @@ class Notes:
         return found
 
     def of_claims(self, *claims: str) -> Iterator[Judged]:
-        """All that were judged or observed under these claims, in order."""
+        """Return all verdicts and observations of these claims, in order."""
         return (each for each in self.judged if each.evidence.claim in claims)
 
 
-def tests_of(judged: Iterable[Judged]) -> tuple[str, ...]:
-    """Ids of their tests, each once."""
-    return tuple(dict.fromkeys(each.test for each in judged if each.test))
-
-
 def family(workload: Workload) -> Workload:
-    """The same at depth 1: what curves over depths, and arrays beside each other, have in common."""
+    """Return the workload at depth 1, which curves over depths and sweeps over arrays share."""
     return replace(workload, qd_per_drive=1)
 
 
 def family_name(workload: Workload) -> str:
-    """``random 70 % reads 4k``, ``webserver``, ``sequential writes 128k, 4 threads``."""
+    """Return ``random 70 % reads 4k``, ``webserver``, ``sequential writes 128k, 4 threads``."""
     how = "" if workload.threads is None else f", {workload.threads} thread{'s' * (workload.threads > 1)}"
     if workload.name:
         return f"{workload.name}{how}"
@@ -184,40 +158,15 @@ def _noted(records: Sequence[Record]) -> Iterator[NotedMeasurement]:
 
 
 def noted(record: Record) -> NotedMeasurement:
-    """A ``measured`` or ``rebuild`` record. ``KeyError``, ``TypeError`` or ``ValueError`` if it is another."""
+    """Return the measurement of a ``measured`` or ``rebuild`` record; ``KeyError``, ``TypeError`` or ``ValueError``."""
     facts: Mapping[str, Any] = {**record.facts, **strict_json.table(record.facts.get("foreground", {}))}
     asked = facts.get("asked")
-    workload = Workload.from_record(asked) if isinstance(asked, dict) else Workload.parse(str(facts["workload"]))
-    runs = tuple(noted_run(each) for each in strict_json.array(facts["runs"]))
+    workload = from_plain(Workload, asked) if isinstance(asked, dict) else Workload.parse(str(facts["workload"]))
+    runs = tuple(from_plain(RunRecord, each) for each in strict_json.array(facts["runs"]))
     if not runs:
         raise ValueError("nothing was measured")
     geometry = Geometry.parse(str(facts["geometry"]))
-    return NotedMeasurement(
-        geometry, workload, record.time, strict_json.number(facts["iops"]), runs, workload.to_record()
-    )
-
-
-def noted_run(entry: object) -> NotedRun:
-    """One entry of ``runs``; errors as ``noted``."""
-    facts: Mapping[str, Any] = strict_json.table(entry)
-    look = strict_json.conforming(Look(**facts["look"])) if isinstance(facts.get("look"), dict) else None
-    return NotedRun(
-        raw=str(facts["raw"]),
-        window_s=strict_json.number(facts["window_s"]),
-        ios=strict_json.number(facts["ios"]),
-        iops=strict_json.number(facts["iops"]),
-        bytes_per_s=strict_json.number(facts["bytes_per_s"]),
-        mean_latency_ns=_known(facts["mean_latency_ns"]),
-        max_latency_ns=_known(facts["max_latency_ns"]),
-        round_iops=tuple(map(strict_json.number, strict_json.array(facts["round_iops"]))),
-        round_max_latency_ns=tuple(map(_known, strict_json.array(facts["round_max_latency_ns"]))),
-        look=look,
-        facts=facts,
-    )
-
-
-def _known(value: object) -> float | None:
-    return None if value is None else strict_json.number(value)
+    return NotedMeasurement(geometry, workload, record.time, strict_json.number(facts["iops"]), runs, plain(workload))
 
 
 #: Packed; a minute of one drive is 0.1 MB, a day of 24 drives gigabytes, and a page does not wait for that.
@@ -225,21 +174,21 @@ MOST_PACKED_BYTES = 8 << 20
 
 
 def runs_of(folder: Path, noted: NotedMeasurement) -> tuple[Run, ...]:
-    """Every repeat; empty unless all can be read. The records have the rounds of what is missing or too large."""
+    """Return every repeat from fio's output; empty unless all can be read, in which case records have the rounds."""
     shelf, found = Shelf(folder), list[Run]()
     for run in noted.runs:
         try:
             with shelf.require(run.raw) as packed:
                 if os.fstat(packed.fileno()).st_size > MOST_PACKED_BYTES:
                     return ()
-            found.append(shelf.run(run.facts, noted.workload))
+            found.append(shelf.run(run, noted.workload))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
             return ()
     return tuple(found)
 
 
 def saturation_of(folder: Path, facts: Mapping[str, Any]) -> Saturation | None:
-    """That of a ``saturation`` record, every member's curve included; None as ``runs_of``."""
+    """Return a ``saturation`` record with every member's curve; None as ``runs_of``."""
     _, build = BUILDERS["saturation"]
     shelf = Shelf(folder)
     try:
@@ -253,7 +202,7 @@ def saturation_of(folder: Path, facts: Mapping[str, Any]) -> Saturation | None:
 
 
 def series(run: Run, figure: Callable[[Interval], float | None]) -> tuple[list[float], list[float]]:
-    """What every counted interval shows, by its end in seconds from the beginning of the window."""
+    """Return the figure of every counted interval by its end in seconds from the start of the window."""
     counted = run.counted
     found = [(each.end_s - counted[0].start_s, figure(each)) for each in counted]
     return [at for at, value in found if value is not None], [value for _, value in found if value is not None]
@@ -278,7 +227,7 @@ def bytes_rate(interval: Interval) -> float | None:
 
 
 def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> tuple[list[float], list[float]]:
-    """The same from a record: its rounds, each at its end."""
+    """Return the same from a record: its rounds, each at its end."""
     run = noted.runs[0]
     values = list(figures)
     length = run.window_s / len(values) if values else 0.0

@@ -1,4 +1,4 @@
-"""Every drive beside the others, the one that stands out by name."""
+"""Bar chart of drives side by side, with the outlier named."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.base import INK, PUBLISHED, Chart, ChartTable, colour, said, sentence, slug
-from pytest_ssdqual.report.charts.data import tests_of
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import INK, colour
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.labels import label
 from pytest_ssdqual.report.view.sections import shortened
+from pytest_ssdqual.report.view.tables import Table, label
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -26,8 +26,8 @@ STRAIGHT, NAMED = 8, 32
 
 
 def figure_of(evidence: Evidence, part: Part) -> tuple[float, Unit] | None:
-    """What the drives are compared by; of likeness the figure it was computed from (as ``report.view.sections``)."""
-    slowest_ns, value, iops = (part.figure(name) for name in ("slowest_ns", "value", "iops"))
+    """Return the figure by which drives are compared; of likeness that from which it was computed."""
+    slowest_ns, value, iops = (part.figures.get(name) for name in ("slowest_ns", "value", "iops"))
     if slowest_ns is not None:
         return slowest_ns, Unit.NANOSECONDS
     if value is not None:
@@ -41,7 +41,7 @@ def _lot_unit(evidence: Evidence) -> Unit:
 
 
 def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
-    """One bar a drive; None if fewer than two have a figure."""
+    """Draw one bar for each drive; None if fewer than two have a figure."""
     evidence = judged.evidence
     found = [(part, each) for part in evidence.members if (each := figure_of(evidence, part)) is not None]
     if len(found) < 2:
@@ -51,33 +51,27 @@ def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
     short = shortened(names)
     claim = label(evidence.group or evidence.claim)
     key = slug(prefix, evidence.claim, *evidence.geometries, *evidence.workloads)
-    worst = f": {said(evidence.worst, 30)} stands out" if evidence.worst and evidence.outcome is Finding.FAIL else ""
+    worst = (
+        f": {printable(evidence.worst, 30)} stands out" if evidence.worst and evidence.outcome is Finding.FAIL else ""
+    )
     title = f"{' '.join(evidence.geometries)}, {claim} of {' '.join(evidence.workloads[:2])}, drive by drive{worst}"
     with drawing():
         plate = Plate.of(2.9)
         axes = plate.axes("", _axis(unit))
         bounds = _limits(plate, evidence, values, unit)
         # Bars have no length on a scale without zero.
-        is_wide = base.is_wide([*values, *bounds])
+        is_wide = scales.is_wide([*values, *bounds])
         _drives(plate, evidence, [part for part, _ in found], values, unit, dots=is_wide)
         plate.entry(axes.axhline(median(values), color=INK, linestyle=":", linewidth=1.2), "median drive")
-        base.suited(axes, unit, [*values, *bounds])
+        scales.suited(axes, unit, [*values, *bounds])
         steep = STRAIGHT < len(names) <= NAMED
-        words = {name: said(short[name], 12 if steep else 24) for name in names}
+        words = {name: printable(short[name], 12 if steep else 24) for name in names}
         shown = [words[name] if len(names) <= NAMED or name == evidence.worst else "" for name in names]
-        base.places(axes, shown, steep=steep)
+        scales.places(axes, shown, steep=steep)
         svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
     rows = tuple((part.name, format_value(value, unit), str(part.outcome or "")) for part, (value, _) in found)
-    table = ChartTable(("drive", _axis(unit), "outcome"), rows)
-    return Chart(
-        key,
-        title,
-        sentence(evidence.sentence),
-        svg,
-        table,
-        tests_of([judged]),
-        evidence.geometries[0].partition("x")[0],
-    )
+    table = Table(("drive", _axis(unit), "outcome"), rows)
+    return Chart(key, title, sentence(evidence.sentence), svg, table, evidence.geometries[0])
 
 
 def _drives(plate: Plate, evidence: Evidence, parts: Sequence[Part], values: Sequence[float], unit: Unit,
@@ -85,7 +79,7 @@ def _drives(plate: Plate, evidence: Evidence, parts: Sequence[Part], values: Seq
     axes = plate.figure.axes[0]
     for index, (part, value) in enumerate(zip(parts, values, strict=True)):
         broken = part.outcome is Finding.FAIL or (part.name == evidence.worst and evidence.outcome is Finding.FAIL)
-        tint, name = colour(BROKEN if broken else USUAL), "not as promised" if broken else "drive"
+        tint, name = colour(BROKEN if broken else USUAL), "fail" if broken else "drive"
         drawn: Artist
         if dots:
             mark = "X" if broken else "o"
@@ -98,28 +92,20 @@ def _drives(plate: Plate, evidence: Evidence, parts: Sequence[Part], values: Seq
                 drawn.set(linewidth=0.3)
         if part.name == evidence.worst and broken and len(parts) <= NAMED:
             axes.annotate(
-                said(part.name, 24), (index, value), (0, 3), textcoords="offset points", ha="center", fontsize=8
+                printable(part.name, 24), (index, value), (0, 3), textcoords="offset points", ha="center", fontsize=8
             )
         plate.entry(drawn, name)
-        plate.tell(drawn, [f"{part.name}: {format_value(value, unit)}"])
+        plate.add_tooltips(drawn, [f"{part.name}: {format_value(value, unit)}"])
 
 
 def _limits(plate: Plate, evidence: Evidence, values: Sequence[float], unit: Unit) -> list[float]:
-    """The promise in the drives' own unit: one of likeness is a multiple of the median drive."""
-    axes, shown = plate.figure.axes[0], []
-    if evidence.limit is not None and evidence.unit is unit:
-        plate.limit(axes, evidence.limit, f"promised: {evidence.bound}")
-        shown.append(evidence.limit)
-    elif evidence.limit is not None and evidence.claim == "member_spread":
+    """Draw the limit in the drives' unit; that of likeness is a multiple of the median drive."""
+    axes = plate.figure.axes[0]
+    shown = plate.stated(axes, evidence, unit)
+    if evidence.limit is not None and evidence.unit is not unit and evidence.claim == "member_spread":
         at = evidence.limit * median(values)
         plate.limit(axes, at, f"promised: {evidence.bound} of the median")
         shown.append(at)
-    if evidence.published and evidence.published.unit is unit:
-        plate.entry(
-            axes.axhline(evidence.published.value, color=PUBLISHED, linestyle="-.", linewidth=1.2),
-            f"published: {evidence.published}",
-        )
-        shown.append(evidence.published.value)
     return shown
 
 

@@ -1,14 +1,13 @@
-"""A figure while it is drawn: matplotlib set up so that nothing of the machine or its user shows in the result.
+"""A figure during drawing: matplotlib set up so that the result does not depend on machine or user, and its SVG.
 
-The rule of the module: matplotlib's object interface only, never pyplot, whose state is the process's; its settings
-hold inside ``drawing`` and nowhere else.
-
-matplotlib's SVG file made a piece of a page: no prolog, no colours, no ids but its own, and words to be read out.
+Only matplotlib's object interface is used, never pyplot, whose state is global; settings apply inside ``drawing`` only.
+The SVG becomes a part of a page: no prolog, colours by name, ids of its own, and texts for screen readers.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import sys
@@ -22,7 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ssdqual.report.charts.base import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, VARIABLES, colour, said
+from pytest_ssdqual.report.charts.chart import printable
+from pytest_ssdqual.report.charts.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, VARIABLES, colour
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from pytest_ssdqual.qual.spec.claims import Published
+    from pytest_ssdqual.qual.units import Unit
+    from pytest_ssdqual.report.evidence.evidence import Evidence
+
 
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 _LINK = re.compile(r"url\(#([^)]+)\)")
 #: Attributes that hold nothing but coordinates.
 _PLACES = frozenset({"d", "x", "y", "transform", "points", "width", "height", "viewBox", "x1", "x2", "y1", "y2"})
-#: The page's own font is used, and what is the same everywhere is said once, at the root.
+#: The page's own font is used, and what is the same everywhere is written once, at the root.
 _DROPPED = frozenset({"font-family", "stroke-linejoin", "stroke-linecap"})
 _ROOT = {
     "class": "chart",
@@ -46,18 +50,18 @@ _ROOT = {
 }
 
 
-def inline(svg: str, key: str, title: str, desc: str, told: Mapping[str, Sequence[str]]) -> str:
-    """The drawing as an ``<svg>`` element for a page of many of them.
+def inline(svg: str, key: str, title: str, desc: str, tooltips: Mapping[str, Sequence[str]]) -> str:
+    """Return the drawing as an ``<svg>`` element for a page of many of them.
 
-    ``told`` says what points are, by the id of the group that they were drawn in: a browser shows a ``<title>`` when
-    the pointer is over its element, without a script. Ids that nothing refers to are dropped, the others begin with
-    ``key``. Coordinates are rounded to a tenth of a point, less than a pixel.
+    ``tooltips`` has texts of points by the id of their group: a browser shows a ``<title>`` under the pointer without a
+    script. Unused ids are dropped, the others begin with ``key``. Coordinates are rounded to a tenth of a point, less
+    than a pixel.
     """
     from xml.etree import ElementTree
 
     root = ElementTree.fromstring(svg)  # noqa: S314 (matplotlib wrote it, a moment ago)
     _without_namespaces(root)
-    _tell(root, told)
+    _add_tooltips(root, tooltips)
     names = {name: f"{key}-{index}" for index, name in enumerate(dict.fromkeys(_referenced(root)))}
     for element in root.iter():
         _rewrite(element, names)
@@ -81,12 +85,12 @@ def _without_namespaces(root: Element) -> None:
             element.text = None
 
 
-def _tell(root: Element, told: Mapping[str, Sequence[str]]) -> None:
-    """A ``<title>`` for every point of the groups; none for a group of which not all points were drawn."""
+def _add_tooltips(root: Element, tooltips: Mapping[str, Sequence[str]]) -> None:
+    """Add a ``<title>`` for every point of the groups; none if a group was drawn only in part."""
     from xml.etree.ElementTree import SubElement
 
     for group in root.iter("g"):
-        words = told.get(group.get("id", ""))
+        words = tooltips.get(group.get("id", ""))
         if not words:
             continue
         points = list(group.iter("use")) or [each for each in group.iter("path") if "clip-path" in each.attrib]
@@ -128,7 +132,7 @@ def _linked(value: str, names: Mapping[str, str]) -> str:
 
 
 def _style(text: str) -> dict[str, str]:
-    """Declarations, their colours by name; as one attribute, because attributes do not know ``var()``."""
+    """Return declarations with colours by name, as one attribute, because other attributes do not know ``var()``."""
     kept = []
     for part in text.split(";"):
         name, _, value = part.strip().partition(": ")
@@ -146,7 +150,7 @@ def _rounded(text: str) -> str:
 
 
 def _flat(element: Element) -> list[Element]:
-    """The children, without groups that say nothing, and with the definitions that are used."""
+    """Return the children without empty groups, and with the definitions that are used."""
     found: list[Element] = []
     for child in element:
         below = _flat(child) if len(child) else []
@@ -161,7 +165,7 @@ def _flat(element: Element) -> list[Element]:
 
 
 def _defined(defs: Element, below: list[Element]) -> list[Element]:
-    """Style sheets would hold for the whole page; what nothing refers to is not needed."""
+    """Return used definitions; style sheets are dropped, as they would apply to the whole page."""
     kept = [each for each in below if "id" in each.attrib]
     if not kept:
         return []
@@ -217,9 +221,9 @@ _SETTINGS: Mapping[str, Any] = {
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The defaults of matplotlib and ours for as long as it takes; a user's own style files do not count.
+    """Apply matplotlib's defaults and those of this package; a user's style files are ignored.
 
-    Characters that its font does not have are no trouble: the browser draws the text.
+    Characters that the font lacks are no problem: the browser draws the text.
     """
     _import()
     from matplotlib import style
@@ -230,15 +234,17 @@ def drawing() -> Iterator[None]:
 
 
 def _import() -> None:
-    """Load it with a place for its cache: the usual one, or a temporary one where the home cannot be written to.
+    """Load matplotlib with a cache folder: the usual one, or a temporary one if the home is not writable.
 
-    It would find one by itself, but say so on the terminal each time.
+    It would choose one itself, but with a message on the terminal each time.
     """
     if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ or _is_writable_home():
         return
     with tempfile.TemporaryDirectory(prefix="ssdqual-matplotlib-") as folder:
         os.environ["MPLCONFIGDIR"] = folder
         try:
+            # A slow computer builds the cache of fonts for more than 5 s, of which matplotlib would warn in each run.
+            logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
             import matplotlib.font_manager  # noqa: F401 (it decides about its folders now)
         finally:
             del os.environ["MPLCONFIGDIR"]
@@ -254,22 +260,22 @@ def _is_writable_home() -> bool:
 
 @dataclass(slots=True)
 class Plate:
-    """One figure, its legend and what its points say."""
+    """A figure with its legend and the texts of its points."""
 
     figure: Figure
     height_in: float
     _legend: list[tuple[Artist, str]] = field(default_factory=list)
-    _told: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _tooltips: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, height_in: float = 3.3) -> Plate:
-        """Inside ``drawing`` only."""
+        """Return a figure of this height; inside ``drawing`` only."""
         from matplotlib.figure import Figure
 
         return cls(Figure(figsize=(WIDTH_IN, height_in)), height_in)
 
     def axes(self, x_label: str, y_label: str, *, rows: int = 1, row: int = 0, right: bool = False) -> Axes:
-        """Axes over the whole width, in rows from the top; ``right`` leaves room for a second scale."""
+        """Add axes of full width, in rows from the top; ``right`` leaves room for a second scale."""
         height, gap = 1 / rows, 0.35 / self.height_in if rows > 1 else 0.0
         bottom, top = 0.5 / self.height_in, 0.12 / self.height_in
         room = 1 - bottom - top - gap * (rows - 1)
@@ -277,50 +283,50 @@ class Plate:
         axes = self.figure.add_axes(
             (LEFT_IN / WIDTH_IN, at, 1 - (LEFT_IN + (0.75 if right else 0.2)) / WIDTH_IN, room * height)
         )
-        axes.set_xlabel(said(x_label))
-        axes.set_ylabel(said(y_label))
+        axes.set_xlabel(printable(x_label))
+        axes.set_ylabel(printable(y_label))
         axes.grid(visible=True)
         return axes
 
     def second(self, axes: Axes, y_label: str) -> Axes:
-        """Another scale at the right."""
+        """Add a second scale at the right."""
         twin = axes.twinx()
         twin.spines["right"].set_visible(True)
-        twin.set_ylabel(said(y_label))
+        twin.set_ylabel(printable(y_label))
         return twin
 
     def entry(self, artist: Artist, words: str) -> None:
-        """A line of the legend; each text once."""
-        if said(words) not in [each for _, each in self._legend]:
-            self._legend.append((artist, said(words)))
+        """Add a line to the legend; each text once."""
+        if printable(words) not in [each for _, each in self._legend]:
+            self._legend.append((artist, printable(words)))
 
-    def tell(self, artist: Artist, words: Sequence[str]) -> None:
-        """What the points of an artist say when the pointer is over them; nothing where there are too many."""
-        if words and sum(map(len, self._told.values())) + len(words) <= MOST_TOLD:
-            name = f"told-{len(self._told)}"
+    def add_tooltips(self, artist: Artist, words: Sequence[str]) -> None:
+        """Set the texts of an artist's points; none if there are too many."""
+        if words and sum(map(len, self._tooltips.values())) + len(words) <= MOST_TOLD:
+            name = f"tooltip-{len(self._tooltips)}"
             artist.set_gid(name)
-            self._told[name] = tuple(said(each, 120) for each in words)
+            self._tooltips[name] = tuple(printable(each, 120) for each in words)
 
     def line(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], index: int, words: str = "", *,
-             told: Sequence[str] = (), marked: bool = True, hollow: bool = False,
+             tooltips: Sequence[str] = (), marked: bool = True, hollow: bool = False,
              thin: bool = False) -> None:  # fmt: skip
-        """A series, by colour, dash and marker."""
+        """Draw a series with its colour, dash and marker."""
         (drawn,) = axes.plot(
             xs, ys, color=colour(index), linestyle=DASHES[index % len(DASHES)],
             marker=MARKERS[index % len(MARKERS)] if marked else "", linewidth=1.0 if thin else 1.5,
             markerfacecolor="none" if hollow else colour(index), clip_on=True,
         )  # fmt: skip
-        self.tell(drawn, told)
+        self.add_tooltips(drawn, tooltips)
         if words:
             self.entry(drawn, words)
 
     def bars(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], width: float, index: int) -> list[Artist]:
-        """Outlined in the full colour and filled so lightly that limits and whiskers are seen upon them."""
+        """Draw bars with a light fill, on which limits and whiskers stay visible."""
         tint = colour(index)
         return list(axes.bar(xs, ys, width, color=(tint, 0.25), edgecolor=tint, linewidth=1.0))
 
     def whiskers(self, axes: Axes, xs: Sequence[float], ends: Sequence[tuple[float, float] | None], tint: str) -> None:
-        """Intervals, as vertical lines with caps; None has none."""
+        """Draw intervals as vertical lines with caps; none for None."""
         found = [(x, end) for x, end in zip(xs, ends, strict=True) if end]
         if found:
             places, lows, highs = [x for x, _ in found], [end[0] for _, end in found], [end[1] for _, end in found]
@@ -329,42 +335,50 @@ class Plate:
                 axes.plot(places, each, linestyle="", marker="_", markersize=4, color=tint, markeredgewidth=0.9)
 
     def limit(self, axes: Axes, y: float, words: str) -> None:
-        """A promise, across the axes."""
+        """Draw a limit across the axes."""
         self.entry(axes.axhline(y, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4), words)
 
-    def published(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], told: Sequence[str] = ()) -> None:
-        """What a paper says of the same."""
-        (drawn,) = axes.plot(
-            xs,
-            ys,
-            linestyle="",
-            marker="D",
-            markersize=5,
-            markerfacecolor="none",
-            color=PUBLISHED,
-            zorder=5,
-            clip_on=False,
-        )
-        self.tell(drawn, told)
-        self.entry(drawn, "published")
+    def stated(self, axes: Axes, evidence: Evidence, unit: Unit, of: str = "") -> list[float]:
+        """Draw limit and published figure of a verdict if the axes have their unit; return their values."""
+        found = []
+        if evidence.limit is not None and evidence.unit is unit:
+            self.limit(axes, evidence.limit, f"promised{of}: {evidence.bound}")
+            found.append(evidence.limit)
+        if evidence.published and evidence.published.unit is unit:
+            line = axes.axhline(evidence.published.value, color=PUBLISHED, linestyle="-.", linewidth=1.2)
+            self.entry(line, f"published{of}: {evidence.published}")
+            found.append(evidence.published.value)
+        return found
+
+    def published(self, axes: Axes, found: Sequence[tuple[float, Published]]) -> list[float]:
+        """Draw published figures as diamonds, each at its x; return their values."""
+        ys = [each.value for _, each in found]
+        if found:
+            (drawn,) = axes.plot(
+                [x for x, _ in found], ys, linestyle="", marker="D", markersize=5, markerfacecolor="none",
+                color=PUBLISHED, zorder=5, clip_on=False,
+            )  # fmt: skip
+            self.add_tooltips(drawn, [f"published: {each}" for _, each in found])
+            self.entry(drawn, "published")
+        return ys
 
     def band(self, axes: Axes, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], words: str) -> None:
-        """A range that is allowed."""
+        """Draw an allowed range."""
         drawn = axes.fill_between(xs, lows, highs, color=BAND, alpha=0.2, linewidth=0)
         if words:
             self.entry(drawn, words)
 
     def svg(self, key: str, title: str, desc: str) -> str:
-        """The whole, legend on top; see ``inline``."""
+        """Return the figure with its legend on top; see ``inline``."""
         # What is promised and what is published come last, wherever they were drawn first.
         self._legend.sort(key=lambda entry: entry[1].startswith(("promised", "published")))
         self._place_legend()
         file = io.StringIO()
         self.figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        return inline(file.getvalue(), key, said(title, 200), said(desc, 500), self._told)
+        return inline(file.getvalue(), key, printable(title, 200), printable(desc, 500), self._tooltips)
 
     def _place_legend(self) -> None:
-        """Above the axes, in columns that its longest line fits into, and the figure so much higher."""
+        """Put the legend above the axes, in columns for its longest text, and enlarge the figure by its height."""
         if not self._legend:
             return
         columns = _columns([HANDLE_IN + _width_in(words) for _, words in self._legend])
@@ -387,7 +401,7 @@ def _width_in(words: str) -> float:
 
 
 def _columns(widths_in: Sequence[float]) -> int:
-    """The most columns that fit beside each other; matplotlib fills them downwards, the first ones with one more."""
+    """Return the maximum number of columns that fit; matplotlib fills them downwards."""
     for columns in range(len(widths_in), 1, -1):
         least, more = divmod(len(widths_in), columns)
         ends = [index * least + min(index, more) for index in range(columns + 1)]

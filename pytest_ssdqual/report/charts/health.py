@@ -1,4 +1,4 @@
-"""Temperatures of the drives over the whole run, and what it did to their health."""
+"""Temperature of drives over the run, and wear with health before and after."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.base import Chart, ChartTable, extremes, said, slug
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import Chart, extremes, printable, slug
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import shortened
+from pytest_ssdqual.report.view.tables import Table
 
-#: More drives in one picture cannot be told apart; the table has all of them.
+#: More drives in one picture cannot be distinguished; the table has all of them.
 MOST_DRIVES = 8
 #: Of a line, with so many lines in one picture.
 MOST_POINTS = 120
@@ -23,7 +25,7 @@ MOST_POINTS = 120
 
 @dataclass(slots=True)
 class DriveCurve:
-    """One drive through the run."""
+    """A drive over the run."""
 
     #: Seconds since the run began, and degrees.
     seen: list[tuple[float, float]] = field(default_factory=list)
@@ -33,14 +35,14 @@ class DriveCurve:
 
     @property
     def written_bytes(self) -> float | None:
-        """By the host, between the two looks; None where the drive does not count."""
+        """Bytes written by the host between the readings; None if the drive does not count."""
         found = [self.health.get(when, {}).get("data_written_bytes") for when in ("before", "after")]
         counts = [strict_json.whole(each) for each in found]
         return counts[1] - counts[0] if counts[0] is not None and counts[1] is not None else None
 
 
 def drives(story: RunReader) -> dict[str, DriveCurve]:
-    """By name, in the order in which they were first seen."""
+    """Return the drives by name, in order of their first reading."""
     found: dict[str, DriveCurve] = {}
     serials = _serials(story.manifest)
     started: datetime | None = None
@@ -67,13 +69,9 @@ def drives(story: RunReader) -> dict[str, DriveCurve]:
 
 
 def _serials(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Of the drives' identities, which are long; measurements name drives by serial number."""
-    found = {}
-    for bay in manifest.get("bays") or ():
-        for drive in bay.get("drives") or () if isinstance(bay, dict) else ():
-            if isinstance(drive, dict) and drive.get("identity") and drive.get("serial"):
-                found[str(drive["identity"])] = str(drive["serial"])
-    return found
+    """Return serial numbers by identity, as measurements name drives by serial number."""
+    found = subject.manifest_drives(manifest)
+    return {str(each["identity"]): str(each["serial"]) for each in found if each.get("identity") and each.get("serial")}
 
 
 def _note(drive: DriveCurve, seconds: float, temperature_c: object, limit_c: object) -> None:
@@ -84,7 +82,7 @@ def _note(drive: DriveCurve, seconds: float, temperature_c: object, limit_c: obj
 
 
 def _heats(facts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Of every drive that a measurement saw: its name and what was seen of its temperature."""
+    """Yield name and temperature of every drive of a measurement."""
     try:
         for run in strict_json.array(facts.get("runs")):
             seen = strict_json.table(run).get("seen")
@@ -97,7 +95,7 @@ def _heats(facts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def temperatures(story: RunReader) -> Chart | None:
-    """A line for each drive; None if no drive told its temperature twice."""
+    """Draw a line for each drive; None if no drive has two readings."""
     found = {name: drive for name, drive in drives(story).items() if len(drive.seen) > 1}
     if not found:
         return None
@@ -111,19 +109,19 @@ def temperatures(story: RunReader) -> Chart | None:
         for index, name in enumerate(shown):
             seen = sorted(found[name].seen)
             xs, ys = extremes([x for x, _ in seen], [y for _, y in seen], MOST_POINTS)
-            told = [f"{said(name, 40)}: {y:g} °C" for y in ys] if len(xs) <= 20 else ()
-            plate.line(axes, xs, ys, index, said(short[name], 24), told=told, marked=len(xs) <= 20)
+            tooltips = [f"{printable(name, 40)}: {y:g} °C" for y in ys] if len(xs) <= 20 else ()
+            plate.line(axes, xs, ys, index, printable(short[name], 24), tooltips=tooltips, marked=len(xs) <= 20)
         limits = [limit for name in shown if (limit := found[name].limit_c) is not None]
         if limits:
             plate.limit(axes, min(limits), f"promised by the drive: at most {min(limits):g} °C")
         values = [y for name in shown for _, y in found[name].seen] + limits
         axes.set_ylim(min(values) - 5, max(values) + 5)
-        unit = base.seconds(axes, max(x for name in shown for x, _ in found[name].seen))
+        unit = scales.seconds(axes, max(x for name in shown for x, _ in found[name].seen))
         axes.set_xlabel(f"time, {unit}")
         svg = plate.svg(key, title, f"One line for each of {len(shown)} drives.")
     left = f" Drawn are the {len(shown)} hottest of {len(found)}." if len(shown) < len(found) else ""
     caption = (
-        "As the drives told around every measurement, from the beginning of the run. The scale does not begin at zero."
+        "As the drives reported around every measurement, from the start of the run. The scale does not begin at zero."
         f"{left}"
     )
     rows = tuple(
@@ -135,11 +133,11 @@ def temperatures(story: RunReader) -> Chart | None:
         )
         for name, each in found.items()
     )
-    return Chart(key, title, caption, svg, ChartTable(("drive", "coolest", "hottest", "its own limit"), rows))
+    return Chart(key, title, caption, svg, Table(("drive", "coolest", "hottest", "its own limit"), rows))
 
 
 def wear(story: RunReader) -> Chart | None:
-    """What the host wrote to each drive in this run, and health before and after; None if no drive counted any."""
+    """Draw host writes of each drive in the run, with health before and after; None if no drive counts."""
     found = {
         name: (drive, written) for name, drive in drives(story).items() if (written := drive.written_bytes) is not None
     }
@@ -157,16 +155,18 @@ def wear(story: RunReader) -> Chart | None:
             (bar,) = plate.bars(axes, [index], [written], 0.66, 0)
             if len(found) > 32:
                 bar.set(linewidth=0.3)
-            plate.tell(bar, [f"{said(name, 40)}: {format_capacity(round(written))}"])
+            plate.add_tooltips(bar, [f"{printable(name, 40)}: {format_capacity(round(written))}"])
         axes.set_ylim(0, max([*(w for _, w in found.values()), 1]) * 1.08)
         axes.yaxis.set_major_formatter(lambda value, _: format_capacity(round(value)) if value else "0")
-        base.places(axes, [said(short[name], 12) if len(found) <= 32 else "" for name in found], steep=len(found) > 8)
+        scales.places(
+            axes, [printable(short[name], 12) if len(found) <= 32 else "" for name in found], steep=len(found) > 8
+        )
         svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
     caption = "Counted by the drives themselves before and after. The table has their health at both ends."
     return Chart(key, title, caption, svg, _health_table({name: drive for name, (drive, _) in found.items()}))
 
 
-def _health_table(found: Mapping[str, DriveCurve]) -> ChartTable:
+def _health_table(found: Mapping[str, DriveCurve]) -> Table:
     figures = ("percentage_used", "media_errors", "critical_warning", "power_on_hours")
     columns = ("drive", "written", *(name.replace("_", " ") for name in figures))
     rows = []
@@ -176,9 +176,9 @@ def _health_table(found: Mapping[str, DriveCurve]) -> ChartTable:
         rows.append(
             (name, "" if written is None else format_capacity(round(written)), *(_both(*each) for each in ends))
         )
-    return ChartTable(columns, tuple(rows))
+    return Table(columns, tuple(rows))
 
 
 def _both(before: object, after: object) -> str:
-    told = ["-" if each is None else said(each, 20) for each in (before, after)]
-    return told[0] if told[0] == told[1] else f"{told[0]} → {told[1]}"
+    tooltips = ["-" if each is None else printable(each, 20) for each in (before, after)]
+    return tooltips[0] if tooltips[0] == tooltips[1] else f"{tooltips[0]} → {tooltips[1]}"

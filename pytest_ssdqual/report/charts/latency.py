@@ -1,7 +1,4 @@
-"""Latency percentiles to p99.999 with their intervals, from the histograms of all rounds, merged as they are.
-
-The slowest I/O of every second in the smallest and in the widest array, one over the other.
-"""
+"""Latency: percentiles to p99.999 with intervals from merged histograms, and the slowest I/O of every second."""
 
 from __future__ import annotations
 
@@ -14,26 +11,19 @@ from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range
-from pytest_ssdqual.report.charts import base, data
-from pytest_ssdqual.report.charts.base import (
-    LIMIT,
-    MOST_ROWS,
-    PUBLISHED,
+from pytest_ssdqual.report.charts import data, scales
+from pytest_ssdqual.report.charts.chart import (
     Chart,
-    ChartTable,
-    colour,
-    condensed,
-    condensing,
-    extremes,
-    gaps,
-    parted,
     sentence,
     slug,
 )
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family_name, tests_of
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family_name
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.width import Sweep
+from pytest_ssdqual.report.charts.over_time import TimeCurve, curve_table, draw_curves, gaps_and_points
+from pytest_ssdqual.report.charts.palette import LIMIT, PUBLISHED, colour
+from pytest_ssdqual.report.charts.width import DrawnSweep
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view.tables import Table
 
 #: By the names that claims have.
 QUANTILES = (
@@ -50,7 +40,7 @@ PLACES = {name: index for index, (name, _) in enumerate(QUANTILES)}
 
 @dataclass(frozen=True, slots=True)
 class TailCurve:
-    """One measurement's quantiles, as far as there are I/Os enough for them."""
+    """Quantiles of a measurement, as far as there are enough I/Os."""
 
     noted: NotedMeasurement
     found: tuple[tuple[str, Estimate], ...]
@@ -59,7 +49,7 @@ class TailCurve:
 
 
 def tail(notes: Notes, noted: NotedMeasurement) -> TailCurve | None:
-    """From fio's own output; None if that is not there, too large, or has too few I/Os for anything."""
+    """Return the quantiles from fio's output; None if it is missing, too large, or has too few I/Os."""
     runs = data.runs_of(notes.story.folder, noted)
     if not runs:
         return None
@@ -79,7 +69,7 @@ def tail(notes: Notes, noted: NotedMeasurement) -> TailCurve | None:
 
 
 def chart(notes: Notes, tails: Sequence[TailCurve], title: str, key: str) -> Chart:
-    """Each measurement a line over its quantiles; limits and published figures at theirs."""
+    """Draw a line over the quantiles for each measurement, with limits and published figures."""
     verdicts = [each for one in tails for each in judged(notes, one.noted)]
     last = max(PLACES[one.found[-1][0]] for one in tails)
     values: list[float] = []
@@ -92,8 +82,8 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str, key: str) -> Cha
             at = PLACES[each.evidence.claim.removesuffix("_latency")]
             last = max(last, at)
             values += _stated(plate, at, each, _limit_words(verdicts, each))
-        base.by_decades(axes, Unit.NANOSECONDS, values)
-        base.places(axes, [name for name, _ in QUANTILES[: last + 1]])
+        scales.by_decades(axes, Unit.NANOSECONDS, values)
+        scales.places(axes, [name for name, _ in QUANTILES[: last + 1]])
         svg = plate.svg(slug(key), title, f"Latency quantiles of {len(tails)} measurements on a logarithmic scale.")
     reasons = list(dict.fromkeys(one.refused for one in tails if one.refused))
     others = f" (so, or alike, for {len(reasons)} of {len(tails)})" if len(reasons) > 1 else ""
@@ -107,13 +97,13 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str, key: str) -> Cha
          format_range(each.low, each.high, Unit.NANOSECONDS), f"{each.n:,}")
         for one in tails for name, each in one.found
     )  # fmt: skip
-    table = ChartTable(("array", "workload", "quantile", "latency", "95 % interval", "I/Os"), rows)
+    table = Table(("array", "workload", "quantile", "latency", "95 % interval", "I/Os"), rows)
     levels = {one.noted.geometry.level.value for one in tails}
-    return Chart(slug(key), title, caption, svg, table, tests_of(verdicts), levels.pop() if len(levels) == 1 else "")
+    return Chart(slug(key), title, caption, svg, table, levels.pop() if len(levels) == 1 else "")
 
 
 def judged(notes: Notes, noted: NotedMeasurement) -> list[Judged]:
-    """What was judged of its quantiles."""
+    """Return the verdicts on the quantiles."""
     return [
         each
         for name, _ in QUANTILES
@@ -126,16 +116,16 @@ def _draw(plate: Plate, index: int, count: int, one: TailCurve) -> list[float]:
     xs = [PLACES[name] + 0.06 * (index - (count - 1) / 2) for name, _ in one.found]
     ends = [(each.low, each.high if math.isfinite(each.high) else each.value) for _, each in one.found]
     ys = [each.value for _, each in one.found]
-    told = [
+    tooltips = [
         f"{one.noted.geometry} {one.noted.workload} {name}: {format_latency(each.value)}" for name, each in one.found
     ]
     plate.whiskers(axes, xs, ends, colour(index))
-    plate.line(axes, xs, ys, index, f"{one.noted.geometry} {one.noted.workload}", told=told)
+    plate.line(axes, xs, ys, index, f"{one.noted.geometry} {one.noted.workload}", tooltips=tooltips)
     return [*ys, *chain.from_iterable(ends)]
 
 
 def _limit_words(verdicts: Sequence[Judged], each: Judged) -> str:
-    """``promised of p99: ≤ 300 ms``, and for which workload where another one has another limit."""
+    """Return ``promised of p99: ≤ 300 ms``, with the workload if limits differ."""
     claim, bound = each.evidence.claim, each.evidence.bound
     rivals = [one.evidence for one in verdicts if one.evidence.claim == claim and one.evidence.limit is not None]
     words = f"promised, {claim.removesuffix('_latency')}: {bound}"
@@ -150,7 +140,7 @@ def _stated(plate: Plate, at: int, each: Judged, words: str) -> list[float]:
     values = []
     if found.limit is not None:
         line = axes.hlines([found.limit], [at - 0.3], [at + 0.3], colors=LIMIT, linewidth=1.8)
-        plate.tell(line, [f"{found.workloads[0]}: {found.bound}"])
+        plate.add_tooltips(line, [f"{found.workloads[0]}: {found.bound}"])
         plate.entry(line, words)
         values.append(found.limit)
     if found.published and found.published.unit is Unit.NANOSECONDS:
@@ -163,11 +153,11 @@ def _stated(plate: Plate, at: int, each: Judged, words: str) -> list[float]:
 
 
 CLAIM = "latency_spread_between_widths"
-Series = tuple[list[float], list[float]]
+DrawnSeries = tuple[list[float], list[float]]
 
 
-def maxima_judged(notes: Notes, sweep: Sweep, depth: int) -> tuple[Judged, ...]:
-    """The verdicts on how far the maxima of this sweep are apart."""
+def maxima_judged(notes: Notes, sweep: DrawnSweep, depth: int) -> tuple[Judged, ...]:
+    """Return the verdicts on the spread of maximum latency over this sweep."""
     workloads = {str(cell.workload) for cell in sweep.at(depth)}
     arrays = {str(cell.geometry) for cell in sweep.at(depth)}
     return tuple(
@@ -177,12 +167,12 @@ def maxima_judged(notes: Notes, sweep: Sweep, depth: int) -> tuple[Judged, ...]:
     )
 
 
-def maxima_chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima") -> Chart | None:
-    """None where no I/O was slow or fast in one of them. Of a level of which only one array was built, of that."""
+def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int, prefix: str = "maxima") -> Chart | None:
+    """Draw the maxima of the narrowest and the widest array; None if one has no I/O."""
     cells = sweep.at(depth)
     pair = (cells[0], cells[-1]) if len(sweep.widths) > 1 else tuple(cells)
-    curves = [(cell, maxima(notes, cell)) for cell in pair]
-    if len(cells) < len(pair) or any(not ys for _, (_, ys) in curves):
+    curves = [TimeCurve(str(cell.geometry), f"{cell.geometry.width} drives", *maxima(notes, cell)) for cell in pair]
+    if len(cells) < len(pair) or any(not each.ys for each in curves):
         return None
     verdicts = maxima_judged(notes, sweep, depth)
     apart = verdicts[0].evidence if verdicts else None
@@ -193,35 +183,16 @@ def maxima_chart(notes: Notes, sweep: Sweep, depth: int, prefix: str = "maxima")
     with drawing():
         plate = Plate.of(2.8)
         axes = plate.axes("time", "slowest I/O")
-        for index, (cell, (xs, ys)) in enumerate(curves):
-            shown = extremes(xs, ys)
-            told = [f"{cell.geometry}: {format_latency(y)} at {x:,.0f} s" for x, y in zip(*shown, strict=True)]
-            line = parted(*shown, gaps(xs))
-            plate.line(
-                axes, *line, index, f"{cell.geometry.width} drives", told=told, marked=len(shown[0]) <= MOST_ROWS
-            )
-        base.suited(axes, Unit.NANOSECONDS, [y for _, (_, ys) in curves for y in ys])
-        unit = base.seconds(axes, max(xs[-1] for _, (xs, _) in curves))
-        axes.set_xlabel(f"time, {unit}")
+        draw_curves(plate, axes, curves, Unit.NANOSECONDS, ())
         svg = plate.svg(key, title, f"Maximum latency over time of {of} drives.")
     apart_words = f" {sentence(apart.sentence)}" if apart else ""
-    count = max(len(xs) for _, (xs, _) in curves)
-    stalls = (
-        " Where a line has a gap, no I/O ended or fio told nothing." if any(gaps(xs) for _, (xs, _) in curves) else ""
-    )
-    caption = f"Every point is the slowest of all I/Os since the one before.{stalls}{apart_words}{condensing(count)}"
-    rows = tuple(
-        (str(cell.geometry), f"{x:,.1f} s", format_latency(y))
-        for cell, (xs, ys) in curves
-        for x, y in condensed(list(zip(xs, ys, strict=True)))
-    )
-    return Chart(
-        key, title, caption, svg, ChartTable(("array", "until", "slowest I/O"), rows), tests_of(verdicts), sweep.level
-    )
+    caption = f"Every point is the slowest of all I/Os since the one before.{apart_words}{gaps_and_points(curves)}"
+    table = curve_table(curves, "array", "slowest I/O", Unit.NANOSECONDS)
+    return Chart(key, title, caption, svg, table, sweep.level)
 
 
-def maxima(notes: Notes, cell: NotedMeasurement) -> Series:
-    """Of the first run, by fio's own intervals; by rounds where its output is not there or too large."""
+def maxima(notes: Notes, cell: NotedMeasurement) -> DrawnSeries:
+    """Return the maxima of the first run by fio's intervals; by rounds if its output is missing or too large."""
     runs = data.runs_of(notes.story.folder, cell)
     if runs:
         return data.series(runs[0], data.slowest_ns)

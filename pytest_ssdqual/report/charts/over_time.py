@@ -1,55 +1,49 @@
-"""One measurement over its time, with its limit: what stands behind a verdict on a single workload."""
+"""A measurement over its time with its limit, for a verdict on a single workload."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.measured.run import Interval
+from pytest_ssdqual.qual.measured.run import Interval, RunRecord
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import base, data
-from pytest_ssdqual.report.charts.base import (
-    INK,
-    MOST_ROWS,
-    PUBLISHED,
-    Chart,
-    ChartTable,
-    condensed,
-    condensing,
-    extremes,
-    gaps,
-    parted,
-    sentence,
-)
-from pytest_ssdqual.report.charts.data import NotedMeasurement, NotedRun, Notes, tests_of
+from pytest_ssdqual.report.charts import data, scales
+from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, condensed, condensing, extremes, gaps, parted, sentence
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
 from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import INK
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_RUNS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PlottedFigure:
-    """A figure of every interval of fio's output, or of every round of a record where that is all there is."""
+    """A figure of every interval of fio's output, or else of every round of a record."""
 
     name: str
     unit: Unit
     of_interval: Callable[[Interval], float | None]
-    of_record: Callable[[NotedRun, NotedMeasurement], tuple[float | None, ...]]
+    of_record: Callable[[RunRecord, NotedMeasurement], tuple[float | None, ...]]
     #: Whether drives side by side add up to it.
     adds: bool = True
 
 
-def _iops(run: NotedRun, _: NotedMeasurement) -> tuple[float | None, ...]:
+def _iops(run: RunRecord, _: NotedMeasurement) -> tuple[float | None, ...]:
     return run.round_iops
 
 
-def _bytes(run: NotedRun, noted: NotedMeasurement) -> tuple[float | None, ...]:
+def _bytes(run: RunRecord, noted: NotedMeasurement) -> tuple[float | None, ...]:
     return tuple(each * noted.workload.block_bytes for each in run.round_iops)
 
 
-def _slowest(run: NotedRun, _: NotedMeasurement) -> tuple[float | None, ...]:
+def _slowest(run: RunRecord, _: NotedMeasurement) -> tuple[float | None, ...]:
     return run.round_max_latency_ns
 
 
@@ -89,44 +83,69 @@ MEASURES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class TimeCurve:
+    """A figure over time."""
+
+    #: Name in the table and at the points, and in the legend.
+    name: str
+    legend: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+
+
+def draw_curves(plate: Plate, axes: Axes, curves: Sequence[TimeCurve], unit: Unit, further: Sequence[float]) -> None:
+    """Draw the curves on scales that hold them and ``further`` values; gaps stay gaps."""
+    for index, each in enumerate(curves):
+        shown = extremes(each.xs, each.ys)
+        tooltips = [f"{each.name}, {x:,.0f} s: {format_value(y, unit)}" for x, y in zip(*shown, strict=True)]
+        line = parted(*shown, gaps(each.xs))
+        plate.line(axes, *line, index, each.legend, tooltips=tooltips, marked=len(shown[0]) <= MOST_ROWS)
+    scales.suited(axes, unit, [*(y for each in curves for y in each.ys), *further])
+    axes.set_xlabel(f"time, {scales.seconds(axes, max(each.xs[-1] for each in curves))}")
+
+
+def gaps_and_points(curves: Sequence[TimeCurve]) -> str:
+    """Return the end of the caption: what a gap is, and whether the table has all points."""
+    stalls = " Where a line has a gap, no I/O completed or fio reported nothing."
+    return (stalls if any(gaps(each.xs) for each in curves) else "") + condensing(max(len(each.xs) for each in curves))
+
+
+def curve_table(curves: Sequence[TimeCurve], of: str, figure: str, unit: Unit) -> Table:
+    """Return the points; ``of`` and ``figure`` are heads of columns."""
+    rows = [
+        (each.name, f"{x:,.1f} s", format_value(y, unit, 1))
+        for each in curves
+        for x, y in condensed(list(zip(each.xs, each.ys, strict=True)))
+    ]
+    return Table((of, "until", figure), tuple(rows))
+
+
 def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Chart | None:
-    """A line for each repeat, the verdict's estimate with its interval, the limit; None if nothing is known of it."""
+    """Draw a line for each repeat, estimate, interval and limit; None without data."""
     evidence = judged.evidence
     measure = MEASURES.get(evidence.claim, SLOWEST if evidence.unit is Unit.NANOSECONDS else IOPS)
-    curves = [each for each in _curves(notes, noted, measure) if each[0]]
-    if not curves:
+    found = [each for each in _curves(notes, noted, measure) if each[0]]
+    if not found:
         return None
+    repeats = [f"repeat {index + 1}" for index in range(len(found))]
+    legends = repeats if len(found) > 1 else [measure.name]
+    curves = [TimeCurve(name, legend, *each) for name, legend, each in zip(repeats, legends, found, strict=True)]
     title = f"{noted.geometry} {noted.workload}: {measure.name} over time"
     with drawing():
         plate = Plate.of(2.9)
         per = " per drive" if noted.drives > 1 and measure.adds else ""
         axes = plate.axes("time", f"{measure.name}{per}")
-        for index, (xs, ys) in enumerate(curves):
-            shown = extremes(xs, ys)
-            told = [f"{x:,.0f} s: {format_value(y, measure.unit)}" for x, y in zip(*shown, strict=True)]
-            words = measure.name if len(curves) == 1 else f"repeat {index + 1}"
-            line = parted(*shown, gaps(xs))
-            plate.line(axes, *line, index, words, told=told, marked=len(shown[0]) <= MOST_ROWS)
-        values = [y for _, ys in curves for y in ys]
-        last = max(xs[-1] for xs, _ in curves)
-        base.suited(axes, measure.unit, values + _stated(plate, evidence, measure, last, values))
-        unit = base.seconds(axes, last)
-        axes.set_xlabel(f"time, {unit}")
+        further = _stated(plate, evidence, measure, curves)
+        draw_curves(plate, axes, curves, measure.unit, further)
         svg = plate.svg(key, title, f"{measure.name} of {len(curves)} runs over time, with the limit.")
-    count = max(len(xs) for xs, _ in curves)
-    stalls = " Where a line has a gap, no I/O ended or fio told nothing." if any(gaps(xs) for xs, _ in curves) else ""
-    caption = f"{sentence(evidence.sentence)}{stalls}{condensing(count)}"
-    rows = tuple(
-        (f"{index + 1}", f"{x:,.1f} s", format_value(y, measure.unit, 1))
-        for index, (xs, ys) in enumerate(curves)
-        for x, y in condensed(list(zip(xs, ys, strict=True)))
-    )
-    table = ChartTable(("run", "until", measure.name), rows)
-    return Chart(key, title, caption, svg, table, tests_of([judged]), noted.geometry.level.value)
+    caption = f"{sentence(evidence.sentence)}{gaps_and_points(curves)}"
+    table = curve_table(curves, "run", measure.name, measure.unit)
+    return Chart(key, title, caption, svg, table, noted.geometry.level.value)
 
 
 def _curves(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[tuple[list[float], list[float]]]:
-    """Of the first repeats, by seconds or else by rounds; of drives side by side the average drive."""
+    """Return the first repeats by seconds or else by rounds; of drives side by side the average drive."""
     runs = data.runs_of(notes.story.folder, noted)[:MOST_RUNS]
     if runs:
         found = [data.series(run, measure.of_interval) for run in runs]
@@ -136,10 +155,11 @@ def _curves(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> li
     return [(xs, [y / drives for y in ys]) for xs, ys in found]
 
 
-def _stated(plate: Plate, evidence: Evidence, measure: PlottedFigure, last: float, values: list[float]) -> list[float]:
-    """Estimate, limit and published figure, where they are in the unit of the axis; returns how high they are."""
+def _stated(plate: Plate, evidence: Evidence, measure: PlottedFigure, curves: Sequence[TimeCurve]) -> list[float]:
+    """Draw estimate, limit and published figure in the unit of the axis; return their maximum."""
     axes = plate.figure.axes[0]
     if evidence.claim == "worst_second" and evidence.limit is not None:
+        values = [y for each in curves for y in each.ys]
         at = evidence.limit * sum(values) / len(values)
         plate.limit(axes, at, f"promised: {evidence.bound} of the mean")
         return [at]
@@ -148,13 +168,7 @@ def _stated(plate: Plate, evidence: Evidence, measure: PlottedFigure, last: floa
     shown = [evidence.value]
     plate.entry(axes.axhline(evidence.value, color=INK, linewidth=1.0), f"judged: {evidence.measured}")
     if evidence.low is not None and evidence.high is not None:
+        last = max(each.xs[-1] for each in curves)
         plate.band(axes, [0, last], [evidence.low] * 2, [evidence.high] * 2, evidence.interval_in_full)
         shown += [evidence.low, evidence.high]
-    if evidence.limit is not None:
-        plate.limit(axes, evidence.limit, f"promised: {evidence.bound}")
-        shown.append(evidence.limit)
-    if evidence.published and evidence.published.unit is measure.unit:
-        line = axes.axhline(evidence.published.value, color=PUBLISHED, linestyle="-.", linewidth=1.2)
-        plate.entry(line, f"published: {evidence.published}")
-        shown.append(evidence.published.value)
-    return shown
+    return shown + plate.stated(axes, evidence, measure.unit)

@@ -1,4 +1,4 @@
-"""Profiles of servers as a radar: a spoke for each, and every array's share of the most IOPS that any of them did."""
+"""Radar chart of server profiles: a spoke for each, and every array's share of the highest IOPS."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.base import DASHES, MARKERS, Chart, ChartTable, colour, said, slug
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, tests_of
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import Chart, printable, slug
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
 from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import DASHES, MARKERS, colour
+from pytest_ssdqual.report.view.tables import Table
 
 #: Fewer spokes show no area.
 FEWEST = 3
 MOST_ARRAYS = 5
-CLAIMS = ("steady_iops", "mean_latency", "throughput")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Profiles:
 
 
 def radars(notes: Notes) -> Iterator[Profiles]:
-    """Of each set of arrays that had the same profiles, at the deepest queue that they share."""
+    """Yield the profiles of each set of arrays, at the deepest common queue."""
     found: dict[tuple[int, Geometry], dict[str, NotedMeasurement]] = {}
     for each in notes.measured:
         if each.workload.name and not each.geometry.missing:
@@ -43,17 +44,17 @@ def radars(notes: Notes) -> Iterator[Profiles]:
     for (depth, array), named in found.items():
         if len(named) >= FEWEST:
             sets.setdefault((tuple(sorted(named)), depth), []).append(array)
-    told: set[tuple[str, ...]] = set()
+    tooltips: set[tuple[str, ...]] = set()
     for (names, depth), arrays in sorted(sets.items(), key=lambda each: (-len(each[1]), -each[0][1])):
-        if names in told:
+        if names in tooltips:
             continue
-        told.add(names)
+        tooltips.add(names)
         kept = sorted(arrays)[-MOST_ARRAYS:]
         yield Profiles(depth, names, {(array, name): found[depth, array][name] for array in kept for name in names})
 
 
-def chart(notes: Notes, profiles: Profiles) -> Chart:
-    """A polygon for each array."""
+def chart(profiles: Profiles) -> Chart:
+    """Draw a polygon for each array."""
     arrays = profiles.arrays
     key = slug("profiles", *map(str, arrays), str(profiles.depth))
     title = f"Server profiles at QD {profiles.depth} per drive on {', '.join(map(str, arrays))}"
@@ -75,16 +76,16 @@ def chart(notes: Notes, profiles: Profiles) -> Chart:
                 marker=MARKERS[index],
             )
             axes.fill(turns, shares, color=colour(index), alpha=0.10, linewidth=0)
-            told = [
+            tooltips = [
                 f"{array} {name}: {format_value(rate, Unit.IOPS)}"
                 for name, rate in zip(profiles.names, rates, strict=True)
             ]
-            plate.tell(drawn, [*told, told[0]])
+            plate.add_tooltips(drawn, [*tooltips, tooltips[0]])
             plate.entry(drawn, str(array))
-        _spokes(plate, turns, [f"{said(name)}\n{base.short(most[name])} IOPS" for name in profiles.names])
+        _spokes(plate, turns, [f"{printable(name)}\n{scales.short(most[name])} IOPS" for name in profiles.names])
         svg = plate.svg(key, title, f"{len(arrays)} arrays over {len(profiles.names)} profiles.")
     caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
-    return Chart(key, title, caption, svg, _table(profiles, most), _tests(notes, profiles), _level(arrays))
+    return Chart(key, title, caption, svg, _table(profiles, most), _level(arrays))
 
 
 def _spokes(plate: Plate, turns: list[float], words: list[str]) -> None:
@@ -100,7 +101,7 @@ def _spokes(plate: Plate, turns: list[float], words: list[str]) -> None:
     axes.spines["polar"].set_visible(False)
 
 
-def _table(profiles: Profiles, most: Mapping[str, float]) -> ChartTable:
+def _table(profiles: Profiles, most: Mapping[str, float]) -> Table:
     rows = tuple(
         (
             name,
@@ -109,16 +110,7 @@ def _table(profiles: Profiles, most: Mapping[str, float]) -> ChartTable:
         )
         for name in profiles.names
     )
-    return ChartTable(("profile", *map(str, profiles.arrays), "the most"), rows)
-
-
-def _tests(notes: Notes, profiles: Profiles) -> tuple[str, ...]:
-    return tests_of(
-        each
-        for (array, _), noted in profiles.cells.items()
-        for claim in CLAIMS
-        for each in notes.verdicts(claim, str(array), str(noted.workload))
-    )
+    return Table(("profile", *map(str, profiles.arrays), "the most"), rows)
 
 
 def _level(arrays: list[Geometry]) -> str:

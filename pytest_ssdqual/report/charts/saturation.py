@@ -1,4 +1,4 @@
-"""Writes from the purged state: IOPS over what was written, with fresh, cliff and settled marked."""
+"""Writes from the purged state: IOPS over capacities written, with fresh, cliff and settled marked."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from itertools import accumulate
 from typing import Any
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import base, data
-from pytest_ssdqual.report.charts.base import (
-    BAND,
-    INK,
+from pytest_ssdqual.report.charts import data, scales
+from pytest_ssdqual.report.charts.chart import (
     MOST_POINTS,
     MOST_ROWS,
-    PUBLISHED,
     Chart,
-    ChartTable,
     condensed,
     condensing,
     extremes,
-    said,
+    printable,
     slug,
 )
-from pytest_ssdqual.report.charts.data import NotedRun, Notes, noted_run, tests_of
+from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import BAND, INK
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.run_folder.reader import Judged, Record
 from pytest_ssdqual.report.view.sections import shortened
+from pytest_ssdqual.report.view.tables import Table
 
-#: More drives in one picture cannot be told apart.
+#: More drives in one picture cannot be distinguished.
 MOST_DRIVES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationStrip:
-    """One saturation as noted; of drives side by side the average drive."""
+    """A recorded saturation; of drives side by side the average drive."""
 
     geometry: Geometry
     workload: Workload
-    run: NotedRun
+    run: RunRecord
     #: Of one drive or array.
     capacity_bytes: float
     #: The whole record.
@@ -62,14 +62,14 @@ class SaturationStrip:
 
 
 def strips(records: Sequence[Record]) -> Iterator[SaturationStrip]:
-    """Of ``saturation`` records; those that cannot be read are left out."""
+    """Yield the readable ``saturation`` records."""
     for record in records:
         facts: Mapping[str, Any] = record.facts
         try:
-            geometry, workload = Geometry.parse(facts["geometry"]), Workload.from_record(facts["asked"])
+            geometry, workload = Geometry.parse(facts["geometry"]), from_plain(Workload, facts["asked"])
             drives = geometry.width if geometry.is_side_by_side else 1
             capacity_bytes = strict_json.count(facts, "capacity_bytes") / drives
-            found = SaturationStrip(geometry, workload, noted_run(facts["run"]), capacity_bytes, facts)
+            found = SaturationStrip(geometry, workload, from_plain(RunRecord, facts["run"]), capacity_bytes, facts)
         except (KeyError, TypeError, ValueError):
             continue
         if capacity_bytes and found.points and workload.writes and not workload.reads:
@@ -77,7 +77,7 @@ def strips(records: Sequence[Record]) -> Iterator[SaturationStrip]:
 
 
 def judged(notes: Notes, strip: SaturationStrip) -> tuple[Judged, ...]:
-    """What was judged of this curve."""
+    """Return the verdicts on this curve."""
     place = ((str(strip.geometry),), (str(strip.workload),))
     return tuple(
         each
@@ -87,9 +87,9 @@ def judged(notes: Notes, strip: SaturationStrip) -> tuple[Judged, ...]:
 
 
 def chart(notes: Notes, strip: SaturationStrip, prefix: str = "saturation") -> Chart:
-    """The curve over capacities written; marks are where the verdicts found them."""
+    """Draw the curve over capacities written, with the marks of the verdicts."""
     verdicts = judged(notes, strip)
-    figures = {each.name: each.value for one in verdicts for each in one.evidence.figures if each.value is not None}
+    figures = {name: value for one in verdicts for name, value in one.evidence.figures.items() if value is not None}
     points, curves = strip.points, _curves(notes, strip)
     key = slug(prefix, str(strip.geometry), str(strip.workload))
     what = f"{strip.geometry}, {strip.drives} drives" if strip.drives > 1 else f"{strip.geometry}"
@@ -102,7 +102,7 @@ def chart(notes: Notes, strip: SaturationStrip, prefix: str = "saturation") -> C
             _draw(plate, index, short.get(name, name), curve, alone=len(curves) == 1)
         end = max(x for _, curve in curves for x, _ in curve)
         values = [*(y for _, curve in curves for _, y in curve), *_mark(plate, figures, end)]
-        base.suited(axes, Unit.IOPS, [*values, *_promised(plate, verdicts)])
+        scales.suited(axes, Unit.IOPS, [*values, *_promised(plate, verdicts)])
         axes.set_xlim(0, end * 1.01 if end > 0 else 1)
         svg = plate.svg(key, title, f"{len(points)} samples from the first write on.")
     lasted, count = format_duration(strip.run.window_s), sum(len(curve) for _, curve in curves)
@@ -111,14 +111,14 @@ def chart(notes: Notes, strip: SaturationStrip, prefix: str = "saturation") -> C
         (name, f"{x:.3f}", format_value(y, Unit.IOPS)) for name, each in curves for x, y in condensed(each, len(curves))
     ]
     marks = [("found", name, value) for name, value in _marks(figures)]
-    table = ChartTable(("of", "capacities written", "IOPS"), (*rows, *marks))
-    return Chart(key, title, caption, svg, table, tests_of(verdicts), strip.geometry.level.value)
+    table = Table(("of", "capacities written", "IOPS"), (*rows, *marks))
+    return Chart(key, title, caption, svg, table, strip.geometry.level.value)
 
 
 def _curves(notes: Notes, strip: SaturationStrip) -> list[tuple[str, list[tuple[float, float]]]]:
-    """Of drives side by side each one, if there are few and fio's output is at hand; else their average."""
+    """Return each of few drives if fio's output is there, else their average."""
     if 1 < strip.drives <= MOST_DRIVES and (found := data.saturation_of(notes.story.folder, strip.facts)):
-        alone = found.of_members()
+        alone = found.members()
         points = [[(at.bytes_written / each.capacity_bytes, at.iops) for at in each.points] for each in alone]
         if len(alone) == strip.drives and all(points):
             return list(zip((each.run.members[0] for each in alone), points, strict=True))
@@ -127,10 +127,17 @@ def _curves(notes: Notes, strip: SaturationStrip) -> list[tuple[str, list[tuple[
 
 def _draw(plate: Plate, index: int, name: str, curve: Sequence[tuple[float, float]], *, alone: bool) -> None:
     xs, ys = extremes([x for x, _ in curve], [y for _, y in curve], MOST_POINTS if alone else MOST_POINTS // 4)
-    told = [f"{name}, {x:.2f} × capacity: {format_value(y, Unit.IOPS)}" for x, y in zip(xs, ys, strict=True)]
+    tooltips = [f"{name}, {x:.2f} × capacity: {format_value(y, Unit.IOPS)}" for x, y in zip(xs, ys, strict=True)]
     marked = alone and len(xs) <= MOST_ROWS
     plate.line(
-        plate.figure.axes[0], xs, ys, index, said(name, 24), told=told if marked else (), marked=marked, thin=not alone
+        plate.figure.axes[0],
+        xs,
+        ys,
+        index,
+        printable(name, 24),
+        tooltips=tooltips if marked else (),
+        marked=marked,
+        thin=not alone,
     )
 
 
@@ -154,11 +161,11 @@ def _marks(figures: Mapping[str, float]) -> list[tuple[str, str]]:
 
 def _found(figures: Mapping[str, float]) -> str:
     words = ", ".join(f"{name} {value}" for name, value in _marks(figures))
-    return f"{words[:1].upper()}{words[1:]}." if words else "Nothing was judged of it."
+    return f"{words[:1].upper()}{words[1:]}." if words else "No claim about it was judged."
 
 
 def _mark(plate: Plate, figures: Mapping[str, float], end: float) -> list[float]:
-    """Levels as lines over their stretch, the cliff as an upright one; returns how high they are."""
+    """Draw levels as lines over their stretch and the cliff as a vertical one; return their maximum."""
     axes, shown = plate.figure.axes[0], []
     cliff, settled = figures.get("cliff_capacities"), figures.get("settled_capacities")
     if (fresh := figures.get("fresh_iops")) is not None:
@@ -178,23 +185,16 @@ def _mark(plate: Plate, figures: Mapping[str, float], end: float) -> list[float]
 
 
 def _promised(plate: Plate, verdicts: Sequence[Judged]) -> list[float]:
-    axes, shown = plate.figure.axes[0], []
+    axes, shown = plate.figure.axes[0], list[float]()
     for each in (one.evidence for one in verdicts if one.evidence.unit is Unit.IOPS):
-        name = each.claim.removesuffix("_iops")
-        if each.limit is not None:
-            plate.limit(axes, each.limit, f"promised, {name}: {each.bound}")
-            shown.append(each.limit)
-        if each.published:
-            line = axes.axhline(each.published.value, color=PUBLISHED, linestyle="-.", linewidth=1.2)
-            plate.entry(line, f"published, {name}: {each.published}")
-            shown.append(each.published.value)
+        shown += plate.stated(axes, each, Unit.IOPS, f", {each.claim.removesuffix('_iops')}")
     return shown + _ratio(plate, verdicts)
 
 
 def _ratio(plate: Plate, verdicts: Sequence[Judged]) -> list[float]:
-    """What fresh writes may reach at most, by the settled ones: the promise of a ratio in the chart's own unit."""
+    """Draw the limit of a ratio as the maximum of fresh writes by the settled ones."""
     for each in (one.evidence for one in verdicts if one.evidence.claim == "fresh_to_steady"):
-        settled = next((one.value for one in each.figures if one.name == "settled_iops" and one.value), None)
+        settled = each.figures.get("settled_iops") or None
         if each.limit is not None and settled:
             plate.limit(plate.figure.axes[0], each.limit * settled, f"promised, fresh: {each.bound} of settled")
             return [each.limit * settled]

@@ -1,7 +1,4 @@
-"""Which charts a page has: of each array level and family of workloads those that tell most, within bounds.
-
-The one plot that explains a verdict: what was measured over time, or the curve that it is a figure of.
-"""
+"""Selection of charts: those of a page, within bounds, and the one chart that explains a verdict."""
 
 from __future__ import annotations
 
@@ -25,10 +22,10 @@ from pytest_ssdqual.report.charts import (
     steady_state,
     width,
 )
-from pytest_ssdqual.report.charts.base import Chart, sentence
-from pytest_ssdqual.report.charts.data import Notes, mix_name, tests_of
-from pytest_ssdqual.report.charts.queue_depth import Curve
-from pytest_ssdqual.report.charts.width import Sweep
+from pytest_ssdqual.report.charts.chart import Chart, sentence
+from pytest_ssdqual.report.charts.data import Notes, mix_name
+from pytest_ssdqual.report.charts.queue_depth import DepthCurve
+from pytest_ssdqual.report.charts.width import DrawnSweep
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
@@ -41,12 +38,12 @@ MOST_FAMILIES = 4
 MOST_GROWTHS, MOST_MATRICES, MOST_RADARS, MOST_STRIPS = 2, 2, 2, 3
 MOST_BATHTUBS, MOST_DEPTHS, MOST_MEMBERS, MOST_LOOPS, MOST_CONDITIONED = 3, 4, 4, 4, 6
 MOST_SEARCHES = 4
-#: Claims about drives beside each other, in the order in which they tell most.
+#: Claims about drives beside each other, most informative first.
 OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", "p99_latency", "conforming_drives")
 
 
 def charts(story: RunReader) -> Iterator[Chart]:
-    """The page's charts, most telling first; each is drawn when it is asked for."""
+    """Yield the charts of a page, most informative first; each is drawn on demand."""
     notes = Notes.of(story)
     left, keys = MOST_BYTES, set[str]()
     for draw in _chosen(notes):
@@ -73,9 +70,9 @@ def _chosen(notes: Notes) -> Iterator[Draw]:
     yield from (partial(health.temperatures, notes.story), partial(health.wear, notes.story))
 
 
-def _by_level(notes: Notes) -> dict[str, list[Sweep]]:
-    """The largest sweeps of each level, those with broken promises first."""
-    found: dict[str, list[Sweep]] = {}
+def _by_level(notes: Notes) -> dict[str, list[DrawnSweep]]:
+    """Yield the largest sweeps of each level, those with failed promises first."""
+    found: dict[str, list[DrawnSweep]] = {}
     for sweep in width.sweeps(notes):
         found.setdefault(sweep.level, []).append(sweep)
     for level, sweeps in found.items():
@@ -84,8 +81,8 @@ def _by_level(notes: Notes) -> dict[str, list[Sweep]]:
     return dict(sorted(found.items()))
 
 
-def _first_of(levels: Sequence[Sequence[Sweep]], notes: Notes) -> Iterator[Draw]:
-    """For each level the sources' first figures: growth, its law, maxima, and the tail of the widest."""
+def _first_of(levels: Sequence[Sequence[DrawnSweep]], notes: Notes) -> Iterator[Draw]:
+    """Yield the first figures of the sources for each level: growth, its model, maxima, tail of the widest."""
     for sweeps in levels:
         first = sweeps[0]
         yield partial(width.chart, notes, first)
@@ -94,8 +91,8 @@ def _first_of(levels: Sequence[Sequence[Sweep]], notes: Notes) -> Iterator[Draw]
         yield partial(_tails, notes, sweeps)
 
 
-def _tails(notes: Notes, sweeps: Sequence[Sweep]) -> Chart | None:
-    """The widest array at the deepest queue, a line for each family."""
+def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
+    """Yield the widest array at the deepest queue, a line for each family."""
     cells = [sweep.at(sweep.deepest)[-1] for sweep in sweeps]
     found = [each for cell in cells if (each := latency.tail(notes, cell))]
     if not found:
@@ -112,7 +109,7 @@ def _curves(notes: Notes) -> Iterator[Draw]:
     tubs = _worst_first([each for each in found if block_size_and_mix.is_by_mix(each)])
     yield from (partial(block_size_and_mix.chart, notes, each) for each in tubs[:MOST_BATHTUBS])
     deep = _worst_first([each for each in found if queue_depth.is_by_depth(each)])
-    # A curve that is to be read beside a published one tells more than its neighbours; sorting keeps their order.
+    # A curve with published values beside it is more informative than its neighbours; sorting keeps their order.
     deep.sort(key=lambda each: not any(point.published for point in each.points))
     yield from (partial(queue_depth.chart, notes, each) for each in deep[:MOST_DEPTHS])
 
@@ -121,11 +118,11 @@ def _matrices(notes: Notes) -> Iterator[Draw]:
     for matrix in islice(_of_several(block_size_and_mix.matrices(notes), lambda each: each.geometry), MOST_MATRICES):
         yield partial(block_size_and_mix.lines, matrix)
         yield partial(block_size_and_mix.heat_map, matrix)
-    yield from (partial(profiles.chart, notes, each) for each in islice(profiles.radars(notes), MOST_RADARS))
+    yield from (partial(profiles.chart, each) for each in islice(profiles.radars(notes), MOST_RADARS))
 
 
 def _members(notes: Notes) -> list[Judged]:
-    """Broken promises first, then one of each claim."""
+    """Yield failed promises first, then one of each claim."""
     found = [each for each in notes.judged if each.evidence.members and _is_of_members(each)]
     broken = [each for each in found if each.evidence.outcome is Finding.FAIL]
     kinds = sorted(
@@ -150,7 +147,7 @@ def _settling(notes: Notes) -> Iterator[Draw]:
 
 
 def _of_several(found: Iterable[T], kind: Callable[[T], str]) -> Iterator[T]:
-    """The first of each kind."""
+    """Return the first of each kind."""
     seen: set[str] = set()
     for each in found:
         if kind(each) not in seen:
@@ -158,8 +155,8 @@ def _of_several(found: Iterable[T], kind: Callable[[T], str]) -> Iterator[T]:
             yield each
 
 
-def _worst_first(curves: Sequence[Curve]) -> list[Curve]:
-    def margin(curve: Curve) -> float:
+def _worst_first(curves: Sequence[DepthCurve]) -> list[DepthCurve]:
+    def margin(curve: DepthCurve) -> float:
         return min((each.evidence.margin_percent or 0.0 for each in curve.judged), default=0.0)
 
     return sorted(curves, key=margin)
@@ -173,20 +170,20 @@ QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
 
 
 def chart_of(story: RunReader, judged: Judged) -> Chart | None:
-    """None where nothing that can be drawn is left of it: files and records that are gone."""
+    """Return the chart of a verdict; None if its files or records are gone."""
     chart = _drawn(Notes.about(story, judged), judged, key_of(judged))
     if chart is None:
         return None
     words = sentence(judged.evidence.sentence)
     caption = chart.caption if words in chart.caption else f"{words} {chart.caption}"
-    return replace(chart, caption=caption, tests=tests_of([judged]))
+    return replace(chart, caption=caption)
 
 
 def _drawn(notes: Notes, judged: Judged, key: str) -> Chart | None:
     match judged.evidence.about:
         case About.SWEEP:
             return _sweep(notes, judged, key)
-        case About.SERIES:
+        case About.CURVE:
             return _series(notes, judged, key)
         case About.SATURATION:
             return _saturation(notes, judged, key)
@@ -202,7 +199,7 @@ def _drawn(notes: Notes, judged: Judged, key: str) -> Chart | None:
 
 
 def key_of(judged: Judged) -> str:
-    """Different for every verdict, and from the keys of the page's other charts."""
+    """Return a key unique among verdicts and the page's other charts."""
     about = (judged.test, judged.evidence.claim, *judged.evidence.geometries, *judged.evidence.workloads)
     return f"why-{hashlib.sha256(repr(about).encode('utf-8', 'backslashreplace')).hexdigest()[:10]}"
 

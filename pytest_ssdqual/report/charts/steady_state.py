@@ -1,4 +1,4 @@
-"""How a measurement became steady: its rounds, the window that decided, the best fit, and what the rule allows."""
+"""Steady state of a measurement: rounds, the decisive window, its best fit, and the allowed range."""
 
 from __future__ import annotations
 
@@ -8,25 +8,17 @@ from typing import Any
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts.base import (
-    INK,
-    LIMIT,
-    MOST_ROWS,
-    Chart,
-    ChartTable,
-    condensed,
-    condensing,
-    extremes,
-    sentence,
-    slug,
-)
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, condensed, condensing, extremes, sentence, slug
 from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import INK, LIMIT
 from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.view.tables import Table
 
 #: By claim: the figure of a run's summary, its unit, and whether that of drives side by side is their sum.
 FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
@@ -41,7 +33,7 @@ FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class TrackedFigure:
-    """One tracked figure over its rounds; ``states`` is the rule on the window from ``begin`` on."""
+    """A tracked figure over its rounds; ``states`` is the rule on the window from ``begin`` on."""
 
     geometry: str
     #: What it is of: ``conditioning randwrite_4k_qd8``, ``snia-iops: randwrite_4k_t4xqd32``.
@@ -53,7 +45,7 @@ class TrackedFigure:
 
 
 def conditioned(records: Sequence[Record]) -> Iterator[TrackedFigure]:
-    """Of ``conditioned`` records: rounds of writes until they were steady; of drives side by side their mean."""
+    """Yield ``conditioned`` records: rounds of writes until steady; of drives side by side their mean."""
     for record in records:
         facts: Mapping[str, Any] = record.facts
         try:
@@ -79,7 +71,7 @@ def conditioned(records: Sequence[Record]) -> Iterator[TrackedFigure]:
 
 
 def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
-    """Of ``loop`` records: what is tracked from round to round; of drives side by side the average drive."""
+    """Yield the tracked figure of ``loop`` records; of drives side by side the average drive."""
     for record in records:
         facts: Mapping[str, Any] = record.facts
         try:
@@ -89,19 +81,19 @@ def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
 
 
 def _tracked(facts: Mapping[str, Any]) -> Iterator[TrackedFigure]:
-    from pytest_ssdqual.qual.workload.rounds import Loop
+    from pytest_ssdqual.qual.workload.rounds import Rounds
 
-    for tracked in Loop.from_record(facts["asked"]).tracked:
+    for tracked in from_plain(Rounds, facts["asked"]).tracked:
         yield of_loop(facts, str(tracked.workload), tracked.claim)
 
 
 def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigure:
-    """One workload's figure in a ``loop`` record. ``KeyError``, ``TypeError`` or ``ValueError`` if there is none."""
-    from pytest_ssdqual.qual.workload.rounds import Loop
+    """Return a workload's figure in a ``loop`` record; ``KeyError``, ``TypeError`` or ``ValueError`` without one."""
+    from pytest_ssdqual.qual.workload.rounds import Rounds
 
-    rule, geometry = strict_json.conforming(SteadyRule(**facts["rule"])), Geometry.parse(facts["geometry"])
+    rule, geometry = from_plain(SteadyRule, facts["rule"]), Geometry.parse(facts["geometry"])
     figure, unit, adds = FIGURES[claim]
-    names = [str(each) for each in Loop.from_record(facts["asked"]).workloads]
+    names = [str(each) for each in from_plain(Rounds, facts["asked"]).workloads]
     cells = [
         strict_json.table(strict_json.array(each)[names.index(workload)]) for each in strict_json.array(facts["rounds"])
     ]
@@ -113,7 +105,7 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigur
 
 
 def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
-    """Rounds, the window with its best fit and average, and the range that the rule allows around it."""
+    """Draw rounds, the window with best fit and average, and the allowed range."""
     state, unit = settling.state, settling.unit
     window = list(range(settling.begin + 1, settling.begin + 1 + len(state.values)))
     key = slug(prefix, settling.geometry, settling.name)
@@ -127,11 +119,11 @@ def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
         axes = plate.axes("round", f"{_axis(unit)}{per}")
         numbers = [index + 1.0 for index in range(len(settling.values))]
         shown = extremes(numbers, settling.values)
-        told = [f"round {n:g}: {format_value(v, unit)}" for n, v in zip(*shown, strict=True)]
+        tooltips = [f"round {n:g}: {format_value(v, unit)}" for n, v in zip(*shown, strict=True)]
         plate.band(axes, [window[0] - 0.3, window[-1] + 0.3], [low, low], [high, high], "window and range allowed")
         for end in (low, high):
             axes.hlines([end], [window[0] - 0.3], [window[-1] + 0.3], colors=LIMIT, linestyles="--", linewidth=1.1)
-        plate.line(axes, *shown, 0, "each round", told=told, marked=len(numbers) <= MOST_ROWS)
+        plate.line(axes, *shown, 0, "each round", tooltips=tooltips, marked=len(numbers) <= MOST_ROWS)
         fit = [state.average + state.slope_per_round * (at - sum(window) / len(window)) for at in window]
         (line,) = axes.plot(window, fit, color=INK, linewidth=1.3)
         plate.entry(line, "best fit")
@@ -143,10 +135,10 @@ def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
     cut = "" if axes.get_ylim()[0] <= 0 else " The scale does not begin at zero."
     words = f"The dashed lines are the range allowed around the window's average.{cut}"
     caption = f"{sentence(state.describe(unit))} {words}{condensing(len(numbers))}"
-    return Chart(key, title, caption, svg, _table(settling, low, high), (), settling.geometry.partition("x")[0])
+    return Chart(key, title, caption, svg, _table(settling, low, high), settling.geometry)
 
 
-def _table(settling: TrackedFigure, low: float, high: float) -> ChartTable:
+def _table(settling: TrackedFigure, low: float, high: float) -> Table:
     state, unit = settling.state, settling.unit
     points = condensed([(index + 1.0, value) for index, value in enumerate(settling.values)])
     marks = (
@@ -154,7 +146,7 @@ def _table(settling: TrackedFigure, low: float, high: float) -> ChartTable:
         ("slope per round", format_value(state.slope_per_round, unit, 1)),
         ("range allowed", f"{format_value(low, unit, 1)} to {format_value(high, unit, 1)}"),
     )
-    return ChartTable(("round", _axis(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
+    return Table(("round", _axis(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
 
 
 def _axis(unit: Unit) -> str:
@@ -164,13 +156,13 @@ def _axis(unit: Unit) -> str:
 
 
 def _scale(plate: Plate, values: Sequence[float], unit: Unit, rounds: int) -> None:
-    """Close around the values: here a tenth is what matters."""
+    """Set a scale close around the values, as a tenth matters here."""
     from matplotlib.ticker import MaxNLocator
 
     axes = plate.figure.axes[0]
     margin = (max(values) - min(values)) * 0.15 or 1.0
     axes.set_ylim(max(0.0, min(values) - margin), max(values) + margin)
-    axes.yaxis.set_major_locator(MaxNLocator(6, steps=base.STEPS))
-    base.label(axes.yaxis, unit)
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=scales.STEPS))
+    scales.label(axes.yaxis, unit)
     axes.set_xlim(0.5, max(rounds, MOST_ROWS // 12) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))

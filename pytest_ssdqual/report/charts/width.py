@@ -1,6 +1,5 @@
-"""IOPS against the number of drives by queue depth, mean latency beside it: the figures of Intel 329903-001.
-
-How IOPS grow with drives beside what the level can do: its line, the band that is allowed, what was measured.
+"""IOPS and mean latency over the number of drives by queue depth (as in Intel 329903-001), and their growth beside the
+model of the level.
 """
 
 from __future__ import annotations
@@ -9,18 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.raid.geometry import effective_drives
 from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR, objection
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import base
-from pytest_ssdqual.report.charts import base as scales
-from pytest_ssdqual.report.charts.base import INK, LIMIT, Chart, ChartTable, colour, over_places, sentence, slug
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name, tests_of
+from pytest_ssdqual.report.charts import scales
+from pytest_ssdqual.report.charts.chart import Chart, over_places, sentence, slug
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name
 from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.palette import INK, LIMIT, colour
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +35,8 @@ BEYOND = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
-    """One family of workloads on all widths of a level, or on the only one."""
+class DrawnSweep:
+    """A family of workloads on all widths of a level, or on the only one."""
 
     level: str
     family: Workload
@@ -54,24 +53,24 @@ class Sweep:
 
     @property
     def state(self) -> str:
-        """``raid5``, ``raid5, degraded``."""
+        """Level and state: ``raid5``, ``raid5, degraded``."""
         state = next(iter(self.cells.values())).geometry.state
         return self.level if state == "healthy" else f"{self.level}, {state}"
 
     @property
     def deepest(self) -> int:
-        """The deepest queue that most widths were measured at."""
+        """The deepest queue that was measured on most widths."""
         return max(self.depths, key=lambda depth: (len(self.at(depth)), depth))
 
     def at(self, depth: int) -> list[NotedMeasurement]:
-        """Narrowest first."""
+        """Return the cells, narrowest first."""
         return [self.cells[width, depth] for width in self.widths if (width, depth) in self.cells]
 
 
-def sweeps(notes: Notes) -> Iterator[Sweep]:
-    """Of every level and family of which at least two widths were measured, healthy arrays only; most points first.
+def sweeps(notes: Notes) -> Iterator[DrawnSweep]:
+    """Yield every level and family with at least two widths, healthy arrays only, most points first.
 
-    Of a level of which only one array was built, what was measured on that.
+    Of a level with a single array, yield its measurements.
     """
     found: dict[tuple[str, Workload], dict[tuple[int, int], NotedMeasurement]] = {}
     for each in notes.measured:
@@ -79,19 +78,19 @@ def sweeps(notes: Notes) -> Iterator[Sweep]:
             continue
         cells = found.setdefault((each.geometry.level.value, family(each.workload)), {})
         cells[each.geometry.width, each.workload.qd_per_drive] = each
-    made = [Sweep(level, kind, cells) for (level, kind), cells in found.items()]
+    made = [DrawnSweep(level, kind, cells) for (level, kind), cells in found.items()]
     grown = {each.level for each in made if len(each.widths) > 1}
     yield from sorted((each for each in made if len(each.widths) > 1 or each.level not in grown), key=_rank)
 
 
-def _rank(sweep: Sweep) -> tuple[int, bool, bool, float]:
-    """The papers' own workloads first among those with equally many points: random, of 4 KiB."""
+def _rank(sweep: DrawnSweep) -> tuple[int, bool, bool, float]:
+    """Return the sort key among sweeps with equally many points: random accesses of 4 KiB first, as in the papers."""
     kind = sweep.family
     return -len(sweep.cells), bool(kind.name) or kind.has_streams, not kind.is_random, abs(kind.block_bytes - 4096)
 
 
-def chart(notes: Notes, sweep: Sweep, prefix: str = "widths") -> Chart:
-    """One group of bars for each number of drives, one bar for each depth."""
+def chart(notes: Notes, sweep: DrawnSweep, prefix: str = "widths") -> Chart:
+    """Draw a group of bars for each number of drives, one bar for each depth."""
     depths = sorted(sorted(sweep.depths, key=lambda depth: (-len(sweep.at(depth)), depth))[:MOST_DEPTHS])
     name = family_name(sweep.family)
     key = slug(prefix, sweep.level, name)
@@ -110,11 +109,10 @@ def chart(notes: Notes, sweep: Sweep, prefix: str = "widths") -> Chart:
         f"logarithmic).{' Red marks are the least IOPS promised.' if any(v.is_promised for v in known) else ''}"
         f"{_sources(known, cells)}"
     )
-    tests = tests_of(j for cell in cells for j in notes.verdicts(CLAIM, str(cell.geometry), str(cell.workload)))
-    return Chart(key, title, caption, svg, _table(notes, cells), tests, sweep.level)
+    return Chart(key, title, caption, svg, _table(notes, cells), sweep.level)
 
 
-def _grown(sweep: Sweep) -> str:
+def _grown(sweep: DrawnSweep) -> str:
     deepest = sweep.at(sweep.deepest)
     if not 1 < len(deepest) == len(sweep.widths) or not deepest[0].rate:
         return ""
@@ -127,7 +125,7 @@ def _verdict(notes: Notes, cell: NotedMeasurement) -> Evidence | None:
 
 
 def _sources(known: Sequence[Evidence], cells: Sequence[NotedMeasurement]) -> str:
-    """Where published figures come from, and those that are too far off to be drawn."""
+    """Return sources of published figures, and those too far off to be drawn."""
     stated = [(each, each.published) for each in known if each.published]
     most = BEYOND * max(cell.rate for cell in cells)
     sources = list(dict.fromkeys(each.source for _, each in stated if each.value <= most))
@@ -144,7 +142,7 @@ def _offset(index: int, count: int) -> float:
     return GROUP * ((index + 0.5) / count - 0.5)
 
 
-def _bars(plate: Plate, axes: Axes, notes: Notes, sweep: Sweep, depths: Sequence[int]) -> None:
+def _bars(plate: Plate, axes: Axes, notes: Notes, sweep: DrawnSweep, depths: Sequence[int]) -> None:
     tops: list[float] = []
     most = BEYOND * max(cell.rate for depth in depths for cell in sweep.at(depth))
     for index, depth in enumerate(depths):
@@ -154,20 +152,20 @@ def _bars(plate: Plate, axes: Axes, notes: Notes, sweep: Sweep, depths: Sequence
         bars = plate.bars(axes, places, [cell.rate for cell in cells], width, index)
         plate.entry(bars[0], f"QD {depth}")
         for bar, cell in zip(bars, cells, strict=True):
-            plate.tell(bar, [f"{cell.geometry} {cell.workload}: {format_value(cell.rate, Unit.IOPS)}"])
+            plate.add_tooltips(bar, [f"{cell.geometry} {cell.workload}: {format_value(cell.rate, Unit.IOPS)}"])
         ends = [cell.interval() for cell in cells]
         plate.whiskers(axes, places, ends, INK)
         tops += [cell.rate for cell in cells] + [end[1] for end in ends if end]
         known = [(place, found) for place, cell in zip(places, cells, strict=True) if (found := _verdict(notes, cell))]
         tops += _promised(plate, axes, known, width, most)
-    base.from_zero(axes, Unit.IOPS, tops)
-    base.places(axes, [str(width) for width in sweep.widths])
+    scales.from_zero(axes, Unit.IOPS, tops)
+    scales.places(axes, [str(width) for width in sweep.widths])
 
 
 def _promised(
     plate: Plate, axes: Axes, known: Sequence[tuple[float, Evidence]], width: float, most: float
 ) -> list[float]:
-    """A limit across its bar, a diamond for what is published up to ``most``; returns how high they are."""
+    """Draw limits and published figures up to ``most``; return their maximum."""
     bounds = [(place, each.limit) for place, each in known if each.limit is not None]
     if bounds:
         lines = axes.hlines(
@@ -176,27 +174,24 @@ def _promised(
         )  # fmt: skip
         plate.entry(lines, "promised")
     stated = [(place, each.published) for place, each in known if each.published and each.published.value <= most]
-    if stated:
-        told = [f"published: {format_value(each.value, each.unit)}" for _, each in stated]
-        plate.published(axes, [place for place, _ in stated], [each.value for _, each in stated], told)
-    return [bound for _, bound in bounds] + [each.value for _, each in stated]
+    return [bound for _, bound in bounds] + plate.published(axes, stated)
 
 
-def _latency(plate: Plate, axes: Axes, sweep: Sweep, depths: Sequence[int]) -> None:
+def _latency(plate: Plate, axes: Axes, sweep: DrawnSweep, depths: Sequence[int]) -> None:
     twin = plate.second(axes, "mean latency")
     values: list[float] = []
     for index, depth in enumerate(depths):
         found = [(cell, mean) for cell in sweep.at(depth) if (mean := cell.mean_latency_ns) is not None]
         places = [sweep.widths.index(cell.geometry.width) + _offset(index, len(depths)) for cell, _ in found]
-        told = [f"{cell.geometry} {cell.workload}: mean {format_latency(mean)}" for cell, mean in found]
+        tooltips = [f"{cell.geometry} {cell.workload}: mean {format_latency(mean)}" for cell, mean in found]
         steps = [sweep.widths.index(cell.geometry.width) for cell, _ in found]
         line = over_places(steps, places, [mean for _, mean in found])
-        plate.line(twin, *line, index, told=told, hollow=True, thin=True)
+        plate.line(twin, *line, index, tooltips=tooltips, hollow=True, thin=True)
         values += [mean for _, mean in found]
-    base.by_decades(twin, Unit.NANOSECONDS, values)
+    scales.by_decades(twin, Unit.NANOSECONDS, values)
 
 
-def _table(notes: Notes, cells: Sequence[NotedMeasurement]) -> ChartTable:
+def _table(notes: Notes, cells: Sequence[NotedMeasurement]) -> Table:
     rows = []
     for cell in cells:
         ends, found, mean = cell.interval(), _verdict(notes, cell), cell.mean_latency_ns
@@ -209,9 +204,7 @@ def _table(notes: Notes, cells: Sequence[NotedMeasurement]) -> ChartTable:
             found.bound if found else "",
             str(found.published) if found and found.published else "",
         ))  # fmt: skip
-    return ChartTable(
-        ("array", "workload", "IOPS", "95 % interval", "mean latency", "promised", "published"), tuple(rows)
-    )
+    return Table(("array", "workload", "IOPS", "95 % interval", "mean latency", "promised", "published"), tuple(rows))
 
 
 #: In per cent: from here on the narrowest array was measured too low.
@@ -219,8 +212,8 @@ OVER = 100 * (SUPERLINEAR - 1)
 CLAIMS = ("scaling_slope", "scaling_deviation")
 
 
-def judged(notes: Notes, sweep: Sweep) -> tuple[Judged, ...]:
-    """The verdicts about the growth of this sweep, at any depth."""
+def judged(notes: Notes, sweep: DrawnSweep) -> tuple[Judged, ...]:
+    """Return the verdicts on the growth of this sweep, at any depth."""
     workloads = {str(cell.workload) for cell in sweep.cells.values()}
     arrays = {str(cell.geometry) for cell in sweep.cells.values()}
     return tuple(
@@ -230,8 +223,8 @@ def judged(notes: Notes, sweep: Sweep) -> tuple[Judged, ...]:
     )
 
 
-def scaling_chart(notes: Notes, sweep: Sweep, prefix: str = "scaling") -> Chart | None:
-    """IOPS in multiples of the narrowest array's, by depth; None if there is no law, or nothing to begin from."""
+def scaling_chart(notes: Notes, sweep: DrawnSweep, prefix: str = "scaling") -> Chart | None:
+    """Draw IOPS as multiples of the narrowest array's by depth; None without a model or a first value."""
     law = _law(sweep)
     depths = [depth for depth in sweep.depths if _is_drawn(sweep, depth)][:MOST_DEPTHS]
     if not law or not depths:
@@ -258,12 +251,12 @@ def scaling_chart(notes: Notes, sweep: Sweep, prefix: str = "scaling") -> Chart 
         f"The line is what {sweep.level} can do with each number of drives, by what a host I/O costs its members, from "
         f"the narrowest array's IOPS on.{band} {sentence(sentences[:400])}"
     ).strip()
-    table = ChartTable(("array", "workload", "growth", "95 % interval", "growth of the law", "of the law"), tuple(rows))
-    return Chart(key, title, caption, svg, table, tests_of(verdicts), sweep.level)
+    table = Table(("array", "workload", "growth", "95 % interval", "growth of the law", "of the law"), tuple(rows))
+    return Chart(key, title, caption, svg, table, sweep.level)
 
 
-def _law(sweep: Sweep) -> dict[int, float]:
-    """By width; empty where no law says what the mix costs, or what the writes do."""
+def _law(sweep: DrawnSweep) -> dict[int, float]:
+    """Return the model by width; empty if no model covers the mix or the writes."""
     if sweep.family.has_streams or any(map(_is_lawless, sweep.cells.values())):
         return {}
     arrays = {cell.geometry.width: cell.geometry for cell in sweep.cells.values()}
@@ -272,28 +265,26 @@ def _law(sweep: Sweep) -> dict[int, float]:
 
 
 def _is_lawless(cell: NotedMeasurement) -> bool:
-    """By the chunk that the array had; without a note of it the law is taken to speak of the cell."""
-    try:
-        seen = strict_json.table(strict_json.table(cell.runs[0].facts.get("seen")).get("array"))
-        return bool(objection(cell.geometry, cell.workload, strict_json.count(seen, "chunk_bytes")))
-    except ValueError:
-        return False
+    """Return True if the model does not cover a cell with its array's chunk; without a record of it False."""
+    seen = cell.runs[0].seen
+    chunk_bytes = seen.array.chunk_bytes if seen and seen.array else None
+    return chunk_bytes is not None and bool(objection(cell.geometry, cell.workload, chunk_bytes))
 
 
-def _is_drawn(sweep: Sweep, depth: int) -> bool:
+def _is_drawn(sweep: DrawnSweep, depth: int) -> bool:
     first = sweep.cells.get((sweep.widths[0], depth))
     return first is not None and first.rate > 0 and len(sweep.at(depth)) > 1
 
 
 def _allowed(verdicts: Sequence[Judged]) -> float | None:
-    """How far below the line, in per cent; of several limits the strictest."""
+    """Return the allowed shortfall from the line in per cent; of several limits the strictest."""
     limits = [each.evidence.limit for each in verdicts if each.evidence.claim == "scaling_deviation"]
     return min((each for each in limits if each is not None), default=None)
 
 
 def _outcome(verdicts: Sequence[Judged]) -> str:
     failed = [each for each in verdicts if each.evidence.outcome is Finding.FAIL]
-    return f", {len(failed)} of {len(verdicts)} promises broken" if failed else ""
+    return f", {len(failed)} of {len(verdicts)} promises failed" if failed else ""
 
 
 def _line(plate: Plate, axes: Axes, law: Mapping[int, float], short: float | None) -> list[float]:
@@ -306,7 +297,7 @@ def _line(plate: Plate, axes: Axes, law: Mapping[int, float], short: float | Non
     return high
 
 
-def _depth(plate: Plate, axes: Axes, sweep: Sweep, depth: int, law: Mapping[int, float],
+def _depth(plate: Plate, axes: Axes, sweep: DrawnSweep, depth: int, law: Mapping[int, float],
            place: tuple[int, int], tops: list[float]) -> list[tuple[str, ...]]:  # fmt: skip
     cells, (index, count) = sweep.at(depth), place
     base = cells[0].rate
@@ -314,11 +305,11 @@ def _depth(plate: Plate, axes: Axes, sweep: Sweep, depth: int, law: Mapping[int,
     xs = [cell.geometry.width + 0.09 * (index - (count - 1) / 2) for cell in cells]
     ends = [None if (end := cell.interval()) is None else (end[0] / base, end[1] / base) for cell in cells]
     shares = [grown / law[cell.geometry.width] for grown, cell in zip(growth, cells, strict=True)]
-    told = [f"{cell.geometry} QD {depth}: {grown:.2f} ×, {share:.0%} of the law"
+    tooltips = [f"{cell.geometry} QD {depth}: {grown:.2f} ×, {share:.0%} of the law"
             for cell, grown, share in zip(cells, growth, shares, strict=True)]  # fmt: skip
     plate.whiskers(axes, xs, ends, colour(index))
     steps = [sweep.widths.index(cell.geometry.width) for cell in cells]
-    plate.line(axes, *over_places(steps, xs, growth), index, f"QD {depth}", told=told)
+    plate.line(axes, *over_places(steps, xs, growth), index, f"QD {depth}", tooltips=tooltips)
     tops += growth + [end[1] for end in ends if end]
     return [
         (

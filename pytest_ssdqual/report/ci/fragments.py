@@ -1,7 +1,6 @@
-"""What was judged in one test, as pieces for pages that others make: a piece of HTML, and pictures that stand alone.
+"""Fragments for pages of other tools: HTML of the evidence of a test, and charts as separate pictures.
 
-The rule of the module: whatever is not our own markup is escaped, after it was made printable; a picture is to be shown
-by ``<img>``, where no script of it would run.
+Every text is made printable and escaped. A picture must be shown by ``<img>``, where no script would run.
 """
 
 from __future__ import annotations
@@ -12,27 +11,28 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.charts.base import LIGHT, PAPER_LIGHT, Chart
+from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.charts.palette import LIGHT, PAPER_LIGHT
 from pytest_ssdqual.report.ci.junit import rows
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
-#: Of one cell: a test of a whole rack names all its raw files.
+#: Maximum length of a cell; a test of a whole rack names all its raw files.
 CELL_CHARACTERS = 4_000
-#: What a picture's text is drawn with; the page's own is unknown there.
+#: Colour and font of a picture's text; it cannot use those of a page.
 INK, FONT = "#1b1f24", "system-ui, sans-serif"
 _SIZE = re.compile(r'<svg viewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"')
-#: Drawing takes a quarter of a second and 10 kB each; a suite has hundreds of promises that are kept.
+#: Outcomes with a chart. A chart costs a quarter of a second and 10 kB, and a suite has hundreds of passes.
 EXPLAINED = (Finding.FAIL, Finding.INCONCLUSIVE)
 
 
 def sentences(evidence: Iterable[Evidence]) -> str:
-    """HTML: each sentence in a line of its own."""
+    """Return HTML with a line for each sentence."""
     return "<br>".join(_shown(each.sentence) for each in evidence)
 
 
 def tables(evidence: Iterable[Evidence]) -> str:
-    """HTML: each sentence, and a small table of the figures that it was made of."""
+    """Return HTML with each sentence and a table of its figures."""
     return "".join(
         f"<p><strong>{_shown(each.sentence)}</strong></p><table>"
         + "".join(f'<tr><th scope="row">{name}</th><td>{_shown(text)}</td></tr>' for name, text in rows(each) if text)
@@ -42,9 +42,9 @@ def tables(evidence: Iterable[Evidence]) -> str:
 
 
 def explained(folder: Path, test: str, evidence: Sequence[Evidence]) -> list[Chart]:
-    """The chart of each promise that was broken or is undecided, if there is one: that of ``report.html``.
+    """Return the chart of each promise that failed or is inconclusive, as on ``report.html``.
 
-    Reads the run folder, with what was measured in it; raises whatever a library that draws may raise.
+    Reads the run folder; raises whatever a library that draws may raise.
     """
     wanted = [each for each in evidence if each.outcome in EXPLAINED]
     if not wanted:
@@ -57,7 +57,7 @@ def explained(folder: Path, test: str, evidence: Sequence[Evidence]) -> list[Cha
 
 
 def picture(chart: Chart) -> str:
-    """A file of its own, on white paper. ``ValueError`` for what is no drawing of ours."""
+    """Return a chart as an SVG file on white paper; ``ValueError`` for anything else."""
     size = _SIZE.match(chart.svg)
     if not size:
         raise ValueError(f"{chart.key} is no drawing")

@@ -1,12 +1,9 @@
-"""Evidence → JUnit properties and failure text. A CI's JUnit dialect is this module's only reason to change.
+"""JUnit: properties and failure text of a test, and the JUnit file of a merged fleet, in the dialect of CI systems.
 
-Names are ``ssd.…`` with the unit at the end and values are plain numbers in base units, so that any tool can chart
-them. JUnit is a summary; the archive is the run folder.
-
-JUnit of a merged fleet, made of the journals: what each bay's pytest would have written, the bay in the classname.
-
-The rule of the module: as everywhere, a broken promise is a ``<failure>``, and what was not decided or not measured is
-an ``<error>``. Journals know no test that passed without a figure.
+Property names are ``ssd.…`` with the unit at the end, values are plain numbers in base units, so that any tool can
+chart them. A failed promise is a ``<failure>``; an inconclusive one and a failed measurement are ``<error>``. The file
+of a fleet is what each bay's pytest would have written, with the bay in the classname; journals do not record tests
+that passed without a figure. JUnit is a summary; the archive is the run folder.
 """
 
 from __future__ import annotations
@@ -22,9 +19,6 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet.view import BayView, FleetView
-from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.view import errors as skips
-from pytest_ssdqual.report.view.errors import troubles
 
 if TYPE_CHECKING:
     import pytest
@@ -41,29 +35,28 @@ _SUFFIX = {
 }
 
 
-#: Of one property or line: serial numbers of a whole rack.
+#: Maximum length of a property or line, such as the serial numbers of a whole rack.
 VALUE_CHARACTERS = 100_000
 
 
 def properties(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
-    """The properties of one testcase, every name once.
+    """Return the properties of a testcase, each name once.
 
-    A test that judged more than one claim has the others as ``ssd.2.…``, ``ssd.3.…``: the first keeps the names
-    that charts are made of.
+    The first claim has the names ``ssd.…`` that charts use; further claims have ``ssd.2.…``, ``ssd.3.…``.
     """
     found = []
     for number, each in enumerate(evidence, start=1):
         prefix = "ssd" if number == 1 else f"ssd.{number}"
         once: dict[str, str] = {}
         for name, value in _of(each):
-            # A figure beside a claim may be what the claim is about: settled_iops.
+            # A figure may have the name of the claim: settled_iops.
             once.setdefault(name, value)
         found += [(f"{prefix}.{name}", value) for name, value in once.items()]
     return [(_shown(name), _shown(value)) for name, value in found]
 
 
 def section(evidence: Iterable[Evidence]) -> str:
-    """For ``report.longrepr.addsection``: the evidence for those who read the failure and no properties."""
+    """Return the evidence as text for ``report.longrepr.addsection``."""
     return "\n\n".join(safe_text.lines(_paragraph(each), VALUE_CHARACTERS) for each in evidence)
 
 
@@ -99,20 +92,20 @@ def add_error(config: pytest.Config, test: str, sentence: str) -> bool:
 def _xml(config: pytest.Config) -> Any:  # noqa: ANN401 (private to pytest)
     """Return the object that writes pytest's JUnit file; None if there is no such file."""
     try:
-        from _pytest.junitxml import xml_key  # private, and the only way to it; hypothesis does the same
+        from _pytest.junitxml import xml_key  # private, but there is no public way; hypothesis uses it, too
     except ImportError:
         return None
     xml = config.stash.get(xml_key, None)
     return xml if hasattr(xml, "add_global_property") else None
 
 
-def _shown(value: str) -> str:
-    return safe_text.line(value, VALUE_CHARACTERS)
+def _shown(value: str, most: int = VALUE_CHARACTERS) -> str:
+    return safe_text.line(value, most)
 
 
 def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
     suffix = _SUFFIX[evidence.unit]
-    # steady_iops is not to become steady_iops_iops.
+    # Not steady_iops_iops.
     claim = evidence.claim.removesuffix(f"_{suffix}")
     yield "claim", evidence.claim
     yield "outcome", evidence.outcome.value
@@ -126,7 +119,7 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
         ("margin_percent", evidence.margin_percent),
         ("confidence_percent", None if evidence.is_reading else round(100 * evidence.confidence, 9)),
         ("n", evidence.n),
-        *((figure.name, figure.value) for figure in evidence.figures),
+        *evidence.figures.items(),
     )
     for name, number in numbers:
         if number is not None and math.isfinite(number):
@@ -159,16 +152,16 @@ def _published(evidence: Evidence, suffix: str) -> Iterable[tuple[str, str]]:
 
 
 def _members(evidence: Evidence) -> Iterable[tuple[str, str]]:
-    """Of drives side by side, in one order: serial numbers, and the figure of each in base units."""
+    """Yield serial numbers of drives side by side and the figure of each in base units, in the same order."""
     if not evidence.members:
         return
     if evidence.worst:
         yield "drive", evidence.worst
     yield "drives", " ".join(each.name for each in evidence.members)
-    for outcome, name in ((Finding.FAIL, "drives_broken"), (Finding.INCONCLUSIVE, "drives_undecided")):
+    for outcome, name in ((Finding.FAIL, "drives_failed"), (Finding.INCONCLUSIVE, "drives_inconclusive")):
         if serials := _serials(evidence, outcome):
             yield name, serials
-    values = [next((figure.value for figure in each.figures), None) for each in evidence.members]
+    values = [next(iter(each.figures.values()), None) for each in evidence.members]
     yield "drives_values", " ".join("-" if value is None else _plain(value) for value in values)
 
 
@@ -178,7 +171,7 @@ def _serials(evidence: Evidence, outcome: Finding) -> str:
 
 
 def _plain(number: float) -> str:
-    """Six significant digits, or all of a whole number: ``412345``, ``812.5``, ``0.000123457``; never 1e+09."""
+    """Return six significant digits, or all of a whole number: ``412345``, ``812.5``, ``0.000123457``; never 1e+09."""
     if number == int(number) or abs(number) >= 1e6:
         return f"{number:.0f}"
     digits = max(1, 5 - math.floor(math.log10(abs(number))))
@@ -186,17 +179,20 @@ def _plain(number: float) -> str:
 
 
 def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
-    """What it rests on, by name, for people; empty where there is nothing of it. From outside: make it printable."""
-    figures = ", ".join(f"{each.name} {_plain(each.value)}" for each in evidence.figures if each.value is not None)
+    """Return names and texts of the evidence for people; empty texts included. The caller makes them printable."""
+    figures = ", ".join(f"{name} {_plain(value)}" for name, value in evidence.figures.items() if value is not None)
     published, times = evidence.published, evidence.times_published
     return (
         ("measured", f"{evidence.measured} ({evidence.interval_in_full}), n = {evidence.n:,}"),
         ("limit", f"{evidence.bound} ({evidence.source})" if evidence.is_promised else ""),
         ("margin", "" if evidence.margin_percent is None else f"{evidence.margin_percent:+.1f} %"),
-        ("published", f"{published} ({published.source}), ours is {times:.2f} of it" if published and times else ""),
+        (
+            "published",
+            f"{published} ({published.source}), measured is {times:.2f} of it" if published and times else "",
+        ),
         ("array", " ".join(evidence.geometries)),
         ("drive", evidence.worst),
-        ("broken by", _serials(evidence, Finding.FAIL)),
+        ("failed by", _serials(evidence, Finding.FAIL)),
         ("workload", " ".join(evidence.workloads)),
         ("protocol", evidence.protocol + ("" if evidence.acceptance else " (not for acceptance)")),
         ("figures", figures),
@@ -209,14 +205,14 @@ def _paragraph(evidence: Evidence) -> str:
     return "\n".join([evidence.sentence, *(f"  {name:<10}{text}" for name, text in rows(evidence) if text)])
 
 
-#: Of the test that stands for a bay that was never begun, or did not end.
+#: Name of the testcase for a bay that was not started or did not end.
 WHOLE = "whole run"
-ATTRIBUTE_CHARACTERS = 2_000
+MESSAGE_CHARACTERS = 2_000
 
 
 @dataclass(slots=True)
 class JUnitCase:
-    """One test of one bay."""
+    """A test of a bay."""
 
     evidence: list[Evidence] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -225,7 +221,7 @@ class JUnitCase:
 
 
 def text(folder: Path) -> bytes:
-    """The whole file; ``OSError`` if a run folder cannot be read."""
+    """Return the JUnit file of a fleet; ``OSError`` if a run folder cannot be read."""
     root = ElementTree.Element("testsuites", name="pytest tests")
     for bay in FleetView.read(folder).bays:
         cases = _cases(bay)
@@ -236,7 +232,9 @@ def text(folder: Path) -> bytes:
             "skipped": sum(bool(each.skipped) for each in cases.values()),
         }
         suite = ElementTree.SubElement(
-            root, "testsuite", {"name": _fleet_shown(bay.name), "hostname": _fleet_shown(bay.machine)}
+            root,
+            "testsuite",
+            {"name": _shown(bay.name), "hostname": _shown(bay.machine)},
         )
         suite.attrib.update({name: str(number) for name, number in counted.items()})
         for test, case in cases.items():
@@ -247,53 +245,53 @@ def text(folder: Path) -> bytes:
 
 
 def _cases(bay: BayView) -> dict[str, JUnitCase]:
-    if bay.folder is None or bay.standing is None:
-        return {WHOLE: JUnitCase(errors=[f"{bay.name} was never begun: {bay.refused or 'it has no run folder'}"])}
-    story, cases = RunReader.read(bay.folder), dict[str, JUnitCase]()
-    for judged in story.evidence():
+    run, cases = bay.run, dict[str, JUnitCase]()
+    if run is None:
+        return {WHOLE: JUnitCase(errors=[f"{bay.name} was not started: {bay.refused or 'it has no run folder'}"])}
+    for judged in run.judged:
         case, sentence = cases.setdefault(judged.test, JUnitCase()), judged.evidence.sentence
         case.evidence.append(judged.evidence)
         if judged.evidence.outcome is Finding.FAIL:
             case.failures.append(sentence)
         elif judged.evidence.outcome is Finding.INCONCLUSIVE:
             case.errors.append(sentence)
-    for trouble in troubles(story):
+    for trouble in run.errors:
         for test in trouble.tests:
             case = cases.setdefault(test, JUnitCase())
             (case.failures if trouble.is_failure else case.errors).append(trouble.message)
-    for reason, tests in skips.skipped(story).items():
+    for reason, tests in run.skipped.items():
         for test in tests:
             cases.setdefault(test, JUnitCase()).skipped = reason
-    if not story.manifest.get("ended"):
-        cases[WHOLE] = JUnitCase(errors=[f"{bay.name} has not ended, or was killed: what is missing is not known"])
+    if not run.manifest.get("ended"):
+        cases[WHOLE] = JUnitCase(errors=[f"{bay.name} has not ended or was killed; how much is missing is unknown"])
     return cases
 
 
 def _written(suite: ElementTree.Element, bay: str, test: str, case: JUnitCase) -> None:
     classname, name = _place(bay, test)
     found = ElementTree.SubElement(
-        suite, "testcase", classname=_fleet_shown(classname), name=_fleet_shown(name), time="0.000"
+        suite,
+        "testcase",
+        classname=_shown(classname),
+        name=_shown(name),
+        time="0.000",
     )
     if case.evidence:
         element = ElementTree.SubElement(found, "properties")
         for key, value in properties(case.evidence):
             ElementTree.SubElement(element, "property", name=key, value=value)
-    for kind, said in (("failure", case.failures), ("error", [] if case.failures else case.errors)):
-        if said:
-            message = ElementTree.SubElement(found, kind, message=_fleet_shown(said[0]))
-            message.text = "\n\n".join([*map(safe_text.lines, said), section(case.evidence)]).rstrip()
+    for kind, messages in (("failure", case.failures), ("error", [] if case.failures else case.errors)):
+        if messages:
+            message = ElementTree.SubElement(found, kind, message=_shown(messages[0], MESSAGE_CHARACTERS))
+            message.text = "\n\n".join([*map(safe_text.lines, messages), section(case.evidence)]).rstrip()
     if case.skipped:
-        ElementTree.SubElement(found, "skipped", type="pytest.skip", message=_fleet_shown(case.skipped))
+        ElementTree.SubElement(found, "skipped", type="pytest.skip", message=_shown(case.skipped, MESSAGE_CHARACTERS))
 
 
 def _place(bay: str, test: str) -> tuple[str, str]:
-    """As pytest has it: ``dut1.suites.raid5.test_p99``, ``test_p99[…]``."""
+    """Return classname and name as pytest writes them: ``dut1.suites.raid5.test_p99``, ``test_p99[…]``."""
     head, bracket, parameters = test.partition("[")
     file, *names = head.split("::")
     module = file.removesuffix(".py").replace("/", ".")
     own = [module, *names[:-1]] if names else []
     return ".".join([bay, *own]), (names[-1] if names else file) + bracket + parameters
-
-
-def _fleet_shown(text: str) -> str:
-    return safe_text.line(text, ATTRIBUTE_CHARACTERS)

@@ -1,4 +1,4 @@
-"""The circumstances of runs, side by side, before any of their numbers: what differs first, and what forbids it all."""
+"""Circumstances of runs side by side: what differs, what it means, and whether it forbids a comparison."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from pytest_ssdqual.report.compare.compared_run import ComparedRun
 UNKNOWN = "unknown"
 #: New with every boot and every run: says nothing about a measurement.
 PASSING = ("boot_id",)
-#: A manifest has a dozen; more are somebody's own, and some of those are enough.
+#: A manifest has a dozen; more are the user's own, and some of those are enough.
 MOST_FACTS = 40
 
 
 class Weight(IntEnum):
-    """What a difference means."""
+    """Weight of a difference."""
 
-    #: It helps to explain a difference of figures.
-    TOLD = 0
-    #: Figures may differ by it alone, and the product has nothing to do with that.
+    #: May explain a difference of figures.
+    NOTED = 0
+    #: May change figures without a change of the product.
     LOUD = 1
-    #: The numbers are not of the same thing.
+    #: Figures are not comparable.
     FORBIDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstance:
-    """One circumstance, in each of the runs."""
+    """A circumstance in each of the runs."""
 
     name: str
     values: tuple[str, ...]
-    weight: Weight = Weight.TOLD
-    #: What a difference means; a sentence without a full stop, or nothing.
+    weight: Weight = Weight.NOTED
+    #: Meaning of a difference: a sentence without a full stop, or empty.
     meaning: str = ""
 
     @property
@@ -47,14 +47,14 @@ class Circumstance:
 
 
 def facts(runs: Sequence[ComparedRun]) -> tuple[Circumstance, ...]:
-    """All that is known; unknown in every run is left out."""
+    """Return all circumstances that at least one run has."""
     found = [*_protocol(runs), *_drives(runs), *_wear(runs), *_machine(runs), *_versions(runs)]
     return tuple(each for each in found if set(each.values) != {UNKNOWN})
 
 
 def _protocol(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    said = "drives were conditioned or measured in another way, so no figure can be told from an effect of that"
-    yield Circumstance("protocol", tuple(document(run, "protocol") for run in runs), Weight.FORBIDS, said)
+    reason = "drives were conditioned or measured differently, which may change every figure"
+    yield Circumstance("protocol", tuple(document(run, "protocol") for run in runs), Weight.FORBIDS, reason)
     yield Circumstance("spec", tuple(document(run, "spec") for run in runs))
 
 
@@ -62,7 +62,7 @@ def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
     drives = [_of_bay(run, "drives") for run in runs]
     counted = tuple(str(len(each)) for each in drives)
     yield Circumstance(
-        "number of drives", counted, Weight.LOUD, "only arrays that all of the runs built, and single drives, compare"
+        "number of drives", counted, Weight.LOUD, "only single drives and arrays that all runs built are comparable"
     )
     for name, key in (("model", "model"), ("firmware", "firmware")):
         yield Circumstance(name, tuple(_counted(each, key) for each in drives))
@@ -92,22 +92,22 @@ def _wear(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 
 def _machine(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
     of_each = [_mapping(_bay(run).get("facts")) for run in runs]
-    said = "another machine has other limits, which figures may be of"
-    yield Circumstance("machine", tuple(map(machine_of, runs)), Weight.LOUD, said)
+    reason = "another machine has other limits, which may bound figures"
+    yield Circumstance("machine", tuple(map(machine_of, runs)), Weight.LOUD, reason)
     loud = {
         "cpu": "another processor has other limits",
         "cpus": "another number of processors has other limits",
-        "fio": "another fio counts, paces and times in another way",
-        "governor": "processors that are clocked in another way answer in another time",
-        "turbo": "processors that are clocked in another way answer in another time",
-        "pcie_aspm": "links that may sleep answer later",
+        "fio": "another fio counts, paces and times differently",
+        "governor": "processors with other clocks have another latency",
+        "turbo": "processors with other clocks have another latency",
+        "pcie_aspm": "links with power saving have a higher latency",
     }
     names = dict.fromkeys(str(name) for each in of_each for name in each)
     for name in [each for each in names if each not in (*PASSING, "machine_id")][:MOST_FACTS]:
         shown = _memory if name == "memory_kib" else _text
         values = tuple(shown(each.get(name)) for each in of_each)
         yield Circumstance(
-            safe_text.line(name, 40), values, Weight.LOUD if name in loud else Weight.TOLD, loud.get(name, "")
+            safe_text.line(name, 40), values, Weight.LOUD if name in loud else Weight.NOTED, loud.get(name, "")
         )
 
 
@@ -118,13 +118,13 @@ def _versions(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 
 
 def machine_of(run: ComparedRun) -> str:
-    """Its id, or its name where it has none."""
+    """Return the machine's id, or its name without one."""
     found = _mapping(_bay(run).get("facts"))
     return _text(found.get("machine_id") or found.get("hostname") or _bay(run).get("machine"))
 
 
 def model_of(run: ComparedRun) -> str:
-    """As the drives say; of several models all of them."""
+    """Return the model as the drives report it; several models joined."""
     return _counted(_of_bay(run, "drives"), "model")
 
 
@@ -133,7 +133,7 @@ def firmware_of(run: ComparedRun) -> str:
 
 
 def document(run: ComparedRun, name: str) -> str:
-    """Of the spec or the protocol its name, and the beginning of the digest of its text, which is what counts."""
+    """Return name and digest of the spec or the protocol; the digest of the text decides."""
     found = _mapping(run.manifest.get(name))
     text = found.get("text")
     if not isinstance(text, str):
@@ -152,7 +152,7 @@ def _of_bay(run: ComparedRun, name: str) -> list[Mapping[str, object]]:
 
 
 def _counted(drives: Sequence[Mapping[str, object]], key: str) -> str:
-    """``SSDSC2BB480G4``, or of several values each with its number."""
+    """Return ``SSDSC2BB480G4``, or several values, each with its number."""
     found = Counter(_text(each.get(key)) for each in drives)
     if len(found) <= 1:
         return next(iter(found), UNKNOWN)
@@ -173,7 +173,7 @@ def _text(value: object) -> str:
 
 
 def _memory(kib: object) -> str:
-    """Machines with equal modules differ by some pages, from one boot to the next, too."""
+    """Return the memory rounded: equal modules differ by some pages, even from boot to boot."""
     text = _text(kib)
     return f"{int(text) / (1 << 20):.3g} GiB" if text.isascii() and text.isdecimal() and len(text) < 20 else text
 

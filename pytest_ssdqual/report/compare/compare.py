@@ -1,7 +1,6 @@
-"""Runs held against each other: the circumstances first, then each figure that both have, judged among all of them.
+"""Comparison of runs with the first of them: circumstances, then each figure that both have, judged among all figures.
 
-The first run is the one that the others are compared with. A comparison says that figures differ, by how much, and how
-sure that is of these runs; why they differ is for whoever knows what was done in between.
+A comparison reports that figures differ, by how much, and with which confidence. It does not report the cause.
 """
 
 from __future__ import annotations
@@ -31,39 +30,39 @@ __all__ = [
     "facts",
 ]
 
-#: Pairs of the same drives differ by their change alone: twice what one run varies by, as a variance.
+#: Variance of a change of the same drives, in units of the variance of one run.
 OF_BOTH = 2**0.5
 
 
 class NotComparable(ValueError):
-    """Runs are not of the same thing; each line of the message is a sentence that says why."""
+    """The runs did not measure the same thing; each line of the message is one reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One figure of the first run and of another one."""
+    """A figure of the first run and of another run."""
 
     key: FigureKey
     direction: Direction
     old: ComparedFigure
     new: ComparedFigure
     change: Change
-    #: Drives that were compared each with itself; 0: the two figures as they are.
+    #: Number of drives compared with themselves; 0 if the figures are compared as they are.
     paired: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """Another run held against the first."""
+    """Comparison of a run with the first one."""
 
     run: ComparedRun
     pairs: tuple[Pair, ...]
-    #: Why a figure that both have was not compared, in words, with the number of such figures.
+    #: Number of figures of both runs that are not compared, by reason.
     left_out: Mapping[str, int]
-    #: Figures that only one of the two has.
+    #: Number of figures of only one run.
     only_old: int
     only_new: int
-    #: Of the differences that show alone, how many the procedure of Benjamini and Yekutieli upholds.
+    #: Number of single differences that the procedure of Benjamini and Yekutieli upholds.
     upheld: int
 
     def count(self, *shown: comparison.ChangeKind) -> int:
@@ -72,14 +71,14 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What there is to tell."""
+    """Comparison of several runs with the first one."""
 
     first: ComparedRun
     others: tuple[Against, ...]
     facts: tuple[Circumstance, ...]
-    #: Comparisons that were judged together, without readings.
+    #: Number of comparisons judged together, without readings.
     judged: int
-    #: Standard deviation of a figure from run to run that was allowed for, in per cent; 0: nothing.
+    #: Standard deviation from run to run in per cent, which the intervals include.
     run_to_run_percent: float
 
     @property
@@ -94,13 +93,13 @@ class Comparison:
 def compare(
     runs: Sequence[ComparedRun], *, anyway: bool = False, run_to_run_percent: float = 0.0, control: str = BONFERRONI
 ) -> Comparison:
-    """The first run against each of the others.
+    """Compare each run with the first.
 
-    ``anyway`` compares what ``NotComparable`` would forbid. ``control`` is that of ``qual.verdict.multiplicity``, over
+    ``anyway`` compares what ``NotComparable`` would refuse. ``control`` is that of ``qual.verdict.multiplicity``, over
     all comparisons together. ValueError with fewer than two runs.
     """
     if len(runs) < 2:
-        raise ValueError("a comparison needs two runs at least")
+        raise ValueError("a comparison needs at least two runs")
     found = facts(runs)
     forbidden = [_forbids(each, runs) for each in found if each.differs and each.weight is Weight.FORBIDS]
     if forbidden and not anyway:
@@ -112,12 +111,12 @@ def compare(
         [first.figures[key].direction for draft in drafts for key in draft.keys],
         control,
     )
-    told, at = [], 0
+    judged_figures, at = [], 0
     for draft in drafts:
-        told.append(draft.judged(first, changes[at : at + len(draft.keys)]))
+        judged_figures.append(draft.judged(first, changes[at : at + len(draft.keys)]))
         at += len(draft.keys)
     judged = sum(not each.ratio.is_reading for each in changes)
-    return Comparison(first, tuple(told), found, judged, run_to_run_percent)
+    return Comparison(first, tuple(judged_figures), found, judged, run_to_run_percent)
 
 
 def _forbids(fact: Circumstance, runs: Sequence[ComparedRun]) -> str:
@@ -127,7 +126,7 @@ def _forbids(fact: Circumstance, runs: Sequence[ComparedRun]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Ratios of one run to the first, before they are judged among all."""
+    """Ratios of one run to the first, before error control over all of them."""
 
     run: ComparedRun
     keys: tuple[FigureKey, ...]
@@ -145,8 +144,8 @@ class _Draft:
             try:
                 again(1.0)
             except ValueError as error:
-                # A figure of nothing has no ratio, whatever the figure.
-                why = why or ("one of the figures is not above zero" if isinstance(error, TooFew) else str(error))
+                # A figure of zero has no ratio.
+                why = why or ("one of the figures is not positive" if isinstance(error, TooFew) else str(error))
             if why:
                 left_out[why] = left_out.get(why, 0) + 1
                 continue
@@ -174,14 +173,14 @@ class _Draft:
 
 
 def _pairs(old: ComparedFigure, new: ComparedFigure) -> int:
-    """How many drives are compared each with itself: the same ones, or none."""
+    """Return the number of drives that are compared with themselves: all, or none."""
     return len(old.drives) if old.drives.keys() == new.drives.keys() else 0
 
 
 def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, share: float) -> Estimate:
-    """New over old, for a share of the error rate.
+    """Return new over old, for a share of the error rate.
 
-    The same drives again: what they differ by among each other says nothing about their change.
+    With the same drives in both runs, the spread between drives is no uncertainty of their change.
     """
     if _pairs(old, new):
         sure = ConfidenceLevel(min(old.estimate.confidence, new.estimate.confidence), share)
@@ -195,20 +194,20 @@ def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, 
 
 
 def _why_not(key: FigureKey, first: ComparedRun, run: ComparedRun) -> str:
-    """Why a figure that both have is not compared; nothing if it is."""
+    """Return the reason why a figure of both runs is not compared; else an empty text."""
     old, new = first.figures[key], run.figures[key]
     if any(first.asked.get(each) != run.asked.get(each) for each in key.workloads if _both_asked(each, first, run)):
         return "the workload of this name is defined differently"
     if old.estimate.unit is not new.estimate.unit or old.direction is not new.direction:
-        return "the figures are not in the same unit: a limit relative to something in one run, and absolute in another"
+        return "the units differ: the limit is relative in one run and absolute in another"
     if old.estimate.basis != new.estimate.basis:
         one, other = (each.estimate.basis or "all that was measured" for each in (old, new))
-        return f"the figure is about something else in each run: {one}, and {other}"
+        return f"the figures have different conditions: {one}, and {other}"
     if bool(old.drives) is not bool(new.drives):
-        return "it is of several drives in one run and of one in another"
+        return "one run measured several drives, another run one"
     return ""
 
 
 def _both_asked(workload: str, first: ComparedRun, run: ComparedRun) -> bool:
-    """Saturations and rebuilds have no definitions here; their ids have to do."""
+    """Compare definitions of workloads; those of saturations and rebuilds are not recorded, so their ids decide."""
     return workload in first.asked and workload in run.asked

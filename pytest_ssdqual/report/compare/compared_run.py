@@ -1,7 +1,6 @@
-"""What a run tells, in the form in which it is held against another: each figure once, and the circumstances.
+"""A run prepared for comparison: each figure once, and the circumstances.
 
-The rule of the module: a run folder may be old, damaged or somebody else's. What cannot be read is counted, and never
-guessed.
+A run folder may be old, damaged or foreign. What cannot be read is counted and never guessed.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
-from pytest_ssdqual.report.evidence.evidence import Evidence, unbounded
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 
@@ -30,7 +29,7 @@ KINDS = ("run_started", "verdict", "observation", "measured", "health")
 
 @dataclass(frozen=True, slots=True, order=True)
 class FigureKey:
-    """What a figure is of; the same in every run that has it. All of it is text, as it is in the records."""
+    """Identity of a figure, equal in every run that has it; all text, as in the records."""
 
     claim: str
     #: As tables name them: ``raid5x4``, ``raid5x3…x8``; ``drive`` of drives side by side.
@@ -51,7 +50,7 @@ class FigureKey:
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """One figure of one run."""
+    """A figure of a run."""
 
     #: Of drives side by side that of the typical one, whose interval is about the drives.
     estimate: Estimate
@@ -63,23 +62,23 @@ class ComparedFigure:
     test: str
     #: Of one drive, or of the array: the estimate for shares of its error rate.
     wider: tuple[Widening, ...] = ()
-    #: Of drives side by side: that of the one that was told, which ``wider`` is of.
-    told: Estimate | None = None
+    #: Of drives side by side: that of the drive that is reported, which ``wider`` is of.
+    reported: Estimate | None = None
 
     def at(self, share: float) -> Estimate:
-        """The estimate, if only this share of its error rate may be spent on its interval."""
+        """Return the estimate with an interval for this share of the error rate."""
         if not self.drives:
             return multiplicity.at(self.estimate, self.wider, share)
         return ratio.typical(self.drives.values(), self.estimate.unit, ConfidenceLevel(self.estimate.confidence, share))
 
     def of_one(self, share: float) -> Estimate:
-        """Of drives side by side that of one drive, whose interval is about its rounds; else as ``at``."""
-        return multiplicity.at(self.told or self.estimate, self.wider, share)
+        """Return the estimate of one of several drives side by side, from its rounds; else as ``at``."""
+        return multiplicity.at(self.reported or self.estimate, self.wider, share)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One run."""
+    """A run with its figures and circumstances."""
 
     #: Its folder's name, as it is printed; of a bay with that of its fleet.
     name: str
@@ -97,21 +96,21 @@ class ComparedRun:
 
     @property
     def identity(self) -> str:
-        """The same of a folder and its copies; of a run without a manifest its folder.
+        """Identity of the run, equal for copies; without a manifest the folder.
 
-        A bay's run may be called as its bay is, in every fleet: when it was begun tells them apart.
+        Runs of a bay have the same name in every fleet; the start distinguishes them.
         """
         run_id = self.manifest.get("run_id")
         return f"{run_id} {self.manifest.get('started')}" if run_id else str(self.folder.resolve())
 
     @property
     def has_ended(self) -> bool:
-        """Whether all that was planned had its turn: not of a run that goes on, was killed or was interrupted."""
+        """True if the run was complete: not running, killed or interrupted."""
         return bool(self.manifest.get("ended")) and self.manifest.get("exit_status") in (0, 1)
 
     @classmethod
     def read(cls, folder: Path) -> ComparedRun:
-        """``OSError`` if the folder has no records."""
+        """Read a run folder; ``OSError`` without records."""
         story = RunReader.read(folder, *KINDS)
         figures: dict[FigureKey, ComparedFigure] = {}
         unreadable = story.unreadable()
@@ -134,7 +133,7 @@ class ComparedRun:
 
 
 def key_of(evidence: Evidence) -> FigureKey:
-    """What the figure of this evidence is compared by."""
+    """Return the identity of the figure of this evidence."""
     geometries = evidence.geometries
     if _of_drives(evidence):
         geometries = (DRIVES,)
@@ -142,17 +141,17 @@ def key_of(evidence: Evidence) -> FigureKey:
 
 
 def _of_drives(evidence: Evidence) -> dict[str, float]:
-    """Each drive's own figure, of drives side by side that are judged one by one."""
-    return {part.name: value for part in evidence.members if (value := part.figure(VALUE)) is not None}
+    """Return each drive's own figure, of drives side by side that were judged one by one."""
+    return {part.name: value for part in evidence.members if (value := part.figures.get(VALUE)) is not None}
 
 
 def _figure(evidence: Evidence, test: str) -> ComparedFigure:
-    """ValueError if the interval does not hold its figure."""
+    """Return a figure; ValueError if its interval does not contain it."""
     drives = _of_drives(evidence)
-    told = estimate = Estimate(
+    reported = estimate = Estimate(
         value=evidence.value,
-        low=-unbounded(None) if evidence.low is None else evidence.low,
-        high=unbounded(evidence.high),
+        low=evidence.ends[0],
+        high=evidence.ends[1],
         n=evidence.n,
         unit=evidence.unit,
         is_reading=evidence.is_reading,
@@ -167,7 +166,7 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
     published = evidence.published.value if evidence.published else None
     return ComparedFigure(
         estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
-        told if drives else None,
+        reported if drives else None,
     )  # fmt: skip
 
 
@@ -180,7 +179,7 @@ def _asked(measured: Iterable[Record]) -> dict[str, str]:
 
 
 def _health(noted: Iterable[Record]) -> dict[str, Mapping[str, object]]:
-    """As it was first read."""
+    """Return the first reading of the drives' health."""
     found: dict[str, Mapping[str, object]] = {}
     for record in noted:
         if record.facts.get("when") == "before":

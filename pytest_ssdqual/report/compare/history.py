@@ -1,7 +1,7 @@
-"""One figure over all runs of a folder, in the order in which they were begun: what it did, and what that proves.
+"""History of one figure over all runs of a folder, by start: the trend, and what it proves.
 
-Runs of different drives, or measured in different ways, are no series: what a change is looked for in are the runs that
-have the model and the protocol of the last one. The others are shown beside them.
+Runs of other drives, or measured in another way, are no series: only runs with the model and the protocol of the last
+one are tested for a change. The others are shown beside them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pytest_ssdqual.report.compare.circumstances import document, firmware_of, m
 from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.journal import RECORDS
-from pytest_ssdqual.report.view.labels import label
+from pytest_ssdqual.report.view.tables import label
 
-#: Figures that are named when several fit.
+#: Maximum number of figures named in a message.
 NAMED = 5
 
 
 class NoFigure(ValueError):
-    """No figure, or more than one, fits what was asked for; the sentence says what there is."""
+    """No figure or more than one matches the selection; the message lists them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Globs; None: any."""
+    """Selection of a figure by globs; None matches any."""
 
     claim: str | None = None
     workload: str | None = None
@@ -43,7 +43,7 @@ class Choice:
     bay: str | None = None
 
     def fits(self, key: FigureKey) -> bool:
-        """Whether the figure is one of those asked for; several workloads or arrays are named as tables name them."""
+        """Return True if the figure is selected; several workloads or arrays have the name that tables use."""
         pairs = ((key.claim, self.claim), (key.workload, self.workload), (key.geometry, self.geometry))
         return all(_fits(*each) for each in pairs)
 
@@ -57,61 +57,61 @@ class HistoryPoint:
     """The figure of one run."""
 
     run: str
-    #: When it was begun.
+    #: Start of the run.
     time: datetime
     figure: ComparedFigure
     model: str
     firmware: str
     protocol: str
     machine: str
-    #: Whether it is one of the runs in which a change is looked for.
+    #: True if the run is tested for a change.
     counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class FigureHistory:
-    """What there is to tell of one figure."""
+    """History of one figure."""
 
     key: FigureKey
     unit: Unit
-    #: In the order of time.
+    #: Points in the order of time.
     points: tuple[HistoryPoint, ...]
     drift: Drift
-    #: A sentence for each folder that was passed over.
+    #: A sentence for each skipped folder.
     passed_over: tuple[str, ...]
-    #: Runs that fit and have no such figure.
+    #: Number of matching runs without the figure.
     without: int
 
     @property
     def name(self) -> str:
-        """As headings have it."""
+        """Name for headings."""
         group = f" ({self.key.group})" if self.key.group else ""
         return f"{label(self.key.claim)} of {self.key.geometry} {self.key.workload}{group}"
 
     @property
     def series(self) -> tuple[HistoryPoint, ...]:
-        """The points in which a change is looked for."""
+        """The points that are tested for a change."""
         return tuple(each for each in self.points if each.counts)
 
 
 def read(folder: Path, choice: Choice) -> FigureHistory:
-    """All runs below ``folder``; ``NoFigure`` if not exactly one figure fits, ``OSError`` if there is no folder."""
+    """Read all runs below ``folder``; ``NoFigure`` if not exactly one figure matches, ``OSError`` without a folder."""
     if not folder.is_dir():
-        raise NotADirectoryError(20, "no folder to look for runs in", str(folder))
+        raise NotADirectoryError(20, "not a folder of runs", str(folder))
     runs, passed_over = _runs(folder, choice)
     key = _chosen(runs, choice)
     points = sorted(_points(runs, key), key=lambda point: (point.time, point.run))
     last = points[-1]
     series = [_same(point, last) for point in points]
-    told = tuple(_counted(point, counts) for point, counts in zip(points, series, strict=True))
-    figures = [point.figure.estimate.value for point in told if point.counts]
+    counted = tuple(_counted(point, counts) for point, counts in zip(points, series, strict=True))
+    figures = [point.figure.estimate.value for point in counted if point.counts]
     return FigureHistory(
-        key, last.figure.estimate.unit, told, drift(figures), tuple(passed_over), len(runs) - len(points)
+        key, last.figure.estimate.unit, counted, drift(figures), tuple(passed_over), len(runs) - len(points)
     )
 
 
 def _runs(folder: Path, choice: Choice) -> tuple[list[ComparedRun], list[str]]:
-    """Those that fit, each once, and why others are passed over: a merged fleet has copies of runs."""
+    """Return each matching run once, and the reasons why others are skipped: a merged fleet has copies of runs."""
     runs: dict[str, ComparedRun] = {}
     passed_over = []
     for path in _folders(folder):
@@ -119,12 +119,12 @@ def _runs(folder: Path, choice: Choice) -> tuple[list[ComparedRun], list[str]]:
         if isinstance(found, str):
             passed_over.append(found)
         elif choice.fits_run(found) and (twin := runs.setdefault(found.identity, found)) is not found:
-            passed_over.append(f"{found.name} is passed over: it is the same run as {twin.name}")
+            passed_over.append(f"{found.name} is skipped: it is the same run as {twin.name}")
     return list(runs.values()), passed_over
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """Run folders, however deep; what begins with a dot is none, and links are not followed."""
+    """Yield run folders at any depth; hidden folders and links are skipped."""
     for at, below, names in os.walk(folder):
         if RECORDS in names:
             below.clear()
@@ -133,18 +133,18 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _read(folder: Path) -> ComparedRun | str:
-    """The run, or why it is passed over."""
+    """Return the run, or the reason why it is skipped."""
     name = fleet.called(folder)
     try:
         run = ComparedRun.read(folder)
     except OSError as error:
-        return f"{name} is passed over: {safe_text.line(error.strerror or str(error))}"
+        return f"{name} is skipped: {safe_text.line(error.strerror or str(error))}"
     if not run.figures:
-        return f"{name} is passed over: no verdict in it can be read"
+        return f"{name} is skipped: it has no readable verdict"
     if not run.manifest:
-        return f"{name} is passed over: its manifest.json is missing or damaged, so nobody knows what was tested"
+        return f"{name} is skipped: its manifest.json is missing or damaged, so its subject is unknown"
     if _time(run) is None:
-        return f"{name} is passed over: when it was begun is not said"
+        return f"{name} is skipped: its start is unknown"
     return run
 
 
@@ -153,10 +153,10 @@ def _chosen(runs: Sequence[ComparedRun], choice: Choice) -> FigureKey:
     if len(found) == 1:
         return next(iter(found))
     if not found:
-        raise NoFigure(f"of {len(runs)} runs that fit none has such a figure")
+        raise NoFigure(f"none of {len(runs)} matching runs has such a figure")
     named = ", ".join(_named(key) for key, _ in found.most_common(NAMED))
     more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    raise NoFigure(f"{len(found):,} figures fit: {named}{more}; say which with --claim, --workload and --geometry")
+    raise NoFigure(f"{len(found):,} figures match: {named}{more}; select one with --claim, --workload and --geometry")
 
 
 def _named(key: FigureKey) -> str:
@@ -172,9 +172,9 @@ def _points(runs: Iterable[ComparedRun], key: FigureKey) -> Iterator[HistoryPoin
 
 
 def _same(point: HistoryPoint, last: HistoryPoint) -> bool:
-    """Whether it is of the product, and was measured in the way, of the last one."""
+    """Return True if product and protocol are those of the last point."""
     same = (point.model, point.protocol, point.figure.estimate.unit)
-    # A figure of nothing has no place on a scale of ratios.
+    # A figure of zero has no ratio.
     return point.figure.estimate.value > 0 and same == (last.model, last.protocol, last.figure.estimate.unit)
 
 
@@ -192,7 +192,7 @@ def _time(run: ComparedRun) -> datetime | None:
 
 
 def _bay_of(run: ComparedRun) -> str:
-    """The name of its bay; empty if it was a run of one machine."""
+    """Return the name of the bay; empty for a run of one machine."""
     folder = run.folder.resolve()
     return folder.name if fleet.fleet_of(folder.parent) else ""
 

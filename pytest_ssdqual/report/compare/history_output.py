@@ -1,14 +1,10 @@
-"""A history as lines of text, and for other programs; pure.
-
-A history drawn: the figure of each run with its interval over time, and the page around it.
-"""
+"""Output of a history: text for the terminal, JSON, CSV, a chart over time, and a page; pure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.detect.trend import FEWEST, LevelStep, Trend
@@ -17,10 +13,9 @@ from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.report.compare.compare_output import csv_text, estimate_record
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
-from pytest_ssdqual.report.html import small_page
-from pytest_ssdqual.report.html.small_page import Section, SheetTable
-from pytest_ssdqual.report.view.labels import label
-from pytest_ssdqual.report.view.tables import INDENT, TextLine, columns
+from pytest_ssdqual.report.html import page as pages
+from pytest_ssdqual.report.html.page import Section
+from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,17 +31,17 @@ COLUMNS = (
 
 
 def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
-    """The figure of each run, what changed between them, and what the figures show."""
-    rows = [row(point, found.unit) for point in found.points]
+    """Return the figure of each run, changes between runs, and the result."""
+    runs = Table(HEAD, tuple(row(point, found.unit) for point in found.points), found.name)
     colours = [() if point.counts else ("yellow",) for point in found.points]
-    lines = list(columns(found.name, HEAD, rows, width, colours))
+    lines = list(text_table(runs, width, colours))
     for sentence in sentences(found):
-        lines += [TextLine(each) for each in wrap(sentence, max(20, width), subsequent_indent=INDENT)]
+        lines += paragraph(sentence, width)
     return lines
 
 
 def row(point: HistoryPoint, unit: Unit) -> tuple[str, ...]:
-    """``2026-03-01 12:00 <run>`` and its figure."""
+    """Return ``2026-03-01 12:00 <run>`` and the figure."""
     estimate = point.figure.estimate
     drives = f", {len(point.figure.drives)} drives" if point.figure.drives else ""
     return (
@@ -59,13 +54,13 @@ def row(point: HistoryPoint, unit: Unit) -> tuple[str, ...]:
 
 
 def sentences(found: FigureHistory) -> Iterator[str]:
-    """What the figures show, what else changed, and what was passed over."""
+    """Return the result, what else changed, and which runs were skipped."""
     yield from _shown(found)
     yield from _changes(found.series)
     if others := len(found.points) - len(found.series):
-        yield f"{others} of the runs are of another product or protocol than the last one: shown, and not counted"
+        yield f"{others} of the runs are of another product or protocol than the last one: shown, but not tested"
     if found.without:
-        yield f"{found.without} more runs fit and have no such figure"
+        yield f"{found.without} more runs match and have no such figure"
     yield from found.passed_over
 
 
@@ -76,25 +71,25 @@ def _shown(found: FigureHistory) -> Iterator[str]:
         return
     yield (
         f"from run to run the figure scatters by {drift.scatter_percent:.2g} % (standard deviation of {drift.runs} runs"
-        "), whatever it is that differs between them"
+        "), for whatever reason"
     )
     if not drift.is_enough:
         yield (
-            f"{drift.runs} runs show neither a trend nor a change: it takes {FEWEST} at least; ssdqual compare "
-            "holds one against another"
+            f"{drift.runs} runs show neither a trend nor a change: that takes at least {FEWEST}; use ssdqual "
+            "compare for two runs"
         )
         return
-    told = [_step(found, drift.step)] if drift.step else []
-    told += [_trend(drift.trend)] if drift.trend else []
-    if not told:
+    lines = [_step(found, drift.step)] if drift.step else []
+    lines += [_trend(drift.trend)] if drift.trend else []
+    if not lines:
         yield (
             f"neither a trend nor a single change is shown by {drift.runs} runs at 95 %; that does not prove that "
             "there is none"
         )
-    yield from told if drift.is_rather_step else reversed(told)
-    if len(told) > 1:
+    yield from lines if drift.is_rather_step else reversed(lines)
+    if len(lines) > 1:
         kind = "a single change" if drift.is_rather_step else "a trend"
-        yield f"both are shown because one looks like the other; {kind} leaves less scatter"
+        yield f"both fit the figures; {kind} leaves less scatter"
 
 
 def _trend(trend: Trend) -> str:
@@ -120,7 +115,7 @@ def _step(found: FigureHistory, step: LevelStep) -> str:
 
 
 def _changes(series: Sequence[HistoryPoint]) -> Iterator[str]:
-    """What is known to have changed between runs that follow each other."""
+    """Return known changes between consecutive runs."""
     for before, after in pairwise(series):
         for name in ("firmware", "machine"):
             was, now = getattr(before, name), getattr(after, name)
@@ -171,7 +166,7 @@ def record(found: FigureHistory) -> dict[str, object]:
 
 
 def csv(found: FigureHistory) -> str:
-    """A row for each run."""
+    """Return a row for each run."""
     return csv_text(COLUMNS, [_cells(found, point, point.figure.estimate) for point in found.points])
 
 
@@ -194,24 +189,24 @@ SCALES = {
 
 
 def svg(found: FigureHistory) -> str:
-    """As a file of its own."""
-    return small_page.file(_drawn(found))
+    """Return the chart as an SVG file."""
+    return pages.svg_file(_drawn(found))
 
 
 def page(found: FigureHistory) -> str:
-    """Self-contained HTML: what is shown, the drawing, the table."""
+    """Return a self-contained page: result, chart, table."""
     rows = tuple(row(point, found.unit) for point in found.points)
-    told = tuple(f"{each}." for each in sentences(found))
+    lines = tuple(f"{each}." for each in sentences(found))
     head = ("run", *HEAD[1:-1], "remark")
     sections = [
         Section("Over time", (caption(found),), svg=_drawn(found)),
-        Section("Runs", table=SheetTable(head, rows)),
+        Section("Runs", table=Table(head, rows)),
     ]
-    return small_page.page(f"History: {found.name}", told, sections)
+    return pages.sheet(f"History: {found.name}", lines, sections)
 
 
 def caption(found: FigureHistory) -> str:
-    """What is drawn."""
+    """Return the caption of the chart."""
     others = (
         " Hollow: another product or protocol than the last run's." if len(found.series) < len(found.points) else ""
     )
@@ -236,7 +231,7 @@ def _drawn(found: FigureHistory) -> str:
 
 
 def _series(plate: Plate, axes: Axes, points: Sequence[HistoryPoint], index: int, factor: float, words: str) -> None:
-    from pytest_ssdqual.report.charts.base import MARKERS, colour
+    from pytest_ssdqual.report.charts.palette import MARKERS, colour
 
     if not points:
         return
@@ -250,13 +245,13 @@ def _series(plate: Plate, axes: Axes, points: Sequence[HistoryPoint], index: int
         xs, [each.value / factor for each in estimates], linestyle="", color=colour(index),
         marker=MARKERS[index % len(MARKERS)], markerfacecolor=colour(index) if points[0].counts else "none",
     )  # fmt: skip
-    plate.tell(drawn, [f"{point.run}: {point.figure.estimate}, firmware {point.firmware}" for point in points])
+    plate.add_tooltips(drawn, [f"{point.run}: {point.figure.estimate}, firmware {point.firmware}" for point in points])
     plate.entry(drawn, f"firmware {words}")
 
 
 def _draw_steps(plate: Plate, axes: Axes, found: FigureHistory) -> None:
-    """A line where the figure changed, if that is what is shown."""
-    from pytest_ssdqual.report.charts.base import INK
+    """Draw a line where the figure changed, if a change is shown."""
+    from pytest_ssdqual.report.charts.palette import INK
 
     drift = found.drift
     if drift.step and (drift.is_rather_step or not drift.trend):

@@ -1,9 +1,11 @@
-"""Which figures are kept beside a verdict: what makes a measurement believable, and what its tables are made of."""
+"""Figures beside a verdict: what makes a measurement credible, and what tables are made of."""
 
 from __future__ import annotations
 
 import math
+from functools import singledispatch
 
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -11,118 +13,127 @@ from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
-from pytest_ssdqual.report.evidence.evidence import Figure
+from pytest_ssdqual.report.evidence.evidence import Figures
 
 
-def of_measured(measured: Measured) -> tuple[Figure, ...]:
-    """What makes a measurement believable, and what people ask for next to any claim about it."""
+@singledispatch
+def of(judged: Judgeable) -> Figures:
+    """Return the figures beside a verdict on ``judged``; none for several measurements."""
+    return {}
+
+
+@of.register
+def of_measured(measured: Measured) -> Figures:
+    """Return the figures that make a measurement credible, and those that people ask for beside any claim."""
     latency = measured.latency
     mean_ns = latency.mean_ns if latency else None
     asked = _outstanding(measured)
     outstanding = measured.iops * mean_ns / 1e9 if mean_ns is not None else None
     busy = [run.cpu_busy for run in measured.runs if run.cpu_busy is not None]
-    return (
-        Figure("iops", measured.iops),
-        Figure("ios", sum(run.ios for run in measured.runs)),
-        Figure("counted_s", sum(run.seconds for run in measured.runs)),
-        Figure("mean_latency_ns", mean_ns),
-        Figure("max_latency_ns", latency.max_ns if latency else None),
-        # Little's law: IOPS × mean latency, of the queue depth asked for.
-        Figure("littles_law_percent", None if outstanding is None else 100 * outstanding / asked),
-        Figure("cpu_busy_percent", 100 * max(busy) if busy else None),
-        *_surroundings(measured),
-        *_look(measured),
-    )
+    return {
+        "iops": measured.iops,
+        "ios": sum(run.ios for run in measured.runs),
+        "counted_s": sum(run.seconds for run in measured.runs),
+        "mean_latency_ns": mean_ns,
+        "max_latency_ns": latency.max_ns if latency else None,
+        # Little's law: IOPS × mean latency over the requested queue depth.
+        "littles_law_percent": None if outstanding is None else 100 * outstanding / asked,
+        "cpu_busy_percent": 100 * max(busy) if busy else None,
+        **_environment_figures(measured),
+        **_look(measured),
+    }
 
 
-def of_exceedance(slower: Exceedance) -> tuple[Figure, ...]:
-    """How often I/Os were slower than a limit; no upper end of the rate where every round had some."""
+def of_exceedance(slower: Exceedance) -> Figures:
+    """Return the rate of I/Os slower than a limit; without an upper end if every round had some."""
     high = slower.high_per_hour
-    return (
-        Figure("slower_ios", slower.ios),
-        Figure("slower_spells", slower.hit),
-        Figure("slower_low_per_hour", slower.low_per_hour),
-        Figure("slower_high_per_hour", high if math.isfinite(high) else None),
-    )
+    return {
+        "slower_ios": slower.ios,
+        "slower_spells": slower.hit,
+        "slower_low_per_hour": slower.low_per_hour,
+        "slower_high_per_hour": high if math.isfinite(high) else None,
+    }
 
 
-def of_point(measured: Measured) -> tuple[Figure, ...]:
-    """A point of a curve over workloads; of drives side by side the average drive."""
+def of_point(measured: Measured) -> Figures:
+    """Return a point of a curve over workloads; of drives side by side the average drive."""
     latency, drives = measured.latency, measured.geometry.width if measured.geometry.is_side_by_side else 1
-    return (
-        Figure("outstanding", _outstanding(measured) / drives),
-        Figure("iops", measured.iops / drives),
-        Figure("mean_latency_ns", latency.mean_ns if latency else None),
-    )
+    return {
+        "outstanding": _outstanding(measured) / drives,
+        "iops": measured.iops / drives,
+        "mean_latency_ns": latency.mean_ns if latency else None,
+    }
 
 
-def of_saturation(saturation: Saturation) -> tuple[Figure, ...]:
-    """Where the curve begins, falls and ends; None for what it does not show."""
+@of.register
+def of_saturation(saturation: Saturation) -> Figures:
+    """Return start, cliff and end of a saturation curve; None for what it does not show."""
     cliff, settled = saturation.cliff, saturation.settled
     try:
         fresh = saturation.fresh.value
     except TooFew:
         fresh = None
     points = saturation.points
-    return (
-        Figure("fresh_iops", fresh),
-        Figure("cliff_capacities", cliff.capacities if cliff else None),
-        Figure("cliff_s", cliff.seconds if cliff else None),
-        Figure("settled_iops", settled.iops.value if settled else None),
-        Figure("settled_capacities", settled.capacities if settled else None),
-        Figure("settled_s", settled.seconds if settled else None),
-        Figure("capacities", saturation.capacities),
-        Figure("seconds", points[-1].seconds if points else None),
-    )
+    return {
+        "fresh_iops": fresh,
+        "cliff_capacities": cliff.capacities if cliff else None,
+        "cliff_s": cliff.seconds if cliff else None,
+        "settled_iops": settled.iops.value if settled else None,
+        "settled_capacities": settled.capacities if settled else None,
+        "settled_s": settled.seconds if settled else None,
+        "capacities": saturation.capacities,
+        "seconds": points[-1].seconds if points else None,
+    }
 
 
-def of_rebuild(rebuild: Rebuild) -> tuple[Figure, ...]:
-    """The rebuild, and what the load saw meanwhile."""
+@of.register
+def of_rebuild(rebuild: Rebuild) -> Figures:
+    """Return figures of a rebuild and of the load during it."""
     latency = rebuild.foreground.latency
-    return (
-        Figure("rebuild_s", rebuild.seconds),
-        Figure("rebuild_bytes_per_s", rebuild.rate_bytes_per_s),
-        Figure("mismatches", rebuild.mismatches),
-        Figure("foreground_iops", rebuild.foreground.iops),
-        Figure("foreground_mean_latency_ns", latency.mean_ns if latency else None),
-        Figure("foreground_max_latency_ns", latency.max_ns if latency else None),
-    )
+    return {
+        "rebuild_s": rebuild.seconds,
+        "rebuild_bytes_per_s": rebuild.rate_bytes_per_s,
+        "mismatches": rebuild.mismatches,
+        "foreground_iops": rebuild.foreground.iops,
+        "foreground_mean_latency_ns": latency.mean_ns if latency else None,
+        "foreground_max_latency_ns": latency.max_ns if latency else None,
+    }
 
 
-def of_steady(state: SteadyState) -> tuple[Figure, ...]:
-    """How steady a window was, in percent of its average, as the rule's limits are given."""
+def of_steady(state: SteadyState) -> Figures:
+    """Return the steadiness of a window in per cent of its average, as the rule's limits are given."""
     per_cent = 100 / state.average if state.average else math.nan
-    return (
-        Figure("steady_rounds", len(state.values)),
-        Figure("steady_range_percent", state.range_measured * per_cent),
-        Figure("steady_slope_percent", state.slope_excursion * per_cent),
-    )
+    return {
+        "steady_rounds": len(state.values),
+        "steady_range_percent": state.range_measured * per_cent,
+        "steady_slope_percent": state.slope_excursion * per_cent,
+    }
 
 
-def _look(measured: Measured) -> tuple[Figure, ...]:
-    """Of a sequential measurement: at which look it ended, how sure that one had to be, what was left out before."""
+def _look(measured: Measured) -> Figures:
+    """Return the interim analysis that ended a sequential measurement: number, confidence level, warm-up."""
     look = measured.look
     if look is None:
-        return ()
-    return (
-        Figure("look", look.number),
-        Figure("looks", look.of),
-        Figure("look_confidence_percent", 100 * look.level),
-        Figure("warmup_s", look.warmup_s),
-    )
+        return {}
+    return {
+        "look": look.number,
+        "looks": look.of,
+        "look_confidence_percent": 100 * look.level,
+        "warmup_s": look.warmup_s,
+    }
 
 
-def _surroundings(measured: Measured) -> tuple[Figure, ...]:
-    """What was seen around it, of all drives and repeats the worst; and how many questions had no answer."""
-    found = [check for run in measured.runs if run.seen for check in checks.of_surroundings(run)]
+def _environment_figures(measured: Measured) -> Figures:
+    """Return the worst figure of each validity check over drives and repeats, and the number of unknown ones."""
+    found = [check for run in measured.runs if run.seen for check in checks.of_environment(run)]
     if not found:
-        return ()
+        return {}
     worst = [check for name, check in checks.worst(found).items() if name != "cpu_busy_percent"]
     unknown = sum(check.holds is None for check in worst)
-    return (*(Figure(check.name, check.figure) for check in worst), Figure("checks_unknown", unknown))
+    return {**{check.name: check.figure for check in worst}, "checks_unknown": unknown}
 
 
 def _outstanding(measured: Measured) -> int:
-    """I/Os that were asked to be waiting, at all targets together."""
+    """Return the requested number of outstanding I/Os at all targets together."""
     width, workload = measured.geometry.width, measured.workload
     return width * workload.outstanding(1) if measured.geometry.is_side_by_side else workload.outstanding(width)

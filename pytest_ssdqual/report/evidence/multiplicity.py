@@ -1,4 +1,4 @@
-"""All verdicts of a run together: how many of them are wrong by chance alone, and which failures stand up to that."""
+"""All verdicts of a run together: expected number of false ones, and failures upheld by false discovery control."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 
-#: The figure of a failed verdict, or of a drive that failed, that says how sure that is.
+#: Name of the figure with the p-value of a failed verdict or drive.
 P_VALUE = "p_value"
-#: Failures named in the summary, at most.
+#: Maximum number of failures named in the summary.
 NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class FailedClaim:
-    """A claim that failed, of one drive where they were judged one by one."""
+    """A claim that failed, of a single drive if drives were judged one by one."""
 
     test: str
     claim: str
-    #: Serial number; empty where there is no single drive.
+    #: Serial number; empty if the claim is not about a single drive.
     drive: str
     p_value: float
 
@@ -32,10 +32,10 @@ class FailedClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimTally:
-    """What was judged in a run. Readings make no statistical error: they are facts about the run, and not counted."""
+    """Verdicts of a run. Readings are facts about the run without a statistical error, and are not counted."""
 
     family: ErrorControl
-    #: Of the protocol, two-sided.
+    #: Two-sided confidence of the protocol.
     confidence: float
     protocol: str
     judged: int
@@ -48,7 +48,7 @@ class ClaimTally:
 
     @property
     def false_failures(self) -> float:
-        """To be expected if every product were exactly on its limit."""
+        """Expected number if every product were exactly on its limit."""
         return self.family.false_failures(self.judged, self.confidence)
 
     @property
@@ -57,12 +57,12 @@ class ClaimTally:
 
     @property
     def upheld(self) -> tuple[bool, ...]:
-        """By Benjamini & Hochberg's procedure, in the order of the failures."""
+        """Result of Benjamini & Hochberg's procedure for each failure."""
         return multiplicity.benjamini_hochberg([each.p_value for each in self.failures], self.level, self.judged)
 
     @property
     def upheld_however_dependent(self) -> tuple[bool, ...]:
-        """By that of Benjamini & Yekutieli: claims about one measurement are wrong together."""
+        """Result of Benjamini & Yekutieli's procedure, which is valid for dependent claims, too."""
         return multiplicity.benjamini_yekutieli([each.p_value for each in self.failures], self.level, self.judged)
 
     def to_record(self) -> dict[str, object]:
@@ -93,10 +93,9 @@ class ClaimTally:
 def tally(
     found: Sequence[tuple[str, Evidence]], planned: ErrorControl, confidence: float, protocol: str
 ) -> ClaimTally | None:
-    """Of all evidence of a run, each with the id of its test; None if nothing was judged.
+    """Return the tally of a run's evidence, given with the ids of its tests; None if nothing was judged.
 
-    Drives side by side were judged one by one, so each of them counts. A test that was run again counts once, as it
-    came out last.
+    Each drive that was judged counts. Of a test that was run again the last result counts.
     """
     last = {(test, each.claim, each.geometries, each.workloads): each for test, each in found if each.is_promised}
     tests = [(key[0], each) for key, each in last.items()]
@@ -109,28 +108,28 @@ def tally(
 
 
 def lines(found: ClaimTally) -> list[str]:
-    """For the summary."""
-    told = []
+    """Return the sentences for the summary."""
+    sentences = []
     if found.judged:
-        told.append(_expected(found))
+        sentences.append(_expected(found))
     if found.readings:
         several = found.readings > 1
-        told.append(
+        sentences.append(
             f"{found.readings:,} more {'are' if several else 'is'} decided by what was read or by a sampling plan, "
             "which has no such error"
         )
     if found.family.is_corrected and found.judged > found.family.claims:
-        told.append(
+        sentences.append(
             f"only {found.family.claims:,} claims were planned when the run began: for more than those the family-wise "
             "confidence does not hold"
         )
     if found.failures:
-        told.append(_upheld(found))
-    return told
+        sentences.append(_upheld(found))
+    return sentences
 
 
 def properties(found: ClaimTally) -> list[tuple[str, str]]:
-    """For the ``<testsuite>`` of a JUnit file; numbers are plain."""
+    """Return properties of the ``<testsuite>`` of a JUnit file; numbers are plain."""
     return [
         ("family.control", found.family.control),
         ("family.claims_planned", str(found.family.claims)),
@@ -157,17 +156,17 @@ def _expected(found: ClaimTally) -> str:
 
 def _upheld(found: ClaimTally) -> str:
     count = len(found.failures)
-    said = (
+    upheld = (
         f"Benjamini-Hochberg at {format_confidence(found.level)} upholds {sum(found.upheld)} of {count} "
         f"failure{'s' if count > 1 else ''}"
     )
     dropped = [str(each) for each, upheld in zip(found.failures, found.upheld, strict=True) if not upheld]
     more = f" and {len(dropped) - NAMED} more" if len(dropped) > NAMED else ""
-    return f"{said}; not upheld: {', '.join(dropped[:NAMED])}{more}" if dropped else said
+    return f"{upheld}; not upheld: {', '.join(dropped[:NAMED])}{more}" if dropped else upheld
 
 
 def _claims(each: Evidence) -> int:
-    """Drives that were judged one by one, or one claim about all of it, as about a lot."""
+    """Return the number of drives that were judged one by one, or 1 for a claim about all, such as a lot."""
     return 1 if each.about is About.LOT else sum(part.outcome is not None for part in each.members) or 1
 
 
@@ -176,11 +175,11 @@ def _failures(test: str, each: Evidence) -> Iterable[FailedClaim]:
         return
     alone = [part for part in each.members if part.outcome is not None]
     if not alone:
-        p_value = next((figure.value for figure in each.figures if figure.name == P_VALUE), None)
+        p_value = each.figures.get(P_VALUE)
         if each.outcome is Finding.FAIL and p_value is not None:
             yield FailedClaim(test, each.claim, "", p_value)
     for part in alone:
-        p_value = part.figure(P_VALUE)
+        p_value = part.figures.get(P_VALUE)
         if part.outcome is Finding.FAIL and p_value is not None:
             yield FailedClaim(test, each.claim, part.name, p_value)
 

@@ -1,6 +1,6 @@
-"""Runs that were made separately put together as the bays of one fleet: copied, and left as they are.
+"""Merges separate runs into one fleet: the runs are copied and stay unchanged.
 
-The rule of the module: nothing is made before everything was looked at, and a bay is only what its run's seal says.
+Every file is checked before anything is created, and only files that a run's seal lists are copied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.compare.compare import ComparedRun
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
-from pytest_ssdqual.report.html.run_page import NAME
+from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.checksums import SUMS
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
@@ -25,40 +25,40 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.machine.machine import utc_now
 
-#: Made of the others, and made again by ``ssdqual report``: they may be newer than the seal.
-DERIVED = frozenset({NAME, "summary.md"})
-#: The lab's emulated drives: those of any two labs have the same serial numbers.
+#: Files that ``ssdqual report`` writes again; they may be newer than the seal.
+DERIVED = frozenset({REPORT, "summary.md"})
+#: Model of the lab's emulated drives, whose serial numbers are the same in every lab.
 EMULATED = re.compile(r"SSDQ\d{4}")
-#: What the machine is called that pytest itself runs on.
+#: Name of the controller as machine under test.
 HERE = frozenset({"local", "localhost", "this machine"})
-#: A copy is made in pieces of so many bytes.
+#: Size of the pieces of a copy.
 PIECE_BYTES = 1 << 20
 
 
 class NotMergeable(ValueError):
-    """These runs make no fleet; the sentence says why."""
+    """The runs cannot be merged; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A run that is to be a bay, or a bay of a fleet that was never begun."""
+    """A run that becomes a bay, or a bay of a fleet that was not started."""
 
     asked: FleetBay
-    #: None of one that was never begun.
+    #: None for a bay that was not started.
     folder: Path | None = None
     identity: str = ""
-    #: Name → digest, of the files that are copied, ``SHA256SUMS`` left out.
+    #: Digests by name of the files to copy, without ``SHA256SUMS``.
     files: dict[str, str] = field(default_factory=dict)
-    #: Files that the seal does not name.
+    #: Files that the seal does not list.
     unnamed: tuple[str, ...] = ()
-    #: Of drives: what each is known by, and how it is told.
+    #: Labels of drives by identity.
     drives: dict[str, str] = field(default_factory=dict)
-    #: When it measured.
+    #: Time spans of its sessions.
     spans: tuple[tuple[datetime, datetime], ...] = ()
 
 
 def gather(folders: Sequence[Path]) -> tuple[Source, ...]:
-    """The runs in these run folders and fleets, every file of them looked at; ``NotMergeable`` or ``OSError``."""
+    """Return the runs of these folders, with every file checked; ``NotMergeable`` or ``OSError``."""
     sources = tuple(each for folder in folders for each in _sources(folder))
     if not any(each.folder for each in sources):
         raise NotMergeable("there is no run to merge")
@@ -67,15 +67,15 @@ def gather(folders: Sequence[Path]) -> tuple[Source, ...]:
 
 
 def require_new(into: Path) -> None:
-    """``NotMergeable`` if there is anything."""
+    """Raise ``NotMergeable`` if the path exists."""
     if os.path.lexists(into):
         raise NotMergeable(f"{into} exists: a merged fleet gets a folder of its own")
 
 
 def merge(sources: Sequence[Source], into: Path, names: Sequence[str] = ()) -> Fleet:
-    """The fleet in ``into``, made of copies of them; ``names`` are those of the bays, in order.
+    """Create the fleet ``into`` from copies; ``names`` are those of the bays, in order.
 
-    ``NotMergeable``, ``JournalError`` or ``OSError`` if that cannot be, and then nothing is left of it.
+    ``NotMergeable``, ``JournalError`` or ``OSError`` if that fails; then nothing of it remains.
     """
     require_new(into)
     sources = _named(sources, names)
@@ -91,16 +91,16 @@ def merge(sources: Sequence[Source], into: Path, names: Sequence[str] = ()) -> F
 
 
 def left_out(sources: Sequence[Source]) -> Iterator[str]:
-    """A sentence for each run with files that its seal does not name: they are not copied."""
+    """Return a sentence for each run with files that its seal does not list; they are not copied."""
     for each in sources:
         if each.unnamed:
             first = safe_text.line(each.unnamed[0], 80)
             more = f" and {len(each.unnamed) - 1:,} more" if len(each.unnamed) > 1 else ""
-            yield f"{_called(each)}: its seal does not name {first}{more}: left out"
+            yield f"{_called(each)}: its seal does not list {first}{more}; not copied"
 
 
 def _sources(folder: Path) -> list[Source]:
-    """Of a run folder one, of a fleet all of its bays."""
+    """Return a run folder as one source, a fleet as its bays."""
     if not fleets.is_fleet(folder):
         return [_source(folder, None)]
     try:
@@ -118,37 +118,37 @@ def _source(folder: Path, asked: FleetBay | None) -> Source:
     there = {path.relative_to(folder).as_posix(): path for path in safe_files.files_below(folder)}
     files = _sealed(folder, there)
     shown = [name for name in there if not name.rpartition("/")[2].startswith(".")]
-    return _told(folder, asked, files, tuple(name for name in shown if name not in files and name != SUMS))
+    return _completed_source(folder, asked, files, tuple(name for name in shown if name not in files and name != SUMS))
 
 
 def _sealed(folder: Path, there: Mapping[str, Path]) -> dict[str, str]:
-    """The files that the seal names, as they are; ``NotMergeable`` if that is not how they were sealed."""
+    """Return the files that the seal lists; ``NotMergeable`` if one has changed."""
     named = checksums.read(folder)
     if not named:
         raise NotMergeable(
-            f"{folder} is not whole: it has no {SUMS}, so its run has not ended; pytest --ssd-resume ends it"
+            f"{folder} is not complete: it has no {SUMS}, so its run has not ended; pytest --ssd-resume ends it"
         )
     files = {}
     for name, digest in named.items():
         found = checksums.digest(there[name]) if name in there else ""
         if found != digest and name not in DERIVED:
-            how = "is not as it was sealed" if found else "is missing"
-            raise NotMergeable(f"{folder} is not whole: {safe_text.line(name, 120)} {how}")
+            how = "has changed since it was sealed" if found else "is missing"
+            raise NotMergeable(f"{folder} is not complete: {safe_text.line(name, 120)} {how}")
         if found:
             files[name] = found
     for name in (RECORDS, MANIFEST):
         if name not in files:
-            raise NotMergeable(f"{folder} is not whole: its {SUMS} does not name {name}")
+            raise NotMergeable(f"{folder} is not complete: its {SUMS} does not list {name}")
     return files
 
 
-def _told(folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: tuple[str, ...]) -> Source:
+def _completed_source(folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: tuple[str, ...]) -> Source:
     story = RunReader.read(folder, "run_started")
     bays = subject.tables(story.manifest.get("bays"))
     machine = subject.text(bays[0], "machine") if bays else ""
-    told = ComparedRun(folder.name, folder, story.manifest, "", {}, {}, {}, 0)
+    run = ComparedRun(folder.name, folder, story.manifest, "", {}, {}, {}, 0)
     drives = {}
-    for drive in (each for bay in bays for each in subject.tables(bay.get("drives"))):
+    for drive in subject.manifest_drives(story.manifest):
         name = subject.text(drive, "wwn") or subject.text(drive, "serial") or subject.text(drive, "identity")
         if name and not EMULATED.fullmatch(subject.text(drive, "serial")):
             drives[name] = safe_text.line(f"{subject.text(drive, 'model')} {subject.text(drive, 'serial')}".strip(), 80)
@@ -157,11 +157,11 @@ def _told(folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: 
     name = asked.name if asked else _name(host if machine in HERE and host else machine or folder.resolve().name)
     name = name or "bay"
     own = FleetBay(name, fleets.folder_of(name), machine, asked.labels if asked else {}, asked.slots if asked else {})
-    return Source(own, folder, told.identity, files, unnamed, drives, tuple(_spans(story)))
+    return Source(own, folder, run.identity, files, unnamed, drives, tuple(_spans(story)))
 
 
 def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
-    """When its sessions measured; one that does not say when it ended, or began, may have done so at any time."""
+    """Return the time spans of the sessions; without a start or an end they are unbounded."""
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     for session in subject.tables(story.manifest.get("sessions")) or [story.manifest]:
         yield _time(session.get("started")) or first, _time(session.get("ended")) or last
@@ -176,7 +176,7 @@ def _time(value: object) -> datetime | None:
 
 
 def _require_apart(sources: Sequence[Source]) -> None:
-    """``NotMergeable`` if a run is there twice, or a drive was measured in two of them at once."""
+    """Raise ``NotMergeable`` if a run occurs twice, or two runs measured a drive at the same time."""
     runs: dict[str, Source] = {}
     having: dict[str, list[Source]] = {}
     for each in sources:
@@ -185,12 +185,12 @@ def _require_apart(sources: Sequence[Source]) -> None:
         for same in (each.identity, each.files[RECORDS]):
             if (twin := runs.setdefault(same, each)) is not each:
                 raise NotMergeable(f"{_called(each)} is the same run as {_called(twin)}")
-        for name, told in each.drives.items():
+        for name, drive in each.drives.items():
             for other in having.setdefault(name, []):
                 if _overlap(each, other):
                     raise NotMergeable(
-                        f"{told} was measured in {_called(other)} and in {_called(each)} at the same time: neither can "
-                        "be believed"
+                        f"{drive} was measured in {_called(other)} and in {_called(each)} at the same time: neither "
+                        "can be believed"
                     )
             having[name].append(each)
 
@@ -204,7 +204,7 @@ def _called(source: Source) -> str:
 
 
 def _named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """With the names that were given, or their own ones made unique."""
+    """Return the sources with the given names, or with their own names made unique."""
     if names and len(names) != len(sources):
         raise NotMergeable(f"--names has {len(names)} names for {len(sources)} bays")
     given = list(names) or [each.asked.name for each in sources]
@@ -225,7 +225,7 @@ def _named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
 
 
 def _unique(source: Source, name: str) -> str:
-    """With what tells it apart: its first drive's serial number, or the run's own name."""
+    """Return names made unique by the first drive's serial number or the run's name."""
     serial = next(iter(source.drives.values()), "").rpartition(" ")[2]
     own = _name(serial) or (_name(source.folder.resolve().name) if source.folder else "")
     return f"{name[:30]}-{own[:32]}" if own else name
@@ -241,12 +241,12 @@ def _renamed(source: Source, name: str) -> Source:
 
 
 def _name(text: str) -> str:
-    """Of a machine or a serial number one that a bay may have; ``root@dut1`` is ``dut1``."""
+    """Return a valid bay name from a machine or serial number; ``root@dut1`` becomes ``dut1``."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text.rpartition("@")[2]).strip("-_.")[:40]
 
 
 def _copied(source: Source, to: Path) -> int:
-    """Copy what the seal names, and look whether that is what was copied; the exit status of the run."""
+    """Copy the files that the seal lists and verify the copies; return the exit status of the run."""
     if source.folder is None:
         return 0
     safe_files.make_folder(to)

@@ -1,35 +1,33 @@
-"""A fleet in short, for a terminal: the verdict, the bays, and what is broken or undecided in them; pure."""
+"""Summary of a fleet for a terminal: verdict, bays, and the promises that failed or are inconclusive; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import view
-from pytest_ssdqual.report.fleet.view import BayView, FleetRow, FleetView, named, together
-from pytest_ssdqual.report.html.fleet_page import MOST_COLUMNS, STATES
+from pytest_ssdqual.report.fleet.view import MOST_COLUMNS, STATES, BayView, FleetRow, FleetView, named, together
 from pytest_ssdqual.report.view.fitness import Fitness
 from pytest_ssdqual.report.view.sections import SIGN
-from pytest_ssdqual.report.view.tables import INDENT, columns, figure
+from pytest_ssdqual.report.view.tables import INDENT, Table, TextLine, figure, paragraph, text_table
 
-#: Bays and figures that are listed; the page has all.
+#: Maximum number of bays and figures; the page has all.
 MOST_BAYS, MOST_FIGURES = 20, 20
 NAME_CHARACTERS = 40
-#: Values of what differs, and bays of each.
+#: Maximum number of values of a difference, and of bays of each.
 MOST_NAMED = 4
 
 
-def told(seen: FleetView, width: int) -> list[str]:
-    """Lines of ``width`` characters at most, as far as names allow."""
+def summary_lines(seen: FleetView, width: int) -> list[str]:
+    """Return lines of at most ``width`` characters, except for long names."""
     of_all = together(seen)
-    lines = wrap(f"{of_all.word}: {of_all.sentence}", max(20, width), subsequent_indent=INDENT)
+    lines = [*paragraph(f"{of_all.word}: {of_all.sentence}", width)]
     for remark in of_all.remarks:
-        lines += wrap(remark, max(20, width), initial_indent=INDENT, subsequent_indent=INDENT * 2)
-    lines += ["", *_bays(seen, width)]
+        lines += paragraph(remark, width, first=INDENT, rest=INDENT * 2)
+    lines += [TextLine(""), *_bays(seen, width)]
     lines += _figures(view.promised(view.rows(seen)), [bay.name for bay in seen.begun], width)
-    return [safe_text.line(line, 10_000) for line in lines]
+    return [safe_text.line(line.text, 10_000) for line in lines]
 
 
 def differing(seen: FleetView) -> list[str]:
@@ -42,17 +40,17 @@ def differing(seen: FleetView) -> list[str]:
     return found
 
 
-def _bays(seen: FleetView, width: int) -> Iterator[str]:
-    """All of few; of many those that do not keep all."""
+def _bays(seen: FleetView, width: int) -> Iterator[TextLine]:
+    """Yield a row for each bay; in a large fleet only for those that did not pass."""
     shown = list(seen.bays)
     if len(shown) > MOST_BAYS:
         shown = [bay for bay in shown if bay.fitness is not Fitness.FIT][:MOST_BAYS]
     if shown:
-        head = ("", "kept", "broken", "undecided", "errors", "")
+        head = ("", "pass", "fail", "inconclusive", "error", "")
         title = f"bays: {len(seen.bays):,}"
-        yield from (line.text for line in columns(title, head, [_bay(bay) for bay in shown], width))
+        yield from text_table(Table(head, tuple(map(_bay, shown)), title), width)
     if left := len(seen.bays) - len(shown):
-        yield f"{INDENT}and {left:,} more, which the page has"
+        yield TextLine(f"{INDENT}and {left:,} more on the page")
 
 
 def _bay(bay: BayView) -> tuple[str, ...]:
@@ -60,26 +58,26 @@ def _bay(bay: BayView) -> tuple[str, ...]:
     if bay.standing is None:
         return (name, "", "", "", "", STATES[None])
     counts = bay.standing.counts
-    numbers = (counts.kept, counts.broken, counts.undecided, counts.troubled)
+    numbers = (counts.passed, counts.failed, counts.inconclusive, counts.errors)
     return (name, *(f"{each:,}" for each in numbers), STATES[bay.fitness])
 
 
-def _figures(found: Sequence[FleetRow], names: Sequence[str], width: int) -> Iterator[str]:
-    """Broken ones first."""
+def _figures(found: Sequence[FleetRow], names: Sequence[str], width: int) -> Iterator[TextLine]:
+    """Yield a row for each promise, failed ones first."""
     shown = found[:MOST_FIGURES]
     if not shown or len(names) < 2:
         return
     wide = len(names) <= MOST_COLUMNS
-    head = ("", "limit", *names) if wide else ("", "limit", "least", "median", "most", "worst bay", "broken by")
+    head = ("", "limit", *names) if wide else ("", "limit", "least", "median", "most", "worst bay", "failed by")
     cells = [
         (safe_text.line(row.name, 80), row.limit, *(_beside(row, names) if wide else _condensed(row))) for row in shown
     ]
-    yield ""
-    yield from (line.text for line in columns("promises", [safe_text.line(each, 24) for each in head], cells, width))
+    yield TextLine("")
+    yield from text_table(Table(tuple(safe_text.line(each, 24) for each in head), tuple(cells), "promises"), width)
     if left := len(found) - len(shown):
-        yield f"{INDENT}and {left:,} more, which the page has"
+        yield TextLine(f"{INDENT}and {left:,} more on the page")
     if wide and any(row.outcome in SIGN for row in shown):
-        yield f"{INDENT}! broken, ? undecided"
+        yield TextLine(f"{INDENT}! fail, ? inconclusive")
 
 
 def _beside(row: FleetRow, names: Sequence[str]) -> Iterator[str]:

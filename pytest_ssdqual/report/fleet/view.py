@@ -1,13 +1,7 @@
-"""A fleet's folder read once: each bay with what its run says of it, or why it has none.
+"""The view of a fleet: bays, figures over bays, and the verdict on the fleet.
 
-The rule of the module: it reads what is there. ``fleet.json`` and every run folder may be damaged or somebody else's;
-then they tell less, and that is said.
-
-Each figure in all bays that have it: what a table shows of it, and what it says of the bays as a sample; pure.
-
-What all bays of a fleet say together, in one sentence: how many keep their promises, and what is not known; pure.
-
-The rule of the module: a fleet is fit only if every bay that was asked for was measured to its end and is fit.
+``fleet.json`` and every run folder may be damaged or foreign; what cannot be read is left out and stated. A fleet is
+fit only if every requested bay was measured to its end and is fit.
 """
 
 from __future__ import annotations
@@ -28,54 +22,67 @@ from pytest_ssdqual.report.compare.compared_run import key_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
-from pytest_ssdqual.report.html.run_page import NAME
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, RunReader
+from pytest_ssdqual.report.html.page import REPORT
+from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.errors import troubles
-from pytest_ssdqual.report.view.fitness import Fitness, PageVerdict, count, stand
-from pytest_ssdqual.report.view.labels import label, sorting, span
+from pytest_ssdqual.report.view.fitness import Fitness, PageVerdict, word_of
+from pytest_ssdqual.report.view.run_view import RunView
+from pytest_ssdqual.report.view.tables import SEVERITY, label, sorting, span
 
-#: Records that it is made of.
-KINDS = (*JUDGED, "error", "failed", "drive_worsened")
-#: Circumstances that every bay has its own of.
+#: Circumstances that differ in every fleet.
 OWN = frozenset({"machine", "hostname", "drives themselves"})
+
+
+#: With more bays than this, tables have no column for each bay.
+MOST_COLUMNS = 8
+STATES: Mapping[Fitness | None, str] = {
+    Fitness.FIT: "pass",
+    Fitness.UNFIT: "fail",
+    Fitness.INCONCLUSIVE: "inconclusive",
+    None: "not started",
+}
+#: Mark and colour of a bay's fitness, the worst first.
+LOOKS: Mapping[Fitness | None, Finding] = {
+    Fitness.UNFIT: Finding.FAIL,
+    Fitness.INCONCLUSIVE: Finding.INCONCLUSIVE,
+    None: Finding.OBSERVED,
+    Fitness.FIT: Finding.PASS,
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class FleetFigure:
-    """The same figure in every bay that has it."""
+    """Identity of a figure over all bays."""
 
     key: FigureKey
     unit: str
-    #: Of several of one bay that are of the same.
+    #: Distinguishes equal figures of one bay.
     number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BayView:
-    """What there is of one."""
+    """A bay and its run."""
 
     name: str
     machine: str
     labels: Mapping[str, str]
-    #: Why it was never begun; nothing if it was, or if nobody said.
+    #: Reason why the bay was not started; empty if it was, or if it is unknown.
     refused: str
-    #: None if it has no run folder, and so no standing.
-    folder: Path | None = None
-    standing: PageVerdict | None = None
+    #: None if it has no run folder.
+    run: RunView | None = None
     #: ``8 × ACME 9 (A1)``.
     drives: str = ""
     figures: Mapping[FleetFigure, Evidence] = field(default_factory=dict)
-    #: Sentences of broken promises, and what was said of tests that came to no verdict.
-    broken: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-    worsened: tuple[str, ...] = ()
-    manifest: Mapping[str, object] = field(default_factory=dict)
     has_page: bool = False
 
     @property
+    def standing(self) -> PageVerdict | None:
+        return self.run.verdict if self.run else None
+
+    @property
     def fitness(self) -> Fitness | None:
-        """None of a bay that was never begun."""
+        """Fitness of the bay; None if it was not started."""
         return self.standing.fitness if self.standing else None
 
 
@@ -84,14 +91,14 @@ class FleetView:
     """A fleet's folder."""
 
     folder: Path
-    #: None if ``fleet.json`` cannot be read, and why.
+    #: None if ``fleet.json`` cannot be read; ``complaint`` says why.
     fleet: Fleet | None
     complaint: str
     bays: tuple[BayView, ...]
 
     @classmethod
     def read(cls, folder: Path) -> FleetView:
-        """Every bay of ``fleet.json`` in its order, then others of which there is a run folder."""
+        """Read every bay of ``fleet.json`` in its order, then other bays with a run folder."""
         fleet, complaint = None, ""
         try:
             fleet = fleets.read(folder)
@@ -108,16 +115,16 @@ class FleetView:
         return tuple(bay for bay in self.bays if bay.standing)
 
     def differences(self) -> tuple[Circumstance, ...]:
-        """Of protocol, spec, versions and machines: what is not the same in all of the bays."""
-        known = [bay for bay in self.begun if bay.manifest]
+        """Circumstances (protocol, spec, versions, machines) that differ between bays."""
+        known = [(bay.name, bay.run.manifest) for bay in self.bays if bay.run and bay.run.manifest]
         if len(known) < 2:
             return ()
-        runs = [ComparedRun(bay.name, self.folder, bay.manifest, "", {}, {}, {}, 0) for bay in known]
+        runs = [ComparedRun(name, self.folder, manifest, "", {}, {}, {}, 0) for name, manifest in known]
         return tuple(fact for fact in facts(runs) if fact.differs and fact.name not in OWN)
 
     def who(self, fact: Circumstance) -> Mapping[str, tuple[str, ...]]:
-        """The bays of each value of a fact, the commonest value first."""
-        names = [bay.name for bay in self.begun if bay.manifest]
+        """Return the bays of each value of a circumstance, the most frequent value first."""
+        names = [bay.name for bay in self.bays if bay.run and bay.run.manifest]
         return {
             value: tuple(name for name, its in zip(names, fact.values, strict=True) if its == value)
             for value, _ in Counter(fact.values).most_common()
@@ -128,27 +135,14 @@ def _bay(asked: FleetBay, folder: Path | None) -> BayView:
     if folder is None:
         return BayView(asked.name, asked.machine, asked.labels, asked.refused)
     try:
-        story = RunReader.read(folder, *KINDS)
+        run = RunView.read(folder)
     except OSError as error:
         return BayView(
             asked.name, asked.machine, asked.labels, f"its records cannot be read: {error.strerror or error}"
         )
-    judged, said = story.evidence(), troubles(story)
-    return BayView(
-        asked.name,
-        asked.machine or _machine(story),
-        asked.labels,
-        asked.refused,
-        folder,
-        stand(count(judged, said, story.unreadable()), story.manifest),
-        _drives(story),
-        _figures(judged),
-        tuple(each.evidence.sentence for each in judged if each.evidence.outcome is Finding.FAIL),
-        tuple(each.message.strip().partition("\n")[0] for each in said),
-        subject.worsened(story),
-        story.manifest,
-        (folder / NAME).is_file(),
-    )
+    machine = asked.machine or ", ".join(run.machines)
+    has_page = (folder / REPORT).is_file()
+    return BayView(asked.name, machine, asked.labels, asked.refused, run, _drives(run), _figures(run.judged), has_page)
 
 
 def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
@@ -161,28 +155,21 @@ def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
     return found
 
 
-def _machine(story: RunReader) -> str:
-    return ", ".join(subject.text(bay, "machine") for bay in subject.tables(story.manifest.get("bays")))
-
-
-def _drives(story: RunReader) -> str:
+def _drives(run: RunView) -> str:
     found = Counter(
         f"{subject.text(drive, 'model') or 'unknown model'} ({subject.text(drive, 'firmware') or 'firmware unknown'})"
-        for bay in subject.tables(story.manifest.get("bays"))
-        for drive in subject.tables(bay.get("drives"))
+        for drive in subject.manifest_drives(run.manifest)
     )
     return " + ".join(f"{number} × {kind}" for kind, number in found.items())
 
 
-#: Of the share of bays that keep a promise: 95 %, two-sided.
+#: Tail of the interval of the share that passes: 95 %, two-sided.
 TAIL = 0.025
-#: The worse the sooner.
-SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
 class FleetRow:
-    """A figure by bay; those of bays that were lost or never begun are missing, and so are theirs that have none."""
+    """A figure by bay; bays without it are missing."""
 
     key: FleetFigure
     cells: dict[str, Evidence]
@@ -198,7 +185,7 @@ class FleetRow:
 
     @property
     def array(self) -> str:
-        """Drives side by side may be of another number in each bay."""
+        """Label of the array; drives side by side may have another number in each bay."""
         names = self.key.key.geometries
         return span(names) if names else ""
 
@@ -213,7 +200,7 @@ class FleetRow:
 
     @property
     def limit(self) -> str:
-        """That of all bays, or that they have different ones."""
+        """The limit of all bays, or a text if it differs."""
         found = {each.bound for each in self.cells.values()}
         return found.pop() if len(found) == 1 else "not the same"
 
@@ -223,12 +210,12 @@ class FleetRow:
 
     @property
     def outcome(self) -> Finding:
-        """The worst."""
+        """The worst outcome."""
         return min((each.outcome for each in self.cells.values()), key=SEVERITY.index)
 
     @property
     def worst(self) -> str:
-        """The bay that is closest to breaking it, or breaks it most; nothing if nothing is promised."""
+        """The bay with the worst outcome and the smallest margin; empty if nothing is promised."""
         if not self.is_promised:
             return ""
         return min(self.cells, key=lambda name: (SEVERITY.index(self.cells[name].outcome), _margin(self.cells[name])))
@@ -238,7 +225,7 @@ class FleetRow:
 
     @property
     def values(self) -> list[float]:
-        """What can be reckoned with."""
+        """Finite values."""
         return [self.cells[name].value for name in self.counted]
 
     @property
@@ -249,14 +236,14 @@ class FleetRow:
         return outliers.spread(self.values) if self.values else None
 
     def standing_out(self) -> tuple[str, Outlying] | None:
-        """The bay, if one does."""
+        """Return the outlying bay, if there is one."""
         found = outliers.standing_out(self.values, [_ends(self.cells[name]) for name in self.counted])
         return (self.counted[found.index], found) if found else None
 
     def share(self) -> tuple[int, int, int, float, float] | None:
-        """Of bays in which it is promised: kept, undecided, all, and the ends of the share that keeps it.
+        """Return the bays that pass, are inconclusive, all with the promise, and the interval of the share that passes.
 
-        An undecided one may be either: the lower end takes it for broken, the upper one for kept.
+        An inconclusive bay counts as a fail for the lower end and as a pass for the upper one.
         """
         of = sum(each.is_promised for each in self.cells.values())
         if not of:
@@ -268,7 +255,7 @@ class FleetRow:
 
 
 def rows(seen: FleetView) -> tuple[FleetRow, ...]:
-    """Every figure, those that are broken first, then in the order of claims, arrays and workloads."""
+    """Return every figure, failed ones first, then by claim, array and workload."""
     found: dict[FleetFigure, dict[str, Evidence]] = {}
     for bay in seen.begun:
         for key, evidence in bay.figures.items():
@@ -285,7 +272,7 @@ def observed(found: Sequence[FleetRow]) -> tuple[FleetRow, ...]:
 
 
 def _order(row: FleetRow) -> tuple[object, ...]:
-    """A record may name no array at all; such a one comes last."""
+    """Return the sort key; records without an array come last."""
     named = bool(row.first.geometries)
     return SEVERITY.index(row.outcome), not named, sorting(row.first) if named else row.key.key.claim, row.key
 
@@ -302,37 +289,37 @@ def _ends(evidence: Evidence) -> tuple[float, float]:
     )
 
 
-#: Bays that are told of one by one; the table has all.
+#: Maximum number of bays named one by one; the table has all.
 MOST_TOLD = 20
 MOST_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The verdict of the page; every bay is in exactly one of the four."""
+    """Verdict of a fleet; every bay is in exactly one of the four tuples."""
 
     fitness: Fitness
     word: str
     sentence: str
     use: str
     acceptance: bool
-    kept: tuple[str, ...]
-    broken: tuple[str, ...]
-    #: Measured, and not all was said that it was made for.
-    open: tuple[str, ...]
-    never: tuple[str, ...]
-    #: What else must be known before it is believed.
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    #: Measured, but not everything planned was decided.
+    inconclusive: tuple[str, ...]
+    not_started: tuple[str, ...]
+    #: What limits the verdict, a sentence each.
     remarks: tuple[str, ...]
 
 
 def together(seen: FleetView) -> Together:
-    """Of all bays."""
+    """Return the verdict of all bays together."""
     of = {fitness: tuple(bay.name for bay in seen.bays if bay.fitness is fitness) for fitness in (*Fitness, None)}
     gaps = tuple(_gaps(seen))
     if of[Fitness.UNFIT]:
         fitness = Fitness.UNFIT
-    elif gaps or not of[Fitness.FIT] or of[Fitness.OPEN] or of[None]:
-        fitness = Fitness.OPEN
+    elif gaps or not of[Fitness.FIT] or of[Fitness.INCONCLUSIVE] or of[None]:
+        fitness = Fitness.INCONCLUSIVE
     else:
         fitness = Fitness.FIT
     unsure = [bay.name for bay in seen.begun if bay.standing and not bay.standing.acceptance]
@@ -341,8 +328,8 @@ def together(seen: FleetView) -> Together:
     remarks = (*gaps, *_each(seen))
     use = _use(fitness, acceptance, unsure)
     return Together(
-        fitness, _word(fitness, acceptance), sentence, use, acceptance,
-        of[Fitness.FIT], of[Fitness.UNFIT], of[Fitness.OPEN], of[None], remarks,
+        fitness, word_of(fitness, acceptance), sentence, use, acceptance,
+        of[Fitness.FIT], of[Fitness.UNFIT], of[Fitness.INCONCLUSIVE], of[None], remarks,
     )  # fmt: skip
 
 
@@ -356,65 +343,54 @@ def bays(number: int) -> str:
     return "1 bay" if number == 1 else f"{number:,} bays"
 
 
-def _sentence(all_of_them: int, kept: Sequence[str], broken: Sequence[str]) -> str:
-    if not all_of_them:
-        return "There is no bay in this fleet."
-    if broken:
-        theirs = "keeps all its promises" if len(kept) == 1 else "keep all their promises"
-        rest = f"; {len(kept):,} {theirs}" if kept else ""
-        verb = "breaks promises" if len(broken) == 1 else "break promises"
-        return f"{len(broken):,} of {bays(all_of_them)} {verb}: {named(broken)}{rest}."
-    if len(kept) < all_of_them:
-        verb = "keeps" if len(kept) == 1 else "keep"
-        return f"{len(kept):,} of {bays(all_of_them)} {verb} every promise, and of the others that is not known."
-    return "The one bay keeps all its promises." if all_of_them == 1 else f"All {all_of_them:,} bays keep all promises."
+def _sentence(count: int, passed: Sequence[str], failed: Sequence[str]) -> str:
+    if not count:
+        return "This fleet has no bay."
+    if failed:
+        rest = f"; {len(passed):,} passed" if passed else ""
+        return f"{len(failed):,} of {bays(count)} failed: {named(failed)}{rest}."
+    if len(passed) < count:
+        return f"{len(passed):,} of {bays(count)} passed and none failed; the rest is inconclusive or was not started."
+    return "The one bay passed." if count == 1 else f"All {count:,} bays passed."
 
 
 def _gaps(seen: FleetView) -> Iterator[str]:
-    """Why a fleet's folder does not say all."""
+    """Yield a sentence for each reason why the fleet's folder is not complete."""
     if seen.complaint:
-        yield f"Which bays were asked for is not known: {seen.complaint}."
+        yield f"The requested bays are unknown: {seen.complaint}."
     elif seen.fleet and not seen.fleet.ended:
-        yield "The run has not ended, or was killed: what is missing is not known."
+        yield "The run has not ended or was killed; how much is missing is unknown."
 
 
 def _each(seen: FleetView) -> Iterator[str]:
-    """Of bays that do not say all: what is missing, or why there is nothing."""
-    told = [*_never(seen.bays), *_open(seen.bays)]
-    yield from told[:MOST_TOLD]
-    if len(told) > MOST_TOLD:
-        yield f"And {len(told) - MOST_TOLD:,} more of the kind: the table of bays has all."
+    """Yield what is missing of each bay that did not pass or fail, or why it has no run."""
+    remarks = [*_never(seen.bays), *_open(seen.bays)]
+    yield from remarks[:MOST_TOLD]
+    if len(remarks) > MOST_TOLD:
+        yield f"And {len(remarks) - MOST_TOLD:,} more; the table of bays lists all of them."
 
 
 def _never(found: Sequence[BayView]) -> Iterator[str]:
     for bay in found:
         if not bay.standing:
             why = safe_text.line(bay.refused, MOST_CHARACTERS) or "it has no run folder"
-            yield f"{bay.name} was never begun: {why}"
+            yield f"{bay.name} was not started: {why}"
 
 
 def _open(found: Sequence[BayView]) -> Iterator[str]:
     for bay in found:
         if bay.standing and bay.fitness is not Fitness.FIT:
             yield from (f"{bay.name}: {each}" for each in bay.standing.remarks)
-            if not bay.standing.remarks and bay.fitness is Fitness.OPEN:
+            if not bay.standing.remarks and bay.fitness is Fitness.INCONCLUSIVE:
                 yield f"{bay.name}: {bay.standing.sentence}"
-
-
-def _word(fitness: Fitness, acceptance: bool) -> str:
-    if fitness is Fitness.OPEN:
-        return "Cannot say"
-    if acceptance:
-        return "Fit" if fitness is Fitness.FIT else "Not fit"
-    return "Would be fit" if fitness is Fitness.FIT else "Would not be fit"
 
 
 def _use(fitness: Fitness, acceptance: bool, unsure: Sequence[str]) -> str:
     if unsure:
-        return f"Not for acceptance: the protocol of {named(unsure, 4)} may not decide about a product, or not surely."
+        return f"Not for acceptance: the protocol of {named(unsure, 4)} may not decide about a product, or is unknown."
     if not acceptance:
         return "Not for acceptance: nothing was measured."
-    if fitness is Fitness.OPEN:
-        return "Not for acceptance as it is: the protocols may decide about a product, but the run does not."
-    what = "all that was judged is kept" if fitness is Fitness.FIT else "a broken promise decides"
+    if fitness is Fitness.INCONCLUSIVE:
+        return "Not for acceptance: the protocols may decide about a product, but this run is inconclusive."
+    what = "every promise judged passed" if fitness is Fitness.FIT else "a failed promise decides"
     return f"For acceptance: the protocols may decide about a product, and {what}."

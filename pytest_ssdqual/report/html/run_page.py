@@ -1,73 +1,59 @@
-"""All that a page says, in its order, before any of it is markup; reads the run folder, writes nothing.
-
-The charts of a page: which of them there is room for, and what becomes of those that cannot be drawn.
-
-A composed page as HTML: our own template, style sheet and script in one text, everything else escaped.
-
-The rule of the module: text is escaped by the template engine, always, after it was made printable. What is exempt is
-listed here: our own style sheet and script, and the drawings, whose text was escaped when they were written. If one of
-those ever held a script, the browser would still not run it: only ours has the hash that the page's policy names.
-
-The page of a run: one HTML file that a stranger understands, offline, in print and with a screen reader.
-
-The rule of the room: everything that is shown was read from the run folder; it is text, whatever it looks like, and
-nothing of the page comes from anywhere else (its Content-Security-Policy says so to the browser).
-"""
+"""The page of a run: composed from the run folder, drawn, and rendered as one HTML file."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence import multiplicity as family
-from pytest_ssdqual.report.evidence.evidence import About, Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.integrity import CLAIM
+from pytest_ssdqual.report.html import page as pages
+from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands, promises, subject
 from pytest_ssdqual.report.view import errors as trouble
-from pytest_ssdqual.report.view import fitness as standing
 from pytest_ssdqual.report.view.commands import ShownCommand
 from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
 from pytest_ssdqual.report.view.fitness import PageVerdict
-from pytest_ssdqual.report.view.integrity import CLAIM
-from pytest_ssdqual.report.view.tables import PageTable
+from pytest_ssdqual.report.view.run_view import RunView
+from pytest_ssdqual.report.view.sections import CONCLUDED
+from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.report.charts.base import Chart
+    from pytest_ssdqual.report.charts.chart import Chart
 
 
-#: Of all charts with their tables, and of those of failures: a page must fit into a mail and a phone (3 MB).
+#: Maximum size of all charts with their tables, and of those of failures: a page must fit into a mail (3 MB).
 ALL_BYTES, FAILURE_BYTES = 2_000_000, 900_000
-#: What a cell of a table costs besides its text.
+#: Markup of a table's cell.
 CELL_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What there is to be shown."""
+    """Charts of a page."""
 
-    #: By the level of the arrays that they are about, in the order in which they came.
+    #: Charts by the level of their arrays.
     levels: tuple[tuple[str, tuple[Chart, ...]], ...] = ()
-    #: By the key of the failure.
+    #: Charts by the key of the failure.
     of_failures: Mapping[str, Chart] = field(default_factory=dict)
-    #: Failures that another one's chart shows as well: key → id of the chart.
+    #: Failures that share the chart of another one: key → id of the chart.
     shown_by: Mapping[str, str] = field(default_factory=dict)
     left_out: int = 0
-    #: Why some are missing; empty if none is.
+    #: Why charts are missing; empty if none is.
     complaint: str = ""
 
 
 @dataclass(slots=True)
 class _Room:
-    """What is left, and what is in use already."""
+    """Bytes left for charts, and the charts that are already on the page."""
 
     left_bytes: int
     keys: set[str] = field(default_factory=set)
@@ -82,7 +68,7 @@ class _Room:
 
 
 def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
-    """Failures come first. Nothing that a chart does wrong can cost the page."""
+    """Return the charts, those of failures first. An error in a chart does not cost the page."""
     try:
         return _draw(story, failures)
     except Exception as error:  # a library draws; the page is worth having without it
@@ -112,7 +98,7 @@ def _draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
         if each is None:
             left_out += 1
         else:
-            levels.setdefault(each.geometry, []).append(each)
+            levels.setdefault(each.level, []).append(each)
     return Drawn(
         levels=tuple((_heading(level), tuple(each)) for level, each in levels.items()),
         of_failures=of_failures,
@@ -122,14 +108,14 @@ def _draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
 
 
 def _heading(level: str) -> str:
-    """``RAID 5``, ``Single drives``."""
+    """Return ``RAID 5``, ``Single drives``."""
     if level == "drive":
-        return "Single drives, each by itself"
+        return "Single drives"
     return level.replace("raid", "RAID ", 1) if level else "All arrays and drives"
 
 
 def _fitting(found: Iterator[Chart], room: _Room) -> Iterator[Chart | None]:
-    """None for each that there is no room for; those that a failure shows already are not shown again."""
+    """Yield each chart that no failure shows, or None if there is no room for it."""
     for chart in found:
         if chart.key not in room.keys:
             yield chart if room.takes(chart) else None
@@ -137,20 +123,20 @@ def _fitting(found: Iterator[Chart], room: _Room) -> Iterator[Chart | None]:
 
 def _bytes(chart: Chart) -> int:
     cells = [*chart.table.columns, *(cell for row in chart.table.rows for cell in row)]
-    return len(chart.svg.encode()) + sum(len(cell.encode()) + CELL_BYTES for cell in cells)
+    return len(chart.svg.encode()) + sum(len(str(cell).encode()) + CELL_BYTES for cell in cells)
 
 
-#: Different errors shown with their commands, and commands of each.
+#: Maximum number of errors with their commands, and of commands of each.
 MOST_TROUBLES, MOST_COMMANDS = 20, 6
-#: Other broken promises, as sentences.
+#: Maximum number of further failed promises as sentences.
 MOST_SENTENCES = 500
-#: Kinds of drives in the title, and of the name of each.
+#: Maximum number of models in the title, and length of each.
 MOST_MODELS, MODEL_CHARACTERS = 4, 60
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """Something that went wrong, and what was done last before that."""
+    """An error and the last commands before it."""
 
     #: An HTML id.
     key: str
@@ -160,126 +146,118 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """See the module."""
+    """Content of the page of a run, before rendering."""
 
     title: str
     standing: PageVerdict
     protocol: str
-    #: Which drives, against what, by which protocol: a name and what is said of it.
+    #: Drives, spec, protocol and start: name and text.
     about: tuple[tuple[str, str], ...]
-    #: What the guard said when the run began, and what resumed sessions told.
+    #: Remarks of the guard and of resumed sessions.
     remarks: tuple[str, ...]
     failures: tuple[Failure, ...]
-    #: Broken promises beyond those, and how many are not even among these.
+    #: Further failed promises, and the number of those left out.
     more_failures: tuple[str, ...]
     left_failures: int
-    undecided: tuple[str, ...]
-    left_undecided: int
+    inconclusive: tuple[str, ...]
+    left_inconclusive: int
     errors: tuple[Error, ...]
     left_errors: int
-    drives: PageTable
-    means: PageTable
+    drives: Table
+    means: Table
     drawn: Drawn
-    promised: PageTable
-    observed: PageTable
-    skipped: PageTable
+    promised: Table
+    observed: Table
+    skipped: Table
     family: tuple[str, ...]
-    health: PageTable
+    health: Table
     worsened: tuple[str, ...]
-    #: Lots, searches, histories of arrays: what came of each, its sentence, and what else it says.
+    #: Verdicts on lots, searches and integrity.
     verdicts: tuple[Judged, ...]
-    arrays: PageTable
-    surroundings: PageTable
+    arrays: Table
+    environment: Table
     documents: tuple[tuple[str, str], ...]
-    files: PageTable
+    files: Table
 
 
 def compose(story: RunReader) -> RunPage:
-    """``OSError`` if the folder cannot be read."""
-    judged = story.evidence()
-    said = trouble.troubles(story)
-    left = trouble.skipped(story)
-    counts = standing.count(judged, said, story.unreadable(), sum(map(len, left.values())))
-    broken = [each for each in judged if each.evidence.outcome is Finding.FAIL]
-    found = commands.read(story.folder) if broken or said else ()
+    """Return the content of a run's page; ``OSError`` if the folder cannot be read."""
+    run = RunView.of(story)
+    judged, errors = run.judged, run.errors
+    broken, inconclusive = run.sentences(Finding.FAIL), run.sentences(Finding.INCONCLUSIVE)
+    found = commands.read(story.folder) if broken or errors else ()
     failed = tuple(failures(Context.of(story, judged, found)))
-    undecided = [each.evidence.sentence for each in judged if each.evidence.outcome is Finding.INCONCLUSIVE]
     return RunPage(
-        title=f"{story.folder.name}: {_of_what(story)}",
-        standing=standing.stand(counts, story.manifest),
-        protocol=subject.text(subject.table(story.manifest.get("protocol")), "name") or "unknown",
-        about=tuple(_about(story)),
+        title=f"{story.folder.name}: {_of_what(run)}",
+        standing=run.verdict,
+        protocol=run.document("protocol") or "unknown",
+        about=tuple(_about(run)),
         remarks=subject.texts(story.manifest.get("remarks")),
         failures=failed,
-        more_failures=tuple(each.evidence.sentence for each in broken[MOST : MOST + MOST_SENTENCES]),
+        more_failures=broken[MOST : MOST + MOST_SENTENCES],
         left_failures=max(0, len(broken) - MOST - MOST_SENTENCES),
-        undecided=tuple(undecided[:MOST_SENTENCES]),
-        left_undecided=max(0, len(undecided) - MOST_SENTENCES),
-        errors=tuple(_errors(said[:MOST_TROUBLES], found)),
-        left_errors=max(0, len(said) - MOST_TROUBLES),
-        drives=subject.drives(story),
-        means=subject.means(story),
+        inconclusive=inconclusive[:MOST_SENTENCES],
+        left_inconclusive=max(0, len(inconclusive) - MOST_SENTENCES),
+        errors=tuple(_errors(errors[:MOST_TROUBLES], found)),
+        left_errors=max(0, len(errors) - MOST_TROUBLES),
+        drives=subject.drives(run.manifest),
+        means=subject.means(run.manifest),
         drawn=draw(story, failed),
         promised=promises.promised(judged),
         observed=promises.observed(judged),
-        skipped=trouble.table(left),
-        family=_family(story, judged),
+        skipped=trouble.table(run.skipped),
+        family=_family(run),
         health=subject.health(story),
-        worsened=subject.worsened(story),
+        worsened=run.worsened,
         verdicts=tuple(each for each in judged if _is_special(each)),
         arrays=subject.arrays(story),
-        surroundings=subject.surroundings(story),
-        documents=subject.documents(story),
+        environment=subject.environment_checks(story),
+        documents=subject.documents(run.manifest),
         files=subject.files(_files(story.folder)),
     )
 
 
-def _errors(said: Sequence[ErrorGroup], found: Sequence[ShownCommand]) -> list[Error]:
+def _errors(groups: Sequence[ErrorGroup], found: Sequence[ShownCommand]) -> list[Error]:
     return [
         Error(f"error-{number}", each, commands.before(found, each.time, each.writer, MOST_COMMANDS))
-        for number, each in enumerate(said, 1)
+        for number, each in enumerate(groups, 1)
     ]
 
 
-def _of_what(story: RunReader) -> str:
-    """``8 × INTEL SSDSC2BB480G4``."""
-    models = [
-        subject.text(drive, "model") or "unknown model"
-        for bay in subject.tables(story.manifest.get("bays"))
-        for drive in subject.tables(bay.get("drives"))
-    ]
+def _of_what(run: RunView) -> str:
+    """Return ``8 × INTEL SSDSC2BB480G4``."""
+    models = [subject.text(drive, "model") or "unknown model" for drive in subject.manifest_drives(run.manifest)]
     kinds = list(dict.fromkeys(models))
     shown = [f"{models.count(kind)} × {safe_text.line(kind, MODEL_CHARACTERS)}" for kind in kinds[:MOST_MODELS]]
     more = sum(models.count(kind) for kind in kinds[MOST_MODELS:])
     return " + ".join([*shown, *([f"{more} of other models"] if more else [])]) or "unknown drives"
 
 
-def _about(story: RunReader) -> Iterator[tuple[str, str]]:
-    """What a stranger asks first."""
-    manifest = story.manifest
-    machines = [subject.text(bay, "machine") for bay in subject.tables(manifest.get("bays"))]
-    at = f" on {', '.join(filter(None, machines))}" if any(machines) else ""
-    yield "Drives", ", ".join(filter(None, [f"{_of_what(story)}{at}", subject.expected(story)]))
-    for title, name in (("Held against", "spec"), ("Measured by", "protocol")):
-        yield title, subject.text(subject.table(manifest.get(name)), "name") or "unknown"
-    if started := subject.text(manifest, "started"):
-        yield "Begun", started.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
+def _about(run: RunView) -> Iterator[tuple[str, str]]:
+    """Yield drives, spec, protocol and start of the run."""
+    at = f" on {', '.join(filter(None, run.machines))}" if any(run.machines) else ""
+    yield "Drives", ", ".join(filter(None, [f"{_of_what(run)}{at}", subject.expected(run.manifest)]))
+    yield "Spec", run.document("spec") or "unknown"
+    yield "Protocol", run.document("protocol") or "unknown"
+    if started := subject.text(run.manifest, "started"):
+        yield "Started", started.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
 
 
 def _is_special(each: Judged) -> bool:
-    return each.evidence.about in (About.LOT, About.SEARCH) or each.evidence.claim == CLAIM
+    return each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM
 
 
-def _family(story: RunReader, judged: Sequence[Judged]) -> tuple[str, ...]:
-    """As the terminal says it, of a run that got to its end."""
-    noted = subject.table(story.manifest.get("family"))
+def _family(run: RunView) -> tuple[str, ...]:
+    """Return the sentences about all verdicts together; empty for a run that did not end."""
+    noted = subject.table(run.manifest.get("family"))
     planned, confidence = noted.get("claims_planned"), noted.get("confidence")
     if not isinstance(planned, int) or planned < 1 or not isinstance(confidence, float) or not 0 < confidence < 1:
         return ()
-    name = subject.text(subject.table(story.manifest.get("protocol")), "name")
     try:
         of_all = ErrorControl(planned, subject.text(noted, "control"))
-        found = family.tally([(each.test, each.evidence) for each in judged], of_all, confidence, name)
+        found = family.tally(
+            [(each.test, each.evidence) for each in run.judged], of_all, confidence, run.document("protocol")
+        )
     except ValueError:
         return ()
     return tuple(family.lines(found)) if found else ()
@@ -293,107 +271,18 @@ def _files(folder: Path) -> list[tuple[str, int]]:
     ]
 
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-    pass
-
-FOLDER = Path(__file__).with_name("templates")
-#: Of one piece of text: a spec or a protocol is the longest.
-TEXT_CHARACTERS = 4_000
-#: Of a message in a list, which has a section of its own.
-BRIEF_CHARACTERS = 300
-#: A mark and a word, never a colour alone.
-OUTCOMES = {
-    Finding.PASS: ("✓", "kept"),
-    Finding.FAIL: ("✗", "broken"),
-    Finding.INCONCLUSIVE: ("?", "undecided"),
-    Finding.OBSERVED: ("·", "observed"),
-}
-
-
 def render(page: RunPage) -> str:
-    """The whole file."""
-    from markupsafe import Markup
-
-    from pytest_ssdqual.report.charts.base import style_sheet
-
-    script = _own("page.js")
-    return (
-        environment(FOLDER)
-        .get_template("page.html")
-        .render(
-            page=page,
-            policy=policy(script),
-            script=Markup(script),  # noqa: S704 (our own file)
-            style=Markup(style_sheet() + style()),  # noqa: S704
-        )
-    )
-
-
-def style() -> str:
-    """Our own style sheet, for pages like this one."""
-    return _own("page.css")
-
-
-@cache
-def environment(folder: Path) -> Environment:
-    """For the templates of a folder and those of this one; see the module."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def shown(value: object) -> object:
-        return value if isinstance(value, Markup) else safe_text.line(str(value), TEXT_CHARACTERS)
-
-    made = Environment(
-        autoescape=True,
-        finalize=shown,
-        loader=FileSystemLoader([folder, FOLDER]),
-        lstrip_blocks=True,
-        trim_blocks=True,
-        undefined=StrictUndefined,
-    )
-    # Texts of several lines, of which each is made printable by itself.
-    made.filters["lines"] = lambda text: Markup("\n").join(
-        safe_text.line(line, TEXT_CHARACTERS) for line in str(text).split("\n")
-    )
-    made.filters["briefly"] = lambda text: safe_text.line(str(text), BRIEF_CHARACTERS)
-    made.filters["drawing"] = Markup
-    made.tests["finding"] = lambda value: isinstance(value, Finding)  # not a drive that calls itself "pass"
-    made.globals["outcomes"] = OUTCOMES
-    return made
-
-
-def policy(script: str) -> str:
-    """The page's Content-Security-Policy.
-
-    The script is named by its hash, so no other one is run. Styles cannot be: every stroke of a drawing has a ``style``
-    attribute with its colour, and hashes do not cover attributes. Images are those inside of drawings (heat maps).
-    """
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _own(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
-
-
-NAME = "report.html"
+    """Return the HTML file."""
+    return pages.render("page.html", "page.css", script="page.js", page=page)
 
 
 def write(folder: Path) -> Path:
-    """Write ``report.html`` of a run folder, for its owner alone, and return its path; an old one is replaced.
+    """Write ``report.html`` of a run folder with mode 0600, replacing an older one, and return its path.
 
-    Charts that cannot be drawn are missing from it, and it says so. ``OSError`` if there are no records, or no room
-    for the page; then an old one stays.
+    The page states which charts could not be drawn. ``OSError`` without records or without space; an older page then
+    remains.
     """
-    pass
-    pass
-
     text = render(compose(RunReader.read(folder)))
-    path = folder / NAME
+    path = folder / REPORT
     safe_files.write_whole(path, text.encode("utf-8", "backslashreplace"))
     return path

@@ -1,7 +1,7 @@
-"""Measurements rebuilt from their records and fio's own output, so that a resumed run need not make them again.
+"""Measurements rebuilt from records and fio's output, so that a resumed run does not repeat them.
 
-The rule of the module: what it gives back equals what was measured, histograms, intervals and all; what cannot be
-proven to is not given back. So fio's output is read again and its figures are held against the record.
+A rebuilt measurement equals the original, histograms and intervals included. fio's output is parsed again and compared
+with the record; a measurement that differs is measured again.
 """
 
 from __future__ import annotations
@@ -18,50 +18,45 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Look, Measured, Run
+from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
-from pytest_ssdqual.qual.strict_json import conforming
-from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult
+from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.resume.array_state import inheritance
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.reader import Record, read_records
+from pytest_ssdqual.report.run_folder.journal import read_checkpoint
+from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.output import StatusReader
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.resume.checkpoint import Inheritance, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, ResultKey
 
-#: Figures of a run's record that its output must give again, to the last bit.
-FIGURES = ("ios", "iops", "bytes_per_s", "mean_latency_ns", "max_latency_ns", "counted_s", "round_iops")
-
-
-#: What ``Journal.keep`` calls a file.
+#: File names of ``Journal.keep``.
 NAME = re.compile(r"[a-z]+/[\w,:+=][\w.,:+=-]*", re.ASCII)
-#: fio's output is read in pieces: that of hours is gigabytes when it is unpacked.
+#: fio's output is read in pieces, as hours of it unpack to gigabytes.
 PIECE_BYTES = 1 << 20
-#: A file of ours unpacks to 5 to 40 times its size, of an idle drive to 100; a bomb to 1,000.
+#: fio's output unpacks to 5 to 40 times its size, that of an idle drive to 100 times; a zip bomb to 1,000 times.
 MOST_UNPACKED_TIMES = 300
 
 
 class Forgotten(ValueError):
-    """A measurement cannot be rebuilt; the sentence says why."""
+    """A measurement cannot be rebuilt; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """fio's output files of a run folder, and the digests they had when they were written."""
+    """fio's output files of a run folder, with the digests of the time when they were written."""
 
     folder: Path
     digests: Mapping[str, str] = field(default_factory=dict)
 
     def require(self, raw: str) -> BinaryIO:
-        """The file, open and as packed as it is; ``Forgotten`` if it is missing or not what was written.
+        """Return the open, packed file; ``Forgotten`` if it is missing or has changed.
 
-        A record names files of the run folder and no others, whatever it says.
+        Only files of the run folder are opened, whatever a record names.
         """
         if not NAME.fullmatch(raw):
             raise Forgotten(f"{safe_text.line(raw, 80)} is no file of a run folder")
@@ -79,11 +74,10 @@ class Shelf:
         file.seek(0)
         return file
 
-    def run(self, noted: Mapping[str, Any], workload: Workload) -> Run:
-        """The run with this summary, as fio's output tells it; ``Forgotten`` if they do not agree."""
-        raw = str(noted["raw"])
-        look = conforming(Look(**noted["look"])) if "look" in noted else None
-        reader = StatusReader(output.MOST_DOCUMENTS if look else None)
+    def run(self, noted: RunRecord, workload: Workload) -> Run:
+        """Return the run of this record from fio's output; ``Forgotten`` without it."""
+        raw, geometry = noted.raw, noted.geometry
+        reader = StatusReader(output.MOST_DOCUMENTS if noted.look else None)
         try:
             with self.require(raw) as packed, gzip.open(packed) as file:
                 most_bytes = PIECE_BYTES + MOST_UNPACKED_TIMES * os.fstat(packed.fileno()).st_size
@@ -94,21 +88,20 @@ class Shelf:
             read = reader.whole()
         except (OSError, EOFError, zlib.error, InvalidMeasurement) as error:
             raise Forgotten(f"{raw} is damaged: {error}") from error
-        geometry = Geometry.parse(noted["geometry"])
         return Run(
             workload=workload,
             geometry=geometry,
-            members=tuple(_text(each) for each in strict_json.array(noted["members"])),
+            members=noted.members,
             intervals=read.intervals,
-            ramp_s=strict_json.number(noted["ramp_s"]),
-            window_s=strict_json.number(noted["window_s"]),
-            rounds=len(strict_json.array(noted["round_iops"])),
+            ramp_s=noted.ramp_s,
+            window_s=noted.window_s,
+            rounds=len(noted.round_iops),
             raw=raw,
-            seen=conforming(ProcessEnvironment.from_record(seen)) if (seen := noted.get("seen")) else None,
+            seen=noted.seen,
             parts=read.parts if geometry.is_side_by_side else (),
             reports=read.of_target,
             part_reports=read.reports if geometry.is_side_by_side and read.parts else (),
-            look=look,
+            look=noted.look,
         )
 
 
@@ -117,29 +110,26 @@ Builder = Callable[[Mapping[str, Any], Shelf], object]
 
 
 def _measured(facts: Mapping[str, Any], shelf: Shelf) -> Measured:
-    workload = Workload.from_record(facts["asked"])
-    return Measured(tuple(_agreeing(shelf.run(noted, workload).condensed(), noted) for noted in facts["runs"]))
+    workload = from_plain(Workload, facts["asked"])
+    return Measured(tuple(_condensed(shelf, noted, workload) for noted in facts["runs"]))
 
 
 def _saturation(facts: Mapping[str, Any], shelf: Shelf) -> Saturation:
-    noted = facts["run"]
-    run = _agreeing(shelf.run(noted, Workload.from_record(facts["asked"])), noted)
-    rule = conforming(SteadyRule(**facts["rule"]))
+    noted = from_plain(RunRecord, facts["run"])
+    run = _agreeing(shelf.run(noted, from_plain(Workload, facts["asked"])), noted)
+    rule = from_plain(SteadyRule, facts["rule"])
     return Saturation(
         run, strict_json.count(facts, "capacity_bytes"), rule, strict_json.number(facts["gate_capacities"])
     )
 
 
-def _loop(facts: Mapping[str, Any], shelf: Shelf) -> LoopResult:
-    loop = Loop.from_record(facts["asked"])
+def _loop(facts: Mapping[str, Any], shelf: Shelf) -> RoundsResult:
+    loop = from_plain(Rounds, facts["asked"])
     rounds = tuple(
-        tuple(
-            _agreeing(shelf.run(noted, workload).condensed(), noted)
-            for noted, workload in zip(cells, loop.workloads, strict=True)
-        )
+        tuple(_condensed(shelf, noted, workload) for noted, workload in zip(cells, loop.workloads, strict=True))
         for cells in facts["rounds"]
     )
-    return LoopResult(Geometry.parse(facts["geometry"]), loop, rounds, conforming(SteadyRule(**facts["rule"])))
+    return RoundsResult(Geometry.parse(facts["geometry"]), loop, rounds, from_plain(SteadyRule, facts["rule"]))
 
 
 def _rebuild(facts: Mapping[str, Any], shelf: Shelf) -> Rebuild:
@@ -160,11 +150,15 @@ def _text(value: object) -> str:
     return value
 
 
-def _agreeing(run: Run, noted: Mapping[str, Any]) -> Run:
-    """``run``, if its figures are those of the record: they were made by the same arithmetic of the same numbers."""
-    found = run.summary()
-    if any(found[name] != noted[name] for name in FIGURES):
-        raise Forgotten(f"{run.raw} gives {found['iops']} IOPS where {noted['iops']} were noted")
+def _condensed(shelf: Shelf, entry: object, workload: Workload) -> Run:
+    noted = from_plain(RunRecord, entry)
+    return _agreeing(shelf.run(noted, workload).condensed(), noted)
+
+
+def _agreeing(run: Run, noted: RunRecord) -> Run:
+    """Return ``run`` if its record equals the one in the journal, which the same arithmetic computed."""
+    if run.record() != noted:
+        raise Forgotten(f"{run.raw} gives {run.iops} IOPS where {noted.iops} were noted")
     return run
 
 
@@ -181,10 +175,10 @@ BUILDERS: Mapping[str, tuple[str, Builder]] = {
 
 @dataclass(slots=True)
 class Recollection:
-    """A ``Memory`` of the measurements that a run folder had when this was made."""
+    """The ``EarlierResults`` of a run folder at the time of its creation."""
 
     shelf: Shelf
-    #: Told of each measurement that has to be made again although there is a record of it, and why.
+    #: Called with each recorded measurement that must be repeated, and the reason.
     forgotten: Callable[[ResultKey, str], None] = lambda key, why: None
     _noted: dict[ResultKey, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -197,9 +191,9 @@ class Recollection:
         sums: Mapping[str, str],
         forgotten: Callable[[ResultKey, str], None] = lambda key, why: None,
     ) -> Recollection:
-        """From its events; ``sums`` are digests of its files where they are known, ``forgotten`` as the field.
+        """Return the measurements of some records; ``sums`` are known digests, ``forgotten`` as the field.
 
-        Every file is read once, now: what is damaged is told, and planned to be measured again.
+        Every file is read once now; damaged ones are reported, and their measurements are planned again.
         """
         ran = (each.facts for each in records if each.kind == "ran" and {"raw", "sha256"} <= set(each.facts))
         digests = {str(facts["raw"]): str(facts["sha256"]) for facts in ran}
@@ -214,15 +208,15 @@ class Recollection:
         return memory
 
     def __len__(self) -> int:
-        """How many measurements it has."""
+        """Return the number of measurements."""
         return len(self._noted)
 
     def has(self, key: ResultKey) -> bool:
-        """See ``Memory.has``."""
+        """See ``EarlierResults.has``."""
         return key in self._noted
 
     def recall(self, key: ResultKey) -> object | None:
-        """See ``Memory.recall``; what turns out to be damaged is told and forgotten."""
+        """See ``EarlierResults.recall``; a damaged measurement is reported and dropped."""
         if key not in self._noted:
             return None
         _, build = BUILDERS[key.kind]
@@ -232,9 +226,10 @@ class Recollection:
             self._forget(key, str(error) if isinstance(error, ValueError) else f"its record is damaged: {error!r}")
             return None
 
-    def inheritance(self) -> Inheritance | None:
-        """See ``Memory.inheritance``; as the records are now: what was left running was stopped since."""
-        return inheritance(read_records(self.shelf.folder))
+    def left_array(self) -> Checkpoint | None:
+        """See ``EarlierResults.left_array``; reads the file now, as leftovers may have been stopped since."""
+        left = read_checkpoint(self.shelf.folder)
+        return left if left and left.is_intact else None
 
     def _forget(self, key: ResultKey, why: str) -> None:
         del self._noted[key]
@@ -242,7 +237,7 @@ class Recollection:
 
 
 def _keys(record: Record) -> Iterable[ResultKey]:
-    """The measurement that a record is about, if it is about one."""
+    """Yield the measurement that a record is about, if any."""
     if record.kind in BUILDERS:
         name, _ = BUILDERS[record.kind]
         try:
@@ -252,7 +247,7 @@ def _keys(record: Record) -> Iterable[ResultKey]:
 
 
 def _raws(noted: object) -> Iterable[str]:
-    """Every file that a record names, however deep."""
+    """Yield every file that a record names, at any depth."""
     if isinstance(noted, Mapping):
         for name, value in noted.items():
             if name == "raw" and isinstance(value, str):

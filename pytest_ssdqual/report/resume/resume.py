@@ -1,7 +1,7 @@
-"""A run that ended too early, to be continued in its own folder: which one, whether it may be, and what it knows.
+"""Resume of a run that ended early: which run, whether it may be resumed, and its results.
 
-The rule of the module: measurements of one run are judged together, so whatever could make them differ must be the same
-in all of its sessions. What only helps to explain a figure is told and recorded, no more.
+Measurements of one run are judged together, so whatever could make them differ must be the same in all of its sessions.
+Facts that only help to explain a figure are reported and recorded.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.find import LAST
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
-from pytest_ssdqual.report.run_folder.reader import Record, read_records
+from pytest_ssdqual.report.run_folder.reader import LAST, Record, read_records
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -28,8 +27,8 @@ from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 #: do: a crash is often the reason for a new one, and the record says which measurement was made under which.
 #: Another fio counts, paces and times in another way; other processors have other limits.
 FIXED = {"cpu": "processor", "cpus": "number of processors", "fio": "version of fio"}
-#: Facts whose change is told. The others (memory, boot, what sites add) say nothing about a measurement.
-TOLD = {
+#: Facts whose change is reported. The others (memory, boot, facts of a site) do not affect a measurement.
+NOTED = {
     "hostname": "host name",
     "kernel": "kernel",
     "os": "operating system",
@@ -42,17 +41,17 @@ TOLD = {
     "pcie_aspm": "power saving of PCIe links",
 }
 OURS = "pytest-ssdqual"
-#: Of pytest: its ``ExitCode.USAGE_ERROR``.
+#: pytest's ``ExitCode.USAGE_ERROR``.
 USAGE_ERROR = 4
 
 
 class NotResumable(ValueError):
-    """A run cannot be continued; the sentence says why."""
+    """A run cannot be resumed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What a session has that wants to continue a run; ``facts`` are empty where nobody asked the machine."""
+    """Means of the session that resumes; ``facts`` are empty if the machine was not asked."""
 
     machine: str
     facts: Mapping[str, str]
@@ -63,7 +62,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A run folder as it was when it was opened to be continued."""
+    """A run folder at the time when it is resumed."""
 
     folder: Path
     manifest: Manifest
@@ -73,7 +72,7 @@ class Past:
 
     @classmethod
     def read(cls, folder: Path) -> Past:
-        """``NotResumable`` if there is no run in it that has begun to measure anything, or several bays' runs."""
+        """Read a run folder; ``NotResumable`` if its run has not begun to measure, or if it is a fleet."""
         if fleet.is_fleet(folder):
             raise NotResumable(fleet.name_one(folder))
         try:
@@ -91,7 +90,7 @@ class Past:
             why = "its request was refused" if refused else "it ended before anything was begun"
             raise NotResumable(f"{folder} has nothing to resume: {why}")
         try:
-            manifest = Manifest.from_record(strict_json.table(strict_json.read_json((folder / MANIFEST).read_bytes())))
+            manifest = Manifest.from_record(strict_json.read_json((folder / MANIFEST).read_bytes()))
         except (OSError, ValueError) as error:
             raise NotResumable(f"{folder} cannot be resumed: {MANIFEST} cannot be read: {error}") from error
         if not manifest.bays:
@@ -99,15 +98,15 @@ class Past:
         return cls(folder, manifest, records, sums.read(folder))
 
     def drives_in_order(self, drives: Sequence[Drive]) -> tuple[Drive, ...]:
-        """The same drives in the order in which this run had them: after a boot /dev/sdb may be another one's name.
+        """Return the drives in the order of the earlier sessions, as device names may change with a boot.
 
-        Drives that it did not have come last.
+        Additional drives come last.
         """
         order = {drive.identity: number for number, drive in enumerate(self._drives)}
         return tuple(sorted(drives, key=lambda drive: order.get(drive.identity, len(order))))
 
     def refusals(self, now: Present) -> list[str]:
-        """Why a session with these means must not continue it; a sentence for each thing that differs."""
+        """Return a sentence for each difference that forbids resuming."""
         found = [
             *_other_document("spec", self.manifest.spec, now.spec),
             *_other_document("protocol", self.manifest.protocol, now.protocol),
@@ -120,13 +119,13 @@ class Past:
         return [f"{self.folder.name} cannot be resumed: {each}" for each in found]
 
     def remarks(self, now: Present) -> tuple[str, ...]:
-        """What is different and must be known, but is no reason against it."""
+        """Return a sentence for each difference that is reported only."""
         ours = self.manifest.sessions[-1].versions.get(OURS), installed_versions().get(OURS)
-        told = _changes(TOLD, self._facts, now.facts) if now.facts else []
-        return (*told, *_differ(f"version of {OURS}", *ours))
+        changes = _changes(NOTED, self._facts, now.facts) if now.facts else []
+        return (*changes, *_differ(f"version of {OURS}", *ours))
 
     def memory(self, forgotten: Callable[[ResultKey, str], None] = lambda key, why: None) -> Recollection:
-        """What has been measured and left; ``forgotten`` is told of each measurement that has to be made again."""
+        """Return the stored results; ``forgotten`` is called for each measurement that must be repeated."""
         return Recollection.of(self.folder, self.records, sums=self.sums, forgotten=forgotten)
 
     @property
@@ -139,14 +138,14 @@ class Past:
 
     @property
     def _drives(self) -> tuple[Drive, ...]:
-        return tuple(entry.drive for entry in self.manifest.bays[0].drives)
+        return self.manifest.bays[0].drives
 
 
 def find(root: Path, name: str) -> Path:
-    """The run folder that ``name`` means, or that of a fleet: a path, the name of one below ``root``, or ``last``.
+    """Return the run folder or the fleet for a path, a name below ``root``, or ``last``.
 
-    The last one is the newest that began, of a fleet in any of its bays: a request that was refused since is none, nor
-    are runs that were merged. ``NotResumable`` if there is none.
+    ``last`` is the newest run that began, of a fleet in any bay; refused requests and merged runs do not count.
+    ``NotResumable`` if there is none.
     """
     if name == LAST:
         for folder in sorted(filter(safe_files.is_ours, root.iterdir()), reverse=True) if root.is_dir() else ():
@@ -175,12 +174,30 @@ def _began(folder: Path) -> bool:
             # pytest finds a mistake in a suite at collection, after run_started; nothing was written to a drive then.
             is_begun = record.facts.get("exit_status") != USAGE_ERROR
     except OtherSchema:
-        return True  # whoever reads it refuses it
+        return True  # the reader refuses it
     return is_begun
 
 
+#: Keys of a verdict's record that are its result; the others are about its subject, or follow from these.
+RESULT = (
+    "value",
+    "low",
+    "high",
+    "n",
+    "unit",
+    "confidence",
+    "is_reading",
+    "basis",
+    "wider",
+    "limit",
+    "direction",
+    "source",
+    "outcome",
+)
+
+
 class Verdicts:
-    """What a run has judged so far; a resumed session judges everything again, mostly with the same result."""
+    """Verdicts recorded so far; a resumed session judges all claims again, mostly with the same result."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._times: dict[str, str] = {}
@@ -190,8 +207,9 @@ class Verdicts:
                 self._keep(record.facts, record.time)
 
     def news(self, facts: Mapping[str, object]) -> dict[str, object] | None:
-        """What is to be noted of a verdict: nothing (None) if it was noted already; that it supersedes another one,
-        with the time of that, if they differ.
+        """Return what to record of a verdict: None if it is recorded already.
+
+        If it differs from a recorded one, the record has the time of that as ``supersedes``.
         """
         about, judged = _about(facts), _judged(facts)
         if self._judged.get(about) == judged:
@@ -210,11 +228,11 @@ def _about(facts: Mapping[str, object]) -> str:
 
 
 def _judged(facts: Mapping[str, object]) -> str:
-    return json.dumps([facts.get(name) for name in ("estimate", "limit", "outcome")], sort_keys=True)
+    return json.dumps([facts.get(name) for name in RESULT], sort_keys=True)
 
 
 def _identity(facts: Mapping[str, str], machine: str) -> str:
-    """A machine without an id is known by its name."""
+    """Return the machine's id, or its name without one."""
     return facts.get("machine_id") or facts.get("hostname") or machine
 
 

@@ -16,20 +16,20 @@ ESCAPES = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
 
 
 def text(folder: Path) -> bytes:
-    """Of every file below ``folder`` but the hidden ones and itself; links are not followed. ``OSError``."""
+    """Return the lines of every file below ``folder`` except hidden ones and itself; links are skipped. ``OSError``."""
     every = [path for path in safe_files.files_below(folder) if not path.name.startswith(".")]
     return b"".join(line(digest(path), path.relative_to(folder)) for path in every if path != folder / SUMS)
 
 
 def line(sha256: str, path: Path) -> bytes:
-    """One file; a name that would break the line is escaped."""
+    """Return the line of a file; characters of its name that would break the line are escaped."""
     name = os.fsencode(path)
     plain = re.sub(rb"[\\\n\r]", lambda found: ESCAPES[found[0]], name)
     return (b"" if plain == name else b"\\") + sha256.encode() + b"  " + plain + b"\n"
 
 
 def read(folder: Path) -> dict[str, str]:
-    """Name → digest; empty if the folder was never sealed. Lines that are none are passed over."""
+    """Return digests by name; empty if the folder was not sealed. Invalid lines are skipped."""
     found = {}
     try:
         for each in filter(None, map(LINE.fullmatch, safe_files.read_lines(folder / SUMS))):
@@ -41,7 +41,7 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a regular file; ``OSError`` for anything else."""
+    """Return the SHA-256 of a regular file; ``OSError`` for anything else."""
     with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123 (a descriptor)
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,8 +1,8 @@
-"""The run folder: what a run leaves behind, written while it happens.
+"""The journal: the writer of a run folder.
 
-The rule of the module: files are only added and lines only appended, by any number of processes at once, so that
-whatever was written before a crash or a full disk stays readable. It is ours alone (``report.run_folder.safe_files``).
-What is in the folder: docs/run-folder.md.
+Files are only added and lines only appended, by any number of processes at once, so that everything written before a
+crash or a full disk stays readable. The folder belongs to the user alone (``report.run_folder.safe_files``). The format
+is in docs/run-folder.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import itertools
 import json
-import math
 import os
 import re
 import stat
@@ -22,41 +21,64 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.records import RecordT, from_plain, plain
 from pytest_ssdqual.report.run_folder import checksums, safe_files, transcript
 from pytest_ssdqual.report.run_folder.checksums import SUMS
 from pytest_ssdqual.report.run_folder.transcript import ROTATE_BYTES, TRANSCRIPT
 from pytest_ssdqual.rig.machine.machine import Completed, RigError, utc_now
+from pytest_ssdqual.rig.resume import checkpoint
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
-#: Schema of all that is in a run folder: lines of the record and the transcript, the manifest, ``fleet.json``. Another
-#: one is not read.
+#: Schema of records, transcript, manifest and ``fleet.json``. Readers refuse another one.
 SCHEMA = 1
-RECORDS, MANIFEST = "records.jsonl", "manifest.json"
+RECORDS, MANIFEST, CHECKPOINT = "records.jsonl", "manifest.json", "checkpoint.json"
+#: A checkpoint of 64 drives is 20 KB.
+MOST_CHECKPOINT_BYTES = 1 << 20
 #: Output of a command up to this size is written into the transcript itself.
 INLINE_BYTES = 4096
 
 
 class OtherSchema(OSError):
-    """A file of another schema: this version cannot read it."""
+    """A file of another schema, which this version cannot read."""
 
 
 def require_schema(path: Path, found: object) -> None:
-    """``OtherSchema`` unless what was found in this file is ``SCHEMA``."""
+    """Raise ``OtherSchema`` unless ``found`` is ``SCHEMA``."""
     if found != SCHEMA:
         schema = safe_text.line(str(found), 40)
         raise OtherSchema(f"{path} has schema {schema}, and this version of pytest-ssdqual reads schema {SCHEMA} only")
 
 
+def read_document(kind: type[RecordT], path: Path, content: object) -> RecordT:
+    """Return the dataclass of a document with a schema; ``ValueError``, or ``OtherSchema``."""
+    found = dict(strict_json.table(content))
+    require_schema(path, found.pop("schema", None))
+    return from_plain(kind, found)
+
+
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """Return the array that the run has left, and its state; None if there is none, or the file is damaged."""
+    try:
+        path = folder / CHECKPOINT
+        with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123 (a descriptor)
+            return read_document(Checkpoint, path, strict_json.read_json(file.read(MOST_CHECKPOINT_BYTES)))
+    except (OSError, ValueError):
+        return None
+
+
 class JournalError(RigError):
-    """Evidence cannot be kept: the run folder is full, gone or not writable."""
+    """Evidence cannot be stored: the run folder is full, missing or not writable."""
+
+    ends_run = True
 
 
 @dataclass(slots=True)
 class Journal:
-    """One process's pen for a run folder. Threads may share it."""
+    """A process's writer of a run folder; thread-safe."""
 
     path: Path
-    #: Tells the lines and files of several processes apart: ``main``, ``gw0``.
+    #: Distinguishes the lines and files of several processes: ``main``, ``gw0``.
     writer: str = "main"
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     #: Digest → the file a command's output was spilled to, so that ``keep`` need not store it twice.
@@ -64,7 +86,7 @@ class Journal:
     _pending: list[JournalError] = field(default_factory=list)
     #: Size at which the transcript is emptied into a packed file.
     rotate_bytes: int = ROTATE_BYTES
-    #: The folder itself: what was put in its place is another one.
+    #: Inode of the folder, by which a replaced folder is detected.
     _inode: int = 0
 
     def __post_init__(self) -> None:
@@ -72,12 +94,12 @@ class Journal:
 
     @classmethod
     def create(cls, root: Path, run_id: str) -> Journal:
-        """A new run folder ``<utc>-<start of run_id>`` below ``root``; ``JournalError`` if that cannot be."""
+        """Create a run folder ``<utc>-<start of run_id>`` below ``root``; ``JournalError`` if that fails."""
         return cls.create_at(root / folder_name(run_id))
 
     @classmethod
     def create_at(cls, path: Path) -> Journal:
-        """``create`` with a name that somebody chose."""
+        """Create a run folder with a given name."""
         try:
             safe_files.make_root(path.parent)
             for folder in (path, *(path / name for name in ("fio", "health", "transcript"))):
@@ -92,9 +114,9 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, writer: str = "main") -> Journal:
-        """A pen for a folder that another process created, now or long ago; ``JournalError`` if there is none.
+        """Return a writer of an existing run folder; ``JournalError`` if there is none.
 
-        Nor if it is not ours alone: what others could put there would be written to.
+        A folder that other users can write to is refused, because they could redirect what is written.
         """
         if not (path / RECORDS).is_file():
             raise JournalError(f"{path} is not a run folder: it has no {RECORDS}")
@@ -106,27 +128,25 @@ class Journal:
         return cls(path, writer, itertools.count(1 + last))
 
     def unseal(self) -> None:
-        """Take the seal off a folder that is written again: it would not be true any more. Harmless without one."""
+        """Remove the seal of a folder that is written again. Harmless without one."""
         self._require_in_place()
-        try:
-            (self.path / SUMS).unlink(missing_ok=True)
-            safe_files.sync(self.path)
-        except OSError as error:
-            refuse(self.path, error)
+        _remove(self.path / SUMS)
 
     def note(self, kind: str, **facts: object) -> None:
-        """Append one event to the record; it is on disk when this returns, or ``JournalError`` was raised."""
+        """Append a record; it is on disk when this returns, else ``JournalError`` was raised."""
         self._require_in_place()
         head = {"schema": SCHEMA, "kind": kind, "time": utc_now(), "writer": self.writer}
         _append(self.path / RECORDS, {**head, **facts, **head})
+        if checkpoint.concerns(kind, facts):
+            self._write_checkpoint(kind, facts)
         self._raise_pending()
 
     def keep(self, name: str, data: bytes, folder: str = "fio") -> str:
         """Store raw evidence and return its name in the run folder.
 
-        A name that is taken gets a number (``run-2.json.gz``): repeats must not overwrite each other. Characters
-        that do not belong into a file name (serial numbers have blanks, models have slashes) become ``_``.
-        ``JournalError`` if it cannot be stored whole; then nothing of it is left.
+        A name in use gets a number (``run-2.json.gz``), so that repeats do not overwrite each other. Characters that
+        are invalid in file names (blanks of serial numbers, slashes of models) become ``_``. ``JournalError`` if it
+        cannot be stored whole; then nothing of it remains.
         """
         self._require_in_place()
         path = _claim(self.path / folder, name)
@@ -137,16 +157,15 @@ class Journal:
         return path.relative_to(self.path).as_posix()
 
     def write_manifest(self, record: Mapping[str, object]) -> None:
-        """Write ``manifest.json`` anew; the old one stays until the new one is whole."""
+        """Replace ``manifest.json`` atomically."""
         self._require_in_place()
-        text = json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        _replace(self.path / MANIFEST, safe_text.json_text(text).encode())
+        _write_json(self.path / MANIFEST, record)
 
     def transcribe(self, machine_name: str) -> Callable[[Completed], None]:
-        """An observer that writes down every command run on this machine.
+        """Return an observer that records every command run on this machine.
 
-        It never raises: it is called in the middle of clean-up too, where a full disk must not keep an array from
-        being stopped. The next ``note`` or ``keep`` raises what went wrong here.
+        The observer never raises: it is also called during clean-up, where a full disk must not prevent an array from
+        being stopped. The next ``note`` or ``keep`` raises its error.
         """
 
         def observe(completed: Completed) -> None:
@@ -158,9 +177,9 @@ class Journal:
         return observe
 
     def seal(self) -> None:
-        """Write ``SHA256SUMS`` over all files, for ``sha256sum --check``. The last thing done in a run folder.
+        """Write ``SHA256SUMS`` over all files, as the last action in a run folder.
 
-        Files that somebody else has put there are listed, too; links are not followed.
+        Foreign files are listed, too; links are not followed.
         """
         self._require_in_place()
         try:
@@ -170,13 +189,22 @@ class Journal:
         _replace(self.path / SUMS, text)
 
     def _require_in_place(self) -> None:
-        """Raise ``JournalError`` if another folder, or a link to one, has taken the place of ours."""
+        """Raise ``JournalError`` if another folder or a link has replaced the run folder."""
         try:
             found = self.path.lstat()
         except OSError as error:
             refuse(self.path, error)
         if found.st_ino != self._inode or not stat.S_ISDIR(found.st_mode):
-            raise JournalError(f"evidence cannot be kept in {self.path}: something else was put in its place")
+            raise JournalError(f"evidence cannot be stored in {self.path}: another folder has replaced it")
+
+    def _write_checkpoint(self, kind: str, facts: Mapping[str, object]) -> None:
+        """Replace ``checkpoint.json`` by the state after this event; without the file nothing can be re-adopted."""
+        path, before = self.path / CHECKPOINT, read_checkpoint(self.path)
+        state = checkpoint.after(before, kind, plain(facts))
+        if state is None:
+            _remove(path)
+        elif state != before:
+            _write_json(path, {"schema": SCHEMA, **plain(state)})
 
     def _transcribe(self, machine_name: str, completed: Completed) -> None:
         self._require_in_place()
@@ -211,22 +239,22 @@ class Journal:
 
 
 def folder_name(run_id: str) -> str:
-    """``<utc>-<start of run_id>``, for a folder that is made now; in order of time."""
+    """Return ``<utc>-<start of run_id>`` for a new folder; names sort by time."""
     short = re.sub(r"[^A-Za-z0-9]", "", run_id)[:8] or "run"
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{short}"
 
 
 def _append(path: Path, record: Mapping[str, object], *, limit_bytes: int | None = None) -> None:
-    """One line, in one write to a file opened for appending and locked, for threads and processes alike.
+    """Append a line in one write to a file that is opened for appending and locked, for threads and processes.
 
-    A writer that died or met a full disk may have left half a line. It is ended first, so that it stays the only
-    one that is lost. Without the lock, a line that another one is still writing looks like half a line. It is on disk
-    when this returns, unless the file is one that is emptied whenever it reaches ``limit_bytes``.
+    A writer that died or met a full disk may have left half a line. It is ended first, so that only that line is lost.
+    Without the lock, a line that another process is writing would look like half a line. The line is on disk when this
+    returns, unless the file is emptied at ``limit_bytes``.
     """
-    line = json.dumps(_plain(record), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    line = json.dumps(plain(record), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
     data = safe_text.json_text(line).encode()
     try:
-        # Never created here: in a folder that was deleted or unmounted meanwhile, lines would go astray.
+        # Not O_CREAT: lines in a folder that was deleted or unmounted would be lost.
         descriptor = safe_files.open_regular(path, os.O_RDWR | os.O_APPEND)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -248,7 +276,7 @@ def _append(path: Path, record: Mapping[str, object], *, limit_bytes: int | None
 
 
 def _claim(folder: Path, name: str) -> Path:
-    """A new empty file of this name, or of this name with a number; ours alone, whoever else is writing."""
+    """Create an empty file of this name, or of this name with a number, safely among concurrent writers."""
     name = safe_files.file_name(name)
     stem, dot, suffix = name.partition(".")
     try:
@@ -268,7 +296,7 @@ def _claim(folder: Path, name: str) -> Path:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Give a file its content, all of it or nothing."""
+    """Write a file's content, whole or not at all."""
     try:
         safe_files.write_whole(path, data)
         safe_files.sync(path.parent)
@@ -279,8 +307,23 @@ def _replace(path: Path, data: bytes) -> None:
         refuse(path, error)
 
 
+def _write_json(path: Path, record: Mapping[str, object]) -> None:
+    text = json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    _replace(path, safe_text.json_text(text).encode())
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, if it is there; it is gone from the disk when this returns."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            safe_files.sync(path.parent)
+    except OSError as error:
+        refuse(path.parent, error)
+
+
 def _link(source: Path, path: Path) -> bool:
-    """Make ``path`` a second name of ``source``; False where the file system has no such thing."""
+    """Make ``path`` a hard link to ``source``; False if the file system has none."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.hardlink_to(source)
@@ -292,17 +335,6 @@ def _link(source: Path, path: Path) -> bool:
     return True
 
 
-def _plain(value: object) -> object:
-    """JSON has no infinity and no NaN: they become null, as an unbounded end of an interval does."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value
-
-
 def refuse(path: Path, error: OSError) -> NoReturn:
-    """``JournalError`` with what the system says."""
-    raise JournalError(f"evidence cannot be kept in {path}: {error.strerror or error}") from error
+    """Raise ``JournalError`` with the system's message."""
+    raise JournalError(f"evidence cannot be stored in {path}: {error.strerror or error}") from error

@@ -1,7 +1,7 @@
-"""One process for each pen of a run folder: a run that lives must not be resumed, nor resumed twice.
+"""Lock of a writer of a run folder: a running run must not be resumed, nor resumed twice.
 
-The lock is the kernel's (``flock``), so it ends with its process, however that ends. Files of locks begin with a dot:
-they are no evidence, and ``SHA256SUMS`` does not list them.
+The lock is a ``flock``, so it ends with its process in any case. Lock files begin with a dot: they are no evidence, and
+``SHA256SUMS`` does not list them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pytest_ssdqual.rig.machine.machine import utc_now
 
 
 class StillWritten(JournalError):
-    """Another process writes into this run folder."""
+    """Another process writes into the run folder."""
 
 
 class FolderLock:
-    """The right to write into ``folder`` as ``writer``; held until ``release``, or until the process ends."""
+    """Exclusive right to write into ``folder`` as ``writer``, until ``release`` or the end of the process."""
 
     def __init__(self, folder: Path, writer: str) -> None:
         """Raises ``StillWritten`` if a process holds it, ``JournalError`` if the folder cannot be written."""
@@ -35,13 +35,13 @@ class FolderLock:
         os.pwrite(self._descriptor, who.encode(), 0)
 
     def require_alone(self) -> None:
-        """Raise ``StillWritten`` if another pen is in use: a worker may outlive the process that started it."""
+        """Raise ``StillWritten`` if another writer is active: a worker may outlive its parent process."""
         for path in sorted(self._folder.glob(".*.lock")):
             if path != self._path:
                 os.close(_locked(self._folder, path))
 
     def release(self) -> None:
-        """Let go; harmless the second time."""
+        """Release the lock; harmless the second time."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -49,17 +49,17 @@ class FolderLock:
 
 def _locked(folder: Path, path: Path) -> int:
     try:
-        # Not through a link: who it is that writes would be written there.
+        # O_NOFOLLOW: the name of the writer must not be written to the target of a link.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, safe_files.FILE_MODE)
     except OSError as error:
-        raise JournalError(f"evidence cannot be kept in {folder}: {error.strerror or error}") from error
+        raise JournalError(f"evidence cannot be stored in {folder}: {error.strerror or error}") from error
     try:
         os.fchmod(descriptor, safe_files.FILE_MODE)  # whatever the umask
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         who = safe_text.line(os.pread(descriptor, 200, 0).decode("utf-8", "replace")) or "another process"
         os.close(descriptor)
-        raise StillWritten(f"{folder} is still written by {who}: wait until that run has ended") from None
+        raise StillWritten(f"{folder} is in use by {who}: wait until that run has ended") from None
     except OSError as error:
         os.close(descriptor)
         raise JournalError(f"{folder} cannot be locked: {error.strerror or error}") from error

@@ -1,9 +1,7 @@
-"""Run folders read back: events line by line, and what earlier runs built and did not take down.
+"""Finds and reads run folders: records, arrays that were left behind, and the evidence that counts in the end.
 
-A run folder as its readers want it: what it is about, what happened, and what was judged of it in the end.
-
-The rule of the module: it reads what is there. A folder that is damaged or unfinished tells less, and that is no error;
-only a folder without records is none, and one of another schema is refused (``OtherSchema``, an ``OSError``).
+A damaged or unfinished folder has less to read, which is no error. Only a folder without records or of another schema
+is refused (``OtherSchema``, an ``OSError``).
 """
 
 from __future__ import annotations
@@ -29,15 +27,15 @@ class Record:
     kind: str
     #: UTC, ISO 8601.
     time: str
-    #: Everything else in the line. Readers take what they know and ignore the rest.
+    #: All other fields of the line.
     facts: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayLeftBehind:
-    """An array that some run was about to create, and of which no run says that it was stopped."""
+    """An array that a run planned, and that no run recorded as stopped."""
 
-    #: md's, in mdadm's spelling, as it was given to ``mdadm --create``.
+    #: UUID of the array in mdadm's spelling, as given to ``mdadm --create``.
     uuid: str
     device: str
     #: Identities (WWN or serial) of the members.
@@ -47,11 +45,10 @@ class ArrayLeftBehind:
 
 
 def read_records(path: Path, *kinds: str) -> Iterator[Record]:
-    """All events of a run folder (or of its ``records.jsonl``), or those of some kinds, in the order they were written.
+    """Yield the records of a run folder (or of its ``records.jsonl``), of some kinds or all, in order.
 
-    A line that is not whole, as a crash or a full disk leaves it, is passed over: it was never acknowledged to its
-    writer; so is one that is longer than any of ours. ``OSError`` if there is no such file, ``OtherSchema`` if its
-    lines have another schema.
+    An incomplete line, left by a crash or a full disk, was never acknowledged to its writer and is skipped, as is a
+    line beyond the length limit. ``OSError`` without the file, ``OtherSchema`` for lines of another schema.
     """
     named = [f'"{kind}"'.encode() for kind in kinds]
     file = path / RECORDS if path.is_dir() else path
@@ -66,13 +63,13 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
 
 
 def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:
-    """Arrays planned and never stopped, over all run folders below ``root`` and the bays of fleets, oldest run first.
+    """Return arrays planned and not stopped, over all run folders below ``root`` and the bays of fleets, oldest first.
 
-    ``root`` is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. They are
-    recognised by md UUID, which is ours alone: it was drawn at random before the array was created. A later
-    run that clears a leftover away notes ``array_stopped`` in its own folder, so all folders are read together.
-    Folders that others have made, or can write to, are not believed: what is called ours may be erased. Nor are those
-    of another schema, whose arrays the guard then refuses.
+    ``root`` is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. Arrays
+    are identified by md UUID, which was drawn at random before the array was created. A later run that removes a
+    leftover records ``array_stopped`` in its own folder, so all folders are read together. Folders that other users own
+    or can write to are ignored, because an array listed here may be erased. So are folders of another schema; the guard
+    then refuses their arrays.
     """
     planned: dict[str, ArrayLeftBehind] = {}
     stopped: set[str] = set()
@@ -90,9 +87,9 @@ def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:
 
 
 def _records_of_ours(root: Path) -> list[Path]:
-    """Of all run folders below ``root``, in order, and of the bays of fleets among them.
+    """Return the records files of all own run folders below ``root``, and of the bays of fleets among them.
 
-    Of a bay ``root`` is the ``bays`` of its fleet: what other runs have left is beside that fleet.
+    If ``root`` is the ``bays`` of a fleet, other runs are beside that fleet.
     """
     own = fleet.fleet_of(root)
     files = [each / RECORDS for folder in _ours_below(own.parent if own else root) for each in (folder, *_bays(folder))]
@@ -100,7 +97,7 @@ def _records_of_ours(root: Path) -> list[Path]:
 
 
 def _bays(folder: Path) -> list[Path]:
-    """Of a fleet. Copies in a merged one may be of others' runs; it was we who copied, not we who planned."""
+    """Return the bays of a fleet; none of a merged one, as its copies may be of runs of other users."""
     bays = folder / fleet.BAYS
     return _ours_below(bays) if safe_files.is_ours(bays) and not fleet.is_merged(folder) else []
 
@@ -110,7 +107,7 @@ def _ours_below(folder: Path) -> list[Path]:
 
 
 def worsened_drives(path: Path) -> tuple[str, ...]:
-    """What a run did to its drives beyond expected wear, a sentence each, from its run folder."""
+    """Return what a run did to its drives beyond expected wear, a sentence each."""
     return tuple(
         safe_text.line(f"{record.facts.get('name')}: {finding}")
         for record in read_records(path)
@@ -120,7 +117,7 @@ def worsened_drives(path: Path) -> tuple[str, ...]:
 
 
 def still_running(path: Path) -> tuple[str, ...]:
-    """Work that must finish and went on when the last session of a run ended, a sentence each."""
+    """Return work that must finish and was running when the last session ended, a sentence each."""
     found: list[str] = []
     for record in read_records(path):
         if record.kind == "run_resumed":
@@ -159,7 +156,7 @@ JUDGED = ("verdict", "observation")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict, or a figure of which nothing is promised, as it counts in the end."""
+    """A verdict or an observation as it counts in the end."""
 
     #: Id of the test.
     test: str
@@ -170,33 +167,33 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class RunReader:
-    """A run folder, read once."""
+    """Manifest and records of a run folder, read once."""
 
     folder: Path
-    #: Empty if there is none yet, or none that can be read.
+    #: Empty if it is missing or unreadable.
     manifest: Mapping[str, object]
     #: All, in the order in which they were written.
     records: tuple[Record, ...]
 
     @classmethod
     def read(cls, folder: Path, *kinds: str) -> RunReader:
-        """With all records, or those of some kinds only. ``OSError`` if there are no records, or of another schema."""
+        """Read all records or those of some kinds; ``OSError`` without records or with another schema."""
         return cls(folder, _manifest(folder), tuple(read_records(folder, *kinds)))
 
     def of(self, *kinds: str) -> tuple[Record, ...]:
-        """The records of these kinds, in order."""
+        """Return the records of these kinds, in order."""
         return tuple(record for record in self.records if record.kind in kinds)
 
     def evidence(self) -> tuple[Judged, ...]:
-        """What was judged or observed, each once, as it came out last; in the order in which that was said.
+        """Return each verdict and observation once, with its last result, in the order of those.
 
-        A test that was run again, here or in a session that resumed the run, takes its earlier verdict back. What
-        cannot be read (``unreadable``) is left out.
+        A test that was run again, here or in a resumed session, replaces its earlier verdict. Unreadable evidence
+        (``unreadable``) is left out.
         """
         return tuple(each for each in map(_judged, _last(self.of(*JUDGED))) if each)
 
     def unreadable(self) -> int:
-        """How many verdicts count and cannot be read, because their records are damaged."""
+        """Return the number of verdicts that count, but are damaged."""
         return sum(_judged(record) is None for record in _last(self.of(*JUDGED)))
 
 
@@ -211,7 +208,7 @@ def _last(records: Iterable[Record]) -> Iterable[Record]:
 
 def _judged(record: Record) -> Judged | None:
     try:
-        found = evidence.from_record(record.facts)
+        found = evidence.of_facts(record.facts)
     except ValueError:
         return None
     return Judged(str(record.facts.get("test", "")), record.time, found)
@@ -224,3 +221,53 @@ def _manifest(folder: Path) -> Mapping[str, object]:
         return {}
     require_schema(folder / MANIFEST, found.get("schema", SCHEMA))
     return found
+
+
+#: The newest run that began.
+LAST = "last"
+
+
+class NoSuchRun(ValueError):
+    """No run folder or more than one matches; the message lists them."""
+
+
+def find(name: str, root: Path) -> Path:
+    """Return the run folder for a path, a name below ``root`` or its beginning, or ``last``.
+
+    ``last`` is the newest run that began. A beginning matches runs that began first. ``NoSuchRun`` if none or several
+    match, or if it is a fleet.
+    """
+    found = find_any(name, root)
+    if not (found / RECORDS).is_file():
+        raise NoSuchRun(fleet.name_one(found))
+    return found
+
+
+def find_any(name: str, root: Path) -> Path:
+    """Return the run folder or the fleet's folder."""
+    if "\0" in name or not name:
+        raise NoSuchRun(f"{name!r} is not the name of a run folder")
+    # Imported here: it loads pydantic, which ``ssdqual --help`` does without.
+    from pytest_ssdqual.report.resume import resume
+
+    if name == LAST:
+        try:
+            return resume.find(root, LAST)
+        except resume.NotResumable as error:
+            raise NoSuchRun(f"there is no run in {root}") from error
+    for folder in (root / name, Path(name)):
+        if _is_run(folder):
+            return folder
+    below = sorted(root.iterdir()) if root.is_dir() else []
+    found = [each for each in below if each.name.startswith(name) and _is_run(each)]
+    found = list(filter(resume.began, found)) or found
+    if not found:
+        raise NoSuchRun(f"{name} is neither a run folder nor the beginning of the name of one in {root}")
+    if len(found) > 1:
+        several = ", ".join(each.name for each in found[:2])
+        raise NoSuchRun(f"{name} matches {len(found)} runs in {root}: {several}, …")
+    return found[0]
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / RECORDS).is_file() or fleet.is_fleet(folder)

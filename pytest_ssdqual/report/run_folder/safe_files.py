@@ -1,7 +1,7 @@
-"""Files and folders of ours alone: nobody else reads what a run writes, and nobody makes it write somewhere else.
+"""Files and folders that only their owner can read or write.
 
-The rule of the module: whatever the umask, folders are made with 0700 and files with 0600; a symbolic link is never
-followed inside of a run folder; and every refusal is an ``OSError`` whose text is the reason.
+Folders are created with mode 0700 and files with 0600, whatever the umask; a symbolic link is never followed inside of
+a run folder; and every refusal is an ``OSError`` whose text is the reason.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
-#: Of the folder that run folders are in, where it has to be made: others may see which runs there are.
+#: Mode of a new folder of run folders; other users may list it.
 ROOT_MODE = 0o755
-#: Others may give it another content.
+#: Permissions by which other users could change a file.
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-#: Of a file's name, to which its number and what marks it as a part are still added; file systems take 255 bytes.
+#: Maximum length of a file name without number and suffix of a partial file; file systems allow 255 bytes.
 NAME_BYTES = 160
-#: A record with thousands of rounds is 1 MB; longer lines are none of ours.
+#: A record with thousands of rounds is 1 MB; longer lines are not from a run.
 LONGEST_LINE_BYTES = 16 << 20
 
 
 def make_root(root: Path) -> None:
-    """The folder that run folders are in; one where others could replace them is refused."""
+    """Create the folder of run folders; refuse one whose content other users could replace."""
     for path in reversed([root, *root.parents]):
         if not path.exists():
             path.mkdir(exist_ok=True)
@@ -43,13 +43,13 @@ def make_root(root: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A new one, ours alone."""
+    """Create a folder for the owner alone."""
     path.mkdir(mode=FOLDER_MODE)
-    path.chmod(FOLDER_MODE)  # a umask may have taken from us what we need
+    path.chmod(FOLDER_MODE)  # the umask may have removed permissions
 
 
 def create(path: Path, *, replace: bool = False) -> int:
-    """A descriptor to write to a new file, ours alone; with ``replace`` an old one loses its content."""
+    """Return a descriptor of a new file for the owner alone; with ``replace`` an old file is truncated."""
     once = os.O_TRUNC if replace else os.O_EXCL
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | once, FILE_MODE)
     os.fchmod(descriptor, FILE_MODE)
@@ -57,7 +57,7 @@ def create(path: Path, *, replace: bool = False) -> int:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Give a file, ours alone, its content: all of it, or an old one keeps its own."""
+    """Write a file atomically, for the owner alone; on an error an old file is unchanged."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with os.fdopen(create(part, replace=True), "wb") as file:
@@ -71,7 +71,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync(folder: Path) -> None:
-    """A new name is on disk only when its folder is."""
+    """Sync a folder, without which a new name in it is not on disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -83,7 +83,7 @@ def sync(folder: Path) -> None:
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
-    """A descriptor of a file that is there, and is one: not a link to another, nor a FIFO that nobody writes to."""
+    """Return a descriptor of a regular file; a link, or a FIFO without a writer, is refused."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -92,7 +92,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a regular file, which end at a line feed and at nothing else; those too long to be ours left out."""
+    """Yield the lines of a regular file, ended by line feeds only; lines beyond ``LONGEST_LINE_BYTES`` are skipped."""
     with open(open_regular(path), "rb") as file:
         while line := file.readline(LONGEST_LINE_BYTES):
             if len(line) == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
@@ -103,7 +103,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Every regular file, in order; links, whatever they lead to, are not followed and not among them."""
+    """Return every regular file in order; links are not followed and not listed."""
     found = []
     for path, _, names in os.walk(folder, onerror=_raise):
         found += [Path(path, name) for name in names]
@@ -111,9 +111,9 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def require_ours(folder: Path) -> None:
-    """That a run folder is ours alone, with files and folders in it and nothing else.
+    """Raise unless a run folder belongs to the user alone, and contains only files and folders.
 
-    What others can write to, or have made, may lead anywhere; so may a link that came with an archive.
+    What other users can write to, or own, may lead anywhere; so may a link that came with an archive.
     """
     below = (Path(at, name) for at, *names in os.walk(folder, onerror=_raise) for each in names for name in each)
     for path, found in itertools.chain([(folder, folder.lstat())], ((each, _seen(each)) for each in below)):
@@ -121,7 +121,7 @@ def require_ours(folder: Path) -> None:
             continue
         if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
             kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "neither a file nor a folder"
-            raise _refused(f"{path} is {kind}, which no run of ours leaves")
+            raise _refused(f"{path} is {kind}, which no run creates")
         if found.st_uid not in _ourselves():
             raise _refused(f"{path} belongs to another user (uid {found.st_uid}): copy the run folder to continue it")
         if found.st_mode & WRITABLE_BY_OTHERS:
@@ -129,7 +129,7 @@ def require_ours(folder: Path) -> None:
 
 
 def _seen(path: Path) -> os.stat_result | None:
-    """None of what was listed and is gone since: other writers of the same run pack their transcript meanwhile."""
+    """Return the status, or None if the path has gone since: other writers of the run pack their transcript."""
     try:
         return path.lstat()
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def _seen(path: Path) -> os.stat_result | None:
 
 
 def file_name(name: str) -> str:
-    """Characters that any file system takes, and not too many of them; cut, it ends in a digest and its own end."""
+    """Return a name that any file system accepts; a long one is cut, with a digest and its end."""
     plain = re.sub(r"[^\w.,:+=-]|^[.-]", "_", name, flags=re.ASCII) or "_"
     if len(plain) <= NAME_BYTES:
         return plain
@@ -146,7 +146,7 @@ def file_name(name: str) -> str:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder is one that nobody but us can write into; a link to one is not."""
+    """Return True for a folder that only its owner can write to; a link is none."""
     try:
         found = folder.lstat()
     except OSError:
@@ -155,7 +155,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def _ourselves() -> set[int]:
-    """As whom we act: under sudo also the user who said so, in whose folders runs without root were made."""
+    """Return the user ids of this process; under sudo also the user who called it, for runs made without root."""
     me, asked = os.geteuid(), os.environ.get("SUDO_UID", "")
     return {me, int(asked)} if me == 0 and asked.isdecimal() and len(asked) < 12 else {me}
 

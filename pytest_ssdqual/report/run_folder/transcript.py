@@ -1,7 +1,7 @@
-"""The transcript: a line for every command, in one file that is emptied into a packed one whenever it has grown large.
+"""The transcript: a line for each command, in a file that is emptied into a packed one when it has grown large.
 
-The rule of the module: at every moment each line is in at least one of the files. A crash in between leaves lines in
-two of them, which the next rotation and every reader notice.
+At every moment each line is in at least one of the files. A crash in between leaves lines in both, which the next
+rotation and every reader detect.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 from pytest_ssdqual.report.run_folder import safe_files
 
 TRANSCRIPT = "transcript.jsonl"
-#: What was taken out of it, ``transcript-001.jsonl.gz`` first.
+#: Packed parts, ``transcript-001.jsonl.gz`` first.
 PACKED = re.compile(r"transcript-(\d{3,9})\.jsonl\.gz", re.ASCII)
-#: When it is emptied: after some days. A measurement of hours takes a hundred commands an hour, 5 kB each.
+#: Size at which it is emptied, after some days: a long measurement runs a hundred commands an hour, 5 kB each.
 ROTATE_BYTES = 64 << 20
 PIECE_BYTES = 1 << 20
 #: A command's number and its writer, as ``Journal`` writes them.
@@ -31,9 +31,9 @@ HEAD = re.compile(rb'\{"schema":1,"number":(\d{1,15}),"writer":"([^"\\]*)",')
 
 
 def make_room(path: Path, descriptor: int, more_bytes: int, limit_bytes: int) -> None:
-    """Empty the transcript if ``more_bytes`` make it pass ``limit_bytes``; the descriptor of it is exclusively locked.
+    """Empty the transcript if ``more_bytes`` exceed ``limit_bytes``; the caller holds the exclusive lock.
 
-    If it cannot be done now, on a full disk, it is tried again when the file has grown by as much once more.
+    On a full disk it is tried again when the file has grown by the same size once more.
     """
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size // limit_bytes < (size + more_bytes) // limit_bytes:
@@ -42,19 +42,19 @@ def make_room(path: Path, descriptor: int, more_bytes: int, limit_bytes: int) ->
 
 
 def packed(folder: Path) -> list[Path]:
-    """The files that were taken out of the transcript, in the order in which they were written."""
+    """Return the packed files of the transcript in the order in which they were written."""
     found = [(int(match[1]), path) for path in folder.iterdir() if (match := PACKED.fullmatch(path.name))]
     return [path for _, path in sorted(found)]
 
 
 def last_number(folder: Path, writer: str) -> int:
-    """Of the commands that this writer has transcribed; 0 if there are none. ``OSError`` without a transcript."""
+    """Return the number of the writer's last command; 0 without one. ``OSError`` without a transcript."""
     heads = (HEAD.match(line) for line in _lines(folder))
     return max((int(head[1]) for head in heads if head and head[2] == writer.encode()), default=0)
 
 
 def read(folder: Path) -> Iterator[dict[str, Any]]:
-    """Every command of a run folder, each once, in the order in which they ended. ``OSError`` without a transcript."""
+    """Yield every command of a run folder once, in the order of their ends. ``OSError`` without a transcript."""
     seen: set[tuple[str, str]] = set()
     for line in _lines(folder):
         try:
@@ -88,7 +88,7 @@ def _rotate(path: Path, descriptor: int, size: int) -> None:
 
 
 def _pack(descriptor: int, begin: int, end: int, target: Path) -> None:
-    """All of it is on disk under its name, or there is no such name."""
+    """Write the packed file; its name appears only when all of it is on disk."""
     part = target.with_name(f".{target.name}.part")
     with os.fdopen(safe_files.create(part, replace=True), "wb") as file:
         with gzip.GzipFile("", "wb", 6, file, mtime=0) as out:
@@ -105,7 +105,7 @@ def _pack(descriptor: int, begin: int, end: int, target: Path) -> None:
 
 
 def _packed_already(descriptor: int, size: int, last: Path) -> int:
-    """How many bytes at the file's begin are those of ``last``: who packed them died before they were taken out."""
+    """Return the number of bytes at the start that ``last`` has: its writer died before truncating."""
     with os.fdopen(safe_files.open_regular(last), "rb") as file:
         file.seek(-8, os.SEEK_END)
         digest, length = struct.unpack("<II", file.read(8))  # RFC 1952: CRC-32 and length, at the end of a member
@@ -121,6 +121,6 @@ def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
     while begin < end:
         data = os.pread(descriptor, min(PIECE_BYTES, end - begin), begin)
         if not data:
-            raise OSError("the transcript was cut by somebody else")
+            raise OSError("another process has truncated the transcript")
         begin += len(data)
         yield data

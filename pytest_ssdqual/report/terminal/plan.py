@@ -1,4 +1,4 @@
-"""The plan of a run in words, for --collect-only; pure. What is planned is decided elsewhere."""
+"""The plan of a run as text, for --collect-only; pure."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.progress_events import Planned, array_of
 from pytest_ssdqual.qual.units import format_capacity, format_duration
-from pytest_ssdqual.report.run_folder.expectation import NONE
+from pytest_ssdqual.report.run_folder.manifest import NONE
+from pytest_ssdqual.report.view.tables import Table, text_table
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedArray:
-    """One array, and what will be done on it; a row for each way of building it."""
+    """An array and the work planned on it; a row for each way of building it."""
 
-    #: With what is done on it, if that is not just measuring: ``raid5x4 saturation``.
+    #: Array, with the kind of work if it is not a plain measurement: ``raid5x4 saturation``.
     geometry: str
     #: Number of workloads that will be measured on it.
     workloads: int
     condition_s: float
     measure_s: float
-    #: To all members together, by us; parity and copies included.
+    #: Bytes that the run writes to all members, parity and copies included.
     bytes_written: int
-    #: What a loop may take beyond that until it is steady, or a sequential measurement until it is decided.
+    #: Maximum additional time of a loop until it is steady, or of a sequential measurement until it is decided.
     more_s: float = 0.0
     more_bytes: int = 0
     is_loop: bool = False
@@ -34,17 +35,17 @@ class PlannedArray:
 
 @dataclass(frozen=True, slots=True)
 class PrintedPlan:
-    """All of it, in the order in which it will be done."""
+    """The whole plan, in the order of execution."""
 
     arrays: tuple[PlannedArray, ...]
     drives: int
     protocol: str
     acceptance: bool
-    #: Bytes that one drive may be written over its life, where its data sheet says so.
+    #: Rated endurance of a drive in bytes, if its data sheet has it.
     endurance_bytes: int | None = None
-    #: Of the loops; 0: there are none.
+    #: Maximum number of rounds of the loops; 0 without loops.
     most_rounds: int = 0
-    #: Of a sequential protocol: after how long a measurement may end, and after how long it does.
+    #: Earliest and latest end of a measurement of a sequential protocol.
     first_s: float = 0.0
     limit_s: float = 0.0
     #: False if only a pattern determined the number of drives.
@@ -59,8 +60,8 @@ class PrintedPlan:
         return sum(array.bytes_written for array in self.arrays)
 
     @property
-    def told(self) -> Planned:
-        """For those who watch."""
+    def planned(self) -> Planned:
+        """The plan as a progress event."""
         starts: dict[str, float] = {}
         passed_s = 0.0
         for array in self.arrays:
@@ -69,11 +70,13 @@ class PrintedPlan:
         return Planned(self.seconds, tuple(starts), tuple(starts.values()))
 
 
+#: The plan is not split into bands of columns.
+UNLIMITED = 10_000
 HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
 
 
 def plan_lines(plan: PrintedPlan) -> list[str]:
-    """The plan as a table with its totals; one sentence if there is nothing to do."""
+    """Return the plan as a table with totals, or one sentence if no array is needed."""
     if not plan.arrays:
         return ["ssdqual: no array is needed by the tests selected, nothing will be written"]
     rows = [_row(array.geometry, array) for array in plan.arrays]
@@ -86,14 +89,10 @@ def plan_lines(plan: PrintedPlan) -> list[str]:
     )
     if len(rows) > 1:
         rows.append(_row("total", total))
-    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
     return [
         f"ssdqual: the plan for {plan.drives} drive{'s' if plan.drives > 1 else ''}, protocol {plan.protocol}"
         + ("" if plan.acceptance else " (not for acceptance)"),
-        *(
-            "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in (HEAD, *rows)
-        ),
+        *(line.text for line in text_table(Table(HEAD, tuple(rows)), UNLIMITED)),
         *(f"  {line}" for line in _remarks(plan)),
     ]
 
@@ -131,7 +130,7 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
 
 
 def _more(arrays: Iterable[PlannedArray]) -> str:
-    """Time and bytes beyond the plan; empty if there are none."""
+    """Return time and bytes beyond the plan; empty if there are none."""
     found = list(arrays)
     seconds, written = sum(array.more_s for array in found), sum(array.more_bytes for array in found)
     if not seconds:

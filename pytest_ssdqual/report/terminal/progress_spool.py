@@ -1,7 +1,7 @@
-"""News of a bay from a worker's process to the controller's, through a file of the run folder that stays small.
+"""Progress log: events from a worker's process to the controller, through a small file of the run folder.
 
-It is for people who watch, and no evidence: its name begins with a dot, nothing in it has to arrive, and when it has
-grown to ``LIMIT_BYTES`` it begins anew with the last state. A disk that is full, or a file that is gone, is no error.
+The log is no evidence: its name begins with a dot, and events may be lost. At ``LIMIT_BYTES`` it is written anew with
+the latest state. A full disk or a missing file is no error.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_ssdqual.qual import progress_events, strict_json
-from pytest_ssdqual.qual.progress_events import Looked, News
+from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.progress_events import KINDS, Looked, News
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.report.run_folder import safe_files
 
-#: Some minutes of one a second: a controller reads once a minute at least.
+#: Some minutes of one event a second; a controller reads at least once a minute.
 LIMIT_BYTES = 64 << 10
-#: What a controller reads at once; a file of ours is never so long.
+#: Maximum size of a read; a progress log is smaller.
 MOST_BYTES = 1 << 20
-#: Looks that are told again when the file begins anew.
+#: Number of interim analyses that are retained when the file is written anew.
 LOOKS = 20
 PREFIX, SUFFIX = ".live-", ".jsonl"
 
 
 @dataclass(slots=True)
 class SpoolWriter:
-    """A worker's end. Threads may share it."""
+    """Writer of a worker's progress log; thread-safe."""
 
     folder: Path
     worker: str
     limit_bytes: int = LIMIT_BYTES
-    #: One for all processes of this computer.
+    #: Monotonic clock, common to all processes of the controller.
     clock: Callable[[], float] = time.monotonic
     _number: int = 0
     _size: int = 0
@@ -49,18 +50,23 @@ class SpoolWriter:
     def path(self) -> Path:
         return self.folder / f"{PREFIX}{self.worker}{SUFFIX}"
 
-    def tell(self, told: News) -> None:
-        """One line more; never raises."""
+    def write(self, event: News) -> None:
+        """Append an event; never raises."""
         with self._lock, contextlib.suppress(OSError):
             self._number += 1
-            record = {"number": self._number, "at_s": self.clock(), **progress_events.to_record(told)}
+            record = {
+                "number": self._number,
+                "at_s": self.clock(),
+                "event": type(event).__name__,
+                "fields": plain(event),
+            }
             data = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-            if isinstance(told, Looked):
+            if isinstance(event, Looked):
                 self._looks.append(data)
             else:
-                # What comes later overtakes: a state is told in the order in which it came to be.
-                self._state.pop(type(told), None)
-                self._state[type(told)] = data
+                # Moved to the end, so that states are written in the order of their last change.
+                self._state.pop(type(event), None)
+                self._state[type(event)] = data
             if self._number == 1 or self._size + len(data) > self.limit_bytes:
                 self._begin_anew()
             else:
@@ -86,22 +92,22 @@ class SpoolWriter:
 
 @dataclass(slots=True)
 class SpoolReader:
-    """The controller's end: what is new in the spools of all workers."""
+    """Reader of the progress logs of all workers."""
 
     folder: Path
-    #: Of each file: which it is, how far it was read, and the number of the last news.
+    #: Inode, offset and number of the last event of each file.
     _places: dict[Path, tuple[int, int, int]] = field(default_factory=dict)
 
     def poll(self) -> Iterator[tuple[str, News, float]]:
-        """Worker, what it told, and when by the monotonic clock; never raises."""
+        """Yield worker, event and time by the monotonic clock; never raises."""
         for path in sorted(self.folder.glob(f"{PREFIX}*{SUFFIX}")):
             with contextlib.suppress(OSError):
                 worker = path.name.removeprefix(PREFIX).removesuffix(SUFFIX)
-                for told, at_s in self._new(path):
-                    yield worker, told, at_s
+                for event, at_s in self._new(path):
+                    yield worker, event, at_s
 
     def remove(self) -> None:
-        """At the end of a run nobody watches any more."""
+        """Remove the logs at the end of a run."""
         for path in self.folder.glob(f"{PREFIX}*"):
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -117,20 +123,19 @@ class SpoolReader:
         finally:
             os.close(descriptor)
         whole = data[: data.rfind(b"\n") + 1]
-        # The next number is kept before anything is given away: whoever stops in between does not get it twice.
+        # The position is stored before the first event is yielded, so that a caller that stops gets no event twice.
         found = [each for each in map(_parsed, whole.splitlines()) if each and each[0] > last]
         last = max([last, *(number for number, _, _ in found)])
         self._places[path] = (inode, offset + len(whole), last)
-        yield from ((told, at_s) for _, told, at_s in found)
+        yield from ((event, at_s) for _, event, at_s in found)
 
 
 def _parsed(line: bytes) -> tuple[int, News, float] | None:
     try:
         record = dict(strict_json.table(strict_json.read_json(line)))
         number, at_s = strict_json.count(record, "number"), strict_json.number(record.get("at_s"))
-        told = {name: value for name, value in record.items() if name not in ("number", "at_s")}
-        return number, progress_events.from_record(told), at_s
-    except ValueError:
+        return number, from_plain(KINDS[str(record.get("event"))], record.get("fields")), at_s
+    except (KeyError, ValueError):
         return None
 
 

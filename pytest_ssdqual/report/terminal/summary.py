@@ -1,12 +1,10 @@
-"""The table at the end of a run, as lines of text; pure.
+"""The header and the summary table of a run, as lines for pytest's terminal writer.
 
-A RAID 5 run makes hundreds of claims, and nearly all of them are kept. So what failed or stayed undecided has a row
-of its own, first and in full; the rest is in grids, with the smallest margin at the end of each row. Figures of which
-nothing is promised are in the grids too, and whatever is published stands beside ours in tables of its own.
+A RAID 5 run makes hundreds of claims, and nearly all of them pass. Claims that failed or are inconclusive therefore
+come first, each in a row with all its figures; the rest is in grids, with the smallest margin at the end of each row.
+Figures without a promise are in the grids, too; published figures are in tables of their own.
 
-What pytest's terminal shows of a run: the header and the table, written through pytest's own writer.
-
-Colours are names that the writer resolves or drops, so ``--color``, ``NO_COLOR`` and log files work as ever.
+Colours are names that the writer resolves or drops, so ``--color``, ``NO_COLOR`` and log files work as usual.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import wrap
 from typing import Protocol
 
 from pytest_ssdqual.qual import safe_text
@@ -24,22 +21,32 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
-from pytest_ssdqual.report.view.labels import label, sorting, span
-from pytest_ssdqual.report.view.lots import lots
-from pytest_ssdqual.report.view.searches import searches
-from pytest_ssdqual.report.view.sections import beside, loops, members, saturations, series
-from pytest_ssdqual.report.view.tables import COLOUR, INDENT, MARK, TextLine, draw, grids, margin, percent
+from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
+from pytest_ssdqual.report.view.tables import (
+    COLOUR,
+    INDENT,
+    MARK,
+    TextLine,
+    draw,
+    grids,
+    label,
+    margin,
+    paragraph,
+    percent,
+    sorting,
+    span,
+)
 
 HEAD = ("", "", "measured", "interval", "limit", "margin")
 INTERVAL = HEAD.index("interval")
-#: What has a section of its own, remarks included.
-APART = (About.LOOP, About.LOT, About.SEARCH)
+#: Kinds of evidence with a section of their own, remarks included.
+APART = (About.LOOP, *CONCLUDED)
 
 
 def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[TextLine]:
-    """All claims of a run within ``width`` columns; nothing if there are none.
+    """Return all claims of a run within ``width`` columns; empty without claims.
 
-    With a verbosity above 0 what passed or was observed is written in full too, below 0 not at all.
+    Above verbosity 0 passes and observations have rows with all their figures, too; below 0 they are left out.
     """
     if not evidence:
         return []
@@ -53,7 +60,7 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
             lines += [*draw(grid, width), TextLine("")]
     if verbosity >= 0:
         lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
-        lines += [*lots(ordered, width), *searches(ordered, width)]
+        lines += conclusions(ordered, width)
         lines += [*beside(ordered, width), *_remarks(ordered, width)]
     if verbosity == 0:
         lines.append(TextLine("every limit and interval: -v, or the run folder"))
@@ -61,7 +68,7 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
 
 
 def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Without what two suites have found alike, as they share measurements."""
+    """Return the evidence without duplicates, as suites share measurements."""
     found = {
         (each.claim, each.geometries, each.workloads, each.value, each.low, each.high, each.limit, each.n): each
         for each in evidence
@@ -70,7 +77,7 @@ def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
 
 
 def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int) -> Iterator[TextLine]:
-    """A row for each, in columns; the interval goes below its row where the line would be too long."""
+    """Yield a row for each claim; the interval goes below its row if the line would be too long."""
     if not evidence:
         return
     head, rows = _head(evidence), [_columns(each) for each in evidence]
@@ -97,7 +104,7 @@ def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int
 
 
 def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """``95 % interval``, if they are all of that confidence."""
+    """Return the column heads, with ``95 % interval`` if all intervals have that confidence."""
     stated = {format_confidence(each.confidence) for each in evidence if not each.is_reading}
     name = f"{stated.pop()} interval" if len(stated) == 1 else HEAD[INTERVAL]
     return (*HEAD[:INTERVAL], name, *HEAD[INTERVAL + 1 :])
@@ -105,7 +112,7 @@ def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
 
 def _columns(each: Evidence) -> tuple[str, ...]:
     numbers = (each.measured, each.interval, each.bound)
-    if each.unit is Unit.IOPS:  # said by the claim, and these are the longest numbers
+    if each.unit is Unit.IOPS:  # the claim names the unit, and these are the longest numbers
         numbers = (each.measured[:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
     if each.is_reading:
         numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
@@ -113,11 +120,10 @@ def _columns(each: Evidence) -> tuple[str, ...]:
 
 
 def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """What speaks against some evidence; those of loops, lots and searches stand below them."""
-    told = [each for each in evidence if each.about not in APART]
-    for remark in dict.fromkeys(one for each in told for one in each.remarks):
-        for line in wrap(remark, width, subsequent_indent=INDENT):
-            yield TextLine(line, ("yellow",))
+    """Yield remarks on evidence; those of loops, lots and searches are in their sections."""
+    shown = [each for each in evidence if each.about not in APART]
+    for remark in dict.fromkeys(one for each in shown for one in each.remarks):
+        yield from paragraph(remark, width, ("yellow",))
 
 
 def _summary(evidence: Sequence[Evidence]) -> Iterator[TextLine]:
@@ -129,8 +135,8 @@ def _summary(evidence: Sequence[Evidence]) -> Iterator[TextLine]:
         yield TextLine(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
     if observed := len(evidence) - len(promised):
         yield TextLine(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
-    # Of a lot that has to be without a bad drive there is no margin, nor to a limit of nothing; a search tells its own.
-    alone = (each for each in promised if each.about not in (About.LOT, About.SEARCH))
+    # A lot and a limit of zero have no margin; a search has its own.
+    alone = (each for each in promised if each.about not in CONCLUDED)
     passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]
     if passed:
         least = min(passed, key=margin)
@@ -141,12 +147,12 @@ def _summary(evidence: Sequence[Evidence]) -> Iterator[TextLine]:
         yield TextLine(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
 
 
-#: Models of a whole rack are one line.
+#: Maximum length of a line; models of a whole rack are one line.
 LINE_CHARACTERS = 10_000
 
 
 class TerminalWriter(Protocol):
-    """What of pytest's ``TerminalReporter`` is needed; all of it is public."""
+    """The methods of pytest's ``TerminalReporter`` that are needed; all are public."""
 
     def write_line(self, line: str, **markup: bool) -> None: ...
     def write_sep(self, sep: str, title: str | None = None, **markup: bool) -> None: ...
@@ -154,23 +160,23 @@ class TerminalWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a run is about."""
+    """Subject and means of a run, for the header."""
 
-    #: Model of each drive; None where a drive does not say.
+    #: Model of each drive; None if the drive does not report it.
     models: tuple[str | None, ...]
     machine: str
     protocol: str
     acceptance: bool
     spec: str | None
     run_folder: Path | None
-    #: Sentences of the guard that must be read before the run is trusted.
+    #: Remarks of the guard.
     remarks: tuple[str, ...] = ()
     #: Expected number of drives, as a phrase.
     expected: str = ""
 
 
 def header_lines(header: Header) -> list[str]:
-    """For ``pytest_report_header``: one line, and one for each remark."""
+    """Return the lines for ``pytest_report_header``: one, and one for each remark."""
     protocol = header.protocol if header.acceptance else f"{header.protocol} (not for acceptance)"
     parts = [
         f"{_drives(header.models)} on {header.machine}",
@@ -180,8 +186,8 @@ def header_lines(header: Header) -> list[str]:
     ]
     if header.run_folder:
         parts.append(f"run folder {header.run_folder}")
-    told = (", ".join(parts), *header.remarks)
-    return [safe_text.line(f"ssdqual: {each}", LINE_CHARACTERS) for each in told]
+    shown = (", ".join(parts), *header.remarks)
+    return [safe_text.line(f"ssdqual: {each}", LINE_CHARACTERS) for each in shown]
 
 
 def write_table(
@@ -194,9 +200,9 @@ def write_table(
     run_folder: Path | None,
     bay: str = "",
 ) -> None:
-    """The section of ours in pytest's summary; nothing if nothing was judged.
+    """Write the section of this plugin in pytest's summary; nothing if nothing was judged.
 
-    ``tally``: what is to be said of all verdicts together. ``bay``: which one, where there are several.
+    ``tally`` is about all verdicts together; ``bay`` names the bay if there are several.
     """
     lines = table(evidence, width, verbosity)
     if not lines:
@@ -204,26 +210,25 @@ def write_table(
     writer.write_sep("=", f"storage qualification{bay and f' of {bay}'}")
     write_lines(writer, lines)
     for sentence in multiplicity.lines(tally) if tally else ():
-        for line in wrap(sentence, width, subsequent_indent=INDENT, break_on_hyphens=False):
-            tell(writer, line)
+        write_lines(writer, paragraph(sentence, width))
     if run_folder:
-        tell(writer, f"run folder: {run_folder}")
+        write_line(writer, f"run folder: {run_folder}")
 
 
 def write_lines(writer: TerminalWriter, lines: Iterable[TextLine]) -> None:
     for line in lines:
-        tell(writer, line.text, **dict.fromkeys(line.markup, True))
+        write_line(writer, line.text, **dict.fromkeys(line.markup, True))
 
 
-def tell(writer: TerminalWriter, text: str, **markup: bool) -> None:
+def write_line(writer: TerminalWriter, text: str, **markup: bool) -> None:
     """Write one line through pytest's reporter; no other code of this package does.
 
-    A harmless sentence may be wrapped into lines, and one of these may begin with the command of a CI runner.
+    The line is made printable, as a sentence that was wrapped could begin with a command for a CI runner.
     """
     writer.write_line(safe_text.line(text, LINE_CHARACTERS), **markup)
 
 
 def _drives(models: Sequence[str | None]) -> str:
-    """``8 × INTEL SSDSC2BB480G4``, ``1 × A + 2 × B``."""
+    """Return ``8 × INTEL SSDSC2BB480G4``, ``1 × A + 2 × B``."""
     names = [model or "unknown model" for model in models]
     return " + ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names)) or "no drives"

@@ -1,11 +1,8 @@
-"""Commands of a run as its transcript has them: the fio that made a raw file, and what was done last before an error.
+"""Commands from a run's transcript: the fio that wrote a raw file, the commands before an error, and how to repeat a
+measurement by hand; pure.
 
-The rule of the module: what the transcript does not show is not made up. Commands and records are matched by time and
-writer, which are both the controller's.
-
-How a measurement is repeated by hand: its fio, the array that it was made on, what that destroys, whose names; pure.
-
-The rule of the module: what is said to repeat a measurement can be copied into a shell as it is.
+Only commands of the transcript are shown, and those for repeating can be pasted into a shell. Commands and records are
+matched by time and writer, both of the controller.
 """
 
 from __future__ import annotations
@@ -20,40 +17,40 @@ from pytest_ssdqual.report.run_folder import safe_files, transcript
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 
-#: From fio's end to the first record that names its output: fetching the output of hours takes minutes.
+#: Longest time from the end of fio to the first record of its output; fetching the output of hours takes minutes.
 SOON = timedelta(minutes=10)
-#: A command ends, and then somebody says so.
+#: Tolerance for commands that are recorded after the record that names their output.
 CLOCK = timedelta(seconds=2)
-#: Of an argument, and of what a command said.
-ARGUMENT_CHARACTERS, SAID_CHARACTERS = 240, 400
-#: Of a script of ours.
+#: Maximum length of an argument, and of a command's output.
+ARGUMENT_CHARACTERS, OUTPUT_CHARACTERS = 240, 400
+#: Maximum length of a script.
 SCRIPT_CHARACTERS = 60
-#: What a command that is bound to its drives calls itself.
+#: Name of the script that binds a command to its drives.
 BOUND = "bound"
-#: An option of fio.
+#: fio's option for its output file.
 OUTPUT = "--output="
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCommand:
-    """One line of the transcript, as much of it as is shown."""
+    """One line of the transcript, shortened."""
 
     writer: str
-    #: None if the transcript does not say.
+    #: None if the transcript does not have it.
     ended: datetime | None
     status: int | None
     elapsed_s: float
-    #: For a shell; long arguments are cut.
+    #: The command for a shell; long arguments are cut.
     text: str
-    #: fio and its options, if it measured or filled something.
+    #: fio and its options; empty for another command.
     fio: str
-    #: mdadm and its options, if it created an array.
+    #: mdadm and its options; empty unless it created an array.
     created: str
-    said: str
+    output: str
 
 
 def read(folder: Path) -> tuple[ShownCommand, ...]:
-    """Every command, in the order in which they ended; none without a transcript."""
+    """Return all commands in the order in which they ended; empty without a transcript."""
     try:
         return tuple(_command(line) for line in transcript.read(folder) if isinstance(line.get("argv"), list))
     except OSError:
@@ -61,7 +58,7 @@ def read(folder: Path) -> tuple[ShownCommand, ...]:
 
 
 def before(commands: Iterable[ShownCommand], time: str, writer: str, most: int) -> tuple[ShownCommand, ...]:
-    """The last ones of this process that ended within ten minutes before ``time``."""
+    """Return the last commands of a writer that ended within ten minutes before ``time``."""
     moment = _moment(time)
     if moment is None:
         return ()
@@ -82,7 +79,7 @@ class Mention:
 
 
 def mentions(story: RunReader) -> Mapping[str, Mention]:
-    """Of every raw file."""
+    """Return the first mention of every raw file."""
     found: dict[str, Mention] = {}
     for record in story.records:
         raw = record.facts.get("raw")
@@ -93,7 +90,7 @@ def mentions(story: RunReader) -> Mapping[str, Mention]:
 
 
 def fio_of(commands: Iterable[ShownCommand], mention: Mention | None) -> str:
-    """The fio that made a raw file; empty if the transcript does not show it."""
+    """Return the fio command that wrote a raw file; empty if the transcript does not have it."""
     if mention is None:
         return ""
     moment, last = _moment(mention.time), ""
@@ -115,17 +112,17 @@ def _command(line: Mapping[str, object]) -> ShownCommand:
         text=shlex.join(_shown(argv)),
         fio=_fio(argv),
         created=_created(argv) if status == 0 else "",
-        said=str(line.get("stderr") or line.get("stdout") or "")[-SAID_CHARACTERS:].strip(),
+        output=str(line.get("stderr") or line.get("stdout") or "")[-OUTPUT_CHARACTERS:].strip(),
     )
 
 
 def _seconds(value: object) -> float:
-    """A year at most: what is longer was no command of ours."""
+    """Return a duration of at most a year; 0 for anything else."""
     return float(value) if isinstance(value, int | float) and 0 <= value < 366 * 86400 else 0.0
 
 
 def _shown(argv: list[str]) -> list[str]:
-    """Without the scripts that are the same each time, which hide what was done; the transcript has them."""
+    """Return the arguments without the scripts that wrap a command; the transcript has them."""
     if argv[:2] != ["sh", "-c"] or len(argv) < 4:
         return [_shortened(each, ARGUMENT_CHARACTERS) for each in argv]
     if argv[3] == BOUND and (program := _bound(argv)):
@@ -134,7 +131,10 @@ def _shown(argv: list[str]) -> list[str]:
 
 
 def _bound(argv: list[str]) -> list[str]:
-    """The command behind the check of its drives (``rig.drives.fencing``): three scripts, how, four words a drive."""
+    """Return the command behind the check of its drives (``rig.drives.fencing``).
+
+    In front of it are three scripts, a mode, and four words for each drive.
+    """
     try:
         return argv[9 + 4 * int(argv[8]) :]
     except (IndexError, ValueError):
@@ -142,7 +142,7 @@ def _bound(argv: list[str]) -> list[str]:
 
 
 def _script_shortened(argument: str) -> str:
-    """A script, also one that another is given (to awk, perl or Python), by its beginning; any other word as usual."""
+    """Return the beginning of a script (also one for awk, perl or Python); shorten any other argument as usual."""
     if "\n" in argument:
         return _shortened(" ".join(argument.split()), SCRIPT_CHARACTERS)
     return _shortened(argument, ARGUMENT_CHARACTERS)
@@ -153,9 +153,9 @@ def _shortened(argument: str, most: int) -> str:
 
 
 def _fio(argv: list[str]) -> str:
-    """Of fio itself or of what starts it: from its name on; not where it was only asked something.
+    """Return the fio command line; empty if fio only printed information.
 
-    Its output goes to where it is repeated: the run's folder on the machine under test is gone, and fio would refuse.
+    ``--output`` loses its folder: that of the run no longer exists on the machine under test, and fio would refuse it.
     """
     for at, each in enumerate(argv[:-1]):
         if each == "fio" and argv[at + 1].startswith(OUTPUT):
@@ -165,7 +165,7 @@ def _fio(argv: list[str]) -> str:
 
 
 def _created(argv: list[str]) -> str:
-    """The words of mdadm from its name on, without the UUID, by which a run knows what is its own."""
+    """Return the mdadm command line without the UUID, which identifies arrays of a run."""
     for at, each in enumerate(argv[:-2]):
         if each == "mdadm" and argv[at + 1] == "--create":
             return shlex.join(word for word in argv[at:] if not word.startswith("--uuid="))
@@ -173,7 +173,7 @@ def _created(argv: list[str]) -> str:
 
 
 def file_text(folder: Path, name: str) -> str:
-    """Of the run folder itself, whatever a record from elsewhere may name. ``OSError`` or ``ValueError``."""
+    """Return the text of a file of the run folder; ``ValueError`` if the name leads out of it, or ``OSError``."""
     path = folder / name
     path.resolve().relative_to(folder.resolve())
     return b"\n".join(safe_files.read_lines(path)).decode(errors="replace")
@@ -187,27 +187,30 @@ def _moment(text: str) -> datetime | None:
     return found if found.tzinfo else None
 
 
-#: Options of fio.
+#: fio's options for the device and the pattern.
 TARGET, KIND = "--filename=", "--rw="
 READS = ("read", "randread")
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Lines for a shell; empty where the transcript does not show them."""
+    """Lines for a shell; empty if the transcript does not have them."""
 
     #: fio and its options.
     fio: tuple[str, ...] = ()
-    #: What had created the arrays that these measured.
+    #: Commands that created the measured arrays.
     arrays: tuple[str, ...] = ()
-    #: Devices that are written to.
+    #: Devices that the commands write to.
     destroyed: tuple[str, ...] = ()
-    #: ``/dev/nvme0n1 was S1``, of every drive that these lines name.
+    #: ``/dev/nvme0n1 was S1`` for every drive in these lines.
     drives: tuple[str, ...] = ()
 
 
 def of(found: Sequence[ShownCommand], mentioned: Iterable[Mention | None], drives: Mapping[str, str]) -> Repeat:
-    """Of raw files, by where they are mentioned first; ``drives`` are serial numbers by the names of that time."""
+    """Return the lines that repeat the measurements of some raw files.
+
+    ``mentioned`` are the first mentions of the files, ``drives`` serial numbers by the device names of the run.
+    """
     ran = [(fio_of(found, mention), mention) for mention in mentioned]
     fio = dict.fromkeys(text for text, _ in ran if text)
     arrays = dict.fromkeys(array for text, mention in ran if mention and (array := array_of(found, mention, text)))
@@ -218,14 +221,13 @@ def of(found: Sequence[ShownCommand], mentioned: Iterable[Mention | None], drive
 
 
 def names(story: RunReader) -> Iterator[tuple[str, str]]:
-    """Of every drive: what it was called in this run, and its serial number. Names change with every boot."""
-    for bay in subject.tables(story.manifest.get("bays")):
-        for drive in subject.tables(bay.get("drives")):
-            yield subject.text(drive, "path"), subject.text(drive, "serial") or subject.text(drive, "identity")
+    """Yield device name and serial number of every drive of the run. Device names change with every boot."""
+    for drive in subject.manifest_drives(story.manifest):
+        yield subject.text(drive, "path"), subject.text(drive, "serial") or subject.text(drive, "identity")
 
 
 def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:
-    """What had created the array that this fio measured, last before; empty if it measured none."""
+    """Return the command that created the array which this fio measured; empty if it measured none."""
     try:
         moment = datetime.fromisoformat(mention.time)
     except ValueError:
@@ -238,10 +240,10 @@ def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:
 
 
 def devices_of(fio: str) -> tuple[str, ...]:
-    """What a command of fio reads or writes, each once."""
+    """Return the devices that a fio command reads or writes, each once."""
     return tuple(dict.fromkeys(each.removeprefix(TARGET) for each in shlex.split(fio) if each.startswith(TARGET)))
 
 
 def writes(fio: str) -> bool:
-    """Whether a command of fio writes to what it names."""
+    """Return True if a fio command writes to its devices."""
     return any(each.removeprefix(KIND) not in READS for each in shlex.split(fio) if each.startswith(KIND))

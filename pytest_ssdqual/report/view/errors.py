@@ -1,9 +1,6 @@
-"""Tests that came to no verdict: what was said, and the last commands before that; pure.
+"""Tests without a verdict: errors, grouped by message, and skips, grouped by reason; pure.
 
-The rule of the module: an undecided verdict is told as one, not as an error as well, and what a later session has
-judged after all is no trouble any more.
-
-Tests that were skipped, by reason: neither kept nor broken, nor an error; pure.
+An inconclusive verdict is not listed as an error, too. A test that a later session judged is no error any more.
 """
 
 from __future__ import annotations
@@ -13,42 +10,42 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Record, RunReader
-from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
+from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
-#: Kinds of records of a test that came to no verdict: the rig's errors, and tests that failed for another reason.
+#: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
 ERROR, FAILED = "error", "failed"
-#: In the sentence of what was measured and cannot be held against a promise: no command has anything to do with that.
+#: Marks the message of a measurement that cannot be judged; commands do not explain that error.
 UNJUDGED = " cannot be judged: "
-#: Of a sentence, to recognise it: messages are cut.
+#: Characters by which a sentence is recognised, as messages are cut.
 ENOUGH_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorGroup:
-    """What was said of one test, or of several in the same words."""
+    """An error message and the tests that ended with it."""
 
     message: str
     tests: tuple[str, ...]
-    #: Of the first: UTC, ISO 8601, and which process it was.
+    #: Time (UTC, ISO 8601) and process of the first occurrence.
     time: str
     writer: str
-    #: Not the rig: the test itself failed, and of no promise.
+    #: True if the test failed for another reason than a promise.
     is_failure: bool = False
 
     @property
     def is_of_judging(self) -> bool:
-        """It was measured."""
+        """True if the measurement succeeded, but could not be judged."""
         return UNJUDGED in self.message[:ENOUGH_CHARACTERS] and not self.is_failure
 
     @property
     def title(self) -> str:
         if self.is_failure:
-            return "A test failed, and not for a promise"
-        return "Something could not be judged" if self.is_of_judging else "Something could not be measured"
+            return "A test failed for another reason than a promise"
+        return "A measurement could not be judged" if self.is_of_judging else "A measurement failed"
 
 
 def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
-    """In the order in which they were first said."""
+    """Return the errors in the order of their first occurrence."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in _open(story):
         found.setdefault((record.kind, str(record.facts.get("message", ""))), []).append(record)
@@ -81,31 +78,32 @@ def _open(story: RunReader) -> Iterable[Record]:
             yield record
 
 
-KIND = "skipped"
-#: Reasons in the table, and tests that are named for each.
+#: Kind of record of a skipped test.
+SKIPPED = "skipped"
+#: Maximum number of reasons in the table, and of tests named for each.
 MOST_REASONS, MOST_NAMED = 40, 3
 RECORDS = "records.jsonl has them"
 
 
 def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:
-    """Ids of tests by why they were skipped; those that a later session ran after all are not among them."""
-    last = {str(record.facts.get("test")): record for record in story.of(KIND, ERROR, FAILED, *JUDGED)}
+    """Return ids of tests by reason of their skip, without tests that a later session ran."""
+    last = {str(record.facts.get("test")): record for record in story.of(SKIPPED, ERROR, FAILED, *JUDGED)}
     found: dict[str, list[str]] = {}
     for test, record in last.items():
-        if record.kind == KIND:
+        if record.kind == SKIPPED:
             found.setdefault(str(record.facts.get("reason", "")), []).append(test)
     return found
 
 
-def table(found: Mapping[str, Sequence[str]]) -> PageTable:
-    """Reasons, those of most tests first."""
-    rows: list[PageRow] = [
-        (reason or "no reason was given", f"{len(tests):,}", "; ".join(tests[:MOST_NAMED]) + _more(tests))
+def table(found: Mapping[str, Sequence[str]]) -> Table:
+    """Return a table of the reasons, the most frequent first."""
+    rows: list[TableRow] = [
+        (reason or "no reason given", f"{len(tests):,}", "; ".join(tests[:MOST_NAMED]) + _more(tests))
         for reason, tests in sorted(found.items(), key=lambda each: -len(each[1]))
     ]
     count = sum(map(len, found.values()))
     title = f"Skipped tests: {count:,}"
-    return bounded(title, ("Why", "Tests", "Which"), rows, MOST_REASONS, RECORDS)
+    return bounded(("Reason", "Tests", "Names"), rows, title, MOST_REASONS, RECORDS)
 
 
 def _more(tests: Sequence[str]) -> str:

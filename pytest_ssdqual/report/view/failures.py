@@ -1,77 +1,135 @@
-"""What helps with a broken promise: its plot, the command that repeats it, its members, its neighbours, its files."""
+"""Context of a failed promise: the command that repeats it, members, related measurements, kernel log, files; pure.
+
+Kernel messages about an array, its drives and their controllers during the measurements of a verdict.
+
+No message, a log that could not be read, and a record without a log are three different cases.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from pytest_ssdqual.qual.measured.environment import KernelLog
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.measured.environment import KernelLog, ProcessEnvironment
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity, format_value
 from pytest_ssdqual.report.charts.drives import figure_of
-from pytest_ssdqual.report.evidence import evidence as part
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands
-from pytest_ssdqual.report.view import kernel_log as kernel
 from pytest_ssdqual.report.view.commands import Mention, Repeat, ShownCommand
-from pytest_ssdqual.report.view.kernel_log import Kernel
-from pytest_ssdqual.report.view.labels import parse_geometry, workload_order
-from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
+from pytest_ssdqual.report.view.tables import Table, TableRow, bounded, parse_geometry, workload_order
+from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
-#: Shown with all of this; the others are rows of a table.
+#: Maximum number of lines of a verdict, over all its measurements.
+MOST_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMessages:
+    """Kernel messages during one fio process."""
+
+    #: Raw file of the process.
+    raw: str
+    lines: tuple[str, ...]
+    #: Number of further lines.
+    more: int
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDuring:
+    """Kernel messages during the measurements of one verdict."""
+
+    #: Measurements with messages, or with messages lost.
+    messages: tuple[KernelMessages, ...]
+    #: Number of measurements without a message, with an unreadable log, and without a record.
+    silent: int
+    unread: int
+    unknown: int
+
+
+def kernel_logs(story: RunReader) -> Mapping[str, KernelLog | None]:
+    """Return the kernel log by raw file, None if it could not be read; damaged records are left out."""
+    found: dict[str, KernelLog | None] = {}
+    for record in story.of("environment"):
+        try:
+            raw, noted = str(record.facts["raw"]), record.facts["kernel"]
+            found[raw] = None if noted is None else from_plain(KernelLog, noted)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+    return found
+
+
+def kernel_during(known: Mapping[str, KernelLog | None], raw: Sequence[str]) -> KernelDuring:
+    """Return the messages during the measurements that wrote these files; ``known`` comes from ``kernel_logs``."""
+    measured = [name for name in raw if not name.endswith((".fio", ".history"))]
+    heard = {name: known[name] for name in measured if name in known}
+    messages, left = [], MOST_LINES
+    for name, log in heard.items():
+        if log and (log.lines or log.more or log.lost):
+            lines = tuple(safe_text.line(each.describe(), LINE_CHARACTERS) for each in log.lines[:left])
+            left -= len(lines)
+            messages.append(KernelMessages(name, lines, max(0, log.more) + len(log.lines) - len(lines), log.lost))
+    unread = sum(log is None for log in heard.values())
+    return KernelDuring(tuple(messages), len(heard) - len(messages) - unread, unread, len(measured) - len(heard))
+
+
+#: Maximum number of failures with this context; further ones are rows of a table.
 MOST = 40
-#: Of a verdict: commands (a sweep has one for each width), members, raw files.
+#: Maximum number of commands (a sweep has one for each width), members and raw files of a verdict.
 MOST_COMMANDS, MOST_MEMBERS, MOST_FILES = 3, 64, 24
 COMMON = "records.jsonl has them"
 
-PlaceT = TypeVar("PlaceT", int, tuple[str, int, str, int, int, str])
+#: Sort key of a width or of a workload.
+Order = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A broken promise and what is known about it."""
+    """A failed promise with its context."""
 
     #: An HTML id.
     key: str
     judged: Judged
     repeat: Repeat
-    #: What a search or a history left for that purpose: the names of its files and their texts.
+    #: Names and texts of files by which a search or an integrity test can be repeated.
     scripts: tuple[tuple[str, str], ...]
-    members: PageTable | None
-    figures: PageTable
-    neighbours: PageTable | None
-    kernel: Kernel
-    #: Raw files, at most so many, and how many more.
+    members: Table | None
+    figures: Table
+    neighbours: Table | None
+    kernel: KernelDuring
+    #: The first raw files, and the number of further ones.
     raw: tuple[str, ...]
     more_raw: int
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is looked up for every failure, read once."""
+    """Data of the run folder that all failures share, read once."""
 
     folder: Path
     judged: Sequence[Judged]
     commands: Sequence[ShownCommand]
     mentions: Mapping[str, Mention]
-    #: By raw file: what was noted of the fio process that wrote it.
+    #: Record of the fio process that wrote a raw file.
     runs: Mapping[str, Mapping[str, object]]
-    #: By raw file: what the kernel said meanwhile.
-    logs: Mapping[str, KernelLog | None]
-    #: Serial numbers of drives by the names that they had.
+    #: Kernel log during the process that wrote a raw file.
+    kernel_logs: Mapping[str, KernelLog | None]
+    #: Serial numbers of drives by their device names in the run.
     drives: Mapping[str, str]
 
     @classmethod
     def of(cls, story: RunReader, judged: Sequence[Judged], found: Sequence[ShownCommand]) -> Context:
         runs, mentions = dict(_runs(story)), commands.mentions(story)
-        return cls(story.folder, judged, found, mentions, runs, kernel.logs(story), dict(commands.names(story)))
+        return cls(story.folder, judged, found, mentions, runs, kernel_logs(story), dict(commands.names(story)))
 
 
 def failures(context: Context) -> Iterator[Failure]:
-    """The first ``MOST`` broken promises, in the order in which they were judged."""
+    """Yield the first ``MOST`` failed promises in the order in which they were judged."""
     broken = [each for each in context.judged if each.evidence.outcome is Finding.FAIL]
     for number, each in enumerate(broken[:MOST], 1):
         raw = each.evidence.raw
@@ -84,14 +142,14 @@ def failures(context: Context) -> Iterator[Failure]:
             members=_members(each.evidence, context.runs),
             figures=_figures(each.evidence),
             neighbours=_neighbours(each, context.judged),
-            kernel=kernel.during(context.logs, raw),
+            kernel=kernel_during(context.kernel_logs, raw),
             raw=raw[:MOST_FILES],
             more_raw=max(0, len(raw) - MOST_FILES),
         )
 
 
 def _scripts(folder: Path, raw: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Fio's job files and scripts of histories, which are made to be run again."""
+    """Yield fio's job files and scripts of integrity steps, which can be run again."""
     for name in raw:
         if name.endswith((".fio", ".history")):
             with contextlib.suppress(OSError, ValueError):
@@ -106,8 +164,8 @@ def _runs(story: RunReader) -> Iterator[tuple[str, Mapping[str, object]]]:
                 yield run["raw"], run
 
 
-def _figures(evidence: Evidence) -> PageTable:
-    rows: list[PageRow] = [
+def _figures(evidence: Evidence) -> Table:
+    rows: list[TableRow] = [
         ("measured", f"{evidence.measured} ({evidence.interval_in_full})"),
         ("limit", f"{evidence.bound} ({evidence.source})"),
     ]
@@ -115,92 +173,84 @@ def _figures(evidence: Evidence) -> PageTable:
         published = evidence.published
         about = "about " if published.approximate else ""
         rows.append(("published", f"{about}{format_value(published.value, published.unit)} ({published.source})"))
-    rows += [(each.name, f"{each.value:,.6g}") for each in evidence.figures if each.value is not None]
-    return bounded("Figures of this verdict", ("Figure", "Value"), rows, MOST_MEMBERS, COMMON)
+    rows += [(name, f"{value:,.6g}") for name, value in evidence.figures.items() if value is not None]
+    return bounded(("Figure", "Value"), rows, "Figures of this verdict", MOST_MEMBERS, COMMON)
 
 
-def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> PageTable | None:
+def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Table | None:
     if evidence.members:
-        rows: list[PageRow] = [
+        rows: list[TableRow] = [
             (
                 each.name,
-                "" if (told := figure_of(evidence, each)) is None else format_value(*told),
+                "" if (figure := figure_of(evidence, each)) is None else format_value(*figure),
                 each.outcome or "",
-                "named in the sentence" if each.name == evidence.worst else "",
+                "worst" if each.name == evidence.worst else "",
             )
             for each in evidence.members
         ]
-        return bounded("Each drive", ("Drive", "Value", "Outcome", "Remark"), rows, MOST_MEMBERS, COMMON)
+        return bounded(("Drive", "Value", "Outcome", "Remark"), rows, "Each drive", MOST_MEMBERS, COMMON)
     run = next((runs[name] for name in evidence.raw if name in runs), None)
     rows = list(_seen(run)) if run else []
     columns = ("Drive", "Reads", "Writes", "Read", "Written", "Temperature")
-    title = "What each member was sent in the first measurement of it"
-    return bounded(title, columns, rows, MOST_MEMBERS, COMMON) if rows else None
+    title = "I/O at each member in the first measurement"
+    return bounded(columns, rows, title, MOST_MEMBERS, COMMON) if rows else None
 
 
-def _seen(run: Mapping[str, object]) -> Iterator[PageRow]:
-    """As the kernel counted it, of each member of an array."""
+def _seen(run: Mapping[str, object]) -> Iterator[TableRow]:
+    """Yield the I/O at each member of an array, as the kernel counted it."""
     try:
-        for drive in map(part.mapping, part.listed(part.mapping(run["seen"])["drives"])):
-            counted = part.mapping(part.mapping(drive["device"])["counted"])
-            sums = {
-                name: int(part.unbounded(counted[name])) for name in ("reads", "writes", "read_bytes", "write_bytes")
-            }
-            heat = part.mapping(drive.get("heat") or {}).get("temperature_c")
-            yield (
-                str(drive["name"]),
-                f"{sums['reads']:,}",
-                f"{sums['writes']:,}",
-                format_capacity(sums["read_bytes"]),
-                format_capacity(sums["write_bytes"]),
-                "" if heat is None else f"{heat} °C",
-            )
-    except (KeyError, TypeError, ValueError, OverflowError):
+        seen = from_plain(ProcessEnvironment, run.get("seen"))
+    except ValueError:
         return
+    for drive in seen.drives:
+        if counted := drive.device.counted:
+            heat = drive.heat.temperature_c
+            yield (
+                drive.name,
+                f"{counted.reads:,}",
+                f"{counted.writes:,}",
+                format_capacity(counted.read_bytes),
+                format_capacity(counted.write_bytes),
+                "" if heat is None else f"{heat:g} °C",
+            )
 
 
-def _neighbours(judged: Judged, every: Sequence[Judged]) -> PageTable | None:
-    """The same claim about the same workload on the next widths, and about the next workloads on the same array."""
+def _neighbours(judged: Judged, every: Sequence[Judged]) -> Table | None:
+    """Return the same claim on the next widths, and for the next workloads on the same array."""
     mine = judged.evidence
     alike = [each.evidence for each in every if each.evidence.claim == mine.claim and each.evidence != mine]
-    rows: list[PageRow] = [
+    rows: list[TableRow] = [
         (how, each.sentence, each.outcome)
-        for how, found in (("another width", _widths(mine, alike)), ("another workload", _workloads(mine, alike)))
-        for each in found
+        for how, place in (("another width", _width), ("another workload", _workload))
+        for each in _next_to(mine, alike, place)
     ]
-    return PageTable("Neighbours", ("Differs in", "What was measured", "Outcome"), tuple(rows)) if rows else None
+    return Table(("Differs in", "Measurement", "Outcome"), tuple(rows), "Related measurements") if rows else None
 
 
-def _widths(mine: Evidence, alike: Sequence[Evidence]) -> Iterator[Evidence]:
-    if len(mine.geometries) != 1:
+def _width(evidence: Evidence) -> tuple[object, Order] | None:
+    """Return what other widths have in common, and the width; None for several widths."""
+    if len(evidence.geometries) != 1:
+        return None
+    level, state, width = parse_geometry(evidence.geometries[0])
+    return (evidence.workloads, level, state), (width,)
+
+
+def _workload(evidence: Evidence) -> tuple[object, Order] | None:
+    """Return what other workloads have in common, and the order of the workload; None for several workloads."""
+    if len(evidence.workloads) != 1:
+        return None
+    order = workload_order(evidence.workloads[0])
+    return (evidence.geometries, order[0]), order
+
+
+def _next_to(
+    mine: Evidence, alike: Sequence[Evidence], place: Callable[[Evidence], tuple[object, Order] | None]
+) -> Iterator[Evidence]:
+    """Yield the neighbour below and the one above among those that have the same in common."""
+    if (here := place(mine)) is None:
         return
-    level, state, width = parse_geometry(mine.geometries[0])
-    others = {
-        parse_geometry(each.geometries[0])[2]: each
-        for each in alike
-        if each.workloads == mine.workloads
-        and len(each.geometries) == 1
-        and parse_geometry(each.geometries[0])[:2] == (level, state)
-    }
-    yield from _next_to(width, others)
-
-
-def _workloads(mine: Evidence, alike: Sequence[Evidence]) -> Iterator[Evidence]:
-    if len(mine.workloads) != 1:
-        return
-    here = workload_order(mine.workloads[0])
-    others = {
-        workload_order(each.workloads[0]): each
-        for each in alike
-        if each.geometries == mine.geometries
-        and len(each.workloads) == 1
-        and workload_order(each.workloads[0])[0] == here[0]
-    }
-    yield from _next_to(here, others)
-
-
-def _next_to(here: PlaceT, others: Mapping[PlaceT, Evidence]) -> Iterator[Evidence]:
-    below, above = [each for each in others if each < here], [each for each in others if each > here]
+    others = {found[1]: each for each in alike if (found := place(each)) and found[0] == here[0]}
+    below, above = [each for each in others if each < here[1]], [each for each in others if each > here[1]]
     if below:
         yield others[max(below)]
     if above:

@@ -1,6 +1,6 @@
-"""Fit, not fit, or cannot say: what a run as a whole says of the product, in one sentence with its counts; pure.
+"""Fitness of the product by a whole run: fit, not fit or inconclusive, with counts and one sentence; pure.
 
-The rule of the module: nothing is said to be fit unless everything that was planned was also decided.
+A product is fit only if the run decided everything that it planned.
 """
 
 from __future__ import annotations
@@ -13,102 +13,103 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.errors import ErrorGroup
 
-#: Of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
+#: Exit status of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
 
 
 class Fitness(StrEnum):
-    """Of the product."""
+    """Verdict of a run on the product."""
 
     FIT = "fit"
     UNFIT = "unfit"
-    OPEN = "open"
+    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Claims, each once."""
+    """Number of claims by outcome, and of tests without a verdict."""
 
-    kept: int = 0
-    broken: int = 0
-    undecided: int = 0
+    passed: int = 0
+    failed: int = 0
+    inconclusive: int = 0
     observed: int = 0
     #: Verdicts that this version cannot read.
     unreadable: int = 0
     #: Tests that ended in an error, or failed for another reason than a promise.
-    troubled: int = 0
+    errors: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
 
     @property
     def promises(self) -> int:
-        return self.kept + self.broken + self.undecided
+        return self.passed + self.failed + self.inconclusive
 
 
 @dataclass(frozen=True, slots=True)
 class PageVerdict:
-    """The verdict of the page."""
+    """Fitness as pages, summary and metrics show it."""
 
     fitness: Fitness
-    #: ``Fit``, ``Not fit``, ``Cannot say``; of a rehearsal in the conditional.
+    #: ``Fit``, ``Not fit``, ``Inconclusive``; ``Would be fit`` if the protocol is for rehearsals.
     word: str
     sentence: str
-    #: Whether it may be used for acceptance, and why not.
+    #: Whether the run may be used for acceptance; if not, why.
     use: str
-    #: What else must be known before it is believed.
+    #: What limits the verdict, a sentence each.
     remarks: tuple[str, ...]
     counts: Counts
     acceptance: bool
 
 
-def count(judged: Sequence[Judged], troubles: Sequence[ErrorGroup], unreadable: int = 0, skipped: int = 0) -> Counts:
-    """Of a run."""
-    of = [each.evidence.outcome for each in judged]
+def count(judged: Sequence[Judged], errors: Sequence[ErrorGroup], unreadable: int = 0, skipped: int = 0) -> Counts:
+    """Return the counts of a run."""
+    outcomes = [each.evidence.outcome for each in judged]
     return Counts(
-        kept=of.count(Finding.PASS),
-        broken=of.count(Finding.FAIL),
-        undecided=of.count(Finding.INCONCLUSIVE),
-        observed=of.count(Finding.OBSERVED),
+        passed=outcomes.count(Finding.PASS),
+        failed=outcomes.count(Finding.FAIL),
+        inconclusive=outcomes.count(Finding.INCONCLUSIVE),
+        observed=outcomes.count(Finding.OBSERVED),
         unreadable=unreadable,
         skipped=skipped,
-        troubled=sum(len(each.tests) for each in troubles),
+        errors=sum(len(each.tests) for each in errors),
     )
 
 
 def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
-    """``manifest`` says how the run ended and whether its protocol may decide about a product."""
+    """Return the verdict; ``manifest`` records how the run ended, and whether its protocol may decide."""
     acceptance = manifest.get("acceptance") is True
     gaps = tuple(_gaps(counts, manifest))
-    if counts.broken:
+    if counts.failed:
         fitness = Fitness.UNFIT
     elif gaps or not counts.promises:
-        fitness = Fitness.OPEN
+        fitness = Fitness.INCONCLUSIVE
     else:
         fitness = Fitness.FIT
-    word, use = _word(fitness, acceptance), _use(fitness, manifest, acceptance)
+    word, use = word_of(fitness, acceptance), _use(fitness, manifest, acceptance)
     return PageVerdict(fitness, word, _sentence(counts, gaps), use, gaps, counts, acceptance)
 
 
 def _use(fitness: Fitness, manifest: Mapping[str, object], acceptance: bool) -> str:
     if manifest.get("acceptance") is False:
         return (
-            "Not for acceptance: its protocol may not decide about a product. Take nothing from this run but that the "
-            "procedure works."
+            "Not for acceptance: its protocol may not decide about a product. This run only shows that the procedure "
+            "works."
         )
     if not acceptance:
-        return "Not for acceptance: the run folder does not say whether its protocol may decide about a product."
-    if fitness is Fitness.OPEN:
-        return "Not for acceptance as it is: its protocol may decide about a product, but the run does not."
+        return "Not for acceptance: the run folder does not record whether its protocol may decide about a product."
+    if fitness is Fitness.INCONCLUSIVE:
+        return "Not for acceptance: its protocol may decide about a product, but this run is inconclusive."
     return f"For acceptance: its protocol may decide about a product, and {_decides(fitness)}."
 
 
 def _decides(fitness: Fitness) -> str:
-    return "all that was judged is kept" if fitness is Fitness.FIT else "a broken promise decides"
+    return "every promise judged passed" if fitness is Fitness.FIT else "a failed promise decides"
 
 
-def _word(fitness: Fitness, acceptance: bool) -> str:
-    if fitness is Fitness.OPEN:
-        return "Cannot say"
+def word_of(fitness: Fitness, acceptance: bool) -> str:
+    """Return ``Fit``, ``Not fit``, ``Inconclusive``; ``Would be fit`` if the protocol is for rehearsals."""
+    if fitness is Fitness.INCONCLUSIVE:
+        return "Inconclusive"
     if acceptance:
         return "Fit" if fitness is Fitness.FIT else "Not fit"
     return "Would be fit" if fitness is Fitness.FIT else "Would not be fit"
@@ -117,28 +118,29 @@ def _word(fitness: Fitness, acceptance: bool) -> str:
 def _sentence(counts: Counts, gaps: Sequence[str]) -> str:
     if not counts.promises:
         return "No promise was judged in this run."
-    if counts.broken:
-        rest = f"; {counts.kept:,} {_are(counts.kept)} kept" if counts.kept else ""
-        return f"{counts.broken:,} of {_promises(counts.promises)} {_are(counts.broken)} broken{rest}."
-    if not counts.kept:
-        return f"None of {_promises(counts.promises)} could be decided."
+    if counts.failed:
+        rest = f"; {counts.passed:,} passed" if counts.passed else ""
+        return f"{counts.failed:,} of {_promises(counts.promises)} failed{rest}."
+    if not counts.passed:
+        return f"{_promises(counts.promises)} {_are(counts.promises)} inconclusive; none passed or failed."
     if gaps:
-        kept = f"{counts.kept:,} of {_promises(counts.promises)} {_are(counts.kept)} kept"
-        return f"{kept} and none is broken, but the run does not say all that it was made for."
+        passed = f"{counts.passed:,} of {_promises(counts.promises)} passed"
+        return f"{passed} and none failed, but the run did not decide everything that it planned."
     if counts.promises == 1:
-        return "The one promise that was judged is kept."
-    return f"All {_promises(counts.promises)} that were judged are kept."
+        return "The one promise judged passed."
+    return f"All {_promises(counts.promises)} judged passed."
 
 
 def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
-    """Why a run does not say all that it was made for."""
-    if counts.undecided:
-        yield f"{_promises(counts.undecided)} could not be decided by what was measured."
-    if counts.troubled:
-        tests = "1 test" if counts.troubled == 1 else f"{counts.troubled:,} tests"
+    """Yield a sentence for each reason why the run did not decide everything that it planned."""
+    if counts.inconclusive:
+        promises = f"{_promises(counts.inconclusive)} {_are(counts.inconclusive)}"
+        yield f"{promises} inconclusive: the measurement does not decide."
+    if counts.errors:
+        tests = "1 test" if counts.errors == 1 else f"{counts.errors:,} tests"
         yield f"{tests} ended in an error, which says nothing about the drives."
     if counts.unreadable:
-        yield f"{counts.unreadable:,} of the verdicts cannot be read by this version of pytest-ssdqual."
+        yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the verdicts."
     yield from _ending(counts, manifest)
 
 
@@ -148,17 +150,17 @@ def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
     if why:
         yield f"Nothing was judged: {why}."
     if not manifest:
-        yield "The run folder has no manifest that can be read: it does not say what was tested."
+        yield "The run folder has no readable manifest, so the drives, the spec and the protocol are unknown."
     elif not manifest.get("ended"):
-        yield "The run has not ended, or was killed: what is missing is not known."
+        yield "The run has not ended or was killed; how much is missing is unknown."
     elif status == INTERRUPTED:
-        yield "The run was interrupted: what came after that was not measured."
-    elif status == FAILED and not counts.broken + counts.undecided + counts.troubled:
-        yield "pytest reported failed tests of which the run folder has no record; see its own output."
+        yield "The run was interrupted; the remaining tests were not run."
+    elif status == FAILED and not counts.failed + counts.inconclusive + counts.errors:
+        yield "pytest reported failed tests that the run folder does not record; see pytest's output."
     elif status == NOTHING_JUDGED and not why:
         yield "No test was run."
     elif status not in (0, FAILED, NOTHING_JUDGED):
-        yield f"pytest ended with status {status}: see its own output."
+        yield f"pytest ended with status {status}; see its output."
 
 
 def _promises(number: int) -> str:

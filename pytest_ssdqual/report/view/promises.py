@@ -1,52 +1,47 @@
-"""All promises in a table, and what was observed without one in another; condensed where there are thousands; pure."""
+"""Table of all promises and table of figures without a promise; condensed if there are thousands; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.labels import label, parse_geometry, sorting, span
-from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
+from pytest_ssdqual.report.view.tables import SEVERITY, Table, TableRow, bounded, label, parse_geometry, sorting, span
 
-#: With more of them, a row stands for all verdicts of one claim on one level: nobody reads thousands of rows.
+#: With more promises than this, a row stands for all verdicts of one claim on one level.
 MOST_ROWS = 300
 RECORDS = "all of them are in records.jsonl"
-#: The worse the sooner.
-SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 SINGLE = ("Promise", "Array", "Workload", "Measured", "Interval", "Limit", "Margin", "Outcome")
-GROUPED = ("Promise", "Array", "Workloads", "Judged", "Kept", "Broken", "Undecided", "Closest to its limit", "Outcome")
+GROUPED = ("Promise", "Array", "Workloads", "Judged", "Pass", "Fail", "Inconclusive", "Closest to the limit", "Outcome")
 
 
-def promised(judged: Sequence[Judged]) -> PageTable:
-    """Every promise, or every claim of every level."""
+def promised(judged: Sequence[Judged]) -> Table:
+    """Return a row for each promise; of too many, for each claim of each level."""
     found = sorted((each.evidence for each in judged if each.evidence.is_promised), key=sorting)
     if len(found) <= MOST_ROWS:
-        rows: list[PageRow] = [_single(each) for each in sorted(found, key=_severity)]
-        return PageTable(f"Promises: {len(found):,}", SINGLE, tuple(rows))
+        rows: list[TableRow] = [_single(each) for each in sorted(found, key=_severity)]
+        return Table(SINGLE, tuple(rows), f"Promises: {len(found):,}")
     groups = sorted(_groups(found), key=lambda group: min(map(_severity, group)))
     note = f"A row stands for all verdicts of one claim on one level ({len(found):,} in all): {RECORDS}."
-    return PageTable(f"Promises: {len(found):,}, by claim and level", GROUPED, tuple(map(_grouped, groups)), note)
+    return Table(GROUPED, tuple(map(_grouped, groups)), f"Promises: {len(found):,}, by claim and level", note)
 
 
-def observed(judged: Sequence[Judged]) -> PageTable:
-    """Figures of which nothing is promised."""
+def observed(judged: Sequence[Judged]) -> Table:
+    """Return the figures without a promise."""
     found = sorted((each.evidence for each in judged if not each.evidence.is_promised), key=sorting)
     title = f"Figures without a promise: {len(found):,}"
-    rows: list[PageRow]
+    rows: list[TableRow]
     if len(found) <= MOST_ROWS:
         rows = [(label(each.claim), span(each.geometries), span(each.workloads), *_measured(each)) for each in found]
-        return PageTable(title, ("Figure", "Array", "Workload", "Measured", "Interval", "Published"), tuple(rows))
+        return Table(("Figure", "Array", "Workload", "Measured", "Interval", "Published"), tuple(rows), title)
     rows = [_range(group) for group in _groups(found)]
     columns = ("Figure", "Array", "Workloads", "Observed", "Least", "Most")
-    grid = bounded(f"{title}, by figure and level", columns, rows, MOST_ROWS, RECORDS)
-    return PageTable(
-        grid.caption, grid.columns, grid.rows, grid.note or f"A row stands for several figures: {RECORDS}."
-    )
+    grid = bounded(columns, rows, f"{title}, by figure and level", MOST_ROWS, RECORDS)
+    return Table(grid.columns, grid.rows, grid.caption, grid.note or f"A row stands for several figures: {RECORDS}.")
 
 
 def level(evidence: Evidence) -> str:
-    """``raid5``, with its state."""
+    """Return level and state: ``raid5``, ``raid5-1failed``."""
     return "".join(parse_geometry(evidence.geometries[0])[:2]) if evidence.geometries else ""
 
 
@@ -61,7 +56,7 @@ def _groups(found: Sequence[Evidence]) -> list[list[Evidence]]:
     return list(groups.values())
 
 
-def _single(each: Evidence) -> PageRow:
+def _single(each: Evidence) -> TableRow:
     margin = "" if each.margin_percent is None else f"{each.margin_percent:+,.1f} %"
     return (
         label(each.claim),
@@ -84,7 +79,7 @@ def _published(each: Evidence) -> str:
     return "" if times is None else f"{times:.3g} times"
 
 
-def _grouped(group: Sequence[Evidence]) -> PageRow:
+def _grouped(group: Sequence[Evidence]) -> TableRow:
     first, worst = group[0], min(group, key=_severity)
     closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
     margin = f", {closest.margin_percent:+,.1f} %" if closest.margin_percent is not None else ""
@@ -102,7 +97,7 @@ def _grouped(group: Sequence[Evidence]) -> PageRow:
     )
 
 
-def _range(group: Sequence[Evidence]) -> PageRow:
+def _range(group: Sequence[Evidence]) -> TableRow:
     first, ordered = group[0], sorted(group, key=lambda each: each.value)
     workloads = len({each.workloads for each in group})
     return (

@@ -1,10 +1,6 @@
-"""Curves: what was measured of each workload of a series, and of writes from the purged state; pure.
+"""Sections of the summary: published figures, series, saturations, SNIA rounds, lots, searches, drives; pure.
 
-Rounds of many workloads: the averages of all cells, sizes down and mixes across, and how it became steady; pure.
-
-Drives side by side: a column for each, the outlier marked; pure.
-
-Our figures beside those that are published of the same array and workload; pure.
+Each function yields the lines of its section, and nothing if the run has no such evidence.
 """
 
 from __future__ import annotations
@@ -12,36 +8,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.spec.claims import Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.view.labels import label, sorting, span
 from pytest_ssdqual.report.view.tables import (
     COLOUR,
     INDENT,
     MARK,
     Grid,
+    Table,
     TextLine,
-    columns,
     figure,
+    label,
+    paragraph,
     rows,
     shown,
+    sorting,
+    span,
+    text_table,
     thousands,
 )
 
-#: More sources than this are named in the run folder only.
+#: Kinds of evidence whose sentence is shown instead of figures.
+CONCLUDED = (About.LOT, About.SEARCH)
+#: Maximum number of sources that are named.
 SOURCES = 3
 
 
 def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """A block for each claim; nothing if nothing is published of what was measured."""
+    """Yield a block of published and measured figures for each claim."""
     found = [each for each in evidence if each.published]
     for claim in dict.fromkeys(each.claim for each in found):
         group = [each for each in found if each.claim == claim]
         rows = [(name(each), each.measured, str(each.published), times(each.value, each.published)) for each in group]
         colours = [(COLOUR[each.outcome],) if each.outcome in MARK else () for each in group]
-        yield from columns(label(claim), ("", "measured", "published", "ours/published"), rows, width, colours)
+        table = Table(("", "measured", "published", "ours/published"), tuple(rows), label(claim))
+        yield from text_table(table, width, colours)
         sources = dict.fromkeys(each.published.source for each in group if each.published)
         if len(sources) <= SOURCES:
             yield from (TextLine(f"  published in {source}"[:width]) for source in sources)
@@ -49,13 +52,13 @@ def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
 
 
 def name(evidence: Evidence) -> str:
-    """The array and the workload; of drives side by side which of them it is."""
+    """Return array and workload; of drives side by side the drive as well."""
     drive = f" {evidence.worst}" if evidence.worst else ""
     return f"{span(evidence.geometries)}{drive} {span(evidence.workloads)}"
 
 
 def times(value: float | None, published: Published | None) -> str:
-    """``1.06 ×``; nothing if one of the two is not there."""
+    """Return ``1.06 ×``; empty if one of the figures is missing."""
     if value is None or not published or not published.value:
         return ""
     found = value / published.value
@@ -63,7 +66,7 @@ def times(value: float | None, published: Published | None) -> str:
 
 
 def stated(published: Published | None) -> str:
-    """In a narrow column: ``75.0k``, ``~110k``."""
+    """Return a published figure for a narrow column: ``75.0k``, ``~110k``."""
     if published is None:
         return ""
     return f"{'~' if published.approximate else ''}{figure(published.value, published.unit)}"
@@ -74,41 +77,42 @@ OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "writt
 
 
 def series(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """A table for each series on each array, however many claims were judged on it.
+    """Yield a table for each series on each array, whatever the number of claims.
 
-    None for a curve of which every point is judged by itself, unless it is to be read beside a published one.
+    A series whose points were judged one by one has none, unless a point has a published figure.
     """
     alone = {(each.geometries, each.workloads[0]) for each in evidence if each.about is About.RUN}
-    seen = {(each.group, each.geometries): each for each in evidence if each.about is About.SERIES and each.points}
+    seen = {(each.group, each.geometries): each for each in evidence if each.about is About.CURVE and each.points}
     for (group, geometries), each in seen.items():
-        told = all((geometries, point.name) in alone for point in each.points)
-        if told and not any(point.published for point in each.points):
+        shown = all((geometries, point.name) in alone for point in each.points)
+        if shown and not any(point.published for point in each.points):
             continue
-        depths = [point.figure("outstanding") for point in each.points]
+        depths = [point.figures.get("outstanding") for point in each.points]
         by_depth = len(set(depths)) == len(depths) and None not in depths
         drive = ", per drive" if geometries[0].startswith("drive") else ""
         title = f"{group or label(each.claim)} · {' '.join(geometries)}{drive}"
         rows = [_point(point, by_depth=by_depth) for point in each.points]
-        yield from columns(title, ("outstanding" if by_depth else "", *OF_SERIES[1:]), rows, width)
+        head = ("outstanding" if by_depth else "", *OF_SERIES[1:])
+        yield from text_table(Table(head, tuple(rows), title), width)
         yield TextLine("")
 
 
 def saturations(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """One row for each curve, however many claims were judged on it."""
+    """Yield one row for each curve, whatever the number of claims."""
     seen: dict[tuple[object, ...], Evidence] = {}
     for each in evidence:
         if each.about is About.SATURATION:
             seen.setdefault((each.geometries, each.workloads, each.worst), each)
     if seen:
         rows = [_saturation(each) for each in seen.values()]
-        yield from columns("from the purged state (× user capacity)", OF_SATURATION, rows, width)
+        yield from text_table(Table(OF_SATURATION, tuple(rows), "from the purged state (× user capacity)"), width)
         yield TextLine("")
 
 
 def _point(point: Part, *, by_depth: bool) -> tuple[str, ...]:
-    iops, latency_ns = point.figure("iops"), point.figure("mean_latency_ns")
+    iops, latency_ns = point.figures.get("iops"), point.figures.get("mean_latency_ns")
     published_iops, published_ns = point.stated(Unit.IOPS), point.stated(Unit.NANOSECONDS)
-    depth = point.figure("outstanding")
+    depth = point.figures.get("outstanding")
     return (
         f"{depth:,.0f}" if by_depth and depth is not None else point.name,
         "" if iops is None else thousands(iops),
@@ -121,7 +125,7 @@ def _point(point: Part, *, by_depth: bool) -> tuple[str, ...]:
 
 
 def _saturation(each: Evidence) -> tuple[str, ...]:
-    figures = {figure.name: figure.value for figure in each.figures}
+    figures = each.figures
 
     def place(kind: str) -> str:
         capacities, seconds = figures.get(f"{kind}capacities"), figures.get(f"{kind}s" if kind else "seconds")
@@ -145,7 +149,7 @@ def _saturation(each: Evidence) -> tuple[str, ...]:
 
 
 def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """A table for each claim about the cells of each loop on each array; the determination once for each loop."""
+    """Yield a table for each claim about the cells of a loop on an array, and the loop's steady state once."""
     cells = [each for each in evidence if each.about is About.LOOP]
     for group, geometries in dict.fromkeys((each.group, each.geometries) for each in cells):
         of_loop = [each for each in cells if (each.group, each.geometries) == (group, geometries)]
@@ -154,7 +158,7 @@ def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
             title = f"{label(claim)} · {group} · {' '.join(geometries)}" + (f", worst of {drives}" if drives else "")
             yield from _table(title, [each for each in of_loop if each.claim == claim], width)
         for remark in dict.fromkeys(remark for each in of_loop for remark in each.remarks):
-            yield from _wrapped(remark, width)
+            yield from paragraph(remark, width, first=INDENT, rest=INDENT * 2)
         yield TextLine("")
 
 
@@ -169,12 +173,13 @@ def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLi
         rows.append((size, *("" if each is None else shown(each) for each in row)))
         outcomes = {each.outcome for each in row if each}
         colours.append(next(((COLOUR[mark],) for mark in MARK if mark in outcomes), ()))
-    yield from columns(title, ("reads/writes" if any(mixes) else "", *mixes), rows, width, colours)
+    table = Table(("reads/writes" if any(mixes) else "", *mixes), tuple(rows), title)
+    yield from text_table(table, width, colours)
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlace:
-    """Where a cell is: its size, and its mix as the test specification writes it (``65/35``: reads/writes)."""
+    """Position of a cell: size and mix as the test specification writes it (``65/35``: reads/writes)."""
 
     size: str
     bytes: float
@@ -185,7 +190,7 @@ class CellPlace:
 def _place(name: str) -> CellPlace:
     try:
         workload = Workload.parse(name)
-    except ValueError:  # a profile: its id does not say what it consists of
+    except ValueError:  # a profile, whose id has no size and mix
         return CellPlace(name, 0.0, "", (True, 1.0))
     reads = round(100 * workload.read_fraction)
     return CellPlace(
@@ -196,24 +201,27 @@ def _place(name: str) -> CellPlace:
     )
 
 
-def _wrapped(text: str, width: int) -> Iterator[TextLine]:
-    line = INDENT
-    for word in text.split():
-        if len(line) + len(word) > width and line.strip():
-            yield TextLine(line.rstrip())
-            line = INDENT * 2
-        line += f"{word} "
-    yield TextLine(line.rstrip())
+def conclusions(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
+    """Yield sentence and remarks of each lot, then of each search; lots share remarks, each of which comes once."""
+    shown: set[str] = set()
+    for each in sorted((each for each in evidence if each.about in CONCLUDED), key=lambda one: one.about):
+        colour = (COLOUR[each.outcome], "bold") if each.outcome in COLOUR else ("bold",)
+        yield from paragraph(each.group if each.about is About.SEARCH else each.sentence, width, colour)
+        for remark in each.remarks:
+            if each.about is About.SEARCH or remark not in shown:
+                yield from paragraph(remark, width, first=INDENT, rest=INDENT * 2)
+            shown.add(remark)
+        yield TextLine("")
 
 
-#: After the figure of a drive that is not as good as promised, or of which that is not sure.
+#: Sign after the figure of a drive that failed or is inconclusive.
 SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?"}
-#: Fewest characters that a serial number is shortened to.
+#: Minimum length of a shortened serial number.
 SHORTEST = 4
 
 
 def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:
-    """A grid for each claim about drives that were measured side by side."""
+    """Yield a grid for each claim about drives that were measured side by side."""
     found = [each for each in sorted(evidence, key=sorting) if each.members]
     for claim, geometries in dict.fromkeys((each.claim, each.geometries) for each in found):
         group = [each for each in found if (each.claim, each.geometries) == (claim, geometries)]
@@ -227,7 +235,7 @@ def _grid(title: str, evidence: Sequence[Evidence]) -> Grid:
 
 
 def shortened(serials: Sequence[str]) -> dict[str, str]:
-    """The shortest ends of serial numbers that still tell them apart: ``…0001``."""
+    """Return the shortest ends of serial numbers that distinguish them: ``…0001``."""
     longest = max(map(len, serials))
     for length in range(SHORTEST, longest):
         ends = [serial[-length:] for serial in serials]
@@ -240,10 +248,10 @@ def shortened(serials: Sequence[str]) -> dict[str, str]:
 
 
 def _alone(evidence: Evidence, part: Part) -> Evidence:
-    """What one drive did, as if nothing else had been measured; likeness is shown as what it was computed from."""
-    value, iops, slowest_ns = part.figure("value"), part.figure("iops"), part.figure("slowest_ns")
+    """Return the evidence of a single drive; likeness is shown as the figure that it was computed from."""
+    value, iops, slowest_ns = part.figures.get("value"), part.figures.get("iops"), part.figures.get("slowest_ns")
     outcome = part.outcome
-    if outcome is None:  # nothing is judged of a single drive: only the slowest is at fault
+    if outcome is None:  # single drives were not judged: only the slowest failed
         outcome = evidence.outcome if part.name == evidence.worst or evidence.outcome not in MARK else Finding.PASS
     if slowest_ns is not None:
         return replace(evidence, worst=part.name, value=slowest_ns, unit=Unit.NANOSECONDS, outcome=outcome, limit=None)

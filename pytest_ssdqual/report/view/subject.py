@@ -1,6 +1,6 @@
-"""What was tested, on what, with what, and how it was measured: tables of the manifest and the records; pure.
+"""Subject of a run: drives, machine, protocol, spec, arrays, health, environment, files; tables for pages; pure.
 
-The rule of the module: what is missing is left out or said to be unknown; nothing of a damaged folder raises.
+What is missing is left out or shown as unknown; a damaged folder never raises.
 """
 
 from __future__ import annotations
@@ -8,55 +8,58 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.run_folder import expectation
+from pytest_ssdqual.report.run_folder import manifest as expectation
+from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
-from pytest_ssdqual.report.view.tables import PageRow, PageTable, bounded
+from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
-#: Rows of a table that a run can make as long as it likes.
+#: Maximum number of rows of a table without a natural limit.
 MOST_ROWS = 100
 RECORDS = "records.jsonl has them"
-#: Of a drive's health, by the names in records.
+#: Column heads of a drive's health by the names in records.
 HEALTH = {
-    "passed": "passed its own test",
+    "passed": "self-assessment passed",
     "temperature_c": "temperature, °C",
-    "percentage_used": "life used, %",
+    "percentage_used": "endurance used, %",
     "critical_warning": "critical warning",
     "media_errors": "media errors",
-    "power_on_hours": "hours in use",
-    "data_written_bytes": "written to it",
+    "power_on_hours": "power-on hours",
+    "data_written_bytes": "data written",
 }
 
 
-def expected(story: RunReader) -> str:
+def expected(manifest: Mapping[str, object]) -> str:
     """Return the expected number of drives as a phrase; empty for runs of versions without that key."""
-    found = expectation.of_record(story.manifest.get("expected"))
-    return expectation.describe(found) if "expected" in story.manifest else ""
+    try:
+        noted = manifest.get("expected")
+        return expectation.describe(from_plain(ExpectedDrives, noted) if noted else None) if manifest else ""
+    except ValueError:
+        return ""
 
 
-def drives(story: RunReader) -> PageTable:
-    """Every drive of every machine."""
-    rows: list[PageRow] = [
+def drives(manifest: Mapping[str, object]) -> Table:
+    """Return every drive of every machine."""
+    rows: list[TableRow] = [
         (
             text(drive, "serial") or text(drive, "identity"),
             text(drive, "model") or "unknown model",
-            text(drive, "firmware") or "not told",
+            text(drive, "firmware") or "unknown",
             _capacity(drive.get("size_bytes")),
             text(drive, "path"),
         )
-        for bay in tables(story.manifest.get("bays"))
-        for drive in tables(bay.get("drives"))
+        for drive in manifest_drives(manifest)
     ]
-    return PageTable("Drives", ("Serial number", "Model", "Firmware", "Capacity", "Name"), tuple(rows))
+    return Table(("Serial number", "Model", "Firmware", "Capacity", "Name"), tuple(rows), "Drives")
 
 
-def means(story: RunReader) -> PageTable:
-    """Machine, protocol, spec, versions, sessions."""
-    return PageTable("Means", ("What", "Which"), tuple(_means(story)))
+def means(manifest: Mapping[str, object]) -> Table:
+    """Return machine, protocol, spec, versions and sessions."""
+    return Table(("Item", "Value"), tuple(_means(manifest)), "Test setup")
 
 
-def _means(story: RunReader) -> Iterator[PageRow]:
-    manifest = story.manifest
+def _means(manifest: Mapping[str, object]) -> Iterator[TableRow]:
     for name in ("protocol", "spec"):
         document = table(manifest.get(name))
         if document:
@@ -68,35 +71,31 @@ def _means(story: RunReader) -> Iterator[PageRow]:
     yield "run", text(manifest, "run_id")
     sessions = tables(manifest.get("sessions")) or [manifest]
     for session in sessions:
-        ended = text(session, "ended") or "not ended by itself"
+        ended = text(session, "ended") or "no normal end"
         yield "session", f"{text(session, 'started')} to {ended}, exit status {session.get('exit_status')}"
         yield "command line", " ".join(map(str, texts(session.get("command_line"))))
         for difference in texts(session.get("differences")):
-            yield "different then", difference
+            yield "difference", difference
     for name, value in table(manifest.get("versions")).items():
         yield name, str(value)
 
 
-def health(story: RunReader) -> PageTable:
-    """Of every drive, before and after; what did not change is one figure."""
+def health(story: RunReader) -> Table:
+    """Return the health of every drive before and after; a figure that did not change is shown once."""
     seen: dict[str, dict[str, Record]] = {}
     for record in story.of("health"):
         when = seen.setdefault(str(record.facts.get("drive")), {})
         when["before"] = when.get("before", record)
         when["after"] = record
-    names = {
-        text(drive, "identity"): text(drive, "serial")
-        for bay in tables(story.manifest.get("bays"))
-        for drive in tables(bay.get("drives"))
-    }
-    rows: list[PageRow] = [
+    names = {text(drive, "identity"): text(drive, "serial") for drive in manifest_drives(story.manifest)}
+    rows: list[TableRow] = [
         (names.get(drive) or drive, *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
     ]
-    return PageTable("Health of the drives, before → after", ("Drive", *HEALTH.values()), tuple(rows))
+    return Table(("Drive", *HEALTH.values()), tuple(rows), "Health of the drives, before → after")
 
 
 def worsened(story: RunReader) -> tuple[str, ...]:
-    """What got worse than use explains, a sentence each."""
+    """Return a sentence for each change of health that use does not explain."""
     return tuple(
         f"{record.facts.get('name')}: {finding}"
         for record in story.of("drive_worsened")
@@ -104,60 +103,69 @@ def worsened(story: RunReader) -> tuple[str, ...]:
     )
 
 
-def arrays(story: RunReader) -> PageTable:
-    """As they were created."""
+def arrays(story: RunReader) -> Table:
+    """Return the arrays as they were created."""
     rows = [_array(record) for record in story.of("array_created")]
     columns = ("Array", "Members", "Size", "Consistency", "Purge", "Settings")
-    return bounded(f"Arrays: {len(rows):,}", columns, rows, MOST_ROWS, RECORDS)
+    return bounded(columns, rows, f"Arrays: {len(rows):,}", MOST_ROWS, RECORDS)
 
 
-def surroundings(story: RunReader) -> PageTable:
-    """The worst of each check over the whole run, and how often there was an objection."""
+def environment_checks(story: RunReader) -> Table:
+    """Return the worst figure of each validity check over the run, and the number of objections."""
     figures: dict[str, list[float]] = {}
     unknown: Counter[str] = Counter()
     objections: Counter[str] = Counter()
-    for record in story.of("surroundings"):
+    for record in story.of("environment"):
         for name, value in table(record.facts.get("checks")).items():
             if isinstance(value, int | float):
                 figures.setdefault(name, []).append(value)
         unknown.update(texts(record.facts.get("unknown")))
         objections.update(texts(record.facts.get("objections")))
-    rows: list[PageRow] = [
+    rows: list[TableRow] = [
         (name.replace("_", " "), f"{min(found):,.4g}", f"{max(found):,.4g}", f"{len(found):,}", f"{unknown[name]:,}")
         for name, found in figures.items()
     ]
     rows += [(name.replace("_", " "), "", "", "0", f"{unknown[name]:,}") for name in unknown if name not in figures]
-    rows += [(f"objection: {said}", "", "", f"{number:,}", "") for said, number in objections.most_common(MOST_ROWS)]
-    columns = ("Looked at around every measurement", "Least", "Most", "Known", "Unknown")
-    return PageTable("Surroundings", columns, tuple(rows))
+    rows += [
+        (f"objection: {objection}", "", "", f"{number:,}", "")
+        for objection, number in objections.most_common(MOST_ROWS)
+    ]
+    columns = ("Check of each measurement", "Least", "Most", "Known", "Unknown")
+    return Table(columns, tuple(rows), "Environment")
 
 
-def documents(story: RunReader) -> tuple[tuple[str, str], ...]:
-    """Titles and whole texts of protocol and spec, as they were used."""
-    found = ((name, table(story.manifest.get(name))) for name in ("protocol", "spec"))
+def documents(manifest: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return titles and texts of the protocol and the spec of the run."""
+    found = ((name, table(manifest.get(name))) for name in ("protocol", "spec"))
     return tuple((f"The {name} {text(each, 'name')}", text(each, "text")) for name, each in found if each)
 
 
-def files(names: Sequence[tuple[str, int]]) -> PageTable:
-    """Raw files (name, bytes), by folder, and the names of the first of them."""
+def files(names: Sequence[tuple[str, int]]) -> Table:
+    """Return raw files (name, bytes) by folder, and the names of the first of them."""
     folders: dict[str, list[int]] = {}
     for name, size in names:
         folders.setdefault(name.rpartition("/")[0] or ".", []).append(size)
-    rows: list[PageRow] = [
+    rows: list[TableRow] = [
         (f"{folder}/ ({len(sizes):,} {'file' if len(sizes) == 1 else 'files'})", format_capacity(sum(sizes)))
         for folder, sizes in sorted(folders.items())
     ]
     listed = [(name, format_capacity(size)) for name, size in names if not name.startswith("transcript/")]
-    return bounded("Files", ("File", "Size"), [*rows, *listed], 200, "SHA256SUMS in the run folder lists them all")
+    return bounded(("File", "Size"), [*rows, *listed], "Files", 200, "SHA256SUMS in the run folder lists them all")
+
+
+def manifest_drives(manifest: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """Yield the drives of all machines."""
+    for bay in tables(manifest.get("bays")):
+        yield from tables(bay.get("drives"))
 
 
 def table(value: object) -> Mapping[str, object]:
-    """A JSON object, or an empty one for anything else."""
+    """Return a JSON object; an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
 def tables(value: object) -> list[Mapping[str, object]]:
-    """A list of JSON objects; whatever else is in it is left out."""
+    """Return the JSON objects of a list; other elements are left out."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
@@ -166,7 +174,7 @@ def texts(value: object) -> tuple[str, ...]:
 
 
 def text(record: Mapping[str, object], name: str) -> str:
-    """Empty for what is missing or null."""
+    """Return a value as text; empty if it is missing or null."""
     found = record.get(name)
     return "" if found is None else str(found)
 
@@ -176,7 +184,7 @@ def _capacity(value: object) -> str:
     return format_capacity(value) if known else "unknown"  # type: ignore[arg-type]
 
 
-def _array(record: Record) -> PageRow:
+def _array(record: Record) -> TableRow:
     facts = record.facts
     purges = Counter(
         text(each, "method") if isinstance(each, Mapping) else str(each) for each in table(facts.get("purge")).values()

@@ -1,34 +1,88 @@
-"""Many verdicts of one level in little space: workloads down, arrays or claims across; pure.
+"""Tables: a grid of verdicts for the terminal, aligned columns for the terminal, and a table for pages; pure.
 
-Rows of text in columns within the width of a terminal; pure.
+A grid has workloads down and arrays or claims across. In a page's table a cell may be an outcome, which gets a mark.
 
-A table of the page: a caption, named columns, and rows of text; a cell may be a verdict, which gets a mark.
+Labels of arrays, workloads and claims in tables, and their order; pure.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.units import Unit, format_value, parse_size
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.view.labels import label, order_of, parse_geometry, span
 
-#: Of pytest's TerminalWriter.
+#: ``raid5x4``, ``raid5x4-1failed``.
+ARRAY = re.compile(r"(?P<level>[a-z]+\d*)x(?P<width>\d+)(?P<state>-.*)?")
+#: ``randrw70_4k_off512_t4xqd32``; names of profiles have no size.
+WORKLOAD = re.compile(
+    r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_[a-z]+\d*[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
+)
+
+
+def sorting(evidence: Evidence) -> tuple[object, ...]:
+    """Return a sort key: claim in the order of the enum, level, workload, width."""
+    known = [claim.value for claim in Claim]
+    rank = known.index(evidence.claim) if evidence.claim in known else len(known)
+    geometries = tuple(map(parse_geometry, evidence.geometries))
+    return rank, evidence.claim, geometries[0][:2], order_of(evidence), geometries
+
+
+def span(names: Sequence[str]) -> str:
+    """Return the first and the last name: ``raid5x3…x8``, ``randread_4k_qd1…qd32``."""
+    first, last = names[0], names[-1]
+    if first == last:
+        return first
+    shared = re.match(r"(raid\d+)x\d+|(.*_)qd\d+", first)
+    prefix = (shared[1] or shared[2]) if shared else ""
+    return f"{first}…{last.removeprefix(prefix)}"
+
+
+def label(claim: str) -> str:
+    return claim.replace("_", " ").replace("iops", "IOPS").replace("qd ", "QD ")
+
+
+def parse_geometry(name: str) -> tuple[str, str, int]:
+    """Return level, state and width."""
+    found = ARRAY.fullmatch(name)
+    return (found["level"], found["state"] or "", int(found["width"])) if found else (name, "", 0)
+
+
+def order_of(evidence: Evidence) -> tuple[tuple[str, int, str, int, int, str], ...]:
+    """Return a sort key: pattern, transfer size, depth; names in another form sort by the name."""
+    return tuple(map(workload_order, evidence.workloads))
+
+
+def workload_order(name: str) -> tuple[str, int, str, int, int, str]:
+    """Return the sort key of a workload's id."""
+    found = WORKLOAD.fullmatch(name)
+    if not found:
+        kind, _, depth = name.rpartition("qd")
+        return (kind, 0, "", 0, int(depth) if depth.isdecimal() else 0, name)
+    return (found["rw"], parse_size(found["bs"]), found["more"], int(found["t"] or 0), int(found["qd"]), name)
+
+
+#: Colours of pytest's TerminalWriter.
 COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "green"}
-#: Instead of the figure, which such a claim has in a row of its own.
+#: Shown instead of the figure, as such a claim has a row of its own elsewhere.
 MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
+#: Outcomes, the worst first.
+SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
+NO_BREAK = "\N{NO-BREAK SPACE}"
 #: Share of all their workloads that claims must have in common to be shown in one grid.
 SHARED_ROWS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line, and the names of pytest's TerminalWriter for how it looks (``red``, ``bold``)."""
+    """A line and its markup, as names of pytest's TerminalWriter (``red``, ``bold``)."""
 
     text: str
     markup: tuple[str, ...] = ()
@@ -36,7 +90,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One workload; by column, of which no two claims share one."""
+    """Verdicts of one workload by column; a column has one claim."""
 
     label: str
     cells: dict[str, Evidence]
@@ -47,7 +101,7 @@ class Row:
 
     @property
     def least(self) -> str:
-        """The smallest margin; nothing if nothing is promised."""
+        """The smallest margin; empty if nothing is promised."""
         margins = [each for each in self.cells.values() if each.margin_percent is not None]
         return percent(min(margins, key=margin)) if margins else ""
 
@@ -59,17 +113,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is drawn; the title of a column is one or two lines."""
+    """A grid of verdicts; the title of a column has one or two lines."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    #: What a cell shows.
+    #: Text of a cell.
     show: Callable[[Evidence], str] = field(default=lambda each: shown(each))
 
     @property
     def limit(self) -> str:
-        """The one limit of all cells, if there is only one."""
+        """The limit of all cells if it is the same; else empty."""
         return _shared(each.bound for each in self._cells())
 
     def limit_of(self, column: str) -> str:
@@ -80,9 +134,9 @@ class Grid:
 
 
 def grids(evidence: Iterable[Evidence]) -> Iterator[Grid]:
-    """One for each claim about several widths of a level; claims about a level that have only one column share one.
+    """Yield a grid for each claim about several widths of a level; claims with a single column share a grid.
 
-    In the order given. What has only claims that did not pass has no grid: each of them is told in full.
+    A group of claims of which none passed has no grid: each of them has a row of its own elsewhere.
     """
     wide: dict[tuple[str, str, bool], list[Evidence]] = defaultdict(list)
     for each in evidence:
@@ -102,7 +156,7 @@ def grids(evidence: Iterable[Evidence]) -> Iterator[Grid]:
 
 
 def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
-    """Claims about mostly the same workloads together: a grid of strangers would be mostly empty."""
+    """Group claims that share most workloads; otherwise a grid would be mostly empty."""
     by_claim: dict[str, list[Evidence]] = defaultdict(list)
     for each in evidence:
         by_claim[each.claim].append(each)
@@ -120,7 +174,7 @@ def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
 
 
 def draw(grid: Grid, width: int) -> Iterator[TextLine]:
-    """In as many bands of columns as the width makes necessary."""
+    """Yield the lines of a grid, in as many bands of columns as the width requires."""
     limits = () if grid.limit else tuple(map(grid.limit_of, grid.columns))
     title = f"{grid.title} · {grid.limit}" if grid.limit else grid.title
     first = len(INDENT) + max(len(row.label) for row in grid.rows)
@@ -131,11 +185,11 @@ def draw(grid: Grid, width: int) -> Iterator[TextLine]:
     own = 0 if grid.limit or any(limits) else max(len(row.limit) for row in grid.rows)
     limit = max(own, len("limit")) + 1 if own and first + cell + own + 1 + margin <= width else 0
     room = width - first - margin - limit
-    if room < len(grid.columns) * cell:  # rather the arrays side by side than each row's limit
+    if room < len(grid.columns) * cell:  # the arrays side by side matter more than each row's limit
         room, limit = room + limit, 0
     per_band = max(1, room // cell)
     if room >= min(per_band, len(grid.columns)) * (cell + 1):
-        cell += 1  # set wider apart while there is room for it
+        cell += 1  # wider columns if there is room
     for start in range(0, len(grid.columns), per_band):
         band = grid.columns[start : start + per_band]
         is_last = start + per_band >= len(grid.columns)
@@ -154,7 +208,7 @@ def draw(grid: Grid, width: int) -> Iterator[TextLine]:
 
 
 def _head(title: str, columns: Sequence[str], first: int, cell: int, ends: str) -> Iterator[TextLine]:
-    """Titles of columns, the last line of each at the bottom; the grid's own title beside them if there is room."""
+    """Yield the column titles, aligned at the bottom, with the grid's title beside them if it fits."""
     depth = max(column.count("\n") for column in columns) + 1
     stacked = [([""] * depth + column.split("\n"))[-depth:] for column in columns]
     lines = ["".join(each[i].rjust(cell) for each in stacked) for i in range(depth)]
@@ -168,7 +222,7 @@ def _head(title: str, columns: Sequence[str], first: int, cell: int, ends: str) 
 
 
 def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> Iterator[Row]:
-    """Claims made twice, of two machines or against two limits, come in rows below each other."""
+    """Yield rows; claims about the same cell (two machines, two limits) come in rows below each other."""
     found: dict[tuple[str, int], Row] = {}
     seen: Counter[tuple[str, str]] = Counter()
     for each in evidence:
@@ -181,7 +235,7 @@ def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> 
 
 
 def percent(evidence: Evidence) -> str:
-    """The margin; beyond a hundredfold the number itself says nothing any more."""
+    """Return the margin in per cent; beyond a hundredfold only the bound."""
     found = margin(evidence)
     if evidence.margin_percent is None:
         return ""
@@ -192,12 +246,12 @@ def percent(evidence: Evidence) -> str:
 
 
 def margin(evidence: Evidence) -> float:
-    """For comparing; beyond all others where nothing is promised."""
+    """Return the margin for comparison; infinite if nothing is promised."""
     return math.inf if evidence.margin_percent is None else evidence.margin_percent
 
 
 def _headed(evidence: Evidence) -> str:
-    """A claim on two lines of about equal length: ``latency spread`` above ``over time``."""
+    """Return a claim on two lines of about equal length: ``latency spread`` above ``over time``."""
     words = label(evidence.claim).split()
     cut = min(range(1, len(words)), key=lambda i: max(len(" ".join(words[:i])), len(" ".join(words[i:]))), default=1)
     return "\n".join(filter(None, (" ".join(words[:cut]), " ".join(words[cut:]))))
@@ -217,17 +271,17 @@ def _cell(grid: Grid, row: Row, column: str) -> str:
 
 
 def shown(evidence: Evidence) -> str:
-    """In a cell: the figure, or that it is told elsewhere."""
+    """Return the figure of a cell, or a mark if it has a row of its own elsewhere."""
     return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
 
 
 def figure(value: float, unit: Unit) -> str:
-    """Short enough for a cell."""
+    """Return a figure short enough for a cell."""
     return thousands(value) if unit is Unit.IOPS else format_value(value, unit)
 
 
 def _bound(evidence: Evidence) -> str:
-    """Short enough for a cell; ``grid.limit`` is exact."""
+    """Return a limit short enough for a cell; ``grid.limit`` is exact."""
     if evidence.limit is None or evidence.unit is not Unit.IOPS:
         return evidence.bound
     return f"{evidence.bound[0]} {thousands(evidence.limit)}"
@@ -255,19 +309,73 @@ def _widths(evidence: Evidence) -> list[int]:
     return [parse_geometry(each)[2] for each in evidence.geometries]
 
 
+def paragraph(
+    text: str, width: int, markup: tuple[str, ...] = (), *, first: str = "", rest: str = INDENT
+) -> Iterator[TextLine]:
+    """Yield a text in lines; names are not broken at hyphens, and a number stays with its per cent sign."""
+    glued = text.replace(" %", f"{NO_BREAK}%")
+    for line in wrap(glued, max(20, width), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False):
+        yield TextLine(line.replace(NO_BREAK, " "), markup)
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """Text with a link to a bay's page."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCell:
+    """A figure, its interval and its outcome."""
+
+    text: str
+    interval: str
+    outcome: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Fitness of a bay as text and mark."""
+
+    text: str
+    look: Finding
+
+
+Cell = str | Finding | PageLink | MeasuredCell | State
+TableRow = tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as every surface shows it; the first column names the row."""
+
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    caption: str = ""
+    #: Number of rows left out, and where they are.
+    note: str = ""
+
+
+def bounded(columns: tuple[str, ...], rows: Sequence[TableRow], caption: str, most: int, where: str) -> Table:
+    """Return a table of the first ``most`` rows; ``where`` names the place of the rest."""
+    left = len(rows) - most
+    note = f"{left:,} more {'row is' if left == 1 else 'rows are'} left out: {where}." if left > 0 else ""
+    return Table(columns, tuple(rows[:most]), caption, note)
+
+
 GAP = "  "
 
 
-def columns(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], width: int, colours: Sequence[tuple[str, ...]] = ()
-) -> Iterator[TextLine]:
-    """A title, the heads of the columns, and the rows: the first column to the left, the others to the right.
+def text_table(table: Table, width: int, colours: Sequence[tuple[str, ...]] = ()) -> Iterator[TextLine]:
+    """Yield caption, column heads and rows of text; the first column is aligned left, the others right.
 
-    Columns in which every row is empty are left out. Where rows do not fit beside their names they go below them, and
-    where they are too long for that, too, into bands.
+    Empty columns are left out. Numbers that do not fit beside the row's name go below it; still longer rows are
+    split into bands.
     """
-    used = [0, *(i for i in range(1, len(head)) if any(row[i] for row in rows))]
-    cells = [[row[i] for i in used] for row in (head, *rows)]
+    used = [0, *(i for i in range(1, len(table.columns)) if any(row[i] for row in table.rows))]
+    cells = [[str(row[i]) for i in used] for row in (table.columns, *table.rows)]
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
     name, numbers = len(INDENT) + sizes[0], sum(sizes[1:]) + len(GAP) * len(sizes[1:])
     below = name + numbers > width and len(INDENT) + numbers <= width
@@ -275,18 +383,20 @@ def columns(
     bands = [range(1, len(sizes))] if below or name + numbers <= width else _bands(sizes, width - first)
     for number, band in enumerate(bands):
         layout = ColumnLayout(tuple(sizes), tuple(band), below)
-        yield from _titled(title if number == 0 else "", layout.line(cells[0], first))
+        yield from _titled(table.caption if number == 0 else "", layout.line(cells[0], first))
         for index, row in enumerate(cells[1:]):
             colour = colours[index] if colours else ()
             if below:
-                told = wrap(row[0], max(1, width - 2 * len(INDENT)), subsequent_indent=INDENT, break_on_hyphens=False)
-                yield from (TextLine(INDENT + part, colour) for part in told or [""])
+                wrapped = wrap(
+                    row[0], max(1, width - 2 * len(INDENT)), subsequent_indent=INDENT, break_on_hyphens=False
+                )
+                yield from (TextLine(INDENT + part, colour) for part in wrapped or [""])
             yield TextLine(layout.line(row, first), colour)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """Some of the columns beside each other, with the names of the rows in front or above."""
+    """Layout of a band of columns, with row names in front or above."""
 
     sizes: tuple[int, ...]
     band: tuple[int, ...]
@@ -299,7 +409,7 @@ class ColumnLayout:
 
 
 def _bands(sizes: Sequence[int], room: int) -> Iterator[range]:
-    """As many columns as there is room for, and at least one."""
+    """Yield bands of as many columns as fit, at least one."""
     start, taken = 1, 0
     for index in range(1, len(sizes)):
         if index > start and taken + len(GAP) + sizes[index] > room:
@@ -310,32 +420,10 @@ def _bands(sizes: Sequence[int], room: int) -> Iterator[range]:
 
 
 def _titled(title: str, heading: str) -> Iterator[TextLine]:
-    """Beside each other, if there is room for both."""
+    """Yield title and heading on one line if both fit."""
     if len(title) < len(heading) - len(heading.lstrip()):
         yield TextLine(title + heading[len(title) :], ("bold",))
         return
     if title:
         yield TextLine(title, ("bold",))
     yield TextLine(heading, ("bold",))
-
-
-Cell = str | Finding
-PageRow = tuple[Cell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PageTable:
-    """The first column names the row."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[PageRow, ...]
-    #: What was left out, and where it is.
-    note: str = ""
-
-
-def bounded(caption: str, columns: tuple[str, ...], rows: Sequence[PageRow], most: int, where: str) -> PageTable:
-    """The first ``most`` rows; ``where`` says who has the others."""
-    left = len(rows) - most
-    note = f"{left:,} more {'row is' if left == 1 else 'rows are'} left out here: {where}." if left > 0 else ""
-    return PageTable(caption, columns, tuple(rows[:most]), note)

@@ -25,7 +25,7 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused, Machine, MustFinish
 
-#: What the scripts answer when a drive is not what was checked, or taken; commands that are bound do not (EX_PROTOCOL).
+#: Exit status of the scripts for a drive that is in use or not the checked one; no bound command uses it (EX_PROTOCOL).
 REFUSED = 76
 BUSY = "Device or resource busy"
 
@@ -36,7 +36,7 @@ BOUND, PERL_HOLD, PYTHON_HOLD, CHECK = map(
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a device must be for a command to run on it; an array has neither serial nor WWN."""
+    """The properties that a device must have for a command to run on it; an array has neither serial nor WWN."""
 
     path: str
     size_bytes: int
@@ -45,35 +45,35 @@ class Checked:
 
     @classmethod
     def of(cls, drive: Drive) -> Checked:
-        """A drive as the guard saw it."""
+        """The properties of a drive as the guard read them."""
         return cls(drive.path, drive.size_bytes, _raw(drive.serial or ""), _raw(drive.wwn or ""))
 
 
 def bound(argv: Sequence[str], devices: Sequence[Checked], *, alone: bool) -> tuple[str, ...]:
-    """The command that is ``argv`` if all ``devices`` are what was checked, and else ends with ``REFUSED``.
+    """Return a command that runs ``argv`` if all ``devices`` are the checked ones, else exits with ``REFUSED``.
 
-    ``alone``: and if nobody else has any of them exclusively; nobody can while it runs.
+    With ``alone``, no other process may have a device open exclusively; while the command runs, none can.
     """
-    how = "alone" if alone else "itself" if argv[0] == "blkdiscard" else "beside"
-    parameters = [how, str(len(devices))]
+    mode = "alone" if alone else "itself" if argv[0] == "blkdiscard" else "beside"
+    parameters = [mode, str(len(devices))]
     for device in devices:
         parameters += [device.path, str(device.size_bytes), device.serial, device.wwn]
     return ("sh", "-c", BOUND, "bound", PERL_HOLD, PYTHON_HOLD, CHECK, *parameters, *argv)
 
 
 def unbound(argv: Sequence[str]) -> tuple[str, ...]:
-    """The command within a bound one; any other as it is."""
+    """Return the command within a bound one; any other command is returned as it is."""
     argv = tuple(argv)
     return argv[9 + 4 * int(argv[8]) :] if argv[2:3] == (BOUND,) else argv
 
 
 def bound_to(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """How a bound command is bound (``alone``, ``beside`` or ``itself``) and its devices' paths; of others nothing."""
+    """Return a bound command's mode (``alone``, ``beside``, ``itself``) and its devices' paths; of others nothing."""
     return (argv[7], tuple(argv[9 : 9 + 4 * int(argv[8]) : 4])) if tuple(argv[2:3]) == (BOUND,) else ("", ())
 
 
 def refusal(done: Completed) -> str:
-    """Why a bound command was not run; empty if it was."""
+    """Return the reason why a bound command was not run; empty if it was."""
     return done.errors.strip().rpartition("\n")[2] if done.status == REFUSED else ""
 
 
@@ -89,32 +89,32 @@ def run(
 ) -> Completed:
     """Run ``argv`` bound to ``drives``.
 
-    Raises ``DriveRefused`` if they are not what was checked, or taken; else as ``Machine.run``.
+    ``DriveRefused`` if they are not the checked drives, or in use; other errors as for ``Machine.run``.
     """
     command = bound(argv, [Checked.of(drive) for drive in drives], alone=alone)
     done = machine.run(command, deadline_s=deadline_s, check=False, must_finish=must_finish)
-    if why := refusal(done):
-        raise DriveRefused(told(why, drives))
+    if reason := refusal(done):
+        raise DriveRefused(refusal_sentence(reason, drives))
     if check and done.status:
         raise CommandFailed(f"{argv[0]} on {machine.name} failed: {last_words(done)}", done)
     return done
 
 
 def _raw(name: str) -> str:
-    """A name as the drive has it: the inverse of ``printable.name``, if it was not shortened."""
+    """A name as the drive reports it: the inverse of ``safe_text.name``, if that did not shorten it."""
 
-    def character(found: re.Match[str]) -> str:
-        code = int(found[1] or found[2] or found[3], 16)
-        return chr(code + 0xDC00 if found[1] and code >= 0x80 else code)
+    def character(match: re.Match[str]) -> str:
+        code = int(match[1] or match[2] or match[3], 16)
+        return chr(code + 0xDC00 if match[1] and code >= 0x80 else code)
 
     return re.sub(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})", character, name)
 
 
-def told(why: str, drives: Sequence[Drive]) -> str:
-    """A ``refusal`` with the drive's whole name."""
+def refusal_sentence(reason: str, drives: Sequence[Drive]) -> str:
+    """A ``refusal`` with the drive's full description."""
     for drive in drives:
-        if why == f"{drive.path}: {BUSY}":
+        if reason == f"{drive.path}: {BUSY}":
             return f"{drive.describe()} is in use: it could not be opened exclusively"
-        if why.startswith((f"{drive.path} ", f"{drive.path}:")):
-            return drive.describe() + why.removeprefix(drive.path)
-    return why
+        if reason.startswith((f"{drive.path} ", f"{drive.path}:")):
+            return drive.describe() + reason.removeprefix(drive.path)
+    return reason

@@ -18,7 +18,7 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
 #: One command for all drives. Compact JSON is one line; the exit status is in it, so the shell's is not needed.
 SCRIPT = scripts.text("health.sh")
 
-#: Of drives that are identified: sshd's default MaxSessions is 10.
+#: Number of drives that are identified at a time: sshd's default MaxSessions is 10.
 AT_ONCE = 6
 
 #: smartctl(8), EXIT STATUS: bit 0 command line did not parse, bit 1 device open failed. The others are findings.
@@ -49,21 +49,21 @@ ATA_WRITTEN_UNIT_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class DriveHealth:
-    """One drive at one moment."""
+    """SMART health of one drive at one moment."""
 
-    #: The drive's own overall verdict.
+    #: The drive's own overall assessment.
     passed: bool | None
     temperature_c: int | None
-    #: Of the rated endurance; may exceed 100.
+    #: Percentage of the rated endurance; may exceed 100.
     percentage_used: int | None
-    #: NVMe's bits; 0 is none.
+    #: Bits of NVMe's critical warning; 0 is none.
     critical_warning: int | None
-    #: Unrecovered, as the drive counts them.
+    #: Unrecovered errors, as the drive counts them.
     media_errors: int | None
     power_on_hours: int | None
-    #: By the host.
+    #: Bytes that the host wrote.
     data_written_bytes: int | None
-    #: smartctl's whole answer.
+    #: The whole answer of smartctl.
     raw_json: str
 
 
@@ -86,17 +86,17 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
     answers = [line for line in done.text.split("\n") if line.strip()]
     if len(answers) != len(drives):
         raise CommandFailed(f"smartctl answered for {len(answers)} of {len(drives)} drives of {machine.name}.", done)
-    found = {}
+    healths = {}
     for drive, answer in zip(drives, answers, strict=True):
         try:
-            found[drive.path] = parse(answer)
+            healths[drive.path] = parse(answer)
         except ValueError as problem:
             raise CommandFailed(f"smartctl cannot read {drive.describe()}: {problem}", done) from problem
-    return found
+    return healths
 
 
 def unidentified(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, str]:
-    """The drives (by path) that smartctl cannot identify, each with the reason, fit to follow the drive's name.
+    """Return the drives (by path) that smartctl cannot identify, each with the reason, fit to follow the drive's name.
 
     ``read`` would fail for them when the run begins. A drive behind a RAID controller, for example, needs an option -d.
     """
@@ -118,9 +118,9 @@ def _identified(machine: Machine, drive: Drive) -> str:
 
 
 def parse(answer: str) -> DriveHealth:
-    """From one answer of ``smartctl --json=c -x``, of an NVMe, ATA or SCSI drive.
+    """Parse one answer of ``smartctl --json=c -x`` for an NVMe, ATA or SCSI drive.
 
-    Raises ``ValueError`` with smartctl's own words if it could not read the drive at all.
+    ``ValueError`` with smartctl's own message if it could not read the drive at all.
     """
     plain = read_json(answer)
     status = _whole(plain, "smartctl", "exit_status")
@@ -152,26 +152,26 @@ def parse(answer: str) -> DriveHealth:
 
 
 def worsened(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
-    """What a run did to a drive beyond expected wear; each fit to follow the drive's name."""
-    found = []
+    """Return the changes of a drive beyond expected wear; each is fit to follow the drive's name."""
+    changes = []
     if after.passed is False and before.passed is not False:
-        found.append("its own SMART health assessment is now FAILED")
+        changes.append("its own SMART health assessment is now FAILED")
     new = (after.critical_warning or 0) & ~(before.critical_warning or 0) & 0xFF
     for bit in range(new.bit_length()):
         if new >> bit & 1:
             known = bit < len(CRITICAL_WARNINGS)
-            found.append(f"new critical warning: {CRITICAL_WARNINGS[bit] if known else f'bit {bit}'}")
+            changes.append(f"new critical warning: {CRITICAL_WARNINGS[bit] if known else f'bit {bit}'}")
     if after.media_errors is not None and after.media_errors > (before.media_errors or 0):
-        found.append(f"media errors rose from {before.media_errors or 0} to {after.media_errors}")
+        changes.append(f"media errors rose from {before.media_errors or 0} to {after.media_errors}")
     if (after.percentage_used or 0) >= 100 > (before.percentage_used or 0):
-        found.append(f"its rated endurance is used up ({after.percentage_used} %)")
+        changes.append(f"its rated endurance is used up ({after.percentage_used} %)")
     for name, old, now in (
         ("power-on hours", before.power_on_hours, after.power_on_hours),
         ("data written", before.data_written_bytes, after.data_written_bytes),
     ):
         if old is not None and now is not None and now < old:
-            found.append(f"{name} went backwards from {old} to {now}")
-    return tuple(found)
+            changes.append(f"{name} went backwards from {old} to {now}")
+    return tuple(changes)
 
 
 def _data_written_bytes(plain: object) -> int | None:
@@ -189,7 +189,7 @@ def _data_written_bytes(plain: object) -> int | None:
 
 
 def _statistic(plain: object, name: str) -> int | None:
-    """From ATA's device statistics (ACS-4, log 04h)."""
+    """A value of ATA's device statistics (ACS-4, log 04h)."""
     for page in _list(plain, "ata_device_statistics", "pages"):
         for entry in _list(page, "table"):
             valid = _at(entry, "flags", "valid")
@@ -206,7 +206,7 @@ def _attribute(plain: object, *names: str) -> int | None:
 
 
 def _normalised_wear(plain: object) -> int | None:
-    """Vendors' wear attributes count down from 100 as endurance is used."""
+    """Percentage used by a vendor's wear attribute, which counts down from 100 as endurance is used."""
     for entry in _list(plain, "ata_smart_attributes", "table"):
         if _at(entry, "name") in ("Media_Wearout_Indicator", "Wear_Leveling_Count", "SSD_Life_Left"):
             value = _whole(entry, "value")
@@ -232,14 +232,14 @@ def _at(plain: object, *names: str) -> object:
 
 
 def _list(plain: object, *names: str) -> Iterable[object]:
-    found = _at(plain, *names)
-    return found if isinstance(found, list) else ()
+    value = _at(plain, *names)
+    return value if isinstance(value, list) else ()
 
 
 def _whole(plain: object, *names: str) -> int | None:
-    found = _at(plain, *names)
-    # Temperatures may be below zero; beyond 64 bits a drive counts nothing.
-    return found if isinstance(found, int) and not isinstance(found, bool) and abs(found) <= LARGEST else None
+    value = _at(plain, *names)
+    # Temperatures may be below zero; no drive has a counter of more than 64 bits.
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
 
 
 def _first(*values: int | None) -> int | None:

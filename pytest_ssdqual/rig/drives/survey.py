@@ -35,23 +35,23 @@ EXPAND = scripts.text("expand_patterns.sh")
 
 
 class UnusablePattern(ValueError):
-    """A pattern does not name drives; its text is one sentence for the user."""
+    """A pattern that does not name drives; its text is one sentence for the user."""
 
 
 class NothingMatches(UnusablePattern):
-    """Nothing on the machine under test has a name like that."""
+    """No path on the machine under test matches the pattern."""
 
 
 class NotABlockDevice(UnusablePattern):
-    """The pattern names something else: a file, a character device, a link to nowhere."""
+    """The pattern names something else: a file, a character device, a dangling link."""
 
 
 def survey(machine: Machine, candidates: Iterable[str] = ()) -> Topology:
-    """All block devices of a machine and what uses them, as they are now.
+    """Survey all block devices of a machine and their current uses.
 
     ``candidates`` are kernel names of devices that may be destroyed: only these, and other paths to them, are opened
     (read-only, exclusively, for a moment) and probed for signatures. Raises ``RigError`` if the answer cannot be
-    understood.
+    be parsed.
     """
     candidates = frozenset(candidates)
     listed = machine.run(survey_parse.ARGV, repeatable=True)
@@ -64,18 +64,18 @@ def _surveyed(machine: Machine, listed: Completed, candidates: frozenset[str], o
     nodes = [f"/dev/{kname}" for kname in sorted(opened)]
     facts = machine.run(["sh", "-c", FACTS, "facts", PERL_PROBE, PYTHON_PROBE, *nodes], check=False, repeatable=True)
     try:
-        # Names of drives may be any bytes; as escapes they would not be JSON any more.
-        listing, said = (done.stdout.decode("utf-8", "surrogateescape") for done in (listed, facts))
-        return topology_of(listing, said, candidates)
+        # Names of drives may contain any bytes; escaped, they would no longer be valid JSON.
+        listing, reported = (done.stdout.decode("utf-8", "surrogateescape") for done in (listed, facts))
+        return topology_of(listing, reported, candidates)
     except ValueError as problem:
         raise RigError(f"The block devices of {machine.name} cannot be listed: {problem}") from problem
 
 
 def expand(machine: Machine, patterns: Sequence[str]) -> tuple[Match, ...]:
-    """The block devices that patterns name on the machine under test, in the order written.
+    """Return the block devices that patterns match on the machine under test, in the order written.
 
     Several links to one device within one pattern are one match, and so are a disk and its partitions when one
-    glob names both (``/dev/sd*``). A device named by two patterns is two matches; ``safety`` refuses it.
+    glob names both (``/dev/sd*``). A device that two patterns match is two matches, which ``guard.refusals`` refuses.
     Raises ``NothingMatches`` or ``NotABlockDevice``, both ``ValueError``.
     """
     for pattern in patterns:
@@ -84,34 +84,36 @@ def expand(machine: Machine, patterns: Sequence[str]) -> tuple[Match, ...]:
     answer = machine.run(["sh", "-c", EXPAND, "expand", *patterns], check=False, repeatable=True)
     words = [word.partition(" ") for word in answer.text.split("\0")[:-1]]
     if not words or words[-1][0] != "end":
-        raise RigError(f"{machine.name} did not say which devices {', '.join(patterns)} are: {answer.errors.strip()}")
-    found: dict[int, list[tuple[str, str, str]]] = {}
+        raise RigError(
+            f"{machine.name} does not report which devices {', '.join(patterns)} are: {answer.errors.strip()}"
+        )
+    matched: dict[int, list[tuple[str, str, str]]] = {}
     values = iter((kind, value) for kind, _, value in words)
     for kind, value in values:
         if kind == "pattern":
-            found[len(found)] = []
+            matched[len(matched)] = []
         elif kind == "path":
-            found[len(found) - 1].append((value, next(values)[1], next(values)[1]))
-    if len(found) != len(patterns):
-        raise RigError(f"{machine.name} answered for {len(found)} of {len(patterns)} patterns.")
+            matched[len(matched) - 1].append((value, next(values)[1], next(values)[1]))
+    if len(matched) != len(patterns):
+        raise RigError(f"{machine.name} answered for {len(matched)} of {len(patterns)} patterns.")
     return tuple(
-        match for number, pattern in enumerate(patterns) for match in _matches(machine, pattern, found[number])
+        match for number, pattern in enumerate(patterns) for match in _matches(machine, pattern, matched[number])
     )
 
 
-def _matches(machine: Machine, pattern: str, found: Sequence[tuple[str, str, str]]) -> Iterable[Match]:
-    if not found:
+def _matches(machine: Machine, pattern: str, paths: Sequence[tuple[str, str, str]]) -> Iterable[Match]:
+    if not paths:
         raise NothingMatches(f"Nothing on {machine.name} matches {pattern!r}; `lsblk` there lists its drives.")
-    seen: set[str] = set()
-    disks = {_name(kname) for _, kname, _ in found}
-    for path, kname, disk in found:
+    yielded: set[str] = set()
+    disks = {_name(kname) for _, kname, _ in paths}
+    for path, kname, disk in paths:
         if not kname:
-            meant = "" if path == pattern else f", which {pattern!r} matches,"
-            raise NotABlockDevice(f"{path!r}{meant} is not a block device of {machine.name}; name drives only.")
+            origin = "" if path == pattern else f", which {pattern!r} matches,"
+            raise NotABlockDevice(f"{path!r}{origin} is not a block device of {machine.name}; name drives only.")
         match = Match(pattern, path, _name(kname))
-        if match.kname not in seen and not (disk and _name(disk) in disks):
+        if match.kname not in yielded and not (disk and _name(disk) in disks):
             yield match
-        seen.add(match.kname)
+        yielded.add(match.kname)
 
 
 def _name(sysfs_name: str) -> str:

@@ -3,25 +3,113 @@
 Sources are united, never preferred: a device or a relation between devices exists if any source reports it, because a
 use that is missed here may lead to a wiped drive. The sources are lsblk's JSON (from version 2.34 on; versions spell
 numbers and flags differently), sysfs and loop devices; each may know only a part, so a draft collects them.
+
+The script's answer is records of fields, each ended by NUL. No value that it prints can contain a NUL, and each kind of
+record has a fixed number of fields, so no value can end a record or begin one. Every deviation is an error: an answer
+that is partly parsed could miss a use.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import read_json
-from pytest_ssdqual.rig.drives import survey_records
-from pytest_ssdqual.rig.drives.survey_records import Records
 from pytest_ssdqual.rig.drives.topology import MdArray, Node, Signature, Topology, Use, UseKind, plain_name, plain_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKind:
+    """Number of fields and key of one kind of record."""
+
+    fields: int
+    #: Number of leading fields that identify a record of its kind: 0 if there is only one; None: there may be equals.
+    key: int | None = None
+    required: bool = False
+
+
+KINDS = {
+    # about a device, by its name in sysfs
+    **dict.fromkeys(("dev", "size", "ro", "model", "depth", "mduuid", "zoned", "loop", "disk"), RecordKind(2, 1)),
+    **dict.fromkeys(("wwid", "serial", "firmware"), RecordKind(2)),
+    **dict.fromkeys(("holder", "slave", "controller", "btrfs", "bcachefs"), RecordKind(2, 2)),
+    "bcache": RecordKind(1, 1),
+    "over": RecordKind(3),
+    # about a path or a number
+    "generic": RecordKind(2, 2),
+    "export": RecordKind(2),
+    "exported": RecordKind(3),
+    "passthru": RecordKind(2),
+    # whole files
+    **dict.fromkeys(("mounts", "swaps", "mdstat"), RecordKind(1, 0, required=True)),
+    "zfs": RecordKind(1, 0),
+    # open files: process, descriptor, access, device, name of the process
+    "opened": RecordKind(5, 2),
+    "pidns": RecordKind(1, 0),
+    "scanned": RecordKind(0, 0, required=True),
+    # about candidates, by path
+    "number": RecordKind(3, 1),
+    "probe": RecordKind(2, 1),
+    "multiport": RecordKind(1, 1),
+    "reserved": RecordKind(3, 1),
+    "signature": RecordKind(2),
+    "unprobed": RecordKind(1, 0),
+    "unchecked": RecordKind(1),
+    "end": RecordKind(0, 0, required=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The parsed answer."""
+
+    by_kind: dict[str, list[tuple[str, ...]]]
+
+    def __getitem__(self, kind: str) -> Sequence[tuple[str, ...]]:
+        """Return all records of a kind, without the kind."""
+        if kind not in KINDS:
+            raise ValueError(f"{kind} is no kind of record")
+        return self.by_kind.get(kind, ())
+
+    def text(self, kind: str) -> str:
+        """Return the only field of the only record of a kind; empty if there is none."""
+        return "".join(fields[0] for fields in self[kind])
+
+
+def parse(answer: str) -> Records:
+    """Parse an answer; ``ValueError`` unless it consists of whole records of known kinds, unique where required."""
+    if not answer.endswith("\0"):
+        raise ValueError("the survey was cut short")
+    words = iter(answer[:-1].split("\0"))
+    by_kind: dict[str, list[tuple[str, ...]]] = {}
+    for name in words:
+        if name not in KINDS or "end" in by_kind:
+            raise ValueError(f"{name[:40]!r} is not a record of the survey")
+        fields = tuple(islice(words, KINDS[name].fields))
+        if len(fields) < KINDS[name].fields:
+            raise ValueError(f"the survey was cut short, within {name}")
+        by_kind.setdefault(name, []).append(fields)
+    missing = [name for name, kind in KINDS.items() if kind.required and name not in by_kind]
+    if missing:
+        raise ValueError(f"the survey was cut short, {', '.join(missing)} missing")
+    _require_single(by_kind)
+    return Records(by_kind)
+
+
+def _require_single(by_kind: dict[str, list[tuple[str, ...]]]) -> None:
+    for name, records in by_kind.items():
+        keys = [fields[: KINDS[name].key] for fields in records]
+        if KINDS[name].key is not None and len(set(keys)) < len(keys):
+            raise ValueError(f"the survey reports {name} more than once")
 
 
 @dataclass(slots=True)
 class Draft:
-    """What is known so far. What is told of a path or a number holds for every device that has it."""
+    """The facts that are collected so far. A fact about a path or a number holds for every device that has it."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     #: (lower, upper): the upper device is built on the lower one.
@@ -32,7 +120,7 @@ class Draft:
     signatures: dict[str, dict[Signature, None]] = field(default_factory=dict)
     md_uuids: dict[str, str] = field(default_factory=dict)
     md_members: dict[str, list[str]] = field(default_factory=dict)
-    #: Of NVMe controllers (number) and of sg, bsg and ng nodes (number): the block devices that they lead to.
+    #: By the number of an NVMe controller, and of an sg, bsg or ng node: the block devices to which they lead.
     controllers: dict[str, list[str]] = field(default_factory=dict)
     generics: dict[str, list[str]] = field(default_factory=dict)
     unchecked: dict[str, None] = field(default_factory=dict)
@@ -53,11 +141,11 @@ class Draft:
 
 
 def decimal(major: str, minor: str) -> str:
-    """The number of a device, which stat(1) and the probes write in hexadecimal digits."""
+    """Device number in decimal, from the hexadecimal digits of stat(1) and the probes."""
     return f"{int(major, 16)}:{int(minor, 16)}"
 
 
-#: Who exports drives from inside of the kernel, where no process shows it.
+#: Exporters of drives within the kernel, where no process reveals them.
 EXPORTS = {"nvmet": "NVMe over Fabrics target", "target": "SCSI target"}
 
 
@@ -66,7 +154,7 @@ ATTRIBUTES = ("dev", "size", "ro", "wwid", "serial", "model", "depth", "firmware
 
 
 def add(draft: Draft, records: Records) -> None:
-    """Relations, and what lsblk leaves out when there is no udev."""
+    """Add relations to the draft, and the attributes that lsblk omits when there is no udev."""
     attributes: dict[tuple[str, str], list[str]] = {}
     for what in ATTRIBUTES:
         for kname, value in records[what]:
@@ -82,7 +170,7 @@ def add(draft: Draft, records: Records) -> None:
 
 
 def named(sysfs_name: str) -> str:
-    """The kernel's name of a device: sysfs has an exclamation mark for each slash."""
+    """The kernel's name of a device, from sysfs', which has an exclamation mark for each slash."""
     return sysfs_name.replace("!", "/")
 
 
@@ -115,7 +203,7 @@ def _add_uses(draft: Draft, records: Records) -> None:
     for by, major, minor in records["exported"]:
         draft.use(draft.by_number(decimal(major, minor)), UseKind.EXPORT, EXPORTS[by])
     for path, number in records["passthru"]:
-        # Without a node of that name, the name alone: nvme0 has nvme0n1, and nvme0c0n1 of a subsystem.
+        # Without a node of that name, only the name is left: nvme0 has nvme0n1, and nvme0c0n1 of a subsystem.
         named_so = [kname for kname in draft.nodes if re.fullmatch(rf"{re.escape(path[5:])}n\d+", kname)]
         known = draft.controllers.get(decimal(*number.split(" ")), []) if number else []
         draft.use({*known, *named_so}, UseKind.EXPORT, f"{EXPORTS['nvmet']}, passthru of {path}")
@@ -130,7 +218,7 @@ def _unlisted(kname: str, number: str, attributes: Mapping[tuple[str, str], list
         path=f"/dev/{kname}",
         device_number=number,
         type="unknown",
-        # sysfs counts so whatever the drive's blocks are
+        # sysfs counts 512-byte sectors, whatever the drive's block size
         size_bytes=int(attributes.get((kname, "size"), ["0"])[0]) * 512,
         read_only=attributes.get((kname, "ro")) != ["0"],
     )
@@ -154,8 +242,8 @@ def _completed(node: Node, attributes: Mapping[tuple[str, str], list[str]]) -> N
     )
 
 
-#: Known to util-linux 2.34 and later. MOUNTPOINTS came with 2.37 and is not asked for: mounts come from mountinfo,
-#: of all mount namespaces, where lsblk sees only its own.
+#: Columns of util-linux 2.34 and later. MOUNTPOINTS came with 2.37 and is not requested: mounts come from mountinfo,
+#: for all mount namespaces, where lsblk reports only its own.
 COLUMNS = (
     "NAME,KNAME,PATH,MAJ:MIN,TYPE,SIZE,RO,MODEL,SERIAL,WWN,VENDOR,REV,FSTYPE,PTTYPE,UUID,MOUNTPOINT,PKNAME,"
     "LOG-SEC,PHY-SEC,ROTA,TRAN,HOTPLUG"
@@ -167,17 +255,17 @@ ARGV = ("lsblk", "--all", "--json", "--bytes", "--output", COLUMNS)
 
 @dataclass(slots=True)
 class Listing:
-    """All that was listed."""
+    """All devices that lsblk listed."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     #: (lower, upper): the upper device is built on the lower one, or a partition of it.
     edges: list[tuple[str, str]] = field(default_factory=list)
-    #: Kernel name, where it is mounted; ``[SWAP]`` for swap space.
+    #: Kernel name and mount point; ``[SWAP]`` for swap space.
     mountpoints: list[tuple[str, str]] = field(default_factory=list)
 
 
 def read(text: str) -> Listing:
-    """``ValueError`` if it is not what was asked for, or tells two different things of one device."""
+    """Parse lsblk's answer; ``ValueError`` if it has another form, or contradicts itself about a device."""
     listing = Listing()
     for entry in _entries(read_json(text), "blockdevices"):
         _add(listing, entry, None)
@@ -185,7 +273,7 @@ def read(text: str) -> Listing:
 
 
 def wwn(text: str | None) -> str | None:
-    """One spelling for lsblk's ``0x5000…`` and sysfs' ``naa.5000…``; all zeros is no name."""
+    """One spelling for lsblk's ``0x5000…`` and sysfs' ``naa.5000…``; None if it is all zeros."""
     if text is None:
         return None
     plain = re.sub(r"\s+", " ", "0x" + text.removeprefix("naa.") if text.startswith("naa.") else text)
@@ -204,8 +292,8 @@ def _add(listing: Listing, entry: Mapping[str, object], parent: str | None) -> N
     if not kname:
         raise ValueError("lsblk lists a device without a kernel name")
     node = _node(entry, kname)
-    if listing.nodes.setdefault(kname, node) != node:  # what is built on two devices is listed twice
-        raise ValueError(f"lsblk tells two different things of {kname}")
+    if listing.nodes.setdefault(kname, node) != node:  # lsblk lists a device twice if it is built on two others
+        raise ValueError(f"lsblk reports contradictory values for {kname}")
     listing.edges += [(lower, kname) for lower in (parent, _text(entry, "pkname")) if lower]
     if mountpoint := _text(entry, "mountpoint"):
         listing.mountpoints.append((kname, mountpoint))
@@ -249,21 +337,21 @@ def _number(entry: Mapping[str, object], name: str) -> int:
 
 
 def _flag(entry: Mapping[str, object], name: str) -> bool:
-    """True, 1 or "1": util-linux changed its mind."""
+    """A flag: true, 1 or "1", depending on util-linux' version."""
     return (_text(entry, name) or "0").lower() in ("true", "1")
 
 
 EBUSY = 16
-#: PROC_PID_INIT_INO of include/linux/proc_ns.h: the PID namespace that all others are in.
+#: PROC_PID_INIT_INO of include/linux/proc_ns.h: the initial PID namespace, which contains all others.
 FIRST_PID_NAMESPACE = "4026531836"
 CONTAINED = "the run is in a PID namespace of its own, so processes outside of it that use the drives are not seen"
 
 
 def topology_of(lsblk_json: str, facts: str, candidates: Iterable[str] = ()) -> Topology:
-    """Unite both answers (decoded with ``surrogateescape``); ``ValueError`` if one is not what was asked for.
+    """Unite both answers (decoded with ``surrogateescape``); ``ValueError`` if one does not have the expected form.
 
-    What drives and others call themselves is printable from here on (``qual.safe_text``); paths and kernel names are
-    as they were, since they are used.
+    All names that drives and other devices report are printable from here on (``qual.safe_text``); paths and kernel
+    names stay unchanged, since they are used.
     """
     try:
         return _united(lsblk_json, facts, frozenset(candidates))
@@ -274,37 +362,37 @@ def topology_of(lsblk_json: str, facts: str, candidates: Iterable[str] = ()) -> 
 
 
 def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology:
-    found = survey_records.parse(facts)
+    records = parse(facts)
     draft = Draft()
     _add_listed(draft, read(lsblk_json))
-    add(draft, found)
-    _add_mounts(draft, _lines(found, "mounts"))
-    _add_claims(draft, found)
-    _add_opened(draft, found)
-    _add_probes(draft, found)
-    if found.text("pidns") not in ("", FIRST_PID_NAMESPACE):
+    add(draft, records)
+    _add_mounts(draft, _lines(records, "mounts"))
+    _add_claims(draft, records)
+    _add_opened(draft, records)
+    _add_probes(draft, records)
+    if records.text("pidns") not in ("", FIRST_PID_NAMESPACE):
         draft.unchecked[f"{CONTAINED}."] = None
-    for (sentence,) in (*found["unchecked"], *found["unprobed"]):
+    for (sentence,) in (*records["unchecked"], *records["unprobed"]):
         draft.unchecked[f"{safe_text.line(sentence)}."] = None
-    _require_probed(draft, found, candidates)
+    _require_probed(draft, records, candidates)
     return _finish(draft, candidates)
 
 
-def _require_probed(draft: Draft, found: Records, candidates: frozenset[str]) -> None:
-    """Every candidate was opened, and its node in /dev leads to the device that the kernel calls so."""
-    numbers = {path: decimal(major, minor) for path, major, minor in found["number"]}
-    opened = {path for path, _ in found["probe"]}
+def _require_probed(draft: Draft, records: Records, candidates: frozenset[str]) -> None:
+    """Require that every candidate was opened, and that its node in /dev is the device that the kernel calls so."""
+    numbers = {path: decimal(major, minor) for path, major, minor in records["number"]}
+    opened = {path for path, _ in records["probe"]}
     for kname in sorted(candidates):
         path = f"/dev/{kname}"
         if kname not in draft.nodes or numbers.get(path) != draft.nodes[kname].device_number:
             raise ValueError(f"{path} is not the device that the kernel calls {kname}")
-        if not found["unprobed"] and path not in opened:
+        if not records["unprobed"] and path not in opened:
             raise ValueError(f"{path} could not be probed")
 
 
-def _lines(found: Records, kind: str) -> list[str]:
-    """Of a file of the kernel's, which escapes the line ends in names; not splitlines: others may be in them."""
-    return [line for line in found.text(kind).split("\n") if line]
+def _lines(records: Records, kind: str) -> list[str]:
+    """Lines of a kernel file, which escapes line ends in names; not splitlines: names may contain other separators."""
+    return [line for line in records.text(kind).split("\n") if line]
 
 
 def _add_listed(draft: Draft, listing: Listing) -> None:
@@ -318,7 +406,7 @@ def _add_listed(draft: Draft, listing: Listing) -> None:
 
 
 def _add_mounts(draft: Draft, lines: Iterable[str]) -> None:
-    """From ``MAJ:MIN ROOT MOUNTPOINT … - FSTYPE SOURCE …``; the source too, as btrfs shows an anonymous number."""
+    """Add mounts of lines ``MAJ:MIN ROOT MOUNTPOINT … - FSTYPE SOURCE``; and by source: btrfs' number is anonymous."""
     for line in lines:
         before, _, after = line.partition(" - ")
         number, _, mountpoint = before.split(" ")[:3]
@@ -328,22 +416,22 @@ def _add_mounts(draft: Draft, lines: Iterable[str]) -> None:
             draft.mount(draft.by_path(_unescaped(path)), _unescaped(mountpoint))
 
 
-def _add_claims(draft: Draft, found: Records) -> None:
-    for line in _lines(found, "swaps"):
+def _add_claims(draft: Draft, records: Records) -> None:
+    for line in _lines(records, "swaps"):
         draft.use(draft.by_path(_unescaped(line.split()[0])), UseKind.SWAP)
-    for line in _lines(found, "mdstat"):
+    for line in _lines(records, "mdstat"):
         # "md127 : active (auto-read-only) raid1 sdb1[1](F) sda[0]"; "md5 : inactive sdc[2](S)"
         name, colon, rest = line.partition(" : ")
-        if colon and name.startswith("md"):  # active, inactive, broken, …: whatever it is, it has its members
+        if colon and name.startswith("md"):  # in every state (active, inactive, broken, …) it has its members
             members = [named(match[1]) for match in re.finditer(r"(\S+)\[\d+\]", rest)]
             draft.md_members.setdefault(name.strip(), []).extend(members)
             draft.edges.update(dict.fromkeys((member, name.strip()) for member in members))
-    for line in _lines(found, "zfs"):
+    for line in _lines(records, "zfs"):
         draft.use(draft.by_path(line.strip()), UseKind.ZFS)
 
 
-def _add_opened(draft: Draft, found: Records) -> None:
-    for pid, _, access, number, name in found["opened"]:
+def _add_opened(draft: Draft, records: Records) -> None:
+    for pid, _, access, number, name in records["opened"]:
         process = f"{name} (pid {pid})"
         if access == "generic":
             draft.use(draft.generics[number], UseKind.GENERIC, process)
@@ -351,17 +439,17 @@ def _add_opened(draft: Draft, found: Records) -> None:
             draft.use(draft.by_number(number), {"write": UseKind.WRITER, "read": UseKind.READER}[access], process)
 
 
-def _add_probes(draft: Draft, found: Records) -> None:
-    for path, error in found["probe"]:
+def _add_probes(draft: Draft, records: Records) -> None:
+    for path, error in records["probe"]:
         if error != "0":
             kind = UseKind.EXCLUSIVE if int(error) == EBUSY else UseKind.UNOPENABLE
             draft.use(draft.by_path(path), kind, "" if kind is UseKind.EXCLUSIVE else os.strerror(int(error)))
-    for path, kind_of_reservation, hosts in found["reserved"]:
+    for path, kind_of_reservation, hosts in records["reserved"]:
         if int(kind_of_reservation) or int(hosts):
             draft.use(draft.by_path(path), UseKind.RESERVED, f"type {kind_of_reservation}, registrations: {hosts}")
-    for (path,) in found["multiport"]:
+    for (path,) in records["multiport"]:
         draft.use(draft.by_path(path), UseKind.MULTIPORT)
-    for path, line in found["signature"]:
+    for path, line in records["signature"]:
         kind_of_signature, _, uuid = line.partition(" ")
         signature = Signature(safe_text.line(kind_of_signature), safe_text.line(uuid.strip()))
         for kname in draft.by_path(path):
@@ -370,7 +458,7 @@ def _add_probes(draft: Draft, found: Records) -> None:
 
 def _finish(draft: Draft, candidates: frozenset[str]) -> Topology:
     for member in {name for edge in draft.edges for name in edge} | set(draft.uses):
-        if member not in draft.nodes:  # named by somebody, shown by nobody: kept, so that it is refused
+        if member not in draft.nodes:  # a source refers to it but none describes it: it is added, so that it is refused
             draft.nodes[member] = Node(member, f"/dev/{member}", "", "unknown", 0, read_only=True)
     nodes = {}
     for kname, node in draft.nodes.items():
@@ -391,7 +479,7 @@ def _finish(draft: Draft, candidates: frozenset[str]) -> Topology:
 
 
 def _shown(node: Node) -> Node:
-    """The one place where a drive's own words become names: what tells it apart stays exact, the rest is words."""
+    """Make a drive's own strings printable, only here: identifiers stay exact, other text may be shortened."""
 
     def exact(raw: str | None) -> str | None:
         return safe_text.name(raw) if raw else None
@@ -423,12 +511,12 @@ def _arrays(draft: Draft) -> Iterator[MdArray]:
             for name in members
             if name in draft.nodes and draft.nodes[name].fstype == "linux_raid_member"
         ]
-        # Members that disagree make it nobody's.
+        # If the members disagree, the array has no UUID.
         known = set(superblocks)
         uuid = plain_uuid(draft.md_uuids.get(kname)) or (known.pop() if len(known) == 1 else None)
         yield MdArray(kname, uuid, members)
 
 
 def _unescaped(text: str) -> str:
-    r"""Mountinfo and swaps write a blank as ``\040``."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    r"""Undo the escapes of mountinfo and swaps, which write a blank as ``\040``."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -15,27 +15,27 @@ from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
 TOO_WARM_BIT = 0b10
 KELVIN = 273
-#: No drive has a threshold beyond this; 0 and 0xFFFF mean that there is none.
+#: No drive has a threshold above this; 0 and 0xFFFF mean that there is none.
 HIGHEST_LIMIT_C = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Warmth:
-    """One drive at one moment; counts are of its whole life."""
+    """Temperature of one drive at one moment; the counters are lifetime totals."""
 
     temperature_c: float | None = None
     limit_c: float | None = None
     too_warm: bool | None = None
     too_warm_s: int | None = None
     events: int | None = None
-    #: The highest since it was switched on (SATA).
+    #: The highest temperature since power-on (SATA).
     peak_c: float | None = None
 
 
 def parse(answer: str) -> tuple[Warmth, DriveLink | None]:
-    """From the JSON of ``nvme smart-log`` or of ``smartctl``; nothing is known of anything else.
+    """Parse the JSON of ``nvme smart-log`` or of ``smartctl``; of any other text nothing is known.
 
-    Of SATA drives smartctl also tells the link, which sysfs does not for drives behind a SAS controller.
+    For SATA drives smartctl also reports the link, which sysfs does not for drives behind a SAS controller.
     """
     try:
         plain = read_json(answer)
@@ -50,14 +50,14 @@ def parse(answer: str) -> tuple[Warmth, DriveLink | None]:
 
 
 def between(before: Warmth, after: Warmth, alarm_c: float | None) -> DriveTemperature:
-    """What two looks say of the time between them; ``alarm_c`` is a threshold that is known from elsewhere."""
-    temperatures = [each for each in (before.temperature_c, after.temperature_c) if each is not None]
+    """Temperature of the time between two readings; ``alarm_c`` is a threshold known from another source."""
+    temperatures = [value for value in (before.temperature_c, after.temperature_c) if value is not None]
     if before.peak_c is not None and after.peak_c is not None and after.peak_c > before.peak_c:
         temperatures.append(after.peak_c)
-    flags = [each for each in (before.too_warm, after.too_warm) if each is not None]
+    flags = [value for value in (before.too_warm, after.too_warm) if value is not None]
     return DriveTemperature(
         temperature_c=max(temperatures, default=None),
-        limit_c=next((each for each in (after.limit_c, before.limit_c, alarm_c) if each is not None), None),
+        limit_c=next((value for value in (after.limit_c, before.limit_c, alarm_c) if value is not None), None),
         too_warm=any(flags) if flags else None,
         too_warm_s=_growth(before.too_warm_s, after.too_warm_s),
         events=_growth(before.events, after.events),
@@ -65,7 +65,7 @@ def between(before: Warmth, after: Warmth, alarm_c: float | None) -> DriveTemper
 
 
 def limit(celsius: float | None) -> float | None:
-    """A threshold, unless it says that there is none."""
+    """Return a threshold; None if its value means that there is none."""
     return celsius if celsius is not None and 0 < celsius < HIGHEST_LIMIT_C else None
 
 
@@ -74,7 +74,7 @@ def _growth(before: int | None, after: int | None) -> int | None:
 
 
 def _nvme_cli(plain: dict[str, Any]) -> Warmth:
-    """Temperatures are in kelvin; some versions write numbers as text, and some a structure of flags."""
+    """Parse nvme-cli's answer: kelvin; some versions print numbers as text, and some a structure of flags."""
     warning = plain.get("critical_warning")
     if isinstance(warning, dict):
         warning = warning.get("value")
@@ -85,7 +85,7 @@ def _nvme_cli(plain: dict[str, Any]) -> Warmth:
     return Warmth(
         temperature_c=None if kelvin is None else kelvin - KELVIN,
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
-        too_warm_s=_sum([each and each * 60 for each in minutes] + seconds),
+        too_warm_s=_sum([value and value * 60 for value in minutes] + seconds),
         events=_sum(counts),
     )
 
@@ -98,12 +98,12 @@ def _nvme(log: dict[str, Any], plain: dict[str, Any]) -> Warmth:
         temperature_c=_number(log.get("temperature")),
         limit_c=limit(_number(threshold.get("warning")) if isinstance(threshold, dict) else None),
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
-        too_warm_s=_sum([each and each * 60 for each in minutes]),
+        too_warm_s=_sum([value and value * 60 for value in minutes]),
     )
 
 
 def _ata(plain: dict[str, Any]) -> Warmth:
-    """SATA drives by SCT status, SAS drives by what they call their trip temperature."""
+    """Parse smartctl's answer: SATA drives report SCT status, SAS drives a trip temperature."""
     temperature = plain.get("temperature")
     temperature = temperature if isinstance(temperature, dict) else {}
     status = plain.get("ata_sct_status")
@@ -111,7 +111,7 @@ def _ata(plain: dict[str, Any]) -> Warmth:
     highest = [limit(_number(temperature.get(name))) for name in ("op_limit_max", "drive_trip")]
     return Warmth(
         temperature_c=_number(temperature.get("current")),
-        limit_c=next((each for each in highest if each is not None), None),
+        limit_c=next((value for value in highest if value is not None), None),
         events=_number(counted.get("over_limit_count")) if isinstance(counted, dict) else None,
         peak_c=_number(temperature.get("power_cycle_max")),
     )
@@ -140,6 +140,6 @@ def _number(value: object) -> int | None:
 
 
 def _sum(values: list[int | None]) -> int | None:
-    """Of those that are known."""
-    known = [each for each in values if each is not None]
+    """Sum of the known values; None if none is known."""
+    known = [value for value in values if value is not None]
     return sum(known) if known else None

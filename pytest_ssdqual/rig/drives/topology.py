@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from pytest_ssdqual.rig.machine.machine import RigError
 
 
 class UseKind(Enum):
-    """A use of a device that no device built on it shows."""
+    """A use of a device that no device built on it reveals."""
 
     SWAP = "swap"
     BTRFS = "btrfs"
@@ -25,13 +25,13 @@ class UseKind(Enum):
     EXPORT = "export"
     WRITER = "writer"
     READER = "reader"
-    #: By a character device (sg, bsg, ng) that leads past the block device.
+    #: Through a character device (sg, bsg, ng) that bypasses the block device.
     GENERIC = "generic"
     EXCLUSIVE = "exclusive"
     UNOPENABLE = "unopenable"
     #: Another host has registered for it, or reserved it.
     RESERVED = "reserved"
-    #: Another host may be connected to it; not a use that was seen.
+    #: Another host may be connected to it; this is a possibility, not an observed use.
     MULTIPORT = "multiport"
     ZONED = "zoned"
 
@@ -39,18 +39,18 @@ class UseKind(Enum):
 @dataclass(frozen=True, slots=True)
 class Use:
     kind: UseKind
-    #: The file system's UUID, the process, the export: whatever helps to find the user.
+    #: The file system's UUID, the process, the export: whatever helps to identify the user.
     detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What low-level probing found: a file system, a partition table, a superblock."""
+    """A signature that low-level probing found: a file system, a partition table, a superblock."""
 
     kind: str
-    #: In blkid's spelling; empty if it has none.
+    #: In blkid's spelling; empty if there is none.
     uuid: str = ""
-    #: Words about what has no signature (``consent.FOUND``).
+    #: Description of content that has no signature (``consent.FOUND``).
     detail: str = field(default="", compare=False)
 
 
@@ -62,7 +62,7 @@ class Node:
     path: str
     #: ``8:0``; decimal, as in /proc/self/mountinfo.
     device_number: str
-    #: As lsblk names it: disk, part, lvm, crypt, raid5, mpath, loop, rom, …
+    #: lsblk's name of the type: disk, part, lvm, crypt, raid5, mpath, loop, rom, …
     type: str
     size_bytes: int
     read_only: bool = False
@@ -73,28 +73,28 @@ class Node:
     firmware: str | None = None
     fstype: str | None = None
     pttype: str | None = None
-    #: Of the file system or RAID superblock on it.
+    #: UUID of the file system or RAID superblock on it.
     uuid: str | None = None
-    #: What low-level probing of the device itself found; udev's database may be stale.
+    #: Signatures that low-level probing of the device itself found; udev's database may be stale.
     signatures: tuple[Signature, ...] = ()
-    #: All serials and WWNs that any source tells, for comparison only: see ``plain_name``.
+    #: All serials and WWNs that any source reports, for comparison only: see ``plain_name``.
     names: frozenset[str] = frozenset()
-    #: In any mount namespace of the machine.
+    #: Mount points in any mount namespace of the machine.
     mountpoints: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
-    #: Kernel name of the disk this is a partition of.
+    #: Kernel name of the disk of which this is a partition.
     partition_of: str | None = None
     #: Devices built on this one other than its own partitions: md, dm, bcache, loop.
     holders: tuple[str, ...] = ()
-    #: Devices this one is built on, other than the disk it is a partition of.
+    #: Devices on which this one is built, other than the disk of which it is a partition.
     slaves: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
     rotational: bool = False
     transport: str | None = None
-    #: I/Os that the drive itself queues (SATA, SAS); None where the host knows no such limit. NVMe has none worth the
-    #: name: up to 65,535 in each of a queue per CPU.
+    #: I/Os that the drive itself queues (SATA, SAS); None where the host knows no such limit. NVMe has none of
+    #: practical relevance: up to 65,535 in each of a queue per CPU.
     queue_limit: int | None = None
 
     @property
@@ -113,10 +113,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class MdArray:
-    """An md array the kernel knows, running or not."""
+    """An md array that the kernel knows, running or not."""
 
     kname: str
-    #: 32 hexadecimal digits in lower case, or None if neither sysfs nor a member tells it.
+    #: 32 hexadecimal digits in lower case, or None if neither sysfs nor a member reports it.
     uuid: str | None
     members: tuple[str, ...]
 
@@ -127,16 +127,16 @@ class Topology:
 
     nodes: Mapping[str, Node]
     arrays: tuple[MdArray, ...] = ()
-    #: Kernel names of the devices that were opened and probed too; no other may be destroyed.
+    #: Kernel names of the devices that were also opened and probed; no other may be destroyed.
     candidates: frozenset[str] = frozenset()
-    #: Sentences about what could not be looked at on this machine; to be shown and recorded.
+    #: Sentences about checks that were not possible on this machine; they are shown and recorded.
     unchecked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
 
     def below(self, kname: str) -> tuple[str, ...]:
-        """Kernel names of everything built on a device, however deep, nearest first; not itself."""
+        """Kernel names of all devices built on a device, at any depth, nearest first; not itself."""
         return tuple(self._walk(kname, down=True))
 
     def whole_disks(self, kname: str) -> tuple[str, ...]:
@@ -145,17 +145,17 @@ class Topology:
         return tuple(name for name in chain if name not in self.nodes or not self.nodes[name].parents)
 
     def twins(self, kname: str) -> tuple[Node, ...]:
-        """Other paths to the same drive, and other namespaces of it: what formats one may erase the other.
+        """Other paths to the same drive, and other namespaces of it: formatting one may erase the other.
 
-        Whatever has a serial or a WWN in common with it, directly or through others; a partition has its disk's.
+        Those are devices that share a serial or a WWN with it, directly or through others; a partition has its disk's.
         """
         apart = [node for node in self.nodes.values() if node.type != "part" and node.partition_of is None]
-        known, found = self.nodes[kname].names, {kname}
-        while more := {node.kname for node in apart if node.names & known} - found:
-            found |= more
-            known = known.union(*(self.nodes[name].names for name in more))
+        names, knames = self.nodes[kname].names, {kname}
+        while more := {node.kname for node in apart if node.names & names} - knames:
+            knames |= more
+            names = names.union(*(self.nodes[name].names for name in more))
         own = {kname, *self._walk(kname, down=True), *self._walk(kname, down=False)}
-        return tuple(self.nodes[name] for name in sorted(found - own))
+        return tuple(self.nodes[name] for name in sorted(knames - own))
 
     def path(self, kname: str) -> str:
         return self.nodes[kname].path if kname in self.nodes else f"/dev/{kname}"
@@ -167,19 +167,19 @@ class Topology:
         return Drive(**{each.name: getattr(node, each.name) for each in fields(Node) if each.name in shared})
 
     def _walk(self, kname: str, *, down: bool) -> Iterator[str]:
-        seen, queue = {kname}, [kname]
+        visited, queue = {kname}, [kname]
         while queue:
             node = self.nodes.get(queue.pop(0))
             for name in () if node is None else node.children if down else node.parents:
-                if name not in seen:
-                    seen.add(name)
+                if name not in visited:
+                    visited.add(name)
                     queue.append(name)
                     yield name
 
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A whole drive that may be tested; its identity is its WWN or serial, its path is where it is today."""
+    """A whole drive that may be tested; its identity is its WWN or serial, its path is its current location."""
 
     path: str
     kname: str
@@ -193,7 +193,7 @@ class Drive:
     rotational: bool
     transport: str | None
     read_only: bool = field(default=False)
-    #: As ``Node``'s.
+    #: See ``Node.queue_limit``.
     queue_limit: int | None = None
 
     @property
@@ -209,46 +209,20 @@ class Drive:
         name = f"serial {self.serial}" if self.serial else f"WWN {self.wwn}" if self.wwn else "no serial"
         return f"{self.path} ({self.model or 'unknown model'}, {name})"
 
-    def to_json(self) -> dict[str, str | int | bool | None]:
-        """Plain types, fit for JSON and for execnet."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, object]) -> Drive:
-        """The inverse of ``to_json``; ``ValueError`` for anything else."""
-        wanted = {each.name for each in fields(cls)}
-        if set(plain) != wanted:
-            raise ValueError(f"A drive has the fields {sorted(wanted)}, not {sorted(plain)}.")
-        return cls(
-            path=_text(plain, "path"),
-            kname=_text(plain, "kname"),
-            model=_text_or_none(plain, "model"),
-            serial=_text_or_none(plain, "serial"),
-            wwn=_text_or_none(plain, "wwn"),
-            firmware=_text_or_none(plain, "firmware"),
-            size_bytes=_whole_number(plain, "size_bytes"),
-            logical_block_bytes=_whole_number(plain, "logical_block_bytes"),
-            physical_block_bytes=_whole_number(plain, "physical_block_bytes"),
-            rotational=bool(plain["rotational"]),
-            transport=_text_or_none(plain, "transport"),
-            read_only=bool(plain["read_only"]),
-            queue_limit=None if plain["queue_limit"] is None else _whole_number(plain, "queue_limit"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One block device that a pattern of the user names."""
+    """One block device that matches a pattern of the user."""
 
     pattern: str
-    #: The path the pattern expanded to; a symbolic link perhaps.
+    #: The path to which the pattern expanded; possibly a symbolic link.
     written_path: str
-    #: Kernel name of the device found there, by its device number.
+    #: Kernel name of the device at that path, by its device number.
     kname: str
 
 
 def plain_name(name: str) -> str:
-    """A serial or WWN as all sources would spell it: udev writes an underscore for each blank, or for several."""
+    """A serial or WWN in a common spelling of all sources: udev writes an underscore for one blank or several."""
     return re.sub(r"[\s_]+", "_", name.strip()).casefold()
 
 
@@ -256,21 +230,3 @@ def plain_uuid(uuid: str | None) -> str | None:
     """An md UUID in mdadm's (``a:b:c:d``), sysfs' or blkid's spelling as 32 hexadecimal digits; None if it is none."""
     digits = (uuid or "").replace(":", "").replace("-", "").lower()
     return digits if len(digits) == 32 and set(digits) <= set("0123456789abcdef") and set(digits) != {"0"} else None
-
-
-def _text(plain: Mapping[str, object], name: str) -> str:
-    value = plain[name]
-    if not isinstance(value, str):
-        raise ValueError(f"A drive's {name} is text, not {value!r}.")  # noqa: TRY004  (bad data, not a bad call)
-    return value
-
-
-def _text_or_none(plain: Mapping[str, object], name: str) -> str | None:
-    return None if plain[name] is None else _text(plain, name)
-
-
-def _whole_number(plain: Mapping[str, object], name: str) -> int:
-    value = plain[name]
-    if not isinstance(value, int):
-        raise ValueError(f"A drive's {name} is a whole number, not {value!r}.")  # noqa: TRY004  (as above)
-    return value

@@ -15,11 +15,11 @@ from pytest_ssdqual.rig.fio.jobs import ExpectedResult
 from pytest_ssdqual.rig.fio.output import FioResult, Output, StatusReader, read
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
 
-#: Jobs of one target are not equally fast, and the first that is done ends all: 95 to 100 % of the volume were seen.
+#: Jobs of one target differ in speed, and the first that is done ends all: 95 to 100 % of the volume were written.
 FAIR_SHARE = 0.9
-#: What fio says and answers when it was interrupted.
-OURS, INTERRUPTED = re.compile(r"fio: terminating on signal 2"), 128
-#: What fio says, what it means; the first that is found in this order is the cause, later ones its consequences.
+#: fio's message and exit status after an interrupt.
+OWN_SIGNAL, INTERRUPTED = re.compile(r"fio: terminating on signal 2"), 128
+#: fio's message, error, meaning. The first match in this order is the cause, others are its consequences.
 COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
     (re.compile(r"fio: (\S+) appears mounted"), DriveRefused, "fio refused to write {0}: it is mounted"),
     (re.compile(rf"^(/\S+): {BUSY}$"), DriveRefused, "fio was not started: {0} is in use by something else"),
@@ -59,17 +59,17 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
 def accept(
     output: Output, status: int, stderr: str, expectation: ExpectedResult, *, most: int | None = None
 ) -> FioResult:
-    """``StatusReader.whole`` and ``check`` in the order that finds the cause before its consequences; ``most`` as
-    there.
+    """``StatusReader.whole`` and ``check``, in the order that finds the cause before its consequences.
 
-    Raises ``RigError`` (nothing could be measured) or ``InvalidMeasurement`` (the numbers must not be used).
+    ``most`` is the reader's. ``RigError`` if nothing could be measured, ``InvalidMeasurement`` if the numbers must not
+    be used.
     """
     return accept_read(read(output, most), status, stderr, expectation)
 
 
 def accept_read(reader: StatusReader, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
-    """``accept`` of an output that was read while it grew."""
-    _look_for_complaints([*stderr.splitlines(), *reader.said()])
+    """``accept`` for an output that was read while it grew."""
+    _look_for_complaints([*stderr.splitlines(), *reader.messages()])
     _check_status(status, stderr)
     result = reader.whole()
     check(result, status, stderr, expectation)
@@ -77,28 +77,28 @@ def accept_read(reader: StatusReader, status: int, stderr: str, expectation: Exp
 
 
 def accept_ended(output: Output, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
-    """``accept`` of a process that we ended, gently, at a time of our own choice: however long it ran is right."""
+    """``accept`` for a process that this program ended gently, at a time of its choice: any run time is right."""
     return accept_read_ended(read(output), status, stderr, expectation)
 
 
 def accept_read_ended(reader: StatusReader, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
-    """``accept_ended`` of an output that was read while it grew."""
-    _look_for_complaints(line for line in [*stderr.splitlines(), *reader.said()] if not OURS.fullmatch(line))
+    """``accept_ended`` for an output that was read while it grew."""
+    _look_for_complaints(line for line in [*stderr.splitlines(), *reader.messages()] if not OWN_SIGNAL.fullmatch(line))
     if status != INTERRUPTED:
         _check_status(status, stderr)
     result = reader.whole()
-    messages = tuple(line for line in result.messages if not OURS.fullmatch(line))
-    check(replace(result, messages=messages), 0, "", replace(expectation, seconds=None))
+    others = tuple(line for line in result.messages if not OWN_SIGNAL.fullmatch(line))
+    check(replace(result, messages=others), 0, "", replace(expectation, seconds=None))
     return result
 
 
-def said(output: Output, stderr: str) -> tuple[str, ...]:
-    """Everything that fio said in words, wherever it did."""
-    return (*stderr.splitlines(), *read(output).said())
+def messages(output: Output, stderr: str) -> tuple[str, ...]:
+    """All messages of fio, in its output and on standard error."""
+    return (*stderr.splitlines(), *read(output).messages())
 
 
 def check(result: FioResult, status: int, stderr: str, expectation: ExpectedResult) -> None:
-    """Raise ``RigError`` or ``InvalidMeasurement`` unless ``result`` is whole and is what was asked for."""
+    """Raise ``RigError`` or ``InvalidMeasurement`` unless ``result`` is whole and as expected."""
     _look_for_complaints([*stderr.splitlines(), *result.messages])
     _check_status(status, stderr)
     if result.error:
@@ -121,7 +121,7 @@ def _check_end(result: FioResult, expectation: ExpectedResult) -> None:
         return
     if volume is None:
         raise InvalidMeasurement(f"fio ran for {result.seconds:.1f} s instead of {seconds:.1f} s")
-    # The first job that has written its share ends all, and the fastest drive all drives.
+    # The first job that has written its share ends all, and the fastest drive ends all drives.
     written = [sum(interval.write_bytes for interval in part) for part in result.parts or (result.intervals,)]
     if max(written) * len(written) < FAIR_SHARE * volume:
         raise InvalidMeasurement(
@@ -131,18 +131,18 @@ def _check_end(result: FioResult, expectation: ExpectedResult) -> None:
 
 
 def _at_least_s(seconds: float) -> float:
-    """Run time counts from the start of a job, the timer from a moment earlier; within one status interval of 1 s."""
+    """Shortest valid run time: it counts from a job's start, the timer from a moment earlier; status interval 1 s."""
     return seconds - 0.1 - min(0.5, 0.001 * seconds)
 
 
-def _check_direction(name: str, done: IoDirection, wanted: bool, expectation: ExpectedResult) -> None:
-    counted = done.latency.total
-    if bool(counted) != wanted:
-        raise InvalidMeasurement(f"fio did {counted} {name}s, but {'some' if wanted else 'none'} were asked for")
-    # Issued against completed: differs in every document but the last one of a run that ended by itself.
-    if done.ios != counted:
+def _check_direction(name: str, done: IoDirection, expected: bool, expectation: ExpectedResult) -> None:
+    timed = done.latency.total
+    if bool(timed) != expected:
+        raise InvalidMeasurement(f"fio did {timed} {name}s, but {'some' if expected else 'none'} were asked for")
+    # Issued and completed I/Os differ in every document but the last one of a run that ended by itself.
+    if done.ios != timed:
         raise InvalidMeasurement(
-            f"fio started {done.ios} {name}s and timed {counted}: a worker was lost, or its last document was"
+            f"fio started {done.ios} {name}s and timed {timed}: a worker was lost, or its last document was"
         )
     smallest = expectation.block_bytes or expectation.smallest_bytes
     largest = expectation.block_bytes or expectation.largest_bytes
@@ -152,13 +152,13 @@ def _check_direction(name: str, done: IoDirection, wanted: bool, expectation: Ex
 
 
 def _check_parts(result: FioResult, expectation: ExpectedResult) -> None:
-    """Of drives side by side each must have been reported, and have done what was asked of all."""
+    """Require that each drive side by side was reported, and did what was requested of all."""
     if len(result.parts) != len(expectation.paths):
         raise InvalidMeasurement(f"fio reported {len(result.parts)} drives apart, not {len(expectation.paths)}")
     for path, part in zip(expectation.paths, result.parts, strict=True):
-        reads, writes = sum(each.read_ios for each in part), sum(each.write_ios for each in part)
-        for name, count, wanted in (("read", reads, expectation.reads), ("write", writes, expectation.writes)):
-            if bool(count) != wanted:
+        reads, writes = sum(interval.read_ios for interval in part), sum(interval.write_ios for interval in part)
+        for name, count, expected in (("read", reads, expectation.reads), ("write", writes, expectation.writes)):
+            if bool(count) != expected:
                 raise InvalidMeasurement(f"fio did {count} {name}s on {path}")
 
 
@@ -173,8 +173,8 @@ def _look_for_complaints(lines: Iterable[str]) -> None:
     lines = list(lines)
     for pattern, error, sentence in COMPLAINTS:
         for line in lines:
-            if found := pattern.search(line):
-                raise error(sentence.format(*(group for group in found.groups() if group)))
+            if match := pattern.search(line):
+                raise error(sentence.format(*(group for group in match.groups() if group)))
 
 
 def _last_line(stderr: str) -> str:

@@ -1,4 +1,4 @@
-"""Cumulative counters, read now and then by a clock that cannot quite be trusted → what happened in between. Pure."""
+"""Intervals between cumulative counters, whose clock may be late or may have been set. Pure."""
 
 from __future__ import annotations
 
@@ -11,50 +11,50 @@ from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Interval, Spell
 from pytest_ssdqual.rig.machine.machine import ClockSet
 
-#: Scheduling noise between the moment a status is asked for and the moment it is stamped.
+#: Scheduling noise between the request of a status and its time stamp.
 CLOCK_SLACK_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class IoDirection:
-    """All reads, or all writes, of a whole process."""
+    """Totals of the reads, or of the writes, of a whole process."""
 
     ios: int
     bytes: int
     latency: LatencyHistogram
-    #: Exact, not from the bins.
+    #: Exact mean, not computed from the bins.
     mean_ns: float
     max_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What jobs have done since their start."""
+    """Cumulative counters of jobs since their start."""
 
     read: IoDirection
     write: IoDirection
 
 
 class Gain(NamedTuple):
-    """What happened between two documents: reads and writes that ended, their bytes by fio's count, the slowest I/O."""
+    """Difference of two documents: completed reads and writes, their bytes by fio's count, the slowest I/O."""
 
     read_ios: int
     write_ios: int
     read_bytes: int
     write_bytes: int
-    #: The middle of fio's bucket; 0 if no I/O ended.
+    #: The middle of fio's bucket; 0 if no I/O completed.
     max_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Cumulative counters of one document, and the two clocks it carries (``_moments`` says of which kind)."""
+    """Cumulative counters of one document, and its two clocks (see ``_moments``)."""
 
     printed_ms: int
     asked_ms: int
-    #: Of each drive side by side; otherwise of all jobs. Empty if they were left out: the clocks are still needed.
+    #: Counters of each drive side by side; otherwise of all jobs. Empty if dropped: the clocks are still needed.
     parts: tuple[Counters, ...]
-    #: What each of them has done since the document before, whether or not its counters are still there.
+    #: Difference of each part to the document before, also if its counters were dropped.
     gains: tuple[Gain, ...] = ()
 
     def without_counters(self) -> Snapshot:
@@ -62,49 +62,49 @@ class Snapshot:
 
 
 def parts(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> tuple[list[tuple[Interval, ...]], int]:
-    """The intervals of each part, at the same times; and when it all began, in ms by the machine's clock.
+    """Return the intervals of each part, at the same times; and the start of the process, in ms by the machine's clock.
 
-    ``block_bytes`` is the one transfer size, if that is known; the last snapshot of a process that has ended tells it.
+    ``block_bytes`` is the one transfer size, if that is known; otherwise the last snapshot of an ended process has it.
     ``ClockSet`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
     """
     moments_ms, started_ms = _moments(snapshots)
-    kept = _kept(snapshots, moments_ms)
-    of_parts = zip(*(snapshot.parts for _, snapshot in kept), strict=True)
-    moments = [moment_ms for moment_ms, _ in kept]
+    documents = _documents(snapshots, moments_ms)
+    of_parts = zip(*(snapshot.parts for _, snapshot in documents), strict=True)
+    moments = [moment_ms for moment_ms, _ in documents]
     return [tuple(_intervals(moments, part, block_bytes)) for part in of_parts], started_ms
 
 
 def gained(before: Snapshot | None, after: Snapshot) -> Snapshot:
-    """The later document, with what was done since the one before; ``ValueError`` if counters ran backwards."""
+    """Return the later document with its difference to the one before; ``ValueError`` if counters ran backwards."""
     nothing = Counters(_NOTHING, _NOTHING)
     earlier = before.parts if before and before.parts else (nothing,) * len(after.parts)
     return replace(after, gains=tuple(_gain(old, new) for old, new in zip(earlier, after.parts, strict=True)))
 
 
 def reports(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> list[tuple[Spell, ...]]:
-    """The extremes of each part between one document and the next, also where the counters of documents are left out.
+    """Return the extremes of each part between consecutive documents, also where counters were dropped.
 
-    As ``parts``; gains of a document at which time had not gone on fall to the next one.
+    Errors as ``parts``. If time did not advance between two documents, the difference belongs to the next one.
     """
     moments_ms, _ = _moments(snapshots)
     last = snapshots[-1].parts
-    sizes = [(block_bytes or _size(each.read), block_bytes or _size(each.write)) for each in last]
-    found: list[list[Spell]] = [[] for _ in last]
-    open_: list[list[Gain]] = [[] for _ in last]
+    sizes = [(block_bytes or _size(part.read), block_bytes or _size(part.write)) for part in last]
+    spells: list[list[Spell]] = [[] for _ in last]
+    pending: list[list[Gain]] = [[] for _ in last]
     before_ms = 0
     for moment_ms, snapshot in zip(moments_ms, snapshots, strict=True):
-        for waiting, gain in zip(open_, snapshot.gains, strict=True):
-            waiting.append(gain)
+        for gains, gain in zip(pending, snapshot.gains, strict=True):
+            gains.append(gain)
         is_last = snapshot is snapshots[-1]
         if moment_ms <= before_ms or (moment_ms >= moments_ms[-1] and not is_last):
             continue
         start_s, seconds = before_ms / 1000, (moment_ms - before_ms) / 1000
-        for index, waiting in enumerate(open_):
-            transferred = sum(_transferred(gain, *sizes[index]) for gain in waiting)
-            found[index].append(Spell.of(start_s, seconds, transferred, max(gain.max_ns for gain in waiting)))
-            waiting.clear()
+        for index, gains in enumerate(pending):
+            transferred = sum(_transferred(gain, *sizes[index]) for gain in gains)
+            spells[index].append(Spell.of(start_s, seconds, transferred, max(gain.max_ns for gain in gains)))
+            gains.clear()
         before_ms = moment_ms
-    return [tuple(each) for each in found]
+    return [tuple(part) for part in spells]
 
 
 def _gain(before: Counters, after: Counters) -> Gain:
@@ -114,18 +114,18 @@ def _gain(before: Counters, after: Counters) -> Gain:
         write_ios=writes.total,
         read_bytes=after.read.bytes - before.read.bytes,
         write_bytes=after.write.bytes - before.write.bytes,
-        max_ns=max((each.max_ns for each in (reads, writes) if each), default=0),
+        max_ns=max((histogram.max_ns for histogram in (reads, writes) if histogram), default=0),
     )
 
 
 def _transferred(gain: Gain, read_size: int | None, write_size: int | None) -> int:
-    """As ``_bytes``."""
+    """Bytes of a difference, computed as in ``_bytes``."""
     reads = gain.read_bytes if read_size is None else gain.read_ios * read_size
     return reads + (gain.write_bytes if write_size is None else gain.write_ios * write_size)
 
 
 def together(parts: Sequence[Interval]) -> Interval:
-    """What several drives did in the same time."""
+    """Sum of several drives' I/O in the same time."""
     return Interval(
         start_s=parts[0].start_s,
         seconds=parts[0].seconds,
@@ -139,7 +139,7 @@ def together(parts: Sequence[Interval]) -> Interval:
 
 
 def summed(parts: Sequence[IoDirection]) -> IoDirection:
-    """One direction of several drives or jobs."""
+    """Sum of one direction of several drives or jobs."""
     samples = sum(part.latency.total for part in parts)
     return IoDirection(
         ios=sum(part.ios for part in parts),
@@ -151,48 +151,48 @@ def summed(parts: Sequence[IoDirection]) -> IoDirection:
 
 
 def _moments(snapshots: Sequence[Snapshot]) -> tuple[list[int], int]:
-    """When each document's counters were read, in ms since the start; and the start, by the machine's clock.
+    """Return when each document's counters were read, in ms since the start; and the start, by the machine's clock.
 
-    ``runtime`` is the time a status was *asked for*: fio then waits for every worker, so that after a stall it is
+    ``runtime`` is the time of the *request* for a status: fio then waits for every worker, so that after a stall it is
     seconds too early for the counters beside it (1.9 s against 3.4 s in tests/data/fio/*/stalled). ``timestamp_ms``
-    is stamped after the wait, but only relative, and in the final document up to 250 ms after the last I/O. So:
-    the stamp for all but the last, which has its run time. ``elapsed`` is whole seconds, ``job_runtime`` a sum
+    is stamped after the wait, but is only relative, and in the final document up to 250 ms after the last I/O. So the
+    stamp is used for all but the last, which has its run time. ``elapsed`` is whole seconds, ``job_runtime`` a sum
     over jobs, ``job_start`` newer than 3.33.
 
-    A status is printed before the next is asked for. A stamp that breaks this rule means that the clock was set.
-    Before the first I/O ``runtime`` is 0, which says nothing of when the status was asked for.
+    A status is printed before the next is requested. A stamp that breaks this rule means that the clock was set.
+    Before the first I/O ``runtime`` is 0 and does not contain the time of the request.
     """
     *running, last = snapshots
-    offsets = [each.printed_ms - each.asked_ms for each in running if each.asked_ms]
+    offsets = [snapshot.printed_ms - snapshot.asked_ms for snapshot in running if snapshot.asked_ms]
     started_ms = min(offsets, default=last.printed_ms - last.asked_ms)
     moments_ms = []
-    for each, following in pairwise(snapshots):
-        moment_ms = each.printed_ms - started_ms
+    for snapshot, following in pairwise(snapshots):
+        moment_ms = snapshot.printed_ms - started_ms
         late_ms = moment_ms - following.asked_ms if following.asked_ms else 0
         if late_ms > CLOCK_SLACK_MS and following is not last:
             raise ClockSet(f"the machine's clock was set by {late_ms} ms or more during the measurement")
-        moments_ms.append(max(each.asked_ms, moment_ms - max(0, late_ms)))
+        moments_ms.append(max(snapshot.asked_ms, moment_ms - max(0, late_ms)))
     return [*moments_ms, last.asked_ms], started_ms
 
 
-def _kept(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list[tuple[int, Snapshot]]:
-    """The documents at which time had gone on; counts of the others fall to the next interval.
+def _documents(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list[tuple[int, Snapshot]]:
+    """Return the documents at which time had advanced; counts of the others belong to the next interval.
 
-    Being cumulative, a document can be left out without loss, except the last: it takes the place of those that
-    claim to be as late as itself (repeated time stamps, fio#971).
+    Documents are cumulative, so one can be left out without loss, except the last: it replaces those that claim to be
+    as late as itself (repeated time stamps, fio#971).
     """
     last_ms = moments_ms[-1]
-    kept: list[tuple[int, Snapshot]] = []
+    documents: list[tuple[int, Snapshot]] = []
     for moment_ms, snapshot in zip(moments_ms[:-1], snapshots[:-1], strict=True):
-        if snapshot.parts and (kept[-1][0] if kept else 0) < moment_ms < last_ms:
-            kept.append((moment_ms, snapshot))
+        if snapshot.parts and (documents[-1][0] if documents else 0) < moment_ms < last_ms:
+            documents.append((moment_ms, snapshot))
     if last_ms:
-        kept.append((last_ms, snapshots[-1]))
-    return kept
+        documents.append((last_ms, snapshots[-1]))
+    return documents
 
 
 def _intervals(moments_ms: Sequence[int], counters: Sequence[Counters], block_bytes: int | None) -> Iterator[Interval]:
-    """Differences between the counters of one part."""
+    """Yield the differences between the counters of one part."""
     before_ms, before, last = 0, Counters(_NOTHING, _NOTHING), counters[-1]
     sizes = (block_bytes or _size(last.read), block_bytes or _size(last.write))
     for moment_ms, after in zip(moments_ms, counters, strict=True):
@@ -221,16 +221,16 @@ def _between(
 def _bytes(before: IoDirection, after: IoDirection, size: int | None, ios: int) -> int:
     """Bytes of ``ios`` completions.
 
-    fio reads ``io_bytes`` before it waits for the workers (3.33: 90k I/Os' worth beside 151k counted in the bins of
+    fio reads ``io_bytes`` before it waits for the workers (3.33: bytes of 90k I/Os beside 151k counted in the bins of
     one stalled document), so where all transfers have one size the count is taken from the bins.
     """
     return after.bytes - before.bytes if size is None else ios * size
 
 
 def _size(last: IoDirection) -> int | None:
-    """The one size of all transfers, if what has ended had one; of what still runs, bytes and I/Os differ in time."""
-    one = last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total
-    return last.bytes // last.ios if one else None
+    """Size of all transfers, if completed I/O had only one; while I/O runs, bytes and I/Os are of different moments."""
+    is_single = last.ios and last.bytes % last.ios == 0 and last.ios == last.latency.total
+    return last.bytes // last.ios if is_single else None
 
 
 _NOTHING = IoDirection(0, 0, LatencyHistogram(), 0.0, 0)

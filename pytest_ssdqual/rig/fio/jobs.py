@@ -1,12 +1,12 @@
-"""fio's jobs: typed values → one argv, and what the result must contain to be accepted. Pure.
+"""fio's jobs: from typed values to one argv, and the properties that its result must have. Pure.
 
-An argv, not a job file: nothing has to be copied to the machine under test, the transcript of the command is the whole
-evidence, and pasting ``Job.shell(...)`` repeats the measurement by hand. A ``Job`` can also be printed as a job file
-that anyone can run (``fio found.fio``), with the options of the job and no others.
+A job is an argv, not a job file: nothing has to be copied to the machine under test, the transcript of the command is
+the whole evidence, and pasting ``Job.shell(...)`` repeats the measurement by hand. A ``Job`` can also be printed as a
+job file that anyone can run (``fio found.fio``), with the options of the job only.
 
 Random addresses cover the whole target, without fio's map of visited blocks: with the map each pass is a permutation
-and write amplification halves. Sequential jobs get a share of the target each, or the same range would be transferred
-as many times as there are jobs.
+and write amplification halves. Sequential jobs get a share of the target each; otherwise the same range would be
+transferred as many times as there are jobs.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked, bound
 
-#: Shares of a target begin at multiples of this, so that no member's erase block or stripe is split for nothing.
+#: Shares of a target begin at multiples of this, so that no member's erase block or stripe is split needlessly.
 SHARE_ALIGNMENT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class TargetRange:
-    """A range of a target, written with one transfer size that divides it."""
+    """A range of a target that is written with one transfer size that divides it."""
 
     offset_bytes: int
     size_bytes: int
@@ -36,9 +36,9 @@ class TargetRange:
 
 
 def split(size_bytes: int, jobs: int, block_bytes: int) -> Iterator[TargetRange]:
-    """Cut ``size_bytes`` into up to ``jobs`` ranges of whole blocks and what is left at the end.
+    """Cut ``size_bytes`` into up to ``jobs`` ranges of whole blocks and the rest at the end.
 
-    No gap, no overlap; the last share takes what does not divide.
+    No gap, no overlap; the last share takes the remainder.
     """
     whole = size_bytes // block_bytes * block_bytes
     share = aligned_share(whole, jobs, block_bytes)
@@ -51,7 +51,7 @@ def split(size_bytes: int, jobs: int, block_bytes: int) -> Iterator[TargetRange]
 
 
 def aligned_share(size_bytes: int, jobs: int, block_bytes: int) -> int:
-    """The largest share that fits ``jobs`` times and begins on a block (and on 1 MiB if that leaves anything)."""
+    """Return the largest share that fits ``jobs`` times and begins on a block (on 1 MiB if that leaves anything)."""
     share = size_bytes // jobs
     coarse = -(-SHARE_ALIGNMENT_BYTES // block_bytes) * block_bytes
     return share // coarse * coarse or share // block_bytes * block_bytes
@@ -60,13 +60,13 @@ def aligned_share(size_bytes: int, jobs: int, block_bytes: int) -> int:
 SECTOR_BYTES = 512
 #: Random addresses of a mix are multiples of this, or of its smallest transfer if that is larger. fio's default would
 #: be the smallest transfer: with 512-byte ones among them, 7 of 8 transfers of 4 KiB would straddle two pages.
-#: JESD219 aligns so as well; who wants straddling transfers gives the workload an offset.
+#: JESD219 aligns in the same way; a workload that needs straddling transfers has an offset.
 PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """When a job ends: after ``seconds``, or before that when it has written ``volume_bytes`` (None: no end)."""
+    """End of a job: after ``seconds``, or earlier when it has written ``volume_bytes`` (None: no such limit)."""
 
     seconds: float
     volume_bytes: float | None = None
@@ -74,12 +74,12 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True)
 class _Area:
-    """Where a target is used: whole blocks from an offset. ``target`` is how messages name it."""
+    """Part of a target that is used: whole blocks from an offset. ``target`` is its name in messages."""
 
     target: str
     offset_bytes: int
     size_bytes: int
-    #: The target goes on behind it.
+    #: True if the target extends beyond it.
     is_part: bool
 
 
@@ -88,18 +88,19 @@ def streams(
     path: str,
     size_bytes: int,
     jobs: int,
-    ending: JobEnd,
+    end: JobEnd,
     *,
     begin_bytes: int = 0,
     is_part: bool = False,
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """The job sections that drive one target from ``begin_bytes`` on, by name; two for independent readers and writers.
+    """Return the job sections, by name, that drive one target from ``begin_bytes`` on; two for independent readers and
+    writers.
 
-    ``ValueError`` if the target is too small, or if fio could not do the sizes asked for.
+    ``ValueError`` if the target is too small, or if fio cannot do the sizes.
     """
     _require_possible(workload)
-    if ending.volume_bytes is not None:
-        _require_volume(workload, ending.volume_bytes)
+    if end.volume_bytes is not None:
+        _require_volume(workload, end.volume_bytes)
     region = size_bytes * workload.region_percent // 100
     usable = (region - workload.offset_bytes) // workload.smallest_bytes * workload.smallest_bytes
     name = path if region == size_bytes else f"{workload.region_percent} % of {path}"
@@ -108,7 +109,7 @@ def streams(
     patterns = workload.rw.split("+")
     names = ("reads", "writes") if workload.has_streams else ("",)
     return [
-        (name, tuple(_stream(workload, pattern, area, jobs, ending, (number, len(patterns)))))
+        (name, tuple(_stream(workload, pattern, area, jobs, end, (number, len(patterns)))))
         for number, (name, pattern) in enumerate(zip(names, patterns, strict=True))
     ]
 
@@ -126,16 +127,16 @@ def _require_volume(workload: Workload, volume_bytes: float) -> None:
     if not workload.writes:
         raise ValueError(f"{workload} writes nothing, so it cannot end at a volume written")
     if workload.rw == "rw":
-        # fio 3.33 starts anew when both directions together have done one share, so half of it would stay untouched.
+        # fio 3.33 starts again when both directions together have done one share, so half of it would stay untouched.
         raise ValueError(f"{workload}: sequential reads and writes of one job cannot end at a volume written")
     if volume_bytes <= 0:
         raise ValueError("a volume to be written must be above 0")
 
 
 def _stream(
-    workload: Workload, pattern: str, area: _Area, jobs: int, ending: JobEnd, place: tuple[int, int]
+    workload: Workload, pattern: str, area: _Area, jobs: int, ending: JobEnd, position: tuple[int, int]
 ) -> Iterator[str]:
-    # After a sequential transfer fio leaves out what is behind the colon.
+    # Behind a colon, the number of bytes that fio skips after each sequential transfer.
     yield f"--rw={pattern}:{workload.gap_bytes}" if workload.gap_bytes else f"--rw={pattern}"
     if workload.read_percent is not None:
         yield f"--rwmixread={workload.read_percent}"
@@ -145,7 +146,7 @@ def _stream(
         yield f"--bssplit={':'.join(f'{size}/{share}' for size, share in workload.sizes)}"
     yield f"--iodepth={workload.qd_per_drive}"
     yield f"--numjobs={jobs}"
-    yield from _random(workload, area) if workload.is_random else _shares(workload, area, jobs, place)
+    yield from _random(workload, area) if workload.is_random else _shares(workload, area, jobs, position)
     if pattern != "read" and pattern != "randread":
         yield from _writes(workload)
     yield from _end(workload, pattern, ending)
@@ -157,30 +158,30 @@ def _random(workload: Workload, area: _Area) -> Iterator[str]:
     yield "--norandommap=1"
     yield "--random_generator=tausworthe64"
     if workload.zipf:
-        # Which blocks are the favourites is scattered over the range (fio's own hash of their ranks).
+        # The favourite blocks are scattered over the range (fio's own hash of their ranks).
         yield f"--random_distribution=zipf:{workload.zipf / 100:g}"
     if len(workload.sizes) > 1 and workload.smallest_bytes < PAGE_BYTES:
         yield f"--blockalign={PAGE_BYTES}"
     if workload.random_percent < 100:
-        # Each of the others begins where the last I/O of its job in the same direction ended.
+        # The other I/Os begin where the last I/O of their job in the same direction ended.
         yield f"--percentage_random={workload.random_percent}"
     if area.offset_bytes or workload.random_percent < 100 or area.is_part:
-        # Whole blocks: one that follows the last could otherwise cross the end, and the job would start anew.
+        # Whole blocks: otherwise one that follows the last could cross the end, and the job would start again.
         yield f"--offset={area.offset_bytes}"
         yield f"--size={area.size_bytes}"
 
 
-def _shares(workload: Workload, area: _Area, jobs: int, place: tuple[int, int]) -> Iterator[str]:
-    """Readers and writers that are streams of their own keep off each other's shares."""
-    number, of = place
-    share = aligned_share(area.size_bytes, jobs * of, workload.smallest_bytes)
-    # Behind gaps that are no whole blocks fio 3.33 only sees to it that a transfer begins within the job's own range:
-    # the last one may reach beyond that by nearly a block.
+def _shares(workload: Workload, area: _Area, jobs: int, position: tuple[int, int]) -> Iterator[str]:
+    """Options that keep independent readers and writers off each other's shares."""
+    number, count = position
+    share = aligned_share(area.size_bytes, jobs * count, workload.smallest_bytes)
+    # With gaps that are not whole blocks, fio 3.33 only ensures that a transfer begins within the job's own range: the
+    # last one may extend beyond that by nearly a block.
     size = share - (workload.smallest_bytes if workload.gap_bytes % workload.smallest_bytes else 0)
     if size < workload.largest_bytes:
-        behind = f" with gaps of {workload.gap_bytes} bytes" if workload.gap_bytes else ""
+        gaps = f" with gaps of {workload.gap_bytes} bytes" if workload.gap_bytes else ""
         raise ValueError(
-            f"{area.target} is too small for {jobs * of} streams of {workload.largest_bytes} bytes{behind}"
+            f"{area.target} is too small for {jobs * count} streams of {workload.largest_bytes} bytes{gaps}"
         )
     if start := area.offset_bytes + number * jobs * share:
         yield f"--offset={start}"
@@ -189,7 +190,7 @@ def _shares(workload: Workload, area: _Area, jobs: int, place: tuple[int, int]) 
 
 
 def _writes(workload: Workload) -> Iterator[str]:
-    """How what is written is kept, and what it is like; fio's buffers are random where nothing else is said."""
+    """Options for synchronous writes, flushes and the content of buffers; by default fio's buffers are random."""
     if workload.sync:
         yield "--sync=1"
     if workload.fsync:
@@ -204,7 +205,7 @@ def _end(workload: Workload, pattern: str, ending: JobEnd) -> Iterator[str]:
     if ending.volume_bytes is None or pattern.endswith("read"):
         yield "--time_based=1"
     else:
-        # fio counts reads as well where one job does both.
+        # fio counts reads as well if one job does both.
         writes = 1.0 if workload.read_percent is None else 1 - workload.read_percent / 100
         blocks = math.ceil(ending.volume_bytes / (writes * workload.smallest_bytes))
         yield f"--io_size={blocks * workload.smallest_bytes}"
@@ -212,11 +213,11 @@ def _end(workload: Workload, pattern: str, ending: JobEnd) -> Iterator[str]:
     yield f"--runtime={round(ending.seconds * 1000)}ms"
 
 
-#: Paths given to fio. ``:`` separates file names there, ``\\`` escapes, ``$`` and ``%`` are expanded in places,
-#: and what does not begin with ``/`` may be read as an option or as an engine's own address.
+#: Paths that may be given to fio. There ``:`` separates file names, ``\\`` escapes, ``$`` and ``%`` are expanded in
+#: places, and a path that does not begin with ``/`` may be taken for an option or an engine's address.
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+@=,~/-]*[A-Za-z0-9_]", re.ASCII)
 
-#: fio's default list ends at p99.99; the bins hold everything, this list is for people who read the raw file.
+#: fio's default list ends at p99.99; the bins hold everything, this list is for readers of the raw file.
 PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
 
 
@@ -225,12 +226,12 @@ class JobTarget:
     """The block device (or, in tests, the existing file) that fio reads or destroys."""
 
     path: str
-    #: That may be used, from ``begin_bytes`` on.
+    #: Bytes that may be used, from ``begin_bytes`` on.
     size_bytes: int
     begin_bytes: int = 0
-    #: The device goes on behind what may be used, and there nothing may be touched.
+    #: True if the device extends beyond the usable part; the rest must not be touched.
     is_part: bool = False
-    #: What must be behind the path when fio starts; None: that is not looked at.
+    #: Properties that the device must have when fio starts; None: they are not checked.
     checked: Checked | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -243,44 +244,44 @@ class JobTarget:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedResult:
-    """What a valid result of a ``Job`` contains; None: nothing is known of it."""
+    """Properties of a valid result of a ``Job``; None: unknown."""
 
     reads: bool
     writes: bool
-    #: A measurement ends by time, or before that when it has written ``volume_bytes``, more or less.
+    #: A measurement ends by time, or earlier when it has written about ``volume_bytes``.
     seconds: float | None = None
-    #: The one transfer size; of a mix there are a smallest and a largest instead.
+    #: The one transfer size; a mix has a smallest and a largest instead.
     block_bytes: int | None = None
-    #: Total of a job that ends when it is done.
+    #: Total of a job that ends when its volume is done.
     written_bytes: int | None = None
     read_bytes: int | None = None
     smallest_bytes: int | None = None
     largest_bytes: int | None = None
     volume_bytes: int | None = None
-    #: Drives side by side, each of which has to do its part; none of one target.
+    #: Drives side by side, each of which must do its part; empty for one target.
     paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One fio process: its options, without the place of its output, and what is expected of it."""
+    """One fio process: its options, without the path of its output, and its expected result."""
 
     options: tuple[str, ...]
     expectation: ExpectedResult
-    #: The devices it is bound to: fio does not open them exclusively, so that is done for it, for as long as it runs.
+    #: The devices to which it is bound: fio does not open them exclusively, so the bound command does, while fio runs.
     bound_to: tuple[Checked, ...] = ()
 
     def argv(self, output_path: str) -> tuple[str, ...]:
-        """The command; its documents go to ``output_path`` on the machine under test.
+        """Return the command; its documents go to ``output_path`` on the machine under test.
 
-        A file, never a pipe: fio 3.33 kills its own workers ("stuck grabbing stat_sem") when nobody reads the
-        status documents for 14 s. ``ValueError`` for a path fio could read as something else.
+        A file, never a pipe: fio 3.33 kills its own workers ("stuck grabbing stat_sem") when its status documents are
+        not read for 14 s. ``ValueError`` for a path that fio could interpret differently.
         """
         argv = self._plain(output_path)
         return bound(argv, self.bound_to, alone=True) if self.bound_to else argv
 
     def shell(self, output_path: str) -> str:
-        """The part of it that is fio's, as one line for a terminal."""
+        """Command line of fio alone, for a terminal."""
         return shlex.join(self._plain(output_path))
 
     def _plain(self, output_path: str) -> tuple[str, ...]:
@@ -296,27 +297,29 @@ def measurement(
     *,
     volume_bytes: int | None = None,
 ) -> Job:
-    """``workload`` for ``seconds``, ramp included; see ``load`` for what the jobs then do.
+    """Job that runs ``workload`` for ``seconds``, ramp included.
 
     One target is an array (or a drive) of ``width`` members, driven by ``workload.jobs(width)`` jobs: one job cannot
     saturate many SSDs (fio#694). Several targets are drives side by side in one process, so that all start and end
-    together: each is driven by ``workload.jobs(1)`` jobs, reported as a group of its own, ``drive-0`` first. A drive
-    that fails ends all at once; one that is missing from the start does not, it is found out at the end.
+    together: each is driven by ``workload.jobs(1)`` jobs and reported as a group, ``drive-0`` first. A drive that
+    fails ends all at once; one that is missing from the start does not, but is detected at the end.
 
-    With ``volume_bytes`` the process ends before its time when that much was written to all targets together. It is
-    shared out among the jobs, and the first that has written its share ends all of them, or the load would fade out
-    at the end; so a few per cent may be missing, and of drives side by side the fastest sets the end.
+    With ``volume_bytes`` the process ends early when that much was written to all targets together. The volume is
+    divided among the jobs, and the first that has written its share ends all of them, or the load would fade out at the
+    end; so a few per cent may be missing, and of drives side by side the fastest determines the end.
 
-    ``ValueError`` if a target is too small, for sizes fio cannot do, or for a time below one second.
+    ``ValueError`` if a target is too small, for sizes that fio cannot do, or for a time below one second.
     """
     if seconds < 1 or status_interval_s < 1:
         raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
     _require_distinct(targets)
     jobs = workload.jobs(width if len(targets) == 1 else 1)
-    ending = JobEnd(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs))
+    end = JobEnd(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs))
     sections = [
-        streams(workload, each.path, each.size_bytes, jobs, ending, begin_bytes=each.begin_bytes, is_part=each.is_part)
-        for each in targets
+        streams(
+            workload, target.path, target.size_bytes, jobs, end, begin_bytes=target.begin_bytes, is_part=target.is_part
+        )
+        for target in targets
     ]
     if len(targets) == 1 and not workload.has_streams:
         ((_, only),) = sections[0]
@@ -330,7 +333,7 @@ def measurement(
 def _grouped(
     targets: Sequence[JobTarget], sections: Sequence[Sequence[tuple[str, tuple[str, ...]]]]
 ) -> tuple[str, ...]:
-    """Several targets, or several streams of one; ``sections`` are the streams of each target, by name."""
+    """Options for several targets, or several streams of one; ``sections`` are the streams of each target, by name."""
     options = ("--name=global", *engine(), *_exit(targets))
     for number, (target, streams) in enumerate(zip(targets, sections, strict=True)):
         for first, (name, stream) in enumerate(streams):
@@ -364,12 +367,12 @@ def fill(
     iodepth: int = 32,
     status_interval_s: int = 10,
 ) -> Job:
-    """Write every byte of the targets exactly ``passes`` times: sequential, random (incompressible) data.
+    """Job that writes every byte of the targets exactly ``passes`` times: sequential, random (incompressible) data.
 
-    ``jobs`` streams per target have a share each; making incompressible data costs a core per few GB/s, so a fast
-    array needs about one per member. A target that is no multiple of ``bs`` gets a last, smaller write of its own,
-    because fio leaves such a tail unwritten. Several targets are filled side by side, each in a group of its own.
-    ``ValueError`` for a count below one.
+    ``jobs`` streams per target have a share each; generating incompressible data costs a core per few GB/s, so a fast
+    array needs about one per member. A target that is no multiple of ``bs`` gets a last, smaller write, because fio
+    leaves such a tail unwritten. Several targets are filled side by side, each in its own group. ``ValueError`` for a
+    count below one.
     """
     targets = [targets] if isinstance(targets, JobTarget) else targets
     _require_distinct(targets)
@@ -394,12 +397,12 @@ def fill(
 
 
 def checks(targets: Sequence[JobTarget]) -> tuple[Checked, ...]:
-    """What is known of the devices."""
+    """Return the properties that the devices must have."""
     return tuple(target.checked for target in targets if target.checked is not None)
 
 
 def checked_path(path: str) -> str:
-    """``path`` itself, or ``ValueError`` if fio could take any of it for something else than a file name."""
+    """Return ``path``, or raise ``ValueError`` if fio could take any of it for something else than a file name."""
     if not SAFE_PATH.fullmatch(path):
         raise ValueError(f"{path!r} cannot be given to fio: only absolute paths of letters, digits and . _ + @ = , ~ -")
     return path
@@ -417,19 +420,19 @@ def _side_by_side(targets: Sequence[JobTarget]) -> tuple[str, ...]:
 
 
 def _section(targets: Sequence[JobTarget], number: int, name: str, *, new_group: bool) -> tuple[str, ...]:
-    """The head of a job section; ``output`` tells drives side by side by their group's first name."""
+    """Head of a job section; ``status`` identifies drives side by side by the first name of their group."""
     if len(targets) == 1:
         return (f"--name={name}",)
     return (f"--name=drive-{number}{'-' if name else ''}{name}", *(("--new_group=1",) if new_group else ()))
 
 
 def _exit(targets: Sequence[JobTarget]) -> tuple[str, ...]:
-    # fio's own default is to end only the group of the job that failed or was done.
+    # fio's default is to end only the group of the job that failed or was done.
     return ("--exit_what=all",) if len(targets) > 1 else ()
 
 
 def reporting(status_interval_s: int) -> tuple[str, ...]:
-    """Cumulative documents with all latency bins every interval: measured at no cost per I/O (-2…+1 ns)."""
+    """Options for cumulative documents with all latency bins in every interval: measured cost per I/O -2…+1 ns."""
     return ("--output-format=json+", f"--status-interval={status_interval_s}", "--eta=never")
 
 
@@ -438,19 +441,19 @@ def _file(target: JobTarget) -> tuple[str, ...]:
 
 
 def engine() -> tuple[str, ...]:
-    """How all I/O of ours is done, whatever it is; without the target."""
+    """Options of every I/O of this program, except the target."""
     return (
         "--ioengine=libaio",
         "--direct=1",
-        # Processes, not threads: with threads text lines get into the documents (fio#731, fio#1685).
+        # Processes, not threads: with threads, text lines get into the documents (fio#731, fio#1685).
         "--thread=0",
         "--group_reporting=1",
         "--unified_rw_reporting=none",
-        # Bins of the total latency, from submission to completion, instead of completion latency.
+        # Bins of the total latency, from submission to completion, instead of the completion latency.
         "--lat_percentiles=1",
         "--clat_percentiles=0",
         f"--percentile_list={PERCENTILES}",
-        # New data in every buffer: reused buffers flatter controllers that compress or deduplicate.
+        # New data in every buffer: reused buffers favour controllers that compress or deduplicate.
         "--refill_buffers=1",
         "--randrepeat=0",
         # A mistyped device must not become a file in /dev, and a mounted one must not be written.
@@ -460,22 +463,22 @@ def engine() -> tuple[str, ...]:
     )
 
 
-#: Options of the command line, which a job file cannot have: how fio reports, and who is to read it.
+#: Options of the command line that a job file cannot have: form and place of fio's report.
 OF_THE_COMMAND = ("output", "output-format", "status-interval", "eta")
 
 
 def text(job: Job, comments: Iterable[str] = ()) -> str:
-    """The file, with ``comments`` at its head, a line each: what is not printable in them is escaped.
+    """Return the job as a file, with ``comments`` at its head, a line each; unprintable characters in them are escaped.
 
-    ``ValueError`` for an option that has no value, or whose value would not be read as it is.
+    ``ValueError`` for an option that has no value, or whose value a job file would change.
     """
-    lines = [f"# {safe_text.line(each)}".rstrip() for each in comments]
+    lines = [f"# {safe_text.line(comment)}".rstrip() for comment in comments]
     for option in job.options:
         name, _, value = option.removeprefix("--").partition("=")
         if name in OF_THE_COMMAND:
             continue
-        # In a job file "$" begins a variable, ";" and "#" a comment, and blanks at the ends are lost.
-        if not value or any(each in "$;#\\[]" or each.isspace() or not each.isprintable() for each in value):
+        # In a job file "$" begins a variable, ";" and "#" a comment, and leading and trailing blanks are lost.
+        if not value or any(letter in "$;#\\[]" or letter.isspace() or not letter.isprintable() for letter in value):
             raise ValueError(f"{option!r} cannot be written into a job file")
         lines += ["", f"[{value}]"] if name == "name" else [f"{name}={value}"]
     return "\n".join(lines) + "\n"

@@ -1,8 +1,8 @@
-"""What fio wrote, as values: its cumulative status documents become intervals, or an error that names the cause.
+"""fio's output as values: its cumulative status documents become intervals, or an error that names the cause.
 
-The one place for differences between fio's versions. Pure; everything was seen on fio 3.33 and 3.42
-(tests/data/fio). fio's exit status and its ``error`` fields are signs among others: a killed worker, a refused
-target and a full disk all end with status 0 in one version or both.
+The one place for differences between fio's versions. Pure; tested with fio 3.33 and 3.42 (tests/data/fio). fio's exit
+status and its ``error`` fields are not sufficient: a killed worker, a refused target and a full disk all end with
+status 0 in one version or both.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from typing import Any
 
 from pytest_ssdqual.qual.measured.run import Interval, Spell
 from pytest_ssdqual.rig.fio import intervals as counters
-from pytest_ssdqual.rig.fio import status
+from pytest_ssdqual.rig.fio import status_stream
 from pytest_ssdqual.rig.fio.intervals import IoDirection, Snapshot
-from pytest_ssdqual.rig.fio.status import DiskUse, OddShape
-from pytest_ssdqual.rig.fio.status_stream import Splitter
+from pytest_ssdqual.rig.fio.status_stream import DiskUse, OddShape, Splitter
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
-#: How many documents of a measurement of hours are kept: five hours of 5 s in cells of 10 s. That of a drive with 500
-#: bins takes 9 kB, so of many drives side by side there are fewer, but never so few that 80 blocks were crude: of 24
-#: drives 100 MB.
+#: Limits of the documents that are stored of a long measurement: five hours of 5 s in cells of 10 s. A document of a
+#: drive with 500 bins takes 9 kB, so for many drives side by side fewer are stored, but enough for 80 batches of a
+#: useful resolution: for 24 drives 100 MB.
 MOST_DOCUMENTS, FEWEST_DOCUMENTS = 2000, 480
 
-#: fio says a line for each job that failed. What comes after so many tells nothing new.
+#: fio prints a line for each failed job. More lines than this add nothing.
 MOST_MESSAGES = 1000
 
 
@@ -32,12 +31,12 @@ MOST_MESSAGES = 1000
 class FioResult:
     """One fio process, all jobs together; the sum of ``intervals`` is ``read`` and ``write`` exactly.
 
-    ``parts`` are the same intervals of each of several drives side by side, in the order they were given in: of equal
-    number and at equal times, so that ``intervals`` is their sum. Of one target there are none.
+    ``parts`` are the same intervals for each of several drives side by side, in the given order: of equal number and at
+    equal times, so that ``intervals`` is their sum. With one target there are none.
 
-    ``seconds`` is fio's own run time. ``started_ms`` is the machine's clock (UNIX epoch) when it began, to place
-    the intervals among what others sampled. CPU is per cent of one core, mean of the jobs: near 100 the jobs were
-    the limit, not the drives.
+    ``seconds`` is fio's own run time. ``started_ms`` is the machine's clock (UNIX epoch) at its start, which relates
+    the intervals to other samples. CPU is per cent of one core, mean of the jobs: near 100 the jobs were the
+    bottleneck, not the drives.
     """
 
     version: str
@@ -46,7 +45,7 @@ class FioResult:
     intervals: tuple[Interval, ...]
     read: IoDirection
     write: IoDirection
-    #: errno of the first job that failed, or 0.
+    #: errno of the first failed job, or 0.
     error: int
     user_percent: float
     system_percent: float
@@ -54,22 +53,22 @@ class FioResult:
     #: Lines of text between the documents.
     messages: tuple[str, ...]
     parts: tuple[tuple[Interval, ...], ...] = ()
-    #: Of each drive side by side, or of the one target, the extremes of each report, however long the intervals are.
+    #: For each drive side by side, or the one target, the extremes of each report, however long the intervals are.
     reports: tuple[tuple[Spell, ...], ...] = ()
 
     @property
     def of_target(self) -> tuple[Spell, ...]:
-        """Reports of the one target; none of several drives."""
+        """Reports of the one target; empty for several drives."""
         return self.reports[0] if len(self.reports) == 1 else ()
 
 
 class StatusReader:
-    """fio's output file as it grows: bytes in, and what they have told so far out.
+    """Reads fio's output file while it grows; the result so far is available at any time.
 
-    Documents are cumulative, so any may be left out without loss but of resolution. Of ``most`` documents, if given,
-    every second one is forgotten, and from then on only every second one is remembered, and so on: hours are kept in
-    the memory that minutes take, in intervals of equal length. What it gives depends on the bytes alone, not on the
-    pieces that they came in.
+    Documents are cumulative, so any may be dropped without loss except of resolution. Beyond ``most`` documents, if
+    given, every second one is dropped, and from then on only every second one is stored, and so on: hours take the
+    memory of minutes, in intervals of equal length. The result depends on the bytes alone, not on the pieces in which
+    they arrived.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -82,7 +81,7 @@ class StatusReader:
         self._odd: Exception | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the file; never raises, what is wrong with them is for ``so_far`` and ``whole``."""
+        """Take the next bytes of the file; never raises, because ``so_far`` and ``whole`` report damage."""
         for piece in self._splitter.feed(data):
             if isinstance(piece, str):
                 if len(self._messages) < MOST_MESSAGES:
@@ -92,72 +91,72 @@ class StatusReader:
 
     @property
     def seconds(self) -> float:
-        """Run time, as the newest whole document tells it; raises as ``so_far``, but for a file that is empty."""
+        """Run time of the newest whole document; raises as ``so_far``, except for an empty file."""
         if self._odd:
             return self.so_far().seconds
         return self._snapshots[-1].asked_ms / 1000 if self._snapshots else 0.0
 
-    def said(self) -> tuple[str, ...]:
-        """What fio said in words, even behind a damaged document."""
+    def messages(self) -> tuple[str, ...]:
+        """All messages of fio, even behind a damaged document."""
         return (*self._messages, *self._splitter.rest)
 
     def so_far(self, block_bytes: int | None = None) -> FioResult:
-        """What is known while fio writes; the document it is writing now is none yet. Raises as ``whole``.
+        """Return the result while fio writes; an incomplete document is ignored. Raises as ``whole``.
 
-        Bytes are those of the I/Os that were timed if ``block_bytes``, the one size of all transfers, is given; fio's
-        own count is of another moment as long as it runs.
+        If ``block_bytes``, the one size of all transfers, is given, bytes are computed from the timed I/Os; fio's own
+        count is of another moment as long as it runs.
         """
         try:
             if self._odd:
                 raise self._odd
             if not self._snapshots:
-                raise InvalidMeasurement(f"fio wrote no result{_quoted(self.said())}")
-            return _result(self._snapshots, self._last, self.said(), block_bytes)
+                raise InvalidMeasurement(f"fio wrote no result{_quoted(self.messages())}")
+            return _result(self._snapshots, self._last, self.messages(), block_bytes)
         except OddShape as error:
-            version = status.version(self._last)
+            version = status_stream.version(self._last)
             raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error}") from error
         except (ValueError, OverflowError) as error:
             raise InvalidMeasurement(f"fio's counters are not those of one run: {error}") from error
 
     def whole(self) -> FioResult:
-        """What the file tells when fio has ended.
+        """Return the result of the whole file after fio has ended.
 
-        ``InvalidMeasurement`` if it holds no document, if a document is cut off or has another shape, if counters ran
-        backwards, or if the machine's clock was set meanwhile.
+        ``InvalidMeasurement`` if it contains no document, if a document is cut off or has another shape, if counters
+        ran backwards, or if the machine's clock was set meanwhile.
         """
         if not self._odd:
             self._splitter.require_end()
         return self.so_far()
 
     def _take(self, document: dict[str, Any]) -> None:
-        """Remember a document; the newest one always, of the others every so many."""
+        """Store a document: always the newest one, of the others one in so many."""
         self._last = document
-        held, number = self._snapshots, len(self._snapshots)
+        stored, number = self._snapshots, len(self._snapshots)
         try:
-            snapshot = counters.gained(held[-1] if held else None, status.snapshot(document))
+            snapshot = counters.gained(stored[-1] if stored else None, status_stream.snapshot(document))
         except ValueError as error:  # OddShape is one
             self._odd = self._odd or error
             return
         if number % self._every:
-            held[-1] = held[-1].without_counters()
-        held.append(snapshot)
+            stored[-1] = stored[-1].without_counters()
+        stored.append(snapshot)
         if self._most is not None and number // self._every >= self._most_of(len(snapshot.parts)):
             self._every *= 2
-            for index, each in enumerate(held[:-1]):
+            for index, each in enumerate(stored[:-1]):
                 if (index + 1) % self._every:
-                    held[index] = each.without_counters()
+                    stored[index] = each.without_counters()
 
     def _most_of(self, parts: int) -> int:
         most = self._most or 0
         return max(min(most, FEWEST_DOCUMENTS), most // parts)
 
 
-#: A file as a whole, or in pieces: seconds of 24 drives, for 12 minutes, are 2 GB.
+#: A file as a whole, or in pieces: 12 minutes of 24 drives with a status every second are 2 GB.
 Output = bytes | Iterable[bytes]
 
 
 def read(output: Output, most: int | None = None) -> StatusReader:
-    """A ``StatusReader`` of all of a file."""
+    """Return a ``StatusReader`` that has read all of a file."""
     reader = StatusReader(most)
     for piece in (output,) if isinstance(output, bytes) else output:
         reader.feed(piece)
@@ -165,9 +164,9 @@ def read(output: Output, most: int | None = None) -> StatusReader:
 
 
 def parse(output: Output) -> FioResult:
-    """Read the file written by ``--output-format=json+ --status-interval``: ``StatusReader.whole`` of all of it.
+    """Parse a file written by ``--output-format=json+ --status-interval``: ``StatusReader.whole`` of all of it.
 
-    Whether the run is any good is ``verify.check``'s question.
+    ``acceptance.check`` decides whether the run is valid.
     """
     return read(output).whole()
 
@@ -176,7 +175,7 @@ def _result(
     snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str], block_bytes: int | None
 ) -> FioResult:
     parts, started_ms = counters.parts(snapshots, block_bytes)
-    ended, final = status.ended(last), snapshots[-1].parts
+    ended, final = status_stream.ended(last), snapshots[-1].parts
     return FioResult(
         version=ended.version,
         started_ms=started_ms,

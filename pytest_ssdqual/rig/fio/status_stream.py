@@ -1,59 +1,68 @@
-"""fio's output file as it grows → its status documents, and the lines of text before, between and after them. Pure."""
+"""Splits fio's growing output file into status documents and lines of text, and reads the documents. Pure.
+
+The file comes from the machine under test: whatever differs from the format of fio 3.33 and 3.42 raises ``OddShape``,
+instead of an arbitrary Python error later.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
 
-from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, packed_buckets
 from pytest_ssdqual.qual.strict_json import DECODER
+from pytest_ssdqual.rig.fio import intervals
+from pytest_ssdqual.rig.fio.intervals import Counters, IoDirection, Snapshot
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
-#: Documents begin and end alone at the left margin; everything between them is fio's talk.
-#: A pattern for the end took as long as reading the document itself (0.9 ms of 190 kB, CPython 3.11).
+#: Documents begin and end alone at the left margin; everything between them is text of fio.
+#: A pattern for the end took as long as parsing the document itself (0.9 ms of 190 kB, CPython 3.11).
 DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 END = "\n}"
-#: A document of a drive with 500 bins takes 60 kB, of 24 side by side 3 MB. What goes on for longer is none, and
-#: neither is a line of text: nothing more is read.
+#: A document of a drive with 500 bins takes 60 kB, of 24 side by side 3 MB. Anything longer than this is neither a
+#: document nor a line of text: reading stops.
 LONGEST = 32 << 20
-#: Lines of text never begin so.
+#: First characters that lines of text do not have.
 OF_JSON = ("", " ", "{", "}")
 
 Piece = dict[str, Any] | str
 
 
 class Splitter:
-    """Bytes in, whole documents and lines out; what is not whole yet waits for the rest of it."""
+    """Bytes in, whole documents and lines out; an incomplete one waits for its rest."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._text = ""
         self._position = 0
         self._count = 0
-        #: Why nothing more is read; what is said of it.
+        #: The reason why reading has stopped; empty if it has not.
         self._damage = ""
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """The pieces that these bytes complete, in their order; to be used up before the next bytes come.
+        """Yield the pieces that these bytes complete, in order; exhaust it before the next call.
 
-        Never more than ``LONGEST`` and these bytes are held; behind what is longer than that, nothing is read.
+        At most ``LONGEST`` and these bytes are held; after a longer piece, reading stops.
         """
         if self._damage:
             return
         text = self._text + self._decoder.decode(data)
         position = 0
-        while found := DOCUMENT.search(text, position):
-            yield from _lines(text[position : found.start()])
-            position = found.start()
+        while match := DOCUMENT.search(text, position):
+            yield from _lines(text[position : match.start()])
+            position = match.start()
             end = _end(text, position)
             if end is None:
-                break  # not all of it is here
+                break  # it is incomplete
             try:
                 document, position = _decoded(text, position, end)
             except (ValueError, RecursionError):
-                break  # not all of it is here, or it is damaged: ``require_end`` tells
+                break  # it is incomplete or damaged: ``require_end`` reports that
             self._count += 1
             yield document
         else:
@@ -67,7 +76,7 @@ class Splitter:
 
     @property
     def rest(self) -> tuple[str, ...]:
-        """Lines of text in what is not whole yet, or never will be."""
+        """Lines of text in the incomplete rest."""
         return tuple(line for line in _lines(self._text) if line[:1] not in OF_JSON)
 
     def require_end(self) -> None:
@@ -75,19 +84,19 @@ class Splitter:
         whole = f"after {self._count} whole documents"
         if self._damage:
             raise InvalidMeasurement(f"fio's output is damaged {whole}: {self._damage}")
-        if found := DOCUMENT.search(self._text):
+        if match := DOCUMENT.search(self._text):
             try:
-                DECODER.raw_decode(self._text, found.start())
+                DECODER.raw_decode(self._text, match.start())
             except (ValueError, RecursionError) as error:
-                where = f"{whole}, at byte {self._position + getattr(error, 'pos', found.start())}"
+                position = f"{whole}, at byte {self._position + getattr(error, 'pos', match.start())}"
                 raise InvalidMeasurement(
-                    f"fio's output is damaged or cut off {where} of {self._position + len(self._text)}; is its file "
+                    f"fio's output is damaged or cut off {position} of {self._position + len(self._text)}; is its file "
                     "system full?"
                 ) from error
 
 
 def pieces(data: bytes) -> Iterator[Piece]:
-    """All of a file that fio has ended; ``InvalidMeasurement`` where a document is damaged or cut off."""
+    """Pieces of a complete file; ``InvalidMeasurement`` where a document is damaged or cut off."""
     splitter = Splitter()
     yield from splitter.feed(data)
     splitter.require_end()
@@ -95,29 +104,187 @@ def pieces(data: bytes) -> Iterator[Piece]:
 
 
 def _end(text: str, position: int) -> int | None:
-    """Where the document that begins here may be over: with its first line, or with the next brace at the margin."""
+    """Possible end of the document that begins here: with its first line, or with the next brace at the margin."""
     line_end = text.find("\n", position)
     if line_end < 0:
         line_end = len(text)
     if text.find("}", position, line_end) >= 0:
         return line_end
-    found = text.find(END, line_end)
-    return found + len(END) if found >= 0 else None
+    brace = text.find(END, line_end)
+    return brace + len(END) if brace >= 0 else None
 
 
 def _decoded(text: str, position: int, end: int) -> tuple[dict[str, Any], int]:
-    """The document that begins here, and where it is over, which should be ``end``; raises as ``DECODER``.
+    """Parse the document that begins here; return it and its end, which should be ``end``; raises as ``DECODER``.
 
-    pydantic's reader of JSON takes half the time of Python's (0.53 and 1.01 ms of 190 kB), but must be told where to
-    end, and does not know of all that Python's takes; what it refuses is for Python's to judge.
+    pydantic's JSON parser takes half the time of Python's (0.53 and 1.01 ms of 190 kB), but needs to know the end, and
+    does not accept all that Python's accepts; Python's parser decides about what it refuses.
     """
     from pydantic_core import from_json
 
     try:
         return from_json(text[position:end], allow_inf_nan=False), end
-    except ValueError:  # more than one document, or less
+    except ValueError:  # not exactly one document
         return DECODER.raw_decode(text, position)
 
 
 def _lines(text: str) -> list[str]:
     return [safe_text.line(line) for line in text.splitlines() if line.strip()]
+
+
+#: Name that ``jobs`` gives to the first section of each of several drives; fio names the group by it.
+DRIVE = re.compile(r"drive-(\d{1,9})(?:-\w+)*", re.ASCII)
+WAYS = ("read", "write")
+#: fio's buckets end at 17 s; its counters have 64 bits.
+LARGEST_COUNT = 2**63
+
+
+class OddShape(ValueError):
+    """A document is not one of fio's; the sentence says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """The kernel's counters of one block device during the process; members of an array are listed as well."""
+
+    name: str
+    read_ios: int
+    write_ios: int
+    busy_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Values that only the last document of a process provides."""
+
+    version: str
+    #: errno of the first job that failed, or 0.
+    error: int
+    #: Percentage of one core, mean of the jobs.
+    user_percent: float
+    system_percent: float
+    disks: tuple[DiskUse, ...]
+
+
+def snapshot(document: Mapping[str, object]) -> Snapshot:
+    """Return the counters and clocks of a document."""
+    jobs = _jobs(document)
+    return Snapshot(
+        printed_ms=_count(document, "timestamp_ms"),
+        asked_ms=max(_count(_table(job, way), "runtime") for job in jobs for way in WAYS),
+        parts=_parts(jobs),
+    )
+
+
+def ended(document: Mapping[str, object]) -> Ended:
+    """Return the values of the last document."""
+    jobs = _jobs(document)
+    return Ended(
+        version=version(document),
+        error=next(filter(None, (_whole(job, "error") for job in jobs)), 0),
+        user_percent=sum(_number(job, "usr_cpu") for job in jobs) / len(jobs),
+        system_percent=sum(_number(job, "sys_cpu") for job in jobs) / len(jobs),
+        disks=_disks(document),
+    )
+
+
+def version(document: Mapping[str, object]) -> str:
+    """Version as fio prints it, ``fio-3.33``."""
+    return safe_text.line(str(document.get("fio version", "an unknown fio")), 80)
+
+
+def _jobs(document: Mapping[str, object]) -> list[Mapping[str, object]]:
+    jobs = document.get("jobs")
+    if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
+        raise OddShape("it has no jobs")
+    return jobs
+
+
+def _parts(jobs: Sequence[Mapping[str, object]]) -> tuple[Counters, ...]:
+    """Counters of each of several drives side by side; otherwise of all jobs together."""
+    counters = [Counters(*(_direction(_table(job, way)) for way in WAYS)) for job in jobs]
+    drives = [DRIVE.fullmatch(str(job.get("jobname", ""))) for job in jobs]
+    numbers = [int(drive[1]) for drive in drives if drive]
+    if numbers and numbers == list(range(len(jobs))):
+        return tuple(counters)
+    return (
+        Counters(
+            intervals.summed([part.read for part in counters]), intervals.summed([part.write for part in counters])
+        ),
+    )
+
+
+def _direction(way: Mapping[str, object]) -> IoDirection:
+    latency = _table(way, "lat_ns")
+    return IoDirection(
+        ios=_count(way, "total_ios"),
+        bytes=_count(way, "io_bytes"),
+        latency=_histogram(latency),
+        mean_ns=_number(latency, "mean") if _count(latency, "N") else 0.0,
+        max_ns=_count(latency, "max"),
+    )
+
+
+def _histogram(latency: Mapping[str, object]) -> LatencyHistogram:
+    # fio omits "bins" for a direction without I/O.
+    bins = _table(latency, "bins") if "bins" in latency else {}
+    try:
+        if set(map(type, bins.values())) == {int} and (buckets := _buckets(tuple(bins))):
+            return LatencyHistogram.in_buckets(buckets, cast("list[int]", list(bins.values())))
+        return LatencyHistogram.from_bins({int(value_ns): strict_json.count(bins, value_ns) for value_ns in bins})
+    except ValueError as error:
+        raise OddShape(f"its bins are malformed: {error}") from error
+
+
+# One entry for each direction of 32 drives. 19 of 20 documents have the same buckets as the one before: those are
+# parsed and stored once.
+@lru_cache(maxsize=64)
+def _buckets(names: tuple[str, ...]) -> bytes | None:
+    """Pack bucket limits; None unless they rise, as fio's do."""
+    try:
+        return packed_buckets(map(int, names))
+    except ValueError:
+        return None
+
+
+def _disks(document: Mapping[str, object]) -> tuple[DiskUse, ...]:
+    """Disk statistics; none for plain files on some file systems, or when a process was refused at once."""
+    disks = document.get("disk_util", [])
+    if not isinstance(disks, list) or not all(isinstance(disk, dict) for disk in disks):
+        raise OddShape("its disk statistics are malformed")
+    return tuple(
+        DiskUse(
+            safe_text.line(str(disk.get("name"))), _count(disk, "read_ios"), _count(disk, "write_ios"),
+            _number(disk, "util"),
+        )
+        for disk in disks
+    )  # fmt: skip
+
+
+def _table(record: Mapping[str, object], name: str) -> Mapping[str, object]:
+    table = record.get(name)
+    if not isinstance(table, dict):
+        raise OddShape(f"{name} is missing")
+    return table
+
+
+def _count(record: Mapping[str, object], name: str) -> int:
+    number = strict_json.whole(record.get(name), LARGEST_COUNT)
+    if number is None:
+        raise OddShape(f"{name} is no count")
+    return number
+
+
+def _whole(record: Mapping[str, object], name: str) -> int:
+    """A whole number of either sign: errno is negative in places."""
+    number = record.get(name)
+    if not isinstance(number, int) or isinstance(number, bool) or abs(number) > LARGEST_COUNT:
+        raise OddShape(f"{name} is no number")
+    return number
+
+
+def _number(record: Mapping[str, object], name: str) -> float:
+    try:
+        return strict_json.number(record.get(name))
+    except ValueError:
+        raise OddShape(f"{name} is no number") from None

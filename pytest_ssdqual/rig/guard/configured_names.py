@@ -41,7 +41,7 @@ class Naming:
 
     file: str
     #: The name as it is written in the file.
-    said: str
+    text: str
     path: str = ""
     #: A UUID in any spelling, in lower case.
     uuid: str = ""
@@ -55,12 +55,12 @@ def names(machine: Machine, topology: Topology) -> dict[str, tuple[Naming, ...]]
     """
     done = machine.run(["sh", "-c", FILES, "named"], check=False, repeatable=True)
     try:
-        found = [naming for file, text in _texts(done.stdout) for naming in parse(file, text)]
+        namings = [naming for file, text in _texts(done.stdout) for naming in parse(file, text)]
     except ValueError as problem:
         raise RigError(f"The configuration files of {machine.name} could not be read: {problem}") from problem
-    paths = list(dict.fromkeys(naming.path for naming in found if naming.path))
+    paths = list(dict.fromkeys(naming.path for naming in namings if naming.path))
     devices = dict(zip(paths, _resolved(machine, paths), strict=True)) if paths else {}
-    return _by_drive(topology, found, devices)
+    return _by_drive(topology, namings, devices)
 
 
 def parse(file: str, text: str) -> Iterator[Naming]:
@@ -82,20 +82,20 @@ def parse(file: str, text: str) -> Iterator[Naming]:
 
 
 def _words(file: str, text: str) -> Iterator[Naming]:
-    for found in NAME.finditer(text):
-        if GLOB.match(text, found.start()):
+    for match in NAME.finditer(text):
+        if GLOB.match(text, match.start()):
             continue
-        kind, value, path = found.groups()
-        said = safe_text.line(found[0], 120)
+        kind, value, path = match.groups()
+        written = safe_text.line(match[0], 120)
         if path:
-            yield Naming(file, said, path=_unescaped(path))
+            yield Naming(file, written, path=_unescaped(path))
             continue
         value = _unescaped(value.strip('"'))
         uuid = value.lower() if kind == "UUID" else ""
-        yield Naming(file, said, path=LINKS[kind] + _encoded(value) if value else "", uuid=uuid)
+        yield Naming(file, written, path=LINKS[kind] + _encoded(value) if value else "", uuid=uuid)
     # mdadm's spelling has colons, which end a name above.
-    for found in re.finditer(r"(?i)\bUUID=([0-9a-f]{8}(?::[0-9a-f]{8}){3})", text):
-        yield Naming(file, safe_text.line(found[0], 120), uuid=found[1].lower())
+    for match in re.finditer(r"(?i)\bUUID=([0-9a-f]{8}(?::[0-9a-f]{8}){3})", text):
+        yield Naming(file, safe_text.line(match[0], 120), uuid=match[1].lower())
 
 
 def _of_multipath(file: str, text: str) -> Iterator[Naming]:
@@ -104,8 +104,8 @@ def _of_multipath(file: str, text: str) -> Iterator[Naming]:
     previous = ""
     for line in text.splitlines():
         line = re.sub(r"[#!].*", "", line)
-        if (found := WWID.match(line)) and "blacklist" not in sections:
-            yield Naming(file, f"wwid {safe_text.line(found[1], 100)}", wwid=found[1].lower())
+        if (match := WWID.match(line)) and "blacklist" not in sections:
+            yield Naming(file, f"wwid {safe_text.line(match[1], 100)}", wwid=match[1].lower())
         for word in re.findall(r"[{}]|[\w]+", line):
             if word == "{":
                 sections.append(previous)
@@ -114,13 +114,15 @@ def _of_multipath(file: str, text: str) -> Iterator[Naming]:
             previous = word
 
 
-def _by_drive(topology: Topology, found: Iterable[Naming], devices: Mapping[str, str]) -> dict[str, tuple[Naming, ...]]:
+def _by_drive(
+    topology: Topology, namings: Iterable[Naming], devices: Mapping[str, str]
+) -> dict[str, tuple[Naming, ...]]:
     numbers = {node.device_number: node.kname for node in topology.nodes.values() if node.device_number}
     by_drive: dict[str, dict[Naming, None]] = {}
-    for naming in found:
-        meant = {numbers[number]} if (number := devices.get(naming.path, "")) in numbers else set[str]()
-        meant |= {node.kname for node in topology.nodes.values() if _bears(node, naming)}
-        for kname in meant:
+    for naming in namings:
+        knames = {numbers[number]} if (number := devices.get(naming.path, "")) in numbers else set[str]()
+        knames |= {node.kname for node in topology.nodes.values() if _bears(node, naming)}
+        for kname in knames:
             for disk in topology.whole_disks(kname):
                 by_drive.setdefault(disk, {})[naming] = None
     return {kname: tuple(namings) for kname, namings in by_drive.items()}
@@ -129,9 +131,9 @@ def _by_drive(topology: Topology, found: Iterable[Naming], devices: Mapping[str,
 def _bears(node: Node, naming: Naming) -> bool:
     """Return whether a device has the UUID or the WWID of a name."""
     if naming.uuid:
-        known = {(uuid or "").lower() for uuid in (node.uuid, *(each.uuid for each in node.signatures))}
+        uuids = {(uuid or "").lower() for uuid in (node.uuid, *(signature.uuid for signature in node.signatures))}
         digits = plain_uuid(naming.uuid)
-        return naming.uuid in known or (digits is not None and digits in map(plain_uuid, known))
+        return naming.uuid in uuids or (digits is not None and digits in map(plain_uuid, uuids))
     return bool(naming.wwid) and _wwid(naming.wwid) in map(_wwid, (*node.names, node.wwn or ""))
 
 

@@ -27,12 +27,14 @@ def content(topology: Topology, kname: str) -> Content:
     return frozenset(node.signatures if node is not None else ())
 
 
-def foreign(found: Iterable[Signature], known_uuids: Collection[str]) -> list[str]:
+def foreign(signatures: Iterable[Signature], known_uuids: Collection[str]) -> list[str]:
     """Descriptions of all signatures except superblocks of arrays with ``known_uuids`` (in any spelling)."""
     known = set(filter(None, map(plain_uuid, known_uuids)))
-    strange = [each for each in found if each.kind != MEMBER or plain_uuid(each.uuid) not in known]
-    signed = any(each.kind not in FOUND for each in strange)
-    return sorted(_words(each) for each in strange if not (signed and each.kind == DATA))
+    foreign_signatures = [
+        signature for signature in signatures if signature.kind != MEMBER or plain_uuid(signature.uuid) not in known
+    ]
+    signed = any(signature.kind not in FOUND for signature in foreign_signatures)
+    return sorted(_words(signature) for signature in foreign_signatures if not (signed and signature.kind == DATA))
 
 
 def _words(sign: Signature) -> str:
@@ -74,10 +76,10 @@ def signs_on(topology: Topology, disk: Node, known_uuids: Collection[str]) -> It
     signed = list(_signatures(topology, disk, known_uuids))
     yield from signed
     for name in (disk.kname, *topology.below(disk.kname)):
-        for each in topology.nodes[name].signatures if name in topology.nodes else ():
+        for signature in topology.nodes[name].signatures if name in topology.nodes else ():
             # Where there is a signature, "data without a signature" adds nothing.
-            if each.kind in FOUND and not (signed and each.kind == DATA):
-                yield _words(each) + ("" if name == disk.kname else f" on {topology.path(name)}")
+            if signature.kind in FOUND and not (signed and signature.kind == DATA):
+                yield _words(signature) + ("" if name == disk.kname else f" on {topology.path(name)}")
 
 
 def _signatures(topology: Topology, disk: Node, known_uuids: Collection[str]) -> Iterator[str]:
@@ -88,16 +90,16 @@ def _signatures(topology: Topology, disk: Node, known_uuids: Collection[str]) ->
         where = "" if node is disk else f" on {node.path}"
         table = None if node.partition_of else node.pttype  # for a partition, lsblk reports its parent's table
         tables = (table, "PMBR")
-        probed = [each.kind for each in node.signatures if each.kind not in FOUND]
+        probed = [signature.kind for signature in node.signatures if signature.kind not in FOUND]
         kinds = dict.fromkeys(filter(None, (table, node.fstype, *probed)))
-        if _is_ours(node, tuple(kinds), known_uuids):
+        if _is_own(node, tuple(kinds), known_uuids):
             continue
         yield from (f"a {'partition table' if kind in tables else 'signature'} ({kind}){where}" for kind in kinds)
         if node.partition_of and not kinds:
             yield f"the partition {node.path}"
 
 
-def _is_ours(node: Node, kinds: Sequence[str], known_uuids: Collection[str]) -> bool:
+def _is_own(node: Node, kinds: Sequence[str], known_uuids: Collection[str]) -> bool:
     """Return whether there are only superblocks of ``known_uuids``.
 
     udev's database may be stale, so the signatures read from the drive must agree with it.

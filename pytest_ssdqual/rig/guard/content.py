@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from pytest_ssdqual.rig.drives.topology import Node, Signature, Topology, plain_uuid
-from pytest_ssdqual.rig.guard import configured_names, label, leftover_members, sampling
+from pytest_ssdqual.rig.guard import configured_names, label, sampling
 from pytest_ssdqual.rig.guard.consent import DATA, NAMED, UNREADABLE
 from pytest_ssdqual.rig.guard.sampling import DeviceSample
 from pytest_ssdqual.rig.machine.machine import Machine
@@ -34,21 +34,21 @@ def examined(
     sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0}
     samples = sampling.take(machine, sizes)
     arrays = {array.kname: array.uuid for array in topology.arrays if array.uuid}
-    known = frozenset(filter(None, map(plain_uuid, known_uuids)))
+    own_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
     nodes_by_name, members = dict(topology.nodes), list[str]()
     for node in nodes:
         signs: list[Signature] = []
         if sample := samples.get(f"/dev/{node.kname}"):
             uuid = arrays.get(node.kname, "")
-            owners = [label.of_array(uuid)] if uuid in known else _owners(node)
-            is_ours = label.is_ours(sample, owners)
-            signs = list(_signs(sample, is_ours=is_ours))
-            if is_ours and leftover_members.is_member(sample):
+            owners = [label.of_array(uuid)] if uuid in own_uuids else _owners(node)
+            is_owned = label.is_owned(sample, owners)
+            signs = list(_signs(sample, is_owned=is_owned))
+            if is_owned and label.is_member(sample):
                 members.append(node.kname)
         elif node.kname in arrays:
             signs = [Signature(UNREADABLE, detail="(the array has no capacity)")]
         nodes_by_name[node.kname] = replace(node, signatures=(*node.signatures, *signs))
-    for path, offset in leftover_members.used(machine, [f"/dev/{kname}" for kname in members], known).items():
+    for path, offset in label.used(machine, [f"/dev/{kname}" for kname in members], own_uuids).items():
         node = nodes_by_name[path.removeprefix("/dev/")]
         sign = Signature(DATA, detail=f"(of the array that it is a member of, at byte {offset})")
         nodes_by_name[node.kname] = replace(node, signatures=(*node.signatures, sign))
@@ -57,9 +57,9 @@ def examined(
 
 
 def _with_twins(topology: Topology, knames: Iterable[str]) -> list[Node]:
-    wanted = [kname for kname in knames if kname in topology.nodes]
-    twins = [twin.kname for kname in wanted for twin in topology.twins(kname) if twin.type == "disk"]
-    return [topology.nodes[kname] for kname in sorted({*wanted, *twins})]
+    known_names = [kname for kname in knames if kname in topology.nodes]
+    twins = [twin.kname for kname in known_names for twin in topology.twins(kname) if twin.type == "disk"]
+    return [topology.nodes[kname] for kname in sorted({*known_names, *twins})]
 
 
 def _owners(node: Node) -> list[str]:
@@ -67,19 +67,19 @@ def _owners(node: Node) -> list[str]:
     return [label.of_drive(identity)] if identity else []
 
 
-def _signs(sample: DeviceSample, *, is_ours: bool) -> Iterator[Signature]:
+def _signs(sample: DeviceSample, *, is_owned: bool) -> Iterator[Signature]:
     if sample.errors:
         offset, why = sample.errors[0]
         yield Signature(UNREADABLE, detail=f"({why} at byte {offset})")
-    if sample.first_data is not None and not is_ours:
+    if sample.first_data is not None and not is_owned:
         yield Signature(DATA, detail=f"(first at byte {sample.first_data})")
 
 
 def _with_names(machine: Machine, topology: Topology, knames: list[str]) -> Topology:
-    found = dict(topology.nodes)
+    nodes = dict(topology.nodes)
     for kname, namings in configured_names.names(machine, topology).items():
         if kname in knames:
             files = {naming.file: naming for naming in reversed(namings)}
-            signs = [Signature(NAMED, file, f"in {file} ({naming.said})") for file, naming in reversed(files.items())]
-            found[kname] = replace(found[kname], signatures=(*found[kname].signatures, *signs))
-    return replace(topology, nodes=found)
+            signs = [Signature(NAMED, file, f"in {file} ({naming.text})") for file, naming in reversed(files.items())]
+            nodes[kname] = replace(nodes[kname], signatures=(*nodes[kname].signatures, *signs))
+    return replace(topology, nodes=nodes)

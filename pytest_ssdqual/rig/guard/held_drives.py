@@ -104,7 +104,7 @@ class HeldDrives:
 
 
 def names(drives: Iterable[Drive]) -> dict[str, str]:
-    """Names of drives for messages, by identity: path and serial, because a WWN alone tells a reader little."""
+    """Names of drives for messages, by identity: path and serial, because a WWN alone is of little use to a reader."""
     return {drive.identity: f"{drive.path} ({drive.serial})" if drive.serial else drive.path for drive in drives}
 
 
@@ -112,10 +112,15 @@ def examined_leftovers(
     machine: Machine, topology: Topology, known_uuids: Collection[str], wanted: Collection[str]
 ) -> Topology:
     """The topology with the content of arrays left over on ``wanted`` (kernel names of drives) and of their members."""
-    found = [leftover for leftover in refusals.leftovers(topology, known_uuids) if set(leftover.members) <= set(wanted)]
-    if not found:
+    leftovers = [
+        leftover for leftover in refusals.leftovers(topology, known_uuids) if set(leftover.members) <= set(wanted)
+    ]
+    if not leftovers:
         return topology
-    arrays, members = {each.kname for each in found}, {name for each in found for name in each.members}
+    arrays, members = (
+        {leftover.kname for leftover in leftovers},
+        {name for leftover in leftovers for name in leftover.members},
+    )
     return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays | members, known_uuids)
 
 
@@ -128,19 +133,19 @@ def stoppable(
     ``wipe`` names every member by serial or WWN. ``known_uuids`` are the UUIDs of arrays that a journal records as
     created and not as stopped. The guard reports all other leftovers.
     """
-    known = frozenset(filter(None, map(plain_uuid, known_uuids)))
-    found = []
-    for leftover in refusals.leftovers(topology, known):
+    own_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
+    stoppable_arrays = []
+    for leftover in refusals.leftovers(topology, own_uuids):
         members = [topology.nodes[kname] for kname in leftover.members if kname in topology.nodes]
         given_up = bool(members) and all(node.serial in wipe or node.wwn in wipe for node in members)
         # Stopping erases superblocks, so a member that another process has open is refused with its bytes unchanged.
-        others = (use for node in members for use in refusals.in_use(topology, node.kname, known))
-        is_used = any(refusals.LEFT_OVER not in use for use in others)
+        all_uses = (use for node in members for use in refusals.uses(topology, node.kname, own_uuids))
+        is_used = not all(use.by_leftover for use in all_uses)
         # The content of the array is found on its members.
-        is_carrying = any(what for node in members for what in consent.signs_on(topology, node, known))
+        is_carrying = any(what for node in members for what in consent.signs_on(topology, node, own_uuids))
         if set(leftover.members) <= set(wanted) and not is_used and (given_up or not is_carrying):
-            found.append(leftover)
-    return tuple(found)
+            stoppable_arrays.append(leftover)
+    return tuple(stoppable_arrays)
 
 
 def clear_leftovers(
@@ -155,11 +160,11 @@ def clear_leftovers(
         drives = [topology.drive(kname) for kname in leftover.members]
         with Lease(machine, [drive.identity for drive in drives], Terms(names=names(drives))):
             uuid, path = mdadm_spelling(leftover.uuid), topology.path(leftover.kname)
-            objections = mdadm.last_look(machine, path)
-            left = mdadm.stop(machine, path, [drive.path for drive in drives], uuid)
+            objections = mdadm.final_objections(machine, path)
+            not_erased = mdadm.stop(machine, path, [drive.path for drive in drives], uuid)
         # While a member still has the superblock, the array stays recorded as left, so its remains need no consent.
-        kind = "array_left" if left else "array_stopped"
-        note(kind, uuid=uuid, leftover=True, not_erased=left, objections=objections)
+        kind = "array_left" if not_erased else "array_stopped"
+        note(kind, uuid=uuid, leftover=True, not_erased=not_erased, objections=objections)
         stopped.append(f"{topology.path(leftover.kname)} of {', '.join(drive.path for drive in drives)}")
     return tuple(stopped)
 

@@ -4,24 +4,171 @@ A scheduler cannot guarantee that two runs, perhaps of two controllers, do not u
 machine under test can. One supervised process holds all locks of a set: however the controller's process dies, that
 process ends and the locks are free. Drives are named by WWN or serial, never by /dev/sdX, which may change at each
 boot.
+
+Each owner writes a note beside its locks, and other runs report the owner from that note. Locks are tested without
+being taken. Times are those of the machine under test, because the clocks of two controllers may differ. A note is
+another run's unverified statement, and is reported as such.
 """
 
 from __future__ import annotations
 
+import getpass
 import hashlib
+import json
+import math
+import os
 import re
+import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.guard import holders
-from pytest_ssdqual.rig.guard.holders import CONFLICT, UNFINISHED, Note
 from pytest_ssdqual.rig.machine import run_files, scripts
-from pytest_ssdqual.rig.machine.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine.machine import LeaseTaken, Machine, MustFinish, RigError, Tethered
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
+
+#: Exit status of ``flock`` when another process holds the lock (EX_TEMPFAIL).
+CONFLICT = 75
+#: Part of the name of a drive's second lock file. Work that must finish locks it itself, so that the lock outlives the
+#: run and its lease. File names of identities never contain this character, see ``lease``.
+UNFINISHED = "~unfinished"
+#: Script that lists the owners of locks: those of drives, or of all work on this machine that must finish.
+HELD = scripts.text("lock_holders.sh")
+#: The most drives named in a sentence.
+MOST_NAMED = 8
+#: The longest text that is quoted from a note.
+WORD_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Note of a lock's owner for other runs."""
+
+    who: str
+    pid: int
+    #: Name of its run folder; empty if there is none.
+    run: str = ""
+    #: Seconds for which it plans to hold the drives; None if unknown.
+    planned_s: float | None = None
+    #: The work that must finish, if that is what holds the drive, and the kernel's name of the drive.
+    work: str = ""
+    kname: str = ""
+
+    @classmethod
+    def of_this_process(cls, run: str = "", planned_s: float | None = None, work: str = "", kname: str = "") -> Note:
+        """The note of this process."""
+        return cls(f"{getpass.getuser()}@{socket.gethostname()}", os.getpid(), run, planned_s, work, kname)
+
+    def to_line(self) -> str:
+        facts = {"who": self.who, "pid": self.pid, "run": self.run, "planned_s": self.planned_s}
+        facts |= {"work": self.work, "kname": self.kname}
+        return json.dumps({name: value for name, value in facts.items() if value not in ("", None)})
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Another run or process that holds drives."""
+
+    #: Identities of drives.
+    drives: tuple[str, ...]
+    #: User, host, process and run, according to its note.
+    who: str
+    #: Seconds for which it has held the first of the drives.
+    age_s: float
+    planned_s: float | None = None
+    #: The work that must finish, according to its note.
+    work: str = ""
+
+    def __str__(self) -> str:
+        named = ", ".join(safe_text.line(drive, WORD_CHARACTERS) for drive in self.drives[:MOST_NAMED])
+        more = len(self.drives) - MOST_NAMED
+        drives = f"{named}{f' and {more} more' if more > 0 else ''}"
+        if self.work:
+            age = format_duration(max(1.0, self.age_s))
+            return f"{drives}: {self.work}, begun by {self.who}, goes on for {age} now{self._expected()}"
+        return f"{drives}: held by {self.who} for {format_duration(max(1.0, self.age_s))}{self._expected()}"
+
+    def _expected(self) -> str:
+        if self.planned_s is None:
+            return ""
+        left_s = self.planned_s - self.age_s
+        if left_s > 0:
+            return f", by its plan for about {format_duration(left_s)} more"
+        return f", {format_duration(max(1.0, -left_s))} longer than it had planned"
+
+
+def ask(machine: Machine, files: Mapping[str, str]) -> tuple[Holder, ...]:
+    """Other owners of these drives; asking does not prevent another process from taking a lock.
+
+    ``files`` maps a lock file to the drive's identity.
+    """
+    return _holders((files.get(file, file), age_s, note) for file, age_s, note in _asked(machine, files))
+
+
+def under_way(machine: Machine, directory: str, knames: Collection[str]) -> tuple[Holder, ...]:
+    """Unfinished work on drives of these names that must not be interrupted.
+
+    Ask before anything is read from a drive: a drive that erases itself answers only when it is done.
+    """
+    works = [(_kname(note), age_s, note) for _, age_s, note in _asked(machine, [directory])]
+    return _holders((f"/dev/{kname}", age_s, note) for kname, age_s, note in works if kname in knames)
+
+
+def _asked(machine: Machine, files: Iterable[str]) -> Iterator[tuple[str, float, str]]:
+    text = machine.run(["sh", "-c", HELD, "held", UNFINISHED, *files]).text
+    for line in text.removesuffix("\n").split("\n") if text else ():
+        file, _, rest = line.partition("\t")
+        age, _, note = rest.partition("\t")
+        yield file, _seconds(age), note
+
+
+def _holders(held: Iterable[tuple[str, float, str]]) -> tuple[Holder, ...]:
+    """One ``Holder`` for all locks with the same note, from the drive, the age and the note of each lock."""
+    drives_by_note: dict[tuple[str, float | None, str], list[tuple[str, float]]] = {}
+    for drive, age_s, note in held:
+        drives_by_note.setdefault(_read(note), []).append((drive, age_s))
+    return tuple(
+        Holder(tuple(name for name, _ in drives), who, max(age_s for _, age_s in drives), planned_s, work)
+        for (who, planned_s, work), drives in drives_by_note.items()
+    )
+
+
+def describe_owners(holders: Sequence[Holder], machine: str) -> str:
+    """One sentence that reports all owners."""
+    return f"another run holds drives on {machine}: " + "; ".join(map(str, holders))
+
+
+def _seconds(text: str) -> float:
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        return 0.0
+
+
+def _kname(note: str) -> str:
+    try:
+        return str(json.loads(note)["kname"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
+def _read(note: str) -> tuple[str, float | None, str]:
+    """Owner, planned duration and work of a note; of a text that is no note, the text itself."""
+    try:
+        noted = json.loads(note)
+        who, pid, run = noted["who"], noted["pid"], noted.get("run", "")
+        planned_s, work = noted.get("planned_s"), noted.get("work", "")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return safe_text.line(note.strip(), WORD_CHARACTERS) or "an unknown process", None, ""
+    is_number = isinstance(planned_s, int | float) and math.isfinite(planned_s) and planned_s >= 0
+    run = f", run {run}" if run else ""
+    work = safe_text.line(str(work), WORD_CHARACTERS) if work else ""
+    return safe_text.line(f"{who}, process {pid}{run}", WORD_CHARACTERS), float(planned_s) if is_number else None, work
+
 
 HOLDER = scripts.text("lease.sh")
 #: Polling interval while waiting for drives.
@@ -33,10 +180,10 @@ AT_ONCE, AT_ONCE_S = 10, 0.3
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a lease reports to other runs, and how long to wait for it."""
+    """Note of a lease for other runs, and the time to wait for a lease."""
 
     note: Note = field(default_factory=Note.of_this_process)
-    #: How long to wait for drives that another run holds, in seconds.
+    #: Seconds to wait for drives that another run holds.
     wait_s: float = 0.0
     #: Names of drives in messages, by identity; the default is the identity itself.
     names: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +237,7 @@ def await_free(machine: Machine, identities: Iterable[str], terms: Terms, began:
     patience = _Patience.of(machine, identities, terms)
     patience.began = patience.began if began is None else began
     waited = False
-    while owners := holders.ask(machine, patience.files):
+    while owners := ask(machine, patience.files):
         patience.wait_for(owners)
         waited = True
     return waited
@@ -101,7 +248,7 @@ def await_finished(machine: Machine, knames: Collection[str], terms: Terms, bega
     patience = _Patience(machine, {}, terms)
     patience.began = patience.began if began is None else began
     waited = False
-    while owners := holders.under_way(machine, DIRECTORY, knames):
+    while owners := under_way(machine, DIRECTORY, knames):
         patience.wait_for(owners)
         waited = True
     return waited
@@ -126,7 +273,7 @@ class _Patience:
 
     def use(self) -> None:
         """Wait after a failed attempt to take the lease."""
-        if owners := holders.ask(self.machine, self.files):
+        if owners := ask(self.machine, self.files):
             self.wait_for(owners)
             return
         self._unexplained += 1
@@ -134,11 +281,11 @@ class _Patience:
             raise LeaseTaken(f"others hold drives on {self.machine.name} again and again, for a moment each; try again")
         time.sleep(AT_ONCE_S)
 
-    def wait_for(self, owners: tuple[holders.Holder, ...]) -> None:
+    def wait_for(self, owners: tuple[Holder, ...]) -> None:
         """Report the owners and sleep for one polling interval; ``LeaseTaken`` when the time is over."""
         wait_s = self.terms.wait_s
         left_s = wait_s - (time.monotonic() - self.began)
-        sentence = holders.told(owners, self.machine.name)
+        sentence = describe_owners(owners, self.machine.name)
         if left_s <= 0:
             raise LeaseTaken(
                 f"{sentence}, after waiting {format_duration(wait_s)} for them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
@@ -15,7 +16,6 @@ from pytest_ssdqual.rig.guard import consent, content
 from pytest_ssdqual.rig.guard.consent import Content
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
 
-LEFT_OVER = "left over from an earlier run"
 #: Only on these buses does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers report it for
 #: SSDs.
 BUSES_THAT_TELL = ("sata", "ata", "sas")
@@ -70,8 +70,6 @@ class Leftover:
     uuid: str
     #: Kernel names.
     members: tuple[str, ...]
-    #: Reasons why it must not be stopped; empty if nothing uses it.
-    in_use: tuple[str, ...]
 
 
 def refusals(
@@ -93,18 +91,18 @@ def refusals(
     by_kname: dict[str, list[Match]] = {}
     for match in matches:
         by_kname.setdefault(match.kname, []).append(match)
-    found = []
+    refused = []
     for kname, named in by_kname.items():
         node = topology.nodes.get(kname)
         if node is None:
-            found.append(Refusal(named[0].written_path, (f"is {kname}, which is not among the block devices",)))
+            refused.append(Refusal(named[0].written_path, (f"is {kname}, which is not among the block devices",)))
             continue
         reasons = tuple(dict.fromkeys(_reasons(topology, node, by_kname, wipe, known_uuids)))
         if reasons:
-            found.append(Refusal(_called(named[0], node), reasons))
+            refused.append(Refusal(_called(named[0], node), reasons))
     given = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
     twins = [twin for node in given for twin in topology.twins(node.kname)]
-    return (*found, *(() if of_several else useless_consents(given, wipe, twins)))
+    return (*refused, *(() if of_several else useless_consents(given, wipe, twins)))
 
 
 def explain(refused: Sequence[Refusal]) -> str:
@@ -114,11 +112,11 @@ def explain(refused: Sequence[Refusal]) -> str:
 
 def leftovers(topology: Topology, known_uuids: Collection[str]) -> tuple[Leftover, ...]:
     """The kernel's arrays whose UUID is one of ``known_uuids`` (in any spelling)."""
-    wanted = set(filter(None, map(plain_uuid, known_uuids)))
+    own_uuids = set(filter(None, map(plain_uuid, known_uuids)))
     return tuple(
-        Leftover(array.kname, array.uuid, array.members, tuple(in_use(topology, array.kname)))
+        Leftover(array.kname, array.uuid, array.members)
         for array in topology.arrays
-        if array.uuid is not None and array.uuid in wanted
+        if array.uuid is not None and array.uuid in own_uuids
     )
 
 
@@ -126,23 +124,31 @@ def unequal(drives: Sequence[Drive], max_size_difference_percent: float = 1.0) -
     """Reasons why drives cannot form one array: sizes too different, or logical blocks of different size."""
     if not drives:
         return ()
-    found = []
-    small, large = min(drives, key=lambda each: each.size_bytes), max(drives, key=lambda each: each.size_bytes)
+    reasons = []
+    small, large = min(drives, key=lambda drive: drive.size_bytes), max(drives, key=lambda drive: drive.size_bytes)
     if large.size_bytes - small.size_bytes > large.size_bytes * max_size_difference_percent / 100:
-        found.append(
+        reasons.append(
             f"{large.describe()} has {large.size_bytes} bytes and {small.describe()} has {small.size_bytes}; "
             f"within one array drives may differ by {max_size_difference_percent:g} %."
         )
-    if len({each.logical_block_bytes for each in drives}) > 1:
-        sizes = ", ".join(f"{each.path} {each.logical_block_bytes}" for each in drives)
-        found.append(f"The drives have logical blocks of different size ({sizes} bytes); format them alike.")
-    return tuple(found)
+    if len({drive.logical_block_bytes for drive in drives}) > 1:
+        sizes = ", ".join(f"{drive.path} {drive.logical_block_bytes}" for drive in drives)
+        reasons.append(f"The drives have logical blocks of different size ({sizes} bytes); format them alike.")
+    return tuple(reasons)
 
 
-def in_use(topology: Topology, kname: str, known_uuids: Collection[str] = frozenset()) -> Iterator[str]:
+class ReportedUse(NamedTuple):
+    """One use of a device, in words."""
+
+    text: str
+    #: The user is an array of an earlier run, which can be stopped.
+    by_leftover: bool = False
+
+
+def uses(topology: Topology, kname: str, known_uuids: Collection[str] = frozenset()) -> Iterator[ReportedUse]:
     """Uses of a device and of anything built on it: ``is mounted at /``, ``carries /dev/sda2, which is …``.
 
-    ``known_uuids`` (32 hexadecimal digits each) only changes the wording for arrays of earlier runs.
+    ``known_uuids`` (32 hexadecimal digits each) are those of the arrays of earlier runs.
     """
     node = topology.nodes.get(kname)
     claims = list(_claims(topology, node, known_uuids))
@@ -152,10 +158,15 @@ def in_use(topology: Topology, kname: str, known_uuids: Collection[str] = frozen
         below = list(_claims(topology, topology.nodes.get(name), known_uuids))
         claims += below
         for use in (*below, *_open_files(topology.nodes.get(name))):
-            yield f"carries {topology.path(name)}, which {use}"
+            yield use._replace(text=f"carries {topology.path(name)}, which {use.text}")
     if node is not None and not claims and Use(UseKind.EXCLUSIVE) in node.uses:
         # A known claim explains the exclusive open; an open file does not.
-        yield "is open exclusively by something else"
+        yield ReportedUse("is open exclusively by something else")
+
+
+def in_use(topology: Topology, kname: str) -> Iterator[str]:
+    """The words of all ``uses``."""
+    return (use.text for use in uses(topology, kname))
 
 
 def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
@@ -164,7 +175,7 @@ def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
     if node is None:
         return ("is gone",)
     now = topology.drive(node.kname)
-    found = [
+    reasons = [
         f"has {what} {new} where {old} was checked"
         for what, old, new in (
             ("kernel name", drive.kname, now.kname),
@@ -176,12 +187,12 @@ def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
         if old != new
     ]
     if not (drive.wwn or drive.serial):
-        found.append("has neither a WWN nor a serial, so it cannot be told from another drive")
-    found.extend(_shape(topology, node))
+        reasons.append("has neither a WWN nor a serial, so it cannot be distinguished from another drive")
+    reasons.extend(_shape(topology, node))
     for other in (node, *topology.twins(node.kname)):
         prefix = "" if other is node else f"is the same drive as {other.path}, which "
-        found.extend(prefix + use for use in in_use(topology, other.kname))
-    return tuple(found)
+        reasons.extend(prefix + use for use in in_use(topology, other.kname))
+    return tuple(reasons)
 
 
 def recheck(
@@ -198,18 +209,18 @@ def recheck(
     """
     knames = [drive.kname for drive in drives]
     topology = content.examined(machine, survey(machine, knames), knames, known_uuids)
-    found = {drive.kname: consent.content(topology, drive.kname) for drive in drives}
+    contents = {drive.kname: consent.content(topology, drive.kname) for drive in drives}
     refused = []
     for drive in drives:
         reasons = list(changed(topology, drive))
         before = None if known is None else known.get(drive.kname)
-        if before is not None and (new := consent.foreign(found[drive.kname] - before, known_uuids)):
+        if before is not None and (new := consent.foreign(contents[drive.kname] - before, known_uuids)):
             reasons.append(f"carries {', '.join(new)}, which came after it was checked")
         if reasons:
             refused.append(Refusal(drive.describe(), tuple(reasons)))
     if refused:
         raise DriveRefused(explain(refused))
-    return found
+    return contents
 
 
 def _reasons(
@@ -219,9 +230,9 @@ def _reasons(
     wipe: Collection[str],
     known_uuids: Collection[str],
 ) -> Iterator[str]:
-    used = list(in_use(topology, node.kname, known_uuids))
+    used = list(uses(topology, node.kname, known_uuids))
     yield from _shape(topology, node)
-    yield from used
+    yield from (use.text for use in used)
     yield from _whole_in_use(topology, node, known_uuids)
     if len(given[node.kname]) > 1:
         yield f"is named twice, by {' and by '.join(match.written_path for match in given[node.kname])}; name it once"
@@ -230,18 +241,18 @@ def _reasons(
         same = f"is the same drive as {other.path} ({_shared_name(node, other)})"
         if other.kname in given:
             yield f"{same}, which is named too; name it once"
-        for use in in_use(topology, other.kname, known_uuids):
+        for use in uses(topology, other.kname, known_uuids):
             used.append(use)
-            yield f"{same}, which {use}"
+            yield f"{same}, which {use.text}"
     if node.type == "disk" and not node.wwn and not node.serial:
-        yield "has neither a serial number nor a WWN, so it cannot be told from another drive"
+        yield "has neither a serial number nor a WWN, so it cannot be distinguished from another drive"
     if node.rotational and node.transport in BUSES_THAT_TELL:
         yield "is a hard disk, not an SSD"
     if node.kname not in topology.candidates:
         yield "was not probed for exclusive use and signatures"
     if node.type == "disk":
         # A leftover array may be stopped once the user consented for all its members (``held_drives.stoppable``).
-        free = all(LEFT_OVER in use for use in used)
+        free = all(use.by_leftover for use in used)
         yield from consent.missing(topology, (node, *twins), wipe, known_uuids, free=free)
         yield from _other_hosts((node, *twins), wipe, free=free)
 
@@ -277,30 +288,31 @@ def _whole_in_use(topology: Topology, node: Node, known_uuids: Collection[str]) 
     """Uses of the drives under a partition or array that the user named."""
     for name in topology.whole_disks(node.kname):
         if name != node.kname:
-            for use in in_use(topology, name, known_uuids):
-                yield f"belongs to {topology.path(name)}, which {use}"
+            for use in uses(topology, name, known_uuids):
+                yield f"belongs to {topology.path(name)}, which {use.text}"
 
 
-def _claims(topology: Topology, node: Node | None, known_uuids: Collection[str]) -> Iterator[str]:
+def _claims(topology: Topology, node: Node | None, known_uuids: Collection[str]) -> Iterator[ReportedUse]:
     if node is None:
-        yield "is not among the block devices"
+        yield ReportedUse("is not among the block devices")
         return
     if node.mountpoints:
         root = " (the root file system)" if "/" in node.mountpoints else ""
-        yield f"is mounted at {', '.join(node.mountpoints)}{root}"
-    yield from (CLAIMS[use.kind].format(use.detail) for use in node.uses if use.kind in CLAIMS)
+        yield ReportedUse(f"is mounted at {', '.join(node.mountpoints)}{root}")
+    yield from (ReportedUse(CLAIMS[use.kind].format(use.detail)) for use in node.uses if use.kind in CLAIMS)
     arrays = {array.kname: array for array in topology.arrays}
     for holder in node.holders:
         kind = topology.nodes[holder].type if holder in topology.nodes else "unknown"
         if holder in arrays and arrays[holder].uuid in known_uuids:
-            yield f"is a member of {topology.path(holder)} ({kind}), {LEFT_OVER}; stop that first"
+            member = f"is a member of {topology.path(holder)} ({kind})"
+            yield ReportedUse(f"{member}, left over from an earlier run; stop that first", by_leftover=True)
         else:
-            yield f"is held by {topology.path(holder)} ({kind})"
+            yield ReportedUse(f"is held by {topology.path(holder)} ({kind})")
 
 
-def _open_files(node: Node | None) -> Iterator[str]:
+def _open_files(node: Node | None) -> Iterator[ReportedUse]:
     """Uses that do not prevent another process from claiming the device."""
-    yield from (OPEN[use.kind].format(use.detail) for use in (node.uses if node else ()) if use.kind in OPEN)
+    return (ReportedUse(OPEN[use.kind].format(use.detail)) for use in (node.uses if node else ()) if use.kind in OPEN)
 
 
 def _shared_name(one: Node, other: Node) -> str:
@@ -318,7 +330,7 @@ def useless_consents(
     given: Sequence[Node | Drive], wipe: Collection[str], twins: Sequence[Node] = ()
 ) -> Iterator[Refusal]:
     """A refusal for each name in ``wipe`` that is none of these drives (nor of other paths to them, ``twins``)."""
-    known = {name for node in (*given, *twins) for name in (node.serial, node.wwn) if name}
+    identities = {name for node in (*given, *twins) for name in (node.serial, node.wwn) if name}
     have = ", ".join(consent.typed(node.serial or node.wwn or "none") for node in given) or "none"
-    for serial in sorted(set(wipe) - known):
+    for serial in sorted(set(wipe) - identities):
         yield Refusal(consent.option(serial), (f"is the serial of no drive that was named; theirs are {have}",))

@@ -1,8 +1,8 @@
 """Samples of a device's content, in whatever format it was written: one command for any number of devices.
 
 The first and the last MiB are read page by page (4 KiB), and ``SPOTS`` pages in between, at positions that are spread
-evenly, jittered and always the same. A page is blank if all its bytes are equal: zeroes, or whatever else the drive
-returns for a range that was discarded. The script (scripts/sample.sh) reads with O_DIRECT and writes nothing.
+evenly, jittered and always the same. A page is blank if all its bytes are equal: zeroes, or any other value that the
+drive returns for a range that was discarded. The script (scripts/sample.sh) reads with O_DIRECT and writes nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DeviceSample:
     """The content found on one device."""
 
     path: str
-    #: How many spots were read; each of both MiB is one.
+    #: Number of spots that were read; each of both MiB is one.
     read: int = 0
     pages: tuple[SampledPage, ...] = ()
     #: The whole first page, if it begins as a label does.
@@ -64,8 +64,8 @@ def take(machine: Machine, sizes: Mapping[str, int], spots: int = SPOTS) -> dict
     try:
         return parse(done.stdout, list(sizes))
     except ValueError as problem:
-        told = f"{problem}; {done.errors.strip()}".rstrip("; ")
-        raise RigError(f"The content of {', '.join(sizes)} on {machine.name} was not sampled: {told}") from problem
+        reason = f"{problem}; {done.errors.strip()}".rstrip("; ")
+        raise RigError(f"The content of {', '.join(sizes)} on {machine.name} was not sampled: {reason}") from problem
 
 
 def parse(answer: bytes, paths: Sequence[str]) -> dict[str, DeviceSample]:
@@ -73,14 +73,14 @@ def parse(answer: bytes, paths: Sequence[str]) -> dict[str, DeviceSample]:
     records = answer.decode("utf-8", "surrogateescape").split("\0")
     if records[-2:] != ["end", ""]:
         raise ValueError("the answer was cut short")
-    found: dict[str, DeviceSample] = {}
+    samples: dict[str, DeviceSample] = {}
     for path, lines in _drives(records[:-2]):
-        if path in found:
+        if path in samples:
             raise ValueError(f"{path} comes twice")
-        found[path] = _sample(path, lines)
-    if list(found) != list(paths):
-        raise ValueError(f"the answer is about {safe_text.line(', '.join(found), 200) or 'nothing'}")
-    return found
+        samples[path] = _sample(path, lines)
+    if list(samples) != list(paths):
+        raise ValueError(f"the answer is about {safe_text.line(', '.join(samples), 200) or 'nothing'}")
+    return samples
 
 
 def _drives(records: list[str]) -> Iterator[tuple[str, list[str]]]:

@@ -86,50 +86,52 @@ def parse(text: str, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
     boot = re.fullmatch(r"- boot ([0-9a-f-]{36})\n", head, re.ASCII)
     if not boot:
         raise ValueError("it has no boot_id")
-    found = []
+    paths = []
     for drive, section in zip(drives, sections, strict=True):
         name, *lines = section.split("\n")
         if name != drive.kname.replace("/", "!"):
             raise ValueError(f"it answers for {safe_text.line(name, 40)!r} instead of {drive.kname}")
-        found.append(DrivePath(drive, tuple(_things(lines, boot[1]))))
-    return tuple(found)
+        paths.append(DrivePath(drive, tuple(_things(lines, boot[1]))))
+    return tuple(paths)
 
 
 def _things(lines: Iterable[str], boot: str) -> Iterator[Shared]:
     """Shared things on all paths to a drive, each path from the drive upwards."""
     place: list[str] = []
-    told: dict[str, dict[str, list[str]]] = {}
+    attributes: dict[str, dict[str, list[str]]] = {}
     for line in (*lines, "path "):
         name, _, rest = line.partition(" ")
         if name == "path":
-            yield from _upwards(place, told, boot)
-            place, told = rest.split("/"), {}
+            yield from _upwards(place, attributes, boot)
+            place, attributes = rest.split("/"), {}
         else:
             what, _, value = rest.partition(" ")
-            told.setdefault(name, {}).setdefault(what, []).append(value)
+            attributes.setdefault(name, {}).setdefault(what, []).append(value)
 
 
-def _upwards(place: Sequence[str], told: Mapping[str, Mapping[str, list[str]]], boot: str) -> Iterator[Shared]:
-    yield from _of_the_network(told)
-    *_, root = [-1, *(at for at, name in enumerate(place) if ROOT_BUS.fullmatch(name))]
+def _upwards(place: Sequence[str], attributes: Mapping[str, Mapping[str, list[str]]], boot: str) -> Iterator[Shared]:
+    yield from _of_the_network(attributes)
+    *_, root = [-1, *(index for index, name in enumerate(place) if ROOT_BUS.fullmatch(name))]
     # Behind a root bus of its own (Intel's VMD) there are root ports again.
     functions = [name for name in place[root + 1 :] if FUNCTION.fullmatch(name)]
-    for at in range(len(place) - 1, -1, -1):
-        name = place[at]
+    for index in range(len(place) - 1, -1, -1):
+        name = place[index]
         if EXPANDER.fullmatch(name):
-            yield from (Shared("SAS expander", each) for each in told.get(name, {}).get("sas", ()) if _is_sas(each))
+            yield from (
+                Shared("SAS expander", each) for each in attributes.get(name, {}).get("sas", ()) if _is_sas(each)
+            )
         elif ATA_PORT.fullmatch(name):
             yield Shared("SATA port multiplier on", name, boot)
-        elif USB.fullmatch(name) and any(USB.fullmatch(each) for each in place[at + 1 :]):
+        elif USB.fullmatch(name) and any(USB.fullmatch(each) for each in place[index + 1 :]):
             yield Shared("USB hub", name, boot)
     for number in range(len(functions) - 1, -1, -1):
-        kind = _kind(number, len(functions), told.get(functions[number], {}).get("class", ()))
+        kind = _kind(number, len(functions), attributes.get(functions[number], {}).get("class", ()))
         if kind:
             yield Shared(kind, functions[number], boot)
 
 
 def _kind(number: int, count: int, classes: Sequence[str]) -> str:
-    """What a PCI function is by its place in the chain from the root bus; empty if it is nothing to be shared.
+    """Return the kind of a PCI function by its place in the chain from the root bus; empty if it cannot be shared.
 
     A root port; then of each switch on the way the upstream port and a downstream port, which belongs to the one
     drive; at last the controller.
@@ -146,33 +148,33 @@ def _is_sas(address: str) -> bool:
     return bool(SAS_ADDRESS.fullmatch(address))
 
 
-def _of_the_network(told: Mapping[str, Mapping[str, list[str]]]) -> Iterator[Shared]:
-    for about in told.values():
-        for each in about.get("iscsi", ()):
-            yield Shared("iSCSI target at", safe_text.line(each, 100))
-        if about.get("transport", ["pcie"]) != ["pcie"]:
-            for address in re.findall(r"(?:^|,)traddr=([^,]+)", "\n".join(about.get("address", ()))):
+def _of_the_network(attributes: Mapping[str, Mapping[str, list[str]]]) -> Iterator[Shared]:
+    for entry in attributes.values():
+        for address in entry.get("iscsi", ()):
+            yield Shared("iSCSI target at", safe_text.line(address, 100))
+        if entry.get("transport", ["pcie"]) != ["pcie"]:
+            for address in re.findall(r"(?:^|,)traddr=([^,]+)", "\n".join(entry.get("address", ()))):
                 yield Shared("NVMe-oF target at", safe_text.line(address, 100))
 
 
 def between(bays: Mapping[str, Sequence[DrivePath]]) -> tuple[str, ...]:
-    """A sentence for each thing on which drives of several bays hang, the nearest to the drives only."""
+    """A sentence for each thing that drives of several bays share, only for the one that is nearest to the drives."""
     on: dict[Shared, dict[str, list[Drive]]] = {}
     for bay, hanging in bays.items():
-        for each in hanging:
-            for thing in dict.fromkeys(each.on):
-                on.setdefault(thing, {}).setdefault(bay, []).append(each.drive)
+        for path in hanging:
+            for thing in dict.fromkeys(path.on):
+                on.setdefault(thing, {}).setdefault(bay, []).append(path.drive)
     nearest: dict[Shared, None] = {}
     for bay, hanging in bays.items():
-        for each in hanging:
+        for path in hanging:
             met = {bay}
-            for thing in each.on:
+            for thing in path.on:
                 if on[thing].keys() - met:
                     nearest[thing] = None
                     met |= on[thing].keys()
     return tuple(
-        f"{_list([_drives(bay, drives) for bay, drives in on[thing].items()])} hang on the same {thing}: what one does "
-        "slows the other"
+        f"{_list([_drives(bay, drives) for bay, drives in on[thing].items()])} share {thing}: "
+        "I/O on one slows the other"
         for thing in nearest
     )
 
@@ -183,19 +185,19 @@ def same_drives(bays: Mapping[str, Sequence[Drive]]) -> tuple[str, ...]:
     A drive with two ports is seen by two hosts, and namespaces of one NVMe drive have WWNs of their own. Serial numbers
     alone are unique only of one vendor's drives.
     """
-    known: dict[tuple[str, str], tuple[str, Drive]] = {}
-    found: dict[tuple[str, str, str, str], str] = {}
+    first_by_name: dict[tuple[str, str], tuple[str, Drive]] = {}
+    sentences: dict[tuple[str, str, str, str], str] = {}
     for bay, drives in bays.items():
         for drive in drives:
             for key, why in _names(drive):
-                first, other = known.setdefault(key, (bay, drive))
+                first, other = first_by_name.setdefault(key, (bay, drive))
                 if first != bay:
-                    found.setdefault(
+                    sentences.setdefault(
                         (first, other.kname, bay, drive.kname),
                         f"{other.describe()} of bay {first} and {drive.describe()} of bay {bay} are the same drive "
                         f"({why}), and a run of one would destroy what the other measures: leave it to one of them",
                     )
-    return tuple(found.values())
+    return tuple(sentences.values())
 
 
 def _names(drive: Drive) -> Iterator[tuple[tuple[str, str], str]]:
@@ -206,7 +208,7 @@ def _names(drive: Drive) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _drives(bay: str, drives: Sequence[Drive]) -> str:
-    named = [f"{each.kname} (S/N {each.serial or 'none'})" for each in drives[:NAMED]]
+    named = [f"{drive.kname} (S/N {drive.serial or 'none'})" for drive in drives[:NAMED]]
     rest = [f"{len(drives) - NAMED} more"] if len(drives) > NAMED else []
     return f"{_list([*named, *rest])} of bay {bay}"
 

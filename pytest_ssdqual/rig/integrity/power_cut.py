@@ -1,28 +1,37 @@
-"""A power cut: before it, what must be known of it; after it, the machine and our array on it are there again."""
+"""Power cut of the machine under test: recorded before it; afterwards machine, drives and array are taken back.
+
+A region can be overwritten repeatedly meanwhile, so that the power fails during a write.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
+from pytest_ssdqual.qual.integrity.reference_model import PASSES
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.drives.topology import plain_uuid
+from pytest_ssdqual.rig.fio import jobs, stamped_io
+from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.fio.stamped_io import Stretch
+from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
-from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, RigError
+from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement, Machine, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 
-#: Takes the power away and gives it back; raises ``RigError`` if it cannot.
-Switch = Callable[[], None]
-#: A server may count its memory and look for disks for this long before it boots.
+#: Cuts and restores the power; raises ``RigError`` if it cannot.
+PowerSwitch = Callable[[], None]
+#: Seconds until a server has booted; it may test its memory and look for disks for long.
 BOOT_S = 900.0
 
 
-def cut(setup: Setup, switch: Switch, array: Array) -> None:
-    """Cut the power, wait for the machine, stop what its boot assembled of our array, and hold the drives again.
+def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
+    """Cut the power, wait for the machine, stop the array if the boot assembled it, and lease the drives again.
 
-    ``MachineLost`` if it does not come back, ``DriveRefused`` if its drives are not what they were.
+    ``MachineLost`` if the machine does not come back, ``DriveRefused`` if its drives are no longer the same.
     """
     machine = setup.machine
     if not isinstance(machine, Channel):
@@ -31,25 +40,25 @@ def cut(setup: Setup, switch: Switch, array: Array) -> None:
     switch()
     machine.restarted(BOOT_S)
     machine.run(["udevadm", "settle", "--timeout=120"], check=False, deadline_s=150, repeatable=True)
-    stop_ours(setup, array)
+    stop_array(setup, array)
     setup.held.hold_again()
     setup.logbook.note("power_returned", uuid=array.uuid)
 
 
-def stop_ours(setup: Setup, array: Array) -> None:
-    """Many systems assemble whatever they find at boot, under a name of their own."""
+def stop_array(setup: Setup, array: Array) -> None:
+    """Stop the array under whatever name it has: many systems assemble every array that they find at boot."""
     topology = survey(setup.machine, [drive.kname for drive in setup.held.drives])
-    for found in topology.arrays:
-        if found.uuid == plain_uuid(array.uuid):
-            mdadm.halt(setup.machine, f"/dev/{found.kname}")
+    for existing in topology.arrays:
+        if existing.uuid == plain_uuid(array.uuid):
+            mdadm.halt(setup.machine, f"/dev/{existing.kname}")
 
 
 def assemble(setup: Setup, array: Array, members: Sequence[Drive], *, dirty: bool) -> bool:
-    """Put the array together again of ``members``; whether md had to be forced to.
+    """Assemble the array from ``members``; return True if md needed ``--force``.
 
-    md refuses to start a RAID 5 or 6 that lacks members and was not shut down in order, as parity may be wrong (md(4),
-    "unclean shutdown"); it is forced only if such a state is possible (``dirty``). ``DriveRefused`` if a member is used
-    by something else, ``RigError`` if the array does not start.
+    md refuses to start a degraded RAID 5 or 6 that was not shut down cleanly, as parity may be wrong (md(4), "unclean
+    shutdown"); it is forced only if such a state is possible (``dirty``). ``DriveRefused`` if a member is in use,
+    ``RigError`` if the array does not start.
     """
     setup.held.require(members)
     forced = False
@@ -60,13 +69,13 @@ def assemble(setup: Setup, array: Array, members: Sequence[Drive], *, dirty: boo
     except CommandFailed:
         if not dirty:
             raise
-        stop_ours(setup, array)
+        stop_array(setup, array)
         setup.held.require(members)
         _assemble(setup, array, members, "--force")
         forced = True
     mdadm.tune(setup.machine, array.geometry, array.kname, setup.protocol.array)
-    mdadm.require_ours(setup.machine, array.path, array.uuid)
-    # md may wait for the first write with a resync that is due (array_state read-auto).
+    mdadm.require_uuid(setup.machine, array.path, array.uuid)
+    # md may postpone a due resync until the first write (array_state read-auto).
     setup.machine.run(["mdadm", "--readwrite", array.path], check=False)
     return forced
 
@@ -76,3 +85,32 @@ def _assemble(setup: Setup, array: Array, members: Sequence[Drive], *more: str) 
     argv += [drive.path for drive in members]
     fencing.run(setup.machine, argv, members, alone=False, deadline_s=120)
     setup.machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+
+
+#: Seconds that the first passes may take, and between two polls of them.
+PASSES_S, PAUSE_S = 120.0, 0.05
+#: Share of a batch's time after which the power is cut.
+SHARE = 0.6
+
+
+def begin(machine: Machine, target: JobTarget, history: int, overwritten: Stretch) -> int:
+    """Start overwriting, and return in the middle of a batch of passes the last generation that is known to be flushed.
+
+    The writes go on until the machine ends. ``InvalidMeasurement`` if they do not start.
+    """
+    note = run_files.path(machine, "passes")
+    argv = stamped_io.overwrite(target, history, overwritten, PASSES, note)
+    running = machine.tether(fencing.bound(argv, jobs.checks([target]), alone=True), first_signal="TERM")
+    started, initial = time.monotonic(), overwritten.generation - 1
+    while (flushed := _flushed(machine, note, initial)) == initial:
+        if not running.alive() or time.monotonic() - started > PASSES_S:
+            done = running.cut()
+            raise InvalidMeasurement(f"{target.path} could not be overwritten: {done.errors.strip()}")
+        time.sleep(PAUSE_S)
+    time.sleep(SHARE * (time.monotonic() - started))
+    return _flushed(machine, note, flushed)
+
+
+def _flushed(machine: Machine, note: str, before: int) -> int:
+    content = machine.run(["cat", note], check=False).text.strip()
+    return int(content) if content.isdecimal() else before

@@ -1,4 +1,4 @@
-"""Runs the steps of an integrity test on a ``Body``, and compares every read with the reference model."""
+"""Runs the steps of an integrity test on an ``IntegrityTarget``, and compares every read with the reference model."""
 
 from __future__ import annotations
 
@@ -28,111 +28,113 @@ from pytest_ssdqual.qual.integrity.steps import (
 )
 from pytest_ssdqual.qual.raid.geometry import FACTS
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
-from pytest_ssdqual.rig.integrity.target import Body, Ground
+from pytest_ssdqual.rig.integrity.target import IntegrityTarget, TargetLayout
 from pytest_ssdqual.rig.machine.machine import RigError
 
 
 @dataclass(slots=True)
-class Lived:
-    """What became of a history."""
+class IntegrityOutcome:
+    """Outcome of a step sequence on a target."""
 
     history: StepSequence
-    #: Steps that were done; the last of them if something was found.
+    #: Number of executed steps; the last of them is the one that found a mismatch, if any did.
     done: int = 0
     findings: list[Mismatch] = field(default_factory=list)
-    #: What is worth telling and is nobody's failure.
+    #: Observations that are reported and are not a failure.
     remarks: list[str] = field(default_factory=list)
-    #: Atomic units that were compared, and bytes of one.
+    #: Number of compared atomic units, and bytes of one.
     compared: int = 0
     atom_bytes: int = 0
 
     @property
-    def told(self) -> StepSequence:
-        """As far as it went."""
+    def executed_steps(self) -> StepSequence:
+        """The step sequence as far as it was executed."""
         return StepSequence(self.history.geometry, self.history.bitmap, self.history.steps[: self.done])
 
 
 class ImpossibleStep(RigError):
-    """A history wants what cannot be done here."""
+    """The sequence contains a step that is not possible on this target."""
 
 
-Told = Callable[[str], None]
+StepObserver = Callable[[str], None]
 
 
-def live(body: Body, history: StepSequence, number: int, told: Told = lambda step: None) -> Lived:
-    """Build the array, do every step, and read everything at the end; ends early where something is found.
+def run_steps(
+    target: IntegrityTarget, history: StepSequence, number: int, observer: StepObserver = lambda step: None
+) -> IntegrityOutcome:
+    """Build the array, execute every step, and read everything at the end; stop at the first mismatch.
 
-    ``number`` tells its data from those of other histories. ``ImpossibleStep`` if a step is not possible where it
-    stands; ``RigError`` or a child of it where the rig is at fault.
+    ``number`` distinguishes its data from those of other sequences. ``ImpossibleStep`` if a step is not possible in the
+    current state; ``RigError`` or a child of it where the rig is at fault.
     """
-    return _Living.begin(body, history, number).through(told)
+    return _RunState.begin(target, history, number).through(observer)
 
 
 @dataclass(slots=True)
-class _Living:
-    body: Body
+class _RunState:
+    target: IntegrityTarget
     number: int
-    ground: Ground
-    life: ArrayLife
-    ledger: ReferenceModel
-    lived: Lived
-    #: md was forced to start, so that copies or parity may disagree until they are repaired.
+    layout: TargetLayout
+    state: ArrayLife
+    model: ReferenceModel
+    outcome: IntegrityOutcome
+    #: True if md was forced to start, so that copies or parity may disagree until a repair.
     dirty: bool = False
 
     @classmethod
-    def begin(cls, body: Body, history: StepSequence, number: int) -> _Living:
-        ground = body.build(history)
-        found = _spread(history, ground)
-        life = ArrayLife.begin(
+    def begin(cls, target: IntegrityTarget, history: StepSequence, number: int) -> _RunState:
+        layout = target.build(history)
+        regions = _spread(history, layout)
+        state = ArrayLife.begin(
             history.geometry,
             history.bitmap,
-            ground.drives,
-            len(found),
-            ground.region_bytes,
-            body.abilities(history.geometry.level),
+            layout.drives,
+            len(regions),
+            layout.region_bytes,
+            target.abilities(history.geometry.level),
         )
-        ledger = ReferenceModel(number, ground.atom_bytes, ground.stripe_bytes)
-        living = cls(body, number, ground, life, ledger, Lived(history, atom_bytes=ground.atom_bytes))
-        living._found(found)
-        return living
+        model = ReferenceModel(number, layout.atom_bytes, layout.stripe_bytes)
+        run = cls(target, number, layout, state, model, IntegrityOutcome(history, atom_bytes=layout.atom_bytes))
+        run._write_first(regions)
+        return run
 
-    def through(self, told: Told) -> Lived:
-        steps = self.lived.history.steps
+    def through(self, observer: StepObserver) -> IntegrityOutcome:
+        steps = self.outcome.history.steps
         for count, step in enumerate(steps, 1):
-            if why := self.life.objection(step):
-                raise ImpossibleStep(f"step {count} of the history, {str(step)!r}, is not possible: {why}")
-            told(str(step))
-            self.lived.done = count
-            self.lived.findings += self._do(step)
-            if self.lived.findings:
-                return self.lived
-        told("read everything")
-        self.lived.findings += self._at_the_end()
-        return self.lived
+            if reason := self.state.objection(step):
+                raise ImpossibleStep(f"step {count} of the history, {str(step)!r}, is not possible: {reason}")
+            observer(str(step))
+            self.outcome.done = count
+            self.outcome.findings += self._do(step)
+            if self.outcome.findings:
+                return self.outcome
+        observer("read everything")
+        self.outcome.findings += self._at_the_end()
+        return self.outcome
 
     def _do(self, step: Step) -> Iterator[Mismatch]:
-        """Carry it out; what is found wrong in its course. The state follows."""
+        """Execute a step, yield the mismatches that it reveals, and advance the state."""
         match step:
             case Write(region, block_bytes, flushed):
-                self._write([self.ledger.regions[region]], block_bytes, flushed=flushed)
+                self._write([self.model.regions[region]], block_bytes, flushed=flushed)
             case Trim(region):
-                place = self.ledger.regions[region]
-                self.body.trim(place.offset_bytes, place.size_bytes)
-                self.ledger.trimmed(place)
+                target_region = self.model.regions[region]
+                self.target.trim(target_region.offset_bytes, target_region.size_bytes)
+                self.model.trimmed(target_region)
             case Fail(drive):
-                self.body.fail(drive)
+                self.target.fail(drive)
             case Remove(drive):
-                self.body.remove(drive)
+                self.target.remove(drive)
             case ReAdd(drive):
-                self.body.re_add(drive)
+                self.target.re_add(drive)
             case Add(drive):
-                self.body.add(drive)
+                self.target.add(drive)
             case Restart():
-                self.body.restart(sorted(self.life.members), self._missing)
-        before, self.life = self.life, self.life.after(step)
+                self.target.restart(sorted(self.state.members), self._missing)
+        before, self.state = self.state, self.state.after(step)
         match step:
             case RebuildMember():
-                self.body.settle(self._missing)
+                self.target.settle(self._missing)
                 yield from self._read()
             case CheckArray() | Repair():
                 yield from self._compare(repair=isinstance(step, Repair))
@@ -145,105 +147,107 @@ class _Living:
 
     @property
     def _missing(self) -> int:
-        """Members that are in nobody's place."""
-        return self.life.geometry.width - len(self.life.whole) - len(self.life.filling)
+        """Number of members whose place is empty."""
+        return self.state.geometry.width - len(self.state.whole) - len(self.state.filling)
 
-    def _found(self, found: Sequence[Region]) -> None:
-        """Regions that hold nothing known get their first write."""
-        self.ledger.add(found)
-        self._write(found, UNIT_BYTES, flushed=True)
+    def _write_first(self, regions: Sequence[Region]) -> None:
+        """Give regions without known content their first write."""
+        self.model.add(regions)
+        self._write(regions, UNIT_BYTES, flushed=True)
 
-    def _write(self, places: Sequence[Region], block_bytes: int, *, flushed: bool) -> None:
-        generation = self.ledger.begin(block_bytes)
-        stretches = [Stretch(each.offset_bytes, each.written(block_bytes), generation, block_bytes) for each in places]
-        self.body.write(self.number, stretches, flush=flushed)
-        for each in places:
-            self.ledger.wrote(each, generation, flushed=flushed)
+    def _write(self, regions: Sequence[Region], block_bytes: int, *, flushed: bool) -> None:
+        generation = self.model.begin(block_bytes)
+        stretches = [
+            Stretch(region.offset_bytes, region.written(block_bytes), generation, block_bytes) for region in regions
+        ]
+        self.target.write(self.number, stretches, flush=flushed)
+        for region in regions:
+            self.model.wrote(region, generation, flushed=flushed)
 
     def _read(self) -> Iterator[Mismatch]:
-        """By fio what can only be one thing, and again by ourselves what it finds wrong; the rest by ourselves."""
-        sure: dict[int, list[Stretch]] = {}
-        for region in self.ledger.regions:
-            parts = self.ledger.certain(region)
+        """Read all regions: fio those whose content is certain, the runner the others, and what differs for fio."""
+        certain: dict[int, list[Stretch]] = {}
+        for region in self.model.regions:
+            parts = self.model.certain(region)
             if sum(size for _, size, _ in parts) == region.size_bytes:
-                sure[region.number] = [Stretch(*each, self.ledger.block_bytes(each[2])) for each in parts]
-            self.lived.compared += region.size_bytes // self.ground.atom_bytes
-        known = [each for parts in sure.values() for each in parts]
-        doubt = bool(known) and self.body.differs(self.number, known)
-        found = False
-        for region in self.ledger.regions:
-            if doubt or region.number not in sure:
-                data = self.body.read(region.offset_bytes, region.size_bytes)
-                wrong = list(self.ledger.judge(region, data))
-                found = found or bool(wrong)
-                yield from wrong
-        if doubt and not found:
-            self.lived.remarks.append(
-                "fio read something that differed, and when it was read again it was right: the array gave two answers"
+                certain[region.number] = [Stretch(*part, self.model.block_bytes(part[2])) for part in parts]
+            self.outcome.compared += region.size_bytes // self.layout.atom_bytes
+        stretches = [part for parts in certain.values() for part in parts]
+        differs = bool(stretches) and self.target.differs(self.number, stretches)
+        is_confirmed = False
+        for region in self.model.regions:
+            if differs or region.number not in certain:
+                data = self.target.read(region.offset_bytes, region.size_bytes)
+                mismatches = list(self.model.judge(region, data))
+                is_confirmed = is_confirmed or bool(mismatches)
+                yield from mismatches
+        if differs and not is_confirmed:
+            self.outcome.remarks.append(
+                "fio read data that differed, and a second read returned the right data: the array gave two answers"
             )
-            yield Mismatch(MismatchKind.UNREADABLE, None, "fio found a difference that was gone when it was read again")
+            yield Mismatch(MismatchKind.UNREADABLE, None, "fio found a difference that a second read did not")
 
     def _compare(self, *, repair: bool) -> Iterator[Mismatch]:
-        self.body.settle(self._missing)
-        sectors = self.body.compare(repair=repair)
+        self.target.settle(self._missing)
+        sectors = self.target.compare(repair=repair)
         if not sectors:
             self.dirty = False
             return
-        said = f"{sectors} sectors do not agree"
+        disagreement = f"{sectors} sectors do not agree"
         if self.dirty:
-            self.lived.remarks.append(
-                f"{said} after md was forced to start with members missing and parity in doubt: the write hole"
+            self.outcome.remarks.append(
+                f"{disagreement} after md was forced to start with members missing and parity in doubt: the write hole"
             )
-        elif self.ledger.has_trimmed and not self.ground.stripe_bytes:
-            self.lived.remarks.append(f"{said}; some were discarded, and copies of those may differ")
+        elif self.model.has_trimmed and not self.layout.stripe_bytes:
+            self.outcome.remarks.append(f"{disagreement}; some were discarded, and copies of those may differ")
         else:
-            yield Mismatch(MismatchKind.DISAGREE, None, said, "0 sectors")
+            yield Mismatch(MismatchKind.DISAGREE, None, disagreement, "0 sectors")
         self.dirty = self.dirty and not repair
 
     def _grow(self, drive: int) -> Iterator[Mismatch]:
-        size_bytes = self.body.grow(drive)
-        if self.life.geometry.has_parity:
-            # What a stripe is has changed.
-            self.ledger.stripe_bytes += self.ledger.stripe_bytes // (self.life.geometry.data_drives - 1)
+        size_bytes = self.target.grow(drive)
+        if self.state.geometry.has_parity:
+            # The stripe has become larger.
+            self.model.stripe_bytes += self.model.stripe_bytes // (self.state.geometry.data_drives - 1)
             try:
-                self._found(reference_model.behind(self.ledger.regions, size_bytes))
+                self._write_first(reference_model.behind(self.model.regions, size_bytes))
             except ValueError as error:
-                raise RigError(f"{self.life.geometry}: {error}") from error
-        self.body.settle(self._missing)
+                raise RigError(f"{self.state.geometry}: {error}") from error
+        self.target.settle(self._missing)
         yield from self._read()
 
     def _cut(self, step: Cut, before: ArrayLife) -> Iterator[Mismatch]:
-        place = None if step.region is None else self.ledger.regions[step.region]
-        over = None
-        if place:
-            generation = self.ledger.begin(step.block_bytes, PASSES)
-            over = Stretch(place.offset_bytes, place.written(step.block_bytes), generation, step.block_bytes)
-        after = self.body.cut(sorted(before.members), self._missing, self.number, over)
-        torn = Torn(over.generation, after.acknowledged, over.block_bytes) if over else None
-        self.ledger.cut(place, torn)
+        region = None if step.region is None else self.model.regions[step.region]
+        overwritten = None
+        if region:
+            generation = self.model.begin(step.block_bytes, PASSES)
+            overwritten = Stretch(region.offset_bytes, region.written(step.block_bytes), generation, step.block_bytes)
+        after = self.target.cut(sorted(before.members), self._missing, self.number, overwritten)
+        torn = Torn(overwritten.generation, after.acknowledged, overwritten.block_bytes) if overwritten else None
+        self.model.cut(region, torn)
         if after.dirty:
             self.dirty = True
-            self.ledger.started_dirty()
-            self.lived.remarks.append("md had to be forced to start: members were missing and parity was in doubt")
+            self.model.started_dirty()
+            self.outcome.remarks.append("md had to be forced to start: members were missing and parity was in doubt")
         yield from self._read()
 
     def _at_the_end(self) -> Iterator[Mismatch]:
-        """Everything once more, and all copies if there are no members missing."""
-        self.body.settle(self._missing)
-        self.life = self.life.after(RebuildMember()) if self.life.filling else self.life
-        found = list(self._read())
-        yield from found
-        redundant = FACTS[self.life.level].may_lose(self.life.geometry.width) > 0
-        if not found and redundant and not self.life.lacking:
+        """Read everything once more, and compare all copies if no member is missing."""
+        self.target.settle(self._missing)
+        self.state = self.state.after(RebuildMember()) if self.state.filling else self.state
+        mismatches = list(self._read())
+        yield from mismatches
+        redundant = FACTS[self.state.level].may_lose(self.state.geometry.width) > 0
+        if not mismatches and redundant and not self.state.lacking:
             yield from self._compare(repair=False)
 
 
-def _spread(history: StepSequence, ground: Ground) -> tuple[Region, ...]:
-    room = ground.size_bytes - ground.begin_bytes
-    count = min(ground.regions, room // (2 * ground.region_bytes) * 2) // 2 * 2
-    if count < ground.regions // 2 * 2:
+def _spread(history: StepSequence, layout: TargetLayout) -> tuple[Region, ...]:
+    usable_bytes = layout.size_bytes - layout.begin_bytes
+    count = min(layout.regions, usable_bytes // (2 * layout.region_bytes) * 2) // 2 * 2
+    if count < layout.regions // 2 * 2:
         raise RigError(
-            f"{history.geometry} has room for {count} of {ground.regions} regions: use more of each member "
+            f"{history.geometry} has room for {count} of {layout.regions} regions: use more of each member "
             "(integrity.member), or fewer regions (integrity.regions)"
         )
-    return reference_model.spread(ground.size_bytes, ground.region_bytes, ground.regions, ground.begin_bytes)
+    return reference_model.spread(layout.size_bytes, layout.region_bytes, layout.regions, layout.begin_bytes)

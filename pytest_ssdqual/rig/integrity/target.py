@@ -1,4 +1,4 @@
-"""What a history can be done to: an array on the machine under test, or one that was never there."""
+"""The target of an integrity test: an md array on the machine under test, or a simulated one."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from pytest_ssdqual.rig.fio.stamped_io import Stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """An array that was built."""
+class TargetLayout:
+    """Layout of the array that was built."""
 
     size_bytes: int
     region_bytes: int
     regions: int
-    #: Of the drives: what is written at once is never torn within this.
+    #: Atomic unit of the drives: a write is never torn within this.
     atom_bytes: int
-    #: User data of a stripe with parity; else 0.
+    #: User data of a stripe with parity; otherwise 0.
     stripe_bytes: int
     drives: int
-    #: At the beginning, where nothing is written.
+    #: Bytes at the beginning of the array where nothing is written.
     begin_bytes: int = 0
 
 
-class Body(Protocol):
+class IntegrityTarget(Protocol):
     """An array whose members are numbered drives. ``RigError`` or a child of it where the rig is at fault."""
 
-    def build(self, history: StepSequence) -> Ground:
-        """A new one, in place of whatever there was."""
+    def build(self, history: StepSequence) -> TargetLayout:
+        """Build a new array in place of the former one."""
         ...
 
     def abilities(self, level: RaidLevel) -> Abilities:
-        """What can be done to an array of this level, and to the machine."""
+        """Return what steps are possible with an array of this level, and with the machine."""
         ...
 
     def write(self, history: int, stretches: Sequence[Stretch], *, flush: bool) -> None:
-        """All of it, acknowledged."""
+        """Write all stretches; they are acknowledged when this returns."""
         ...
 
     def differs(self, history: int, stretches: Sequence[Stretch]) -> bool:
-        """Whether any of it does not read back, or nobody can say."""
+        """Return True if a stretch reads back different data, or cannot be read."""
         ...
 
     def read(self, offset_bytes: int, size_bytes: int) -> bytes:
-        """What is there; less of it if it cannot be read."""
+        """Return the content of a range; fewer bytes if it cannot be read."""
         ...
 
     def trim(self, offset_bytes: int, size_bytes: int) -> None: ...
@@ -58,33 +58,33 @@ class Body(Protocol):
     def add(self, drive: int) -> None: ...
 
     def settle(self, missing: int) -> None:
-        """Wait until nothing is rebuilt, and just so many members are missing."""
+        """Wait until no rebuild runs, and exactly ``missing`` members are missing."""
         ...
 
     def compare(self, *, repair: bool) -> int:
-        """Sectors that do not agree."""
+        """Compare copies or parity of all members; return the number of sectors that disagree."""
         ...
 
     def restart(self, members: Sequence[int], missing: int) -> None: ...
 
     def grow(self, drive: int) -> int:
-        """Bytes of the wider array."""
+        """Grow the array by a drive; return its new size in bytes."""
         ...
 
     def close(self) -> None:
-        """Stop what stands, and leave nothing of it on its members."""
+        """Stop the array, and erase it from its members."""
         ...
 
-    def cut(self, members: Sequence[int], missing: int, history: int, over: Stretch | None) -> Aftermath:
-        """Cut the power and assemble what comes back; while ``over`` is overwritten, with up to ``PASSES`` more."""
+    def cut(self, members: Sequence[int], missing: int, history: int, over: Stretch | None) -> PowerCutOutcome:
+        """Cut the power and assemble the array again; ``over`` is overwritten meanwhile, up to ``PASSES`` times."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Aftermath:
-    """What is known of a power cut."""
+class PowerCutOutcome:
+    """State after a power cut."""
 
-    #: The last generation that was written and flushed before it, as we were told.
+    #: The last generation whose write and flush was acknowledged before it.
     acknowledged: int | None = None
-    #: Members were missing and parity may be wrong: md had to be forced (``mdadm --assemble --force``).
+    #: True if members were missing and parity may be wrong, so that md had to be forced (``--assemble --force``).
     dirty: bool = False

@@ -20,8 +20,7 @@ from typing import NoReturn
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.machine import capture
-from pytest_ssdqual.rig.machine.keeper import DIRECTORY, Keeper
-from pytest_ssdqual.rig.machine.line_process import Conversation
+from pytest_ssdqual.rig.machine.line_process import LineProcess
 from pytest_ssdqual.rig.machine.machine import (
     CommandFailed,
     Completed,
@@ -32,48 +31,48 @@ from pytest_ssdqual.rig.machine.machine import (
     RigError,
     utc_now,
 )
-from pytest_ssdqual.rig.machine.supervisor import SILENCE_S, TetheredProcess
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY, SILENCE_S, Keeper, TetheredProcess
 
-#: What is answered when ``timeout`` had to end the command (coreutils manual, "timeout invocation"): 124 after its
-#: TERM; its KILL takes ``timeout`` itself along, which is -9 here, 137 through sudo and 255 through ssh. A command may
-#: answer these too, so they count only when the time is over.
+#: Exit statuses after ``timeout`` ended the command (coreutils manual, "timeout invocation"): 124 after TERM; KILL also
+#: ends ``timeout`` itself, which is reported as -9 locally, 137 through sudo and 255 through ssh. Commands may have
+#: these statuses too, so they count only after the deadline.
 TIMED_OUT = (124, 137, -9, 255)
-#: What a command seems to answer whose connection was cut.
+#: Exit status of a command whose connection was cut.
 CUT = 255
-#: Commands that may take longer than this are kept over there: a connection that is lost meanwhile does not matter.
+#: A command that may take longer than this runs under a keeper, so that a lost connection does not affect it.
 TOO_LONG_S = 120.0
-#: The words of tools are read by us, so they must be English.
+#: This program parses the messages of tools, so they must be in English.
 ENGLISH = ("env", "LC_ALL=C")
-#: A process outlives the connection for as long as it is tried to be made anew, and for so long: until its loss is
-#: noticed (20 s), the next heartbeat has come (15 s), and some time more.
+#: A process outlives the connection as long as reconnecting is tried, plus this: until the loss is detected (20 s), the
+#: next heartbeat has arrived (15 s), and a margin.
 NOTICED_S = 60
 #: Changes at every boot; random(4).
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-#: Seconds between its TERM and its KILL, and how much longer we wait for the channel than for the command.
+#: Seconds between TERM and KILL, and how much longer the controller waits for the channel than for the command.
 KILL_AFTER_S = 5
 CHANNEL_GRACE_S = 20
 
 
 @dataclass(slots=True)
 class Channel:
-    """A ``Machine``: commands go through ``wrap``; ``lost`` tells a dead machine from a failed command."""
+    """A ``Machine``: commands go through ``wrap``; ``lost`` distinguishes a lost machine from a failed command."""
 
     name: str
-    #: Logical argv → the argv that this computer starts.
+    #: Logical argv → the argv that the controller starts.
     wrap: Callable[[Sequence[str]], list[str]]
-    #: Finished command → the sentence that says why the machine is lost, or None.
+    #: Finished command → a sentence why the machine is lost, or None.
     lost: Callable[[Completed], str | None]
-    #: Put in front of every command to be root there: empty, or ``sudo -n --``.
+    #: Precedes every command that needs root there: empty, or ``sudo -n --``.
     become: tuple[str, ...] = ()
     observer: Observer | None = None
     on_close: Callable[[], None] | None = None
-    #: Makes a lost connection anew within so many seconds, or raises ``RigError``; None: there is none to be lost.
+    #: Reconnects within so many seconds, or raises ``RigError``; None: there is no connection that could be lost.
     renew: Callable[[float], None] | None = None
-    #: Seconds for which that is tried before the machine is given up; 0: not at all.
+    #: Seconds for which reconnecting is tried before the machine is given up; 0: not at all.
     patience_s: float = 0.0
-    #: Where keepers live over there.
+    #: Directory of keepers on the machine under test.
     directory: str = DIRECTORY
-    #: How often the connection was made anew.
+    #: Number of reconnections.
     generation: int = 0
     token: str = field(default_factory=lambda: secrets.token_hex(6))
     _boot_id: str = ""
@@ -105,7 +104,7 @@ class Channel:
 
     @property
     def is_patient(self) -> bool:
-        """Whether a lost connection is made anew."""
+        """True if a lost connection is re-established."""
         return self.renew is not None and self.patience_s > 0
 
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> TetheredProcess:
@@ -123,18 +122,18 @@ class Channel:
 
     def unfinished(self) -> tuple[str, ...]:
         """See ``Machine.unfinished``."""
-        left = [each for each in self._tethers if each.is_unfinished]
-        return tuple(each.work.goes_on(self.name, each.elapsed_s) for each in left if each.work)
+        unfinished = [process for process in self._tethers if process.is_unfinished]
+        return tuple(process.work.goes_on(self.name, process.elapsed_s) for process in unfinished if process.work)
 
-    def talk(self, argv: Sequence[str]) -> Conversation:
-        """Start what answers lines, as whoever we are there: it needs no root. ``RigError`` if the machine is lost."""
+    def line_process(self, argv: Sequence[str]) -> LineProcess:
+        """Start a process that answers lines, without root. ``RigError`` if the machine is lost."""
         self._require_alive()
-        return Conversation(argv, self.wrap([*ENGLISH, *argv]), self.ended)
+        return LineProcess(argv, self.wrap([*ENGLISH, *argv]), self.ended)
 
     def close(self) -> None:
-        """Cut every tether that is still held, then the connection."""
+        """Cut every tether that is still attached, then the connection."""
         for process in reversed(self._tethers):
-            with contextlib.suppress(RigError):  # a lost machine lets go by itself
+            with contextlib.suppress(RigError):  # on a lost machine, the keeper ends the process by itself
                 process.cut()
         self._closed = True
         with self._reviving:
@@ -143,12 +142,12 @@ class Channel:
                 self.on_close = None
 
     def ended(self, done: Completed) -> None:
-        """See ``Line.ended``."""
+        """See ``SupervisorLine.ended``."""
         if self.observer:
             self.observer(done)
 
     def revive(self, generation: int, done: Completed) -> None:
-        """See ``Line.revive``."""
+        """See ``SupervisorLine.revive``."""
         with self._reviving:
             self._require_alive()
             if generation != self.generation:
@@ -161,13 +160,13 @@ class Channel:
             self._renew(self.renew, why)
 
     def restarted(self, deadline_s: float) -> None:
-        """After the machine was restarted on purpose: connect to what has booted there.
+        """Connect to the machine again after a restart on purpose.
 
-        What was tethered has ended with the old boot. ``MachineLost`` if it does not come back.
+        Tethered processes have ended with the old boot. ``MachineLost`` if the machine does not come back.
         """
         with self._reviving:
             if self.renew is None:
-                raise MachineLost(f"{self.name} cannot be reached anew: it is not at the end of a connection")
+                raise MachineLost(f"{self.name} cannot be reconnected: it is not behind a connection")
             self._gone, self._boot_id, self._tethers = None, "", []
             self.generation += 1
             try:
@@ -177,7 +176,7 @@ class Channel:
             self.learn_boot()
 
     def learn_boot(self) -> None:
-        """Remember which boot this is, so that a machine that has booted anew is not taken for the same."""
+        """Store the boot id, so that a machine that has rebooted is not taken for the same."""
         self._boot_id = self._run_directly(["cat", BOOT_ID], 60.0, None, repeatable=False).text.strip()
 
     def _renew(self, renew: Callable[[float], None], why: str) -> None:
@@ -188,35 +187,35 @@ class Channel:
         except RigError as error:
             self._give_up(f"{why}; tried again for {self.patience_s:g} s: {error}")
         if boot.text.strip() != self._boot_id:
-            self._give_up(f"{why}; it has booted anew since, or is another machine")
+            self._give_up(f"{why}; it has rebooted since, or is another machine")
         self.generation += 1
-        # Not a command, but what explains a gap between commands.
+        # Recorded although it is no command: it explains a gap between commands.
         if self.observer:
-            told = f"{why}\n".encode()
-            self.observer(Completed(("reconnected",), 0, b"", told, started, time.monotonic() - clock))
+            errors = f"{why}\n".encode()
+            self.observer(Completed(("reconnected",), 0, b"", errors, started, time.monotonic() - clock))
 
     def _run_directly(self, argv: Sequence[str], deadline_s: float, stdin: bytes | None, repeatable: bool) -> Completed:
-        """Over the connection, and again if that was lost meanwhile and a second time does no harm."""
-        there = [*self.become, *ENGLISH, "timeout", "-k", str(KILL_AFTER_S), f"{deadline_s:g}", *argv]
+        """Run over the connection, and again if that was lost meanwhile and the command is repeatable."""
+        remote_argv = [*self.become, *ENGLISH, "timeout", "-k", str(KILL_AFTER_S), f"{deadline_s:g}", *argv]
         while True:
-            with self._reviving:  # if the connection is being made anew: after that
+            with self._reviving:  # waits for a reconnection in progress
                 self._require_alive()
                 generation = self.generation
-            done = self._execute(argv, self.wrap(there), deadline_s + KILL_AFTER_S + CHANNEL_GRACE_S, stdin)
+            done = self._execute(argv, self.wrap(remote_argv), deadline_s + KILL_AFTER_S + CHANNEL_GRACE_S, stdin)
             if self.observer:
                 self.observer(done)
             why = self.lost(done)
             if why is None and not (done.status == CUT and generation != self.generation):
                 break
             if not repeatable or not self.is_patient:
-                self._give_up(why or f"the connection was lost while {_short(argv)} ran, so nobody knows what it did")
+                self._give_up(why or f"the connection was lost while {_short(argv)} ran, so its effect is unknown")
             self.revive(generation, done)
         if done.status in TIMED_OUT and done.elapsed_s >= deadline_s:
             raise DeadlineExceeded(f"{_short(argv)} on {self.name} did not end within {deadline_s:g} s and was ended")
         return done
 
     def _run_kept(self, argv: Sequence[str], deadline_s: float) -> Completed:
-        """By a keeper, so that a lost connection does not matter."""
+        """Run under a keeper, so that a lost connection does not affect it."""
         try:
             return self.tether(argv, first_signal="TERM").wait(deadline_s)
         except DeadlineExceeded:
@@ -225,7 +224,7 @@ class Channel:
             ) from None
 
     def _run_to_the_end(self, argv: Sequence[str], deadline_s: float, work: MustFinish) -> Completed:
-        """By a keeper that ends nothing, also on this computer: a run that is killed there leaves it to itself."""
+        """Run under a keeper that never ends it, also on localhost: if the run is killed, the command goes on."""
         self._require_alive()
         silence_s = self.patience_s + NOTICED_S if self.is_patient else SILENCE_S
         return self._kept(Keeper.until_finished(argv, work, silence_s=silence_s, directory=self.directory)).wait(
@@ -234,7 +233,7 @@ class Channel:
 
     def _kept(self, keeper: Keeper) -> TetheredProcess:
         process = TetheredProcess(keeper, self, (*self.become, *ENGLISH))
-        self._tethers = [each for each in self._tethers if each.alive() or each.is_unfinished]
+        self._tethers = [tether for tether in self._tethers if tether.alive() or tether.is_unfinished]
         self._tethers.append(process)
         return process
 
@@ -246,18 +245,18 @@ class Channel:
         self._gone = f"{self.name} is lost: {why}"
         raise MachineLost(self._gone)
 
-    def _execute(self, argv: Sequence[str], here: list[str], limit_s: float, stdin: bytes | None) -> Completed:
+    def _execute(self, argv: Sequence[str], local_argv: list[str], limit_s: float, stdin: bytes | None) -> Completed:
         started, clock = utc_now(), time.monotonic()
-        # A session of its own: Ctrl-C at the terminal is for pytest, which then ends things in order.
+        # In its own session: Ctrl-C at the terminal goes to pytest only, which then ends processes in order.
         try:
             process = subprocess.Popen(
-                here,
+                local_argv,
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
-        except OSError as error:  # not found here, or longer than any command may be
+        except OSError as error:  # the program does not exist, or the command line is too long
             raise RigError(f"{_short(argv)} cannot be started: {error.strerror}") from error
         try:
             out, err = capture.communicate(process, stdin, limit_s)
@@ -276,8 +275,8 @@ class Channel:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """``timeout`` passes TERM on to its command, and KILL later; an ssh lets go of the other side."""
-    with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):  # sudo's processes are not ours to signal
+    """End a command: ``timeout`` passes TERM on to it, and KILL later; ssh closes the connection."""
+    with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):  # sudo's processes cannot be signalled
         process.terminate()
         process.wait(KILL_AFTER_S + 1)
         return
@@ -287,9 +286,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def last_words(done: Completed) -> str:
-    """The last line a failed command said, on either stream, or its exit status if it said nothing."""
-    said = done.errors.strip() or done.text.strip()
-    return safe_text.line(said.splitlines()[-1].strip()) if said else f"exit status {done.status}"
+    """Last line that a failed command printed, on either stream, or its exit status if it printed nothing."""
+    output = done.errors.strip() or done.text.strip()
+    return safe_text.line(output.splitlines()[-1].strip()) if output else f"exit status {done.status}"
 
 
 def _short(argv: Sequence[str]) -> str:

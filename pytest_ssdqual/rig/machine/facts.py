@@ -23,7 +23,7 @@ TOOLS = {
     "gzip": "gzip",
     "udevadm": "udev",
 }
-#: Only where there are NVMe drives.
+#: Needed only if there are NVMe drives.
 NVME_TOOLS = {"nvme": "nvme-cli"}
 
 MISSING, FACTS = map(scripts.text, ("missing_tools.sh", "facts.sh"))
@@ -34,11 +34,11 @@ class ToolsMissing(RigError):
 
 
 def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None:
-    """Raise ``ToolsMissing`` naming every missing command and the packages that bring them."""
-    wanted = TOOLS if tools is None else tools
-    missing = machine.run(["sh", "-c", MISSING, "missing", *wanted]).text.split()
+    """Raise ``ToolsMissing`` with every missing command and the packages that contain them."""
+    packages_of = TOOLS if tools is None else tools
+    missing = machine.run(["sh", "-c", MISSING, "missing", *packages_of]).text.split()
     if missing:
-        packages = sorted({wanted[command] for command in missing})
+        packages = sorted({packages_of[command] for command in missing})
         raise ToolsMissing(
             f"{machine.name} has no {_list(missing)}: install the package{'s' if len(packages) > 1 else ''} "
             f"{' '.join(packages)} there"
@@ -46,7 +46,7 @@ def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None
 
 
 def facts(machine: Machine) -> dict[str, str]:
-    """Kernel, tools and hardware, as printable text; what could not be found out is not in it."""
+    """Kernel, tools and hardware, as printable text; facts that are not available are omitted."""
     lines = machine.run(["sh", "-c", FACTS, "facts"], check=False, repeatable=True).text.splitlines()
     words = (line.split(" ", 1) for line in lines if " " in line)
     return {safe_text.line(name): safe_text.line(value) for name, value in words}

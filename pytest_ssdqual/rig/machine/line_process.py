@@ -11,25 +11,25 @@ from collections.abc import Callable, Sequence
 
 from pytest_ssdqual.rig.machine.machine import Completed, utc_now
 
-#: No answer has longer lines.
+#: Longest line of an answer.
 LONGEST_BYTES = 1 << 16
 END_S = 2.0
 
 
-class Conversation:
-    """See the module. It ends over there when its input does, so also when we are killed or the connection is lost."""
+class LineProcess:
+    """A process that answers lines; it exits on EOF of stdin, also when this process dies or the connection drops."""
 
-    def __init__(self, argv: Sequence[str], here: list[str], ended: Callable[[Completed], None]) -> None:
-        """``here`` is what this computer starts so that ``argv`` runs over there; ``ended`` is told when it is over.
+    def __init__(self, argv: Sequence[str], local_argv: list[str], ended: Callable[[Completed], None]) -> None:
+        """Start it: ``here`` is the controller's argv for ``argv``; ``ended`` is called when the process has ended.
 
         ``OSError`` if it cannot be started.
         """
         self._argv, self._ended = tuple(argv), ended
         self._started, self._clock = utc_now(), time.monotonic()
-        self._said = b""
-        # A session of its own: Ctrl-C at the terminal is for pytest, which then ends things in order.
+        self._received = b""
+        # In its own session: Ctrl-C at the terminal goes to pytest only, which then ends processes in order.
         self._process = subprocess.Popen(
-            here,
+            local_argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -38,26 +38,26 @@ class Conversation:
         )
 
     def ask(self, text: str, answers: int, deadline_s: float) -> list[str] | None:
-        """Send a line; as many lines as are said then, or None if they are not there in time or it has ended."""
+        """Send a line and return ``answers`` lines, or None if they do not arrive in time or the process has ended."""
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             return None
         try:
             stdin.write(f"{text}\n".encode())
             end = time.monotonic() + deadline_s
-            while self._said.count(b"\n") < answers:
+            while self._received.count(b"\n") < answers:
                 ready, _, _ = select.select([stdout], [], [], max(0.0, end - time.monotonic()))
                 data = os.read(stdout.fileno(), LONGEST_BYTES) if ready else b""
-                if not data or len(self._said) > LONGEST_BYTES:
+                if not data or len(self._received) > LONGEST_BYTES:
                     return None
-                self._said += data
-        except (OSError, ValueError):  # it has ended, or was closed meanwhile
+                self._received += data
+        except (OSError, ValueError):  # the process has ended, or was closed meanwhile
             return None
-        *lines, self._said = self._said.split(b"\n", answers)
+        *lines, self._received = self._received.split(b"\n", answers)
         return [line.decode("ascii", "replace") for line in lines]
 
     def close(self) -> None:
-        """End it; harmless the second time."""
+        """End the process; harmless the second time."""
         process = self._process
         if process.stdin is None or process.stdin.closed:
             return

@@ -9,7 +9,7 @@ from pytest_ssdqual.rig.machine.machine import Observer, RigError, spelled
 
 
 def connect(observer: Observer | None = None) -> Channel:
-    """This computer, as root: ourselves, or by ``sudo -n``.
+    """Connect to this computer as root: directly, or by ``sudo -n``.
 
     Raises ``RigError`` with one sentence if neither works.
     """

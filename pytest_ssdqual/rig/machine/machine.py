@@ -10,23 +10,23 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_duration
 
-#: Of one line of a sentence: a drive may be refused for many reasons.
+#: Limit of one line of a message: a drive may be refused for many reasons.
 SENTENCE_CHARACTERS = 4000
 
 
 def utc_now() -> str:
-    """This moment in UTC, ISO 8601, to the millisecond: how every record of ours tells the time."""
+    """The current time in UTC, ISO 8601, to the millisecond, as every record of this program has it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """One command that ended, for whatever reason; what the transcript keeps."""
+    """One command that ended, for any reason; an entry of the transcript."""
 
     argv: tuple[str, ...]
     status: int
@@ -38,7 +38,7 @@ class Completed:
 
     @property
     def text(self) -> str:
-        """Standard output as text; bytes that are not UTF-8 are kept visible, not lost."""
+        """Standard output as text; bytes that are not UTF-8 stay visible as escapes."""
         return self.stdout.decode("utf-8", "backslashreplace")
 
     @property
@@ -49,18 +49,21 @@ class Completed:
 class RigError(Exception):
     """The rig, not the product, is at fault: a JUnit ``<error>``, never a verdict on a drive.
 
-    Its sentence may quote what a tool, a drive or another machine has said; ``str`` of it is printable in any case.
+    The message may quote output of a tool, a drive or another machine; ``str`` of it is printable in any case.
     """
+
+    #: Nothing else can be measured or recorded after it.
+    ends_run: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return safe_text.lines(super().__str__(), SENTENCE_CHARACTERS)
 
 
 def spelled(argv: Sequence[str]) -> list[str]:
-    """The words of a command, if they can be given to one at all.
+    """Return the words of a command, if the kernel accepts them.
 
-    ``RigError`` for a NUL, which ends a word for the kernel, and for halves of characters, which are no bytes. Both may
-    be in what a machine told us.
+    ``RigError`` for a NUL, which ends a word for the kernel, and for surrogates, which have no bytes. Both may occur in
+    output of another machine.
     """
     for word in argv:
         try:
@@ -80,9 +83,13 @@ class Unforeseen(RigError):
 class UnforeseenAgain(RigError):
     """The same unexpected error for the second time; the run builds and measures nothing more."""
 
+    ends_run = True
+
 
 class MachineLost(RigError):
     """The machine under test cannot be reached any more; nothing else can be measured on it."""
+
+    ends_run = True
 
 
 class CommandFailed(RigError):
@@ -94,7 +101,7 @@ class CommandFailed(RigError):
 
 
 def counts(done: Completed) -> list[int]:
-    """The words of an answer that is nothing but counts; ``CommandFailed`` for any other."""
+    """Parse an answer that consists of counts only; ``CommandFailed`` for any other."""
     words = done.text.split()
     if not all(word.isascii() and word.isdecimal() and len(word) < 21 for word in words):
         raise CommandFailed(f"{done.argv[0]} answered {safe_text.line(done.text, 80)!r} instead of counts", done)
@@ -102,34 +109,34 @@ def counts(done: Completed) -> list[int]:
 
 
 def count(done: Completed) -> int:
-    """The one count that is an answer; ``CommandFailed`` for any other answer."""
-    found = counts(done)
-    if len(found) != 1:
+    """Parse an answer that is one count; ``CommandFailed`` for any other."""
+    numbers = counts(done)
+    if len(numbers) != 1:
         raise CommandFailed(f"{done.argv[0]} answered {safe_text.line(done.text, 80)!r} instead of a count", done)
-    return found[0]
+    return numbers[0]
 
 
 class DeadlineExceeded(RigError):
-    """A command was ended by us because it took too long."""
+    """This program ended a command because it took too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class MustFinish:
-    """Work on a drive that must not be cut short: nothing of this program ends it, whatever becomes of this run."""
+    """Work on a drive that must not be interrupted: nothing of this program ends it, whatever becomes of this run."""
 
     #: ``ATA Security Erase of /dev/sdb (…)``.
     what: str
-    #: A file on the machine that is locked as long as it goes on, and what other runs read there.
+    #: A file on the machine that is locked as long as the work goes on, and the text that other runs read in it.
     lock: str
     note: str
-    #: How long the drive says that it takes; None: it does not say.
+    #: Duration that the drive reports; None: it reports none.
     expected_s: float | None = None
-    #: What must not happen to the drive meanwhile; empty if nothing does harm.
+    #: What must not happen to the drive meanwhile; empty if nothing is harmful.
     caution: str = ""
 
     def goes_on(self, machine: str, elapsed_s: float) -> str:
-        """The sentence for the user of a run that ends before this does."""
-        sentence = f"{self.what} goes on on {machine}, for {format_duration(max(1.0, elapsed_s))} so far"
+        """Return the sentence for the user of a run that ends before this work does."""
+        sentence = f"{self.what} continues on {machine}, for {format_duration(max(1.0, elapsed_s))} so far"
         if self.expected_s is not None:
             sentence += f"; the drive says that it takes {format_duration(self.expected_s)}"
         return f"{sentence}; {self.caution}" if self.caution else sentence
@@ -152,41 +159,41 @@ class InvalidMeasurement(RigError):
 
 
 class ClockSet(InvalidMeasurement):
-    """Because the machine's clock was set meanwhile. That passes: the next attempt can be as good as any."""
+    """The machine's clock was set meanwhile. The next attempt is not affected."""
 
 
-#: Told of every finished command, in order.
+#: Is called for every finished command, in order.
 Observer = Callable[[Completed], None]
 
 
 class Tethered(Protocol):
-    """A process on the machine under test that cannot outlive this one, but a lost connection for a while.
+    """A process on the machine under test that cannot outlive this one, but survives a lost connection for a while.
 
-    It and all that it started are ended (gently, then TERM, then KILL) when it is cut, when this process ends or has
-    been silent for too long, and, unless a connection can be made anew, when the channel to it closes.
+    It and all its descendants are ended (gently, then TERM, then KILL) when it is cut, when this process ends or
+    sends no heartbeat for too long, and, unless a connection can be re-established, when the channel to it closes.
     """
 
     def wait(self, deadline_s: float) -> Completed:
-        """Until it ends by itself; ``DeadlineExceeded`` after ending it otherwise, ``MachineLost`` if nobody knows."""
+        """Wait for its end; ``DeadlineExceeded`` after ending it, ``MachineLost`` if its outcome is unknown."""
         ...
 
     def alive(self) -> bool:
-        """Whether it runs, as far as is known."""
+        """Return True if it runs, as far as is known."""
         ...
 
     def rest(self, seconds: float) -> bool:
-        """Wait so long, or until it ends; whether it still runs."""
+        """Wait so many seconds, or until it ends; return True if it still runs."""
         ...
 
     def read_line(self, deadline_s: float) -> str:
-        """The next line of its standard output; empty when it has ended.
+        """Return the next line of its standard output; empty when it has ended.
 
-        All but the first one of a tether that ``announces`` are there only when it has ended.
+        Lines are available only when it has ended, except the first one of a process that ``announces``.
         """
         ...
 
     def cut(self, deadline_s: float = 30.0) -> Completed:
-        """End it, gently first, and wait until its whole group is gone."""
+        """End it, gently first, and wait until all its processes have ended."""
         ...
 
 
@@ -195,17 +202,17 @@ class Machine(Protocol):
 
     @property
     def name(self) -> str:
-        """How messages name it: ``localhost``, ``root@dut7``, ``lab``."""
+        """The machine's name in messages: ``localhost``, ``root@dut7``, ``lab``."""
         ...
 
     @property
     def token(self) -> str:
-        """What this connection's files on the machine have in their names: hexadecimal digits, its own."""
+        """Unique hexadecimal digits of this connection, in the names of its files on the machine."""
         ...
 
     @property
     def generation(self) -> int:
-        """How often the connection to it was lost and made anew."""
+        """Number of reconnections after a loss."""
         ...
 
     def run(
@@ -220,10 +227,10 @@ class Machine(Protocol):
     ) -> Completed:
         """Run as root and wait.
 
-        With ``check``, a non-zero status raises ``CommandFailed`` with the command's own last words;
-        always ``DeadlineExceeded`` past the deadline, ``MachineLost`` if the machine is gone. What is ``repeatable``
-        is run again if the connection was lost meanwhile: only what changes nothing, or the same thing again.
-        A command that ``must_finish`` goes on to its own end in any case: the deadline is for waiting only, and
+        With ``check``, a non-zero status raises ``CommandFailed`` with the last line that the command printed;
+        ``DeadlineExceeded`` past the deadline and ``MachineLost`` if the machine is gone, in any case. A ``repeatable``
+        command is run again if the connection was lost meanwhile: only one that changes nothing, or repeats the same
+        change. A command that ``must_finish`` goes on to its own end in any case: the deadline is for waiting only, and
         ``StillRunning`` is raised if this run ends before it.
         """
         ...
@@ -231,7 +238,7 @@ class Machine(Protocol):
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         """Start a long-lived process as root, tied to the life of this one.
 
-        ``first_signal`` is how to end it; ``announces``: it will write a line as soon as it is ready.
+        ``first_signal`` ends it; ``announces``: it will write a line as soon as it is ready.
         """
         ...
 

@@ -19,21 +19,21 @@ from pathlib import Path
 
 #: The file that is locked.
 OWNER = "owner"
-#: A directory is made under a hidden name, and gets its own when it is locked; that takes milliseconds.
+#: A directory is created under a hidden name, and renamed when it is locked; that takes milliseconds.
 UNNAMED_S = 3600.0
 
 
 @dataclass(slots=True)
 class OwnedDirectory:
-    """A new directory, ours alone; ``remove`` it, or the next ``sweep`` does when its owner has ended."""
+    """A new directory of this process; ``remove`` it, or the next ``sweep`` does when its owner has ended."""
 
     path: Path
-    #: Of the locked file. A child process that inherits it owns the directory, too.
+    #: Descriptor of the locked file. A child process that inherits it owns the directory, too.
     descriptor: int
 
     @classmethod
     def make(cls, place: Path, prefix: str) -> OwnedDirectory:
-        """With a name that begins with ``prefix``; what killed owners left of that kind is removed first."""
+        """Create one whose name begins with ``prefix``, after removing those that killed owners left."""
         sweep(place, prefix)
         hidden = Path(tempfile.mkdtemp(prefix=f".{prefix}", dir=place))
         try:
@@ -45,7 +45,7 @@ class OwnedDirectory:
             raise
 
     def remove(self) -> None:
-        """Remove it with all that is in it; harmless if it is gone already."""
+        """Remove it with its content; harmless if it is already gone."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self.descriptor >= 0:
             os.close(self.descriptor)
@@ -53,32 +53,32 @@ class OwnedDirectory:
 
 
 def sweep(place: Path, prefix: str) -> None:
-    """Remove what killed owners left."""
+    """Remove the directories that killed owners left."""
     for directory in place.glob(f"{prefix}*"):
-        # Alive, another user's, or being removed this moment.
+        # An error means that it is in use, another user's, or just being removed.
         with contextlib.suppress(OSError):
             _remove_if_left(directory)
     for directory in place.glob(f".{prefix}*"):
         with contextlib.suppress(OSError):
-            found = directory.lstat()
-            if _is_ours(found, stat.S_ISDIR(found.st_mode)) and time.time() - found.st_mtime > UNNAMED_S:
+            status = directory.lstat()
+            if _is_own(status, stat.S_ISDIR(status.st_mode)) and time.time() - status.st_mtime > UNNAMED_S:
                 shutil.rmtree(directory, ignore_errors=True)
 
 
 def _remove_if_left(directory: Path) -> None:
-    found = directory.lstat()
-    if not _is_ours(found, stat.S_ISDIR(found.st_mode)):
+    status = directory.lstat()
+    if not _is_own(status, stat.S_ISDIR(status.st_mode)):
         return
-    # A FIFO would keep whoever opens it until another process opens it, too.
+    # Without O_NONBLOCK, opening a FIFO would block until another process opens it, too.
     owner = os.open(directory / OWNER, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        held = os.fstat(owner)
-        if _is_ours(held, stat.S_ISREG(held.st_mode)):
+        owner_status = os.fstat(owner)
+        if _is_own(owner_status, stat.S_ISREG(owner_status.st_mode)):
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(directory, ignore_errors=True)
     finally:
         os.close(owner)
 
 
-def _is_ours(found: os.stat_result, is_right_kind: bool) -> bool:
-    return is_right_kind and found.st_uid == os.geteuid()
+def _is_own(status: os.stat_result, is_right_kind: bool) -> bool:
+    return is_right_kind and status.st_uid == os.geteuid()

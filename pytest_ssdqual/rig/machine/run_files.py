@@ -2,7 +2,7 @@
 
 /run is a tmpfs: hours of fio's documents are gigabytes of memory, and what no run fetched would stay until the next
 boot. A file's name has the token of its run's connection; the run's lease holds a lock of that name as long as the run
-is alive. The keepers of processes (``keeper``) hold a lock in their own directory as long as they live.
+is alive. The keepers of processes (``supervisor``) hold a lock in their own directory as long as they live.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import secrets
 
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.keeper import DIRECTORY
 from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 
 SWEEP = scripts.text("sweep_run_files.sh")
 
 
 def path(machine: Machine, kind: str) -> str:
-    """A new name for a file of this run; it may be used as long as the run holds its lease."""
+    """Return a new name for a file of this run; it is valid as long as the run holds its lease."""
     return f"{DIRECTORY}/{kind}-{machine.token}-{secrets.token_hex(6)}"
 
 
@@ -27,5 +27,5 @@ def lock(machine: Machine) -> str:
 
 
 def sweep(machine: Machine) -> tuple[str, ...]:
-    """Remove what killed runs left on the machine; the names of what was removed."""
+    """Remove the files that killed runs left on the machine; return their names."""
     return tuple(machine.run(["sh", "-c", SWEEP, "sweep", DIRECTORY], repeatable=True).text.splitlines())

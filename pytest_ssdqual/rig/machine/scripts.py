@@ -10,9 +10,9 @@ from importlib import resources
 
 
 def text(name: str) -> str:
-    """The script as it is sent: without the lines that are comments.
+    """Return the script as it is sent: without comment lines.
 
-    The transcript stores every command whole. So no line of a quoted text in a script may begin with ``#``.
+    The transcript stores every command in full. So no line of a quoted text in a script may begin with ``#``.
     """
     whole = resources.files("pytest_ssdqual").joinpath("rig", "scripts", name).read_text("utf-8")
     return "".join(line for line in whole.splitlines(keepends=True) if not line.lstrip().startswith("#")).lstrip("\n")

@@ -20,8 +20,8 @@ from pytest_ssdqual.rig.machine.channel import Channel, last_words
 from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, Observer, RigError, spelled
 from pytest_ssdqual.rig.machine.owned_directory import OwnedDirectory
 
-#: Ours, before the user's configuration: nothing may ask a question, and a dead peer is noticed in 15–20 s. Nothing is
-#: forwarded: ClearAllForwardings is for ports only, and whoever is root there could use an agent for days.
+#: Precede the user's configuration: ssh must not ask a question, and detects a dead peer in 15–20 s. Nothing is
+#: forwarded: ClearAllForwardings covers ports only, and root of that machine could use an agent for days.
 OPTIONS = (
     "BatchMode=yes",
     "ConnectTimeout=15",
@@ -37,29 +37,29 @@ OPTIONS = (
 )
 #: Only for the connection that authenticates: an ssh without GSSAPI warns of the option each time.
 MASTER_OPTIONS = ("GSSAPIDelegateCredentials=no", "ControlMaster=yes", "ControlPersist=no")
-#: What ssh answers for its own troubles; a remote command may answer it too, so it is never believed alone.
+#: ssh's exit status for its own errors; a remote command may have it too, so it is never sufficient alone.
 SSH_FAILED = 255
-#: Of the directories of control sockets.
+#: Prefix of the directories of control sockets.
 PREFIX = "ssdqual-ssh-"
-#: Seconds for which one attempt to connect anew may go on.
+#: Seconds that one attempt to reconnect may take.
 ATTEMPT_S = 20.0
 MASTER = scripts.text("ssh_master.sh")
 
 
 @dataclass(frozen=True, slots=True)
 class SshTarget:
-    """Where to: what the user would type after ``ssh``, and options that come before ours."""
+    """Destination of a connection: what the user would type after ``ssh``, and options that precede this program's."""
 
     destination: str
     options: tuple[str, ...] = ()
-    #: How messages name the machine; the destination if left empty.
+    #: The machine's name in messages; the destination if empty.
     name: str = ""
-    #: For how long a connection that was lost is tried to be made anew; 0: not at all.
+    #: Seconds for which reconnecting is tried after a loss; 0: not at all.
     patience_s: float = 0.0
 
     def __post_init__(self) -> None:
-        # A destination that starts with a dash would be an option of ssh (CVE-2017-1000117 and its kin).
-        # So could the host behind a user be, of whatever ProxyCommand is given %h.
+        # ssh would take a destination that starts with a dash for an option (CVE-2017-1000117 and similar).
+        # The same holds for the host behind a user, in a ProxyCommand that is given %h.
         if not re.fullmatch(r"[A-Za-z0-9_.@:%\[\]-]+", self.destination) or re.search(r"(^|@)-", self.destination):
             raise ValueError(f"{self.destination!r} is not a host name: write [USER@]HOST as for ssh")
 
@@ -69,7 +69,7 @@ class Unreachable(RigError):
 
 
 def connect(target: SshTarget, observer: Observer | None = None, deadline_s: float = 60.0) -> Channel:
-    """Connect, and find out how to be root over there.
+    """Connect, and find out how to become root on that machine.
 
     Raises ``Unreachable`` with ssh's own reason.
     """
@@ -108,30 +108,30 @@ def _how_to_be_root(channel: Channel) -> tuple[str, ...]:
 
 
 class _Master:
-    """The ssh process that holds the connection; commands ride on it through its control socket."""
+    """The ssh process that holds the connection; commands share it through its control socket."""
 
     def __init__(self, target: SshTarget) -> None:
         self.target = target
-        # Not below TMPDIR: a control socket's path may have at most some 100 characters (sun_path is 108).
-        self._owned = OwnedDirectory.make(Path("/tmp"), PREFIX)  # noqa: S108 (ours alone, see there)
+        # Not below TMPDIR: the path of a control socket may have about 100 characters (sun_path is 108).
+        self._owned = OwnedDirectory.make(Path("/tmp"), PREFIX)  # noqa: S108 (only this user's, see there)
         self._dir = self._owned.path
         self._process = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
         argv = [*self._ssh(*MASTER_OPTIONS), "-N", self.target.destination]
         with (self._dir / "stderr").open("wb") as stderr:
-            # Its standard input is what tells it that we are gone: never written to, closed with us.
+            # It exits on EOF of its standard input, which is never written to and closes with this process.
             return subprocess.Popen(
                 ["sh", "-c", MASTER, "master", *argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 start_new_session=True,
-                pass_fds=(self._owned.descriptor,),  # it outlives us by seconds, and so does the directory
+                pass_fds=(self._owned.descriptor,),  # it outlives this process by seconds, and so does the directory
             )
 
     def wait(self, deadline_s: float) -> None:
-        """Until commands can ride on it."""
+        """Wait until commands can use the connection."""
         end = time.monotonic() + deadline_s
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > end:
@@ -139,7 +139,7 @@ class _Master:
             time.sleep(0.05)
 
     def renew(self, deadline_s: float) -> None:
-        """Connect anew, and again until it succeeds; ``Unreachable`` if it does not."""
+        """Reconnect, and try again until that succeeds; ``Unreachable`` if it does not."""
         end = time.monotonic() + deadline_s
         while True:
             self._end()
@@ -155,9 +155,9 @@ class _Master:
                 return
 
     def wrap(self, argv: Sequence[str]) -> list[str]:
-        """One remote command line out of an argv: the only place where we quote for a shell."""
-        # When the master is gone, ssh would connect anew, perhaps to a machine that has booted in between and has
-        # forgotten the lease; a connection through `false` comes to nothing.
+        """Return the remote command line for an argv: the only place that quotes for a shell."""
+        # Without its master, ssh would open a new connection, perhaps to a machine that has rebooted and has lost the
+        # lease; with `false` as ProxyCommand it fails instead.
         return [
             *self._ssh("ControlMaster=no", "ProxyCommand=false"),
             self.target.destination,
@@ -165,7 +165,7 @@ class _Master:
         ]
 
     def lost(self, done: Completed) -> str | None:
-        """Whether ssh, and not the command, failed: 255 and the master does not answer any more."""
+        """Return why the connection is lost; None if the command failed, not ssh (255, and no answer of the master)."""
         if done.status != SSH_FAILED or self._answers():
             return None
         return self._reason() or last_words(done)
@@ -206,9 +206,9 @@ class _Master:
 
     def _reason(self) -> str:
         with contextlib.suppress(OSError):
-            said = (self._dir / "stderr").read_text("utf-8", "backslashreplace").strip().splitlines()
+            lines = (self._dir / "stderr").read_text("utf-8", "backslashreplace").strip().splitlines()
             # Banners and "Permanently added" come first, the reason comes last.
-            return safe_text.line(said[-1].strip()) if said else "no answer"
+            return safe_text.line(lines[-1].strip()) if lines else "no answer"
         return "no answer"
 
 

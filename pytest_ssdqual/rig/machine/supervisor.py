@@ -1,22 +1,37 @@
 """A process on the machine under test that never outlives the controller, and survives a short loss of the connection.
 
-Its remote end is ``keeper``, which receives a byte every few seconds. It ends the process when the bytes stop (the
-controller was suspended, or the network stays down), or on request, which is also sent when the controller's process is
-killed. Where the connection can be re-established, a thread of the controller reattaches to the process after a loss.
+A *keeper* on that machine starts the process, detached from the connection, and reads a byte from a FIFO every few
+seconds. When none has come for too long (the controller was suspended, or the network stays down), or on request, which
+is also sent when the controller's process is killed, it ends the process and all its descendants: first gently the
+process itself (INT lets fio write its results), then TERM, then KILL to all. An *attachment* runs inside a connection:
+it passes bytes on to the FIFO, and reports how the process ended. A connection may be lost and another made; the
+process does not notice. Where the connection can be re-established, a thread of the controller reattaches after a loss.
+
+A process that *must finish* is never ended by its keeper: no request, no silence and no signal to the keeper reaches
+it. Its keeper only waits for it, holds the lock file that marks it, and reports how it ended if an attachment is left.
+It and its keeper get a clean environment, because CI runners end every process that carries their variables (Jenkins:
+BUILD_ID, GitHub: RUNNER_TRACKING_ID).
+
+An environment variable marks the descendants of a process, not the process group: fio's workers call setsid() and
+survive a signal to the group (fio 3.33 backend.c; killing fio's parent left them writing).
+
+POSIX sh, util-linux' flock and setsid, and coreutils or busybox.
 """
 
 from __future__ import annotations
 
 import contextlib
 import queue
+import secrets
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import IO, Protocol
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.rig.machine.keeper import TOLD_BYTES, WILL, Keeper
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import (
     Completed,
     DeadlineExceeded,
@@ -27,57 +42,125 @@ from pytest_ssdqual.rig.machine.machine import (
     utc_now,
 )
 
-#: How often we speak.
+#: Directory of the keepers' files, on tmpfs on every systemd distribution, so that nothing survives a boot.
+DIRECTORY = "/run/pytest-ssdqual"
+#: Limit of what is reported of each stream of the process: its last bytes.
+TOLD_BYTES = 4 << 20
+
+KEEPER = scripts.text("keeper.sh")
+START, ATTACH = map(scripts.text, ("keeper_start.sh", "keeper_attach.sh"))
+WILL = scripts.text("will.sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """One process and its keeper, as the argv lists that start it and that attach to it again."""
+
+    #: Command of the process, without the prefix that makes it root.
+    argv: tuple[str, ...]
+    #: First signal that ends it: ``INT``, ``TERM``; empty: it must finish, and is never ended.
+    first_signal: str
+    #: Seconds without a heartbeat after which the keeper ends it.
+    silence_s: float
+    #: True if another connection may attach to it; otherwise it ends with the stream.
+    survives: bool
+    #: True if its first line is reported immediately.
+    announces: bool
+    directory: str
+    token: str
+    #: Set for a process that must finish.
+    work: MustFinish | None = None
+
+    @classmethod
+    def of(
+        cls,
+        argv: Sequence[str],
+        first_signal: str = "INT",
+        *,
+        silence_s: float,
+        survives: bool = False,
+        announces: bool = False,
+        directory: str = DIRECTORY,
+    ) -> Keeper:
+        """Return a keeper with a new token."""
+        return cls(tuple(argv), first_signal, silence_s, survives, announces, directory, secrets.token_hex(8))
+
+    @classmethod
+    def until_finished(
+        cls, argv: Sequence[str], work: MustFinish, *, silence_s: float, directory: str = DIRECTORY
+    ) -> Keeper:
+        """Keeper of a command that must finish; ``silence_s`` is how long its outcome is available to an attachment."""
+        return cls(tuple(argv), "", silence_s, True, False, directory, secrets.token_hex(8), work)
+
+    @property
+    def start(self) -> list[str]:
+        """The argv that starts the process and attaches to it."""
+        words = [self.directory, self.token, f"{self.silence_s:g}", self.first_signal, *self._manner, KEEPER]
+        words += [self.work.lock, self.work.note] if self.work else ["", ""]
+        return ["sh", "-c", START + ATTACH, "tether", *words, *self.argv]
+
+    @property
+    def attach(self) -> list[str]:
+        """The argv that attaches to the process again."""
+        return ["sh", "-c", ATTACH, "tether", f"{self.directory}/tether-{self.token}", *self._manner]
+
+    @property
+    def _manner(self) -> list[str]:
+        return ["wait" if self.survives else "end", "first" if self.announces else "", str(TOLD_BYTES)]
+
+
+#: Seconds between two heartbeats.
 HEARTBEAT_S = 15
-#: Silence after which a process is ended that no other connection can come back to.
+#: Seconds without a heartbeat after which a process is ended to which no other connection can attach.
 SILENCE_S = 60
-#: Of a line of an attachment, and of its words on standard error: another machine writes them.
+#: Limits of a line of an attachment, and of its standard error: another machine writes them.
 LONGEST_LINE_BYTES, WORDS_BYTES = 1 << 16, 1 << 20
-#: How long an attachment to what must finish may take to end.
+#: Seconds that an attachment to work that must finish may take to end.
 LEAVE_S = 5.0
-#: Attachments in a row that come to nothing although the machine answers, until we give up.
+#: Failed attachments in a row, although the machine answers, after which the process is given up.
 ATTEMPTS = 3
 
 
 class SupervisorLine(Protocol):
-    """The way to the machine."""
+    """The connection to the machine."""
 
     @property
     def generation(self) -> int:
-        """How often it was made anew."""
+        """Number of reconnections."""
         ...
 
     def wrap(self, argv: Sequence[str]) -> list[str]:
-        """The argv of this computer that runs ``argv`` over there."""
+        """Return the controller's argv that runs ``argv`` on the machine under test."""
         ...
 
     def revive(self, generation: int, done: Completed) -> None:
-        """After ``done``: if the machine was lost by it, make the way anew, unless that has happened since
-        ``generation``; ``MachineLost`` if it cannot be.
+        """Reconnect if the machine was lost by ``done``, unless that has happened since ``generation``.
+
+        ``MachineLost`` if that fails.
         """
         ...
 
     def ended(self, done: Completed) -> None:
-        """Told of every process that has ended."""
+        """Is called for every process that has ended."""
         ...
 
 
 class TetheredProcess:
-    """The near end of a tether; see ``Tethered`` for what its methods promise."""
+    """The controller's end of a tether; ``Tethered`` documents its methods."""
 
     def __init__(self, keeper: Keeper, line: SupervisorLine, become: Sequence[str] = ()) -> None:
-        """Start it. ``become`` is put in front of what is run over there."""
+        """Start it. ``become`` precedes every command on the machine under test."""
         self._keeper, self._line, self._become = keeper, line, list(become)
         self._argv = keeper.argv
         self._started, self._clock = utc_now(), time.monotonic()
-        self._said: queue.Queue[bytes] = queue.Queue()
+        self._lines: queue.Queue[bytes] = queue.Queue()
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._ending = self._told = False
+        self._ending = self._is_reported = False
         self._result: Completed | RigError | None = None
         self._is_away, self._away_s = False, 0.0
-        self._has_said = False
+        self._has_announced = False
         self._attending = threading.Thread(target=self._attend, daemon=True)
         for thread in (self._attending, threading.Thread(target=self._speak, daemon=True)):
             thread.start()
@@ -93,15 +176,15 @@ class TetheredProcess:
     def read_line(self, deadline_s: float) -> str:
         """See ``Tethered.read_line``."""
         try:
-            line = self._said.get(timeout=deadline_s)
+            line = self._lines.get(timeout=deadline_s)
         except queue.Empty:
-            raise DeadlineExceeded(f"{self._argv[0]} said nothing within {deadline_s:g} s") from None
+            raise DeadlineExceeded(f"{self._argv[0]} printed nothing within {deadline_s:g} s") from None
         if not line:
-            self._said.put(line)  # the end stays the end, however often one asks
+            self._lines.put(line)  # every later call gets the end, too
         return line.decode("utf-8", "backslashreplace")
 
     def wait(self, deadline_s: float) -> Completed:
-        """See ``Tethered.wait``; the time for which the way to the machine was lost is not counted."""
+        """See ``Tethered.wait``; the time without a connection to the machine is not counted."""
         end = time.monotonic() + deadline_s
         try:
             while not self._over.wait(max(0.0, end + self._away_s - time.monotonic()) if not self._is_away else 1.0):
@@ -120,7 +203,7 @@ class TetheredProcess:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it must finish and, as far as is known, has not."""
+        """True if it must finish and, as far as is known, has not."""
         return bool(self.work) and (self._result is None or isinstance(self._result, (StillRunning, MachineLost)))
 
     @property
@@ -129,18 +212,18 @@ class TetheredProcess:
         return time.monotonic() - self._clock
 
     def cut(self, deadline_s: float = 30.0) -> Completed:
-        """See ``Tethered.cut``; of what must finish, only the attachment ends: ``StillRunning``."""
+        """See ``Tethered.cut``; of work that must finish, only the attachment ends: ``StillRunning``."""
         with self._lock:
             self._ending = True
             self._send(b"q\n")
         if self.work:
             self._settle(StillRunning(f"{self.work.what} goes on by itself"))
             self._drop_input()
-            # The connection may be closed next, and the word has to arrive before.
+            # The connection may be closed next, and the request has to arrive before.
             self._attending.join(LEAVE_S)
             return self._finish()
         if not self._over.wait(deadline_s):
-            # Over there it is ended all the same, when nothing was heard for long enough.
+            # The keeper ends it anyway when it has received no heartbeat for long enough.
             self._settle(self._completed(-9, b"", b"it did not answer\n"))
             self._drop()
         return self._finish()
@@ -154,8 +237,8 @@ class TetheredProcess:
     def _finish(self) -> Completed:
         result = self._result
         if isinstance(result, Completed):
-            if not self._told:
-                self._told = True
+            if not self._is_reported:
+                self._is_reported = True
                 self._line.ended(result)
             return result
         raise result or MachineLost(f"{self._argv[0]} was given up")
@@ -165,32 +248,32 @@ class TetheredProcess:
             if self._result is None:
                 self._result = result
         lines = result.stdout.splitlines(keepends=True) if isinstance(result, Completed) else []
-        for line in [*lines[1 if self._has_said else 0 :], b""]:
-            self._said.put(line)
+        for line in [*lines[1 if self._has_announced else 0 :], b""]:
+            self._lines.put(line)
         self._over.set()
 
     def _completed(self, status: int, out: bytes, err: bytes) -> Completed:
         return Completed(self._argv, status, out, err, self._started, time.monotonic() - self._clock)
 
     def _attend(self) -> None:
-        """Be attached, as often as it takes."""
-        vain = 0
+        """Attach to the process, again after each loss, until it has ended."""
+        attempts = 0
         while not self._over.is_set():
             generation = self._line.generation
             try:
-                found, done = self._attached(self._keeper.attach if vain else self._keeper.start)
-                if found:
-                    self._settle(found)
+                outcome, done = self._attached(self._keeper.attach if attempts else self._keeper.start)
+                if outcome:
+                    self._settle(outcome)
                 if self._over.is_set():
                     return
                 self._come_back(generation, done)
-                vain = vain + 1 if generation == self._line.generation else 1
-                if vain > ATTEMPTS:
-                    raise MachineLost(f"{self._argv[0]} does not answer any more, though its machine does")
+                attempts = attempts + 1 if generation == self._line.generation else 1
+                if attempts > ATTEMPTS:
+                    raise MachineLost(f"{self._argv[0]} no longer answers, although its machine does")
             except RigError as error:
                 self._settle(error)
-            except (OSError, ValueError) as error:  # nothing was started here, or no keeper speaks over there
-                self._settle(RigError(f"{self._argv[0]} cannot be kept on the machine under test: {error}"))
+            except (OSError, ValueError) as error:  # ssh could not be started, or the answer is not a keeper's
+                self._settle(RigError(f"{self._argv[0]} cannot be run by a keeper on the machine under test: {error}"))
 
     def _come_back(self, generation: int, done: Completed) -> None:
         lost_at, self._is_away = time.monotonic(), True
@@ -200,13 +283,13 @@ class TetheredProcess:
             self._away_s += time.monotonic() - lost_at
             self._is_away = False
 
-    def _attached(self, there: Sequence[str]) -> tuple[Completed | None, Completed]:
-        """One attachment, until it ends: how the process ended, if that was told, and how the attachment did."""
-        here = self._line.wrap([*self._become, *there])
-        here = ["sh", "-c", WILL, "will", *here] if self._keeper.survives else here
-        # A session of its own: Ctrl-C at the terminal is for pytest, which then ends things in order.
+    def _attached(self, remote_argv: Sequence[str]) -> tuple[Completed | None, Completed]:
+        """Run one attachment to its end; return how the process ended, if reported, and how the attachment did."""
+        local_argv = self._line.wrap([*self._become, *remote_argv])
+        local_argv = ["sh", "-c", WILL, "will", *local_argv] if self._keeper.survives else local_argv
+        # In its own session: Ctrl-C at the terminal goes to pytest only, which then ends processes in order.
         pipe = subprocess.PIPE
-        process = subprocess.Popen(here, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        process = subprocess.Popen(local_argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
         with self._lock:
             self._process = process
             if self._ending:
@@ -214,7 +297,7 @@ class TetheredProcess:
                 if self.work:
                     self._close_input(process)
         try:
-            found, was_here = self._listen(process)
+            outcome, was_here = self._listen(process)
         finally:
             with self._lock:
                 self._send(b"a\n")
@@ -222,12 +305,12 @@ class TetheredProcess:
             with process.stderr or contextlib.nullcontext() as stream:
                 words = _last_of(stream) if stream else b""
             done = self._completed(process.wait(), b"", words)
-        if not found and not was_here and there == self._keeper.start and 0 < done.status < 255:
-            found = done  # it was never started, and this is why
-        return found, done
+        if not outcome and not was_here and remote_argv == self._keeper.start and 0 < done.status < 255:
+            outcome = done  # the process was never started, and this is the reason
+        return outcome, done
 
     def _listen(self, process: subprocess.Popen[bytes]) -> tuple[Completed | None, bool]:
-        """What is told on standard output, see ``keeper.ATTACH``; and whether anybody was there."""
+        """Read standard output (format: ``keeper.ATTACH``): how the process ended, and True if the keeper was there."""
         was_here = False
         with process.stdout or contextlib.nullcontext() as stream:
             while stream and (line := stream.readline(LONGEST_LINE_BYTES)):
@@ -236,12 +319,12 @@ class TetheredProcess:
                     was_here = True
                 elif word.strip() == b"gone":
                     raise MachineLost(
-                        f"{self._argv[0]} was ended over there, because nothing was heard from here for "
-                        f"{self._keeper.silence_s:g} s, or by somebody else"
+                        f"the machine under test ended {self._argv[0]}: it received no heartbeat for "
+                        f"{self._keeper.silence_s:g} s, or another process ended it"
                     )
-                elif word == b"said" and not self._has_said:
-                    self._has_said = True
-                    self._said.put(rest)
+                elif word == b"said" and not self._has_announced:
+                    self._has_announced = True
+                    self._lines.put(rest)
                 elif word == b"ended":
                     status, *sizes = map(int, rest.split())
                     if len(sizes) != 2 or not all(0 <= size <= TOLD_BYTES for size in sizes):
@@ -257,10 +340,10 @@ class TetheredProcess:
                 self._send(b"b\n")
 
     def _send(self, word: bytes) -> None:
-        """To whoever is attached; the lock is held."""
+        """Send a word to the current attachment; the caller holds the lock."""
         stream = self._process.stdin if self._process else None
         if stream and not stream.closed:
-            with contextlib.suppress(OSError):  # it ended, or the connection did
+            with contextlib.suppress(OSError):  # the attachment or the connection ended
                 stream.write(word)
                 stream.flush()
 
@@ -270,13 +353,13 @@ class TetheredProcess:
                 process.stdin.close()
 
     def _drop_input(self) -> None:
-        """End the attachment: it ends when its input does."""
+        """End the attachment: it ends on EOF of its input."""
         with self._lock:
             if self._process:
                 self._close_input(self._process)
 
     def _drop(self) -> None:
-        """Let go of an attachment that does not end."""
+        """Kill an attachment that does not end."""
         with self._lock:
             process = self._process
             if process:
@@ -285,7 +368,7 @@ class TetheredProcess:
 
 
 def _last_of(stream: IO[bytes]) -> bytes:
-    """The end of what comes, all of which is read."""
+    """Read a stream to its end and return its last bytes."""
     words = b""
     while piece := stream.read(WORDS_BYTES):
         words = (words + piece)[-WORDS_BYTES:]

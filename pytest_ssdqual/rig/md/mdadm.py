@@ -1,7 +1,7 @@
-"""md arrays: a geometry and its members → mdadm's argv; create, wait for the resync, inspect, stop.
+"""md arrays by mdadm: build its argv; create an array and wait for the resync, inspect it, stop it.
 
-What mdadm would ask on a terminal is answered on its command line (``--run``, ``--bitmap=``): with a hidden prompt an
-unattended run hangs for ever (TKperf#18).
+Options answer every question that mdadm would ask on a terminal (``--run``, ``--bitmap=``): a hidden prompt hangs an
+unattended run for ever (TKperf#18).
 """
 
 from __future__ import annotations
@@ -25,45 +25,47 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigE
 
 #: Levels whose members must agree with each other from the start.
 REDUNDANT = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6, RaidLevel.RAID10)
-#: Slowest resync we wait for: below this a drive is not an SSD in working order.
+#: Assumed minimum rate of a resync: a slower drive is not an SSD in working order.
 SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
-#: $1 the array's kernel name: where the data of each member begin, in sectors.
+#: $1 the array's kernel name; prints the data offset of each member, in sectors.
 OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
 ERASE = scripts.text("erase_superblock.sh")
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A built array, or bare drives side by side; ``uuid`` is md's, chosen by us before creation."""
+    """A built array, or bare drives side by side; ``uuid`` is md's, which this program chooses before creation."""
 
     geometry: Geometry
-    #: Of the array, or of the first drive.
+    #: Path of the array, or of the first drive.
     path: str
     members: tuple[Drive, ...]
     uuid: str
-    #: User capacity; of drives side by side that of all together.
+    #: User capacity; of drives side by side their sum.
     size_bytes: int
     #: How its members came to agree: ``zeroed``, ``resync``, or ``none needed``.
     consistency: str
-    #: At the end of the array, spared by every workload: a pattern is kept there that must survive a rebuild.
+    #: Bytes at the end of the array that no workload touches: a pattern there must survive a rebuild.
     reserved_bytes: int = 0
-    #: At the beginning of every target, spared as well: there is the label (``rig.guard.label``).
+    #: Bytes at the beginning of every target that no workload touches: they hold the label (``rig.guard.label``).
     begin_bytes: int = label.HEAD_BYTES
 
     @property
     def targets(self) -> tuple[JobTarget, ...]:
-        """What fio is pointed at, and how much of it it may use."""
+        """Targets of fio, with the part of each that it may use."""
         if self.geometry.is_side_by_side:
             return tuple(
-                JobTarget(each.path, each.size_bytes - self.begin_bytes, self.begin_bytes, checked=Checked.of(each))
-                for each in self.members
+                JobTarget(
+                    member.path, member.size_bytes - self.begin_bytes, self.begin_bytes, checked=Checked.of(member)
+                )
+                for member in self.members
             )
         size_bytes, is_part = self.size_bytes - self.begin_bytes - self.reserved_bytes, self.reserved_bytes > 0
         return (JobTarget(self.path, size_bytes, self.begin_bytes, is_part, self.checked),)
 
     @property
     def checked(self) -> Checked:
-        """What must be behind ``path`` for it to be written to."""
+        """Properties that the device at ``path`` must have to be written to."""
         return Checked(self.path, self.size_bytes)
 
     @property
@@ -73,7 +75,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class ArrayState:
-    """What the kernel says of an array; of a bare drive everything is empty."""
+    """State of an array in sysfs; all fields are empty for a bare drive."""
 
     array_state: str = ""
     sync_action: str = ""
@@ -81,17 +83,17 @@ class ArrayState:
     mismatches: int = 0
 
     def objections(self, missing: int = 0) -> tuple[str, ...]:
-        """Why nothing may be measured now; ``missing`` members are meant to be missing."""
-        found = []
+        """Return the reasons why nothing may be measured now; ``missing`` members are expected to be missing."""
+        reasons = []
         if self.degraded != missing:
-            meant = f" instead of {missing}" if missing else ""
-            found.append(f"degraded by {self.degraded} member{'' if self.degraded == 1 else 's'}{meant}")
+            expected = f" instead of {missing}" if missing else ""
+            reasons.append(f"degraded by {self.degraded} member{'' if self.degraded == 1 else 's'}{expected}")
         if self.sync_action not in ("", "idle"):
-            found.append(f"{self.sync_action} is running")
-        # "broken": a RAID 0 that lost a member (kernel 5.4 on); "inactive" and "clear": it was stopped.
+            reasons.append(f"{self.sync_action} is running")
+        # "broken": a RAID 0 that lost a member (since kernel 5.4); "inactive" and "clear": it was stopped.
         if self.array_state in ("broken", "inactive", "clear", "readonly", "suspended"):
-            found.append(f"its state is {self.array_state}")
-        return tuple(found)
+            reasons.append(f"its state is {self.array_state}")
+        return tuple(reasons)
 
 
 def create_argv(
@@ -105,9 +107,9 @@ def create_argv(
     data_offset_bytes: int | None = None,
     used_bytes: int | None = None,
 ) -> list[str]:
-    """The argv of mdadm that builds ``geometry`` of ``members`` (device paths) at ``path``.
+    """Return the argv of mdadm that builds ``geometry`` of ``members`` (device paths) at ``path``.
 
-    Members' data begin where mdadm likes and are as many as fit, unless it is said (RAID 0 always uses all).
+    By default mdadm chooses the data offset and uses the whole member (RAID 0 always does).
     """
     if len(members) != geometry.width or len(set(members)) != len(members):
         raise ValueError(f"{geometry} needs {geometry.width} different drives, got {', '.join(members)}")
@@ -144,24 +146,23 @@ def create(
 ) -> Array:
     """Build the array and wait until its members agree.
 
-    ``zeroed`` says that every member reads as zeroes, or that they were members of just this array already: then all
-    parity is right already and no resync is needed (md(4), --assume-clean). Otherwise md's own resync runs to its
-    end, since before that RAID 5 and 6 write by another algorithm (reference: drivers/md/raid5.c, forced
-    reconstruct-write) and nothing may be measured.
+    ``zeroed``: every member reads as zeroes, or all were members of the same array already. Then all parity is right
+    and no resync is needed (md(4), --assume-clean). Otherwise md's own resync runs to its end; before that, RAID 5 and
+    6 write by another algorithm (drivers/md/raid5.c, forced reconstruct-write) and nothing may be measured.
     """
     paths = [drive.path for drive in members]
-    room = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
-    argv = create_argv(geometry, path, paths, settings, uuid, assume_clean=zeroed, **room)
+    placement = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
+    argv = create_argv(geometry, path, paths, settings, uuid, assume_clean=zeroed, **placement)
     fencing.run(machine, argv, members, alone=False, deadline_s=120)
     machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
     kname = path.removeprefix("/dev/")
     tune(machine, geometry, kname, settings)
     consistency = "none needed" if geometry.level not in REDUNDANT else "zeroed" if zeroed else "resync"
-    require_ours(machine, path, uuid)
+    require_uuid(machine, path, uuid)
     size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
     array = Array(geometry, path, tuple(members), uuid, size, consistency, begin_bytes=spared(geometry, settings))
     _require_room(machine, array)
-    # Before the members agree: a run that is killed during the resync leaves an array that is known to be ours.
+    # Before the members agree: if the run is killed during the resync, the label proves whose array it is.
     label.write_array(machine, array.checked, uuid)
     if consistency == "resync":
         settle(machine, kname, deadline_s=600 + members[0].size_bytes / SLOWEST_RESYNC_BYTES_PER_S)
@@ -172,23 +173,23 @@ def create(
 def spared(geometry: Geometry, settings: ArraySettings) -> int:
     """Bytes at the beginning of an array that no workload touches: the label's MiB, in whole stripes.
 
-    A sequential write of a stripe's size begins on a stripe then, as it would at byte 0.
+    A sequential write of a stripe's size then begins on a stripe, as it would at byte 0.
     """
     stripe = stripe_bytes(geometry, settings)
     return -(-label.HEAD_BYTES // stripe) * stripe
 
 
 def _require_room(machine: Machine, array: Array) -> None:
-    """The data of members begin behind the label's MiB, where mdadm 4.2 puts them by itself (super1.c, ROUND_UP)."""
+    """Require that members' data begin behind the label's MiB, as mdadm 4.2 does by default (super1.c, ROUND_UP)."""
     offset = data_offset(machine, array)
     if offset is not None and offset < label.HEAD_BYTES:
         raise RigError(f"the data of {array.path} begin at byte {offset} of its members, within the label's MiB")
 
 
 def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettings) -> None:
-    """Set what md has no command-line option for; RAID 5 and 6 only.
+    """Set md's parameters that have no command-line option; RAID 5 and 6 only.
 
-    The defaults (256 stripes, one thread) are made for disks and throttle random writes of SSDs
+    The defaults (256 stripes, one thread) suit hard disks and throttle random writes of SSDs
     (method notes: md's stripe cache and group threads).
     """
     if geometry.level not in (RaidLevel.RAID5, RaidLevel.RAID6):
@@ -210,7 +211,7 @@ def settle(machine: Machine, kname: str, deadline_s: float) -> None:
 
 
 def state(machine: Machine, kname: str) -> ArrayState:
-    """What sysfs says now; levels without redundancy lack some of the files."""
+    """Read the state from sysfs; levels without redundancy lack some of the files."""
     names = ("array_state", "sync_action", "degraded", "mismatch_cnt")
     done = machine.run(
         ["grep", "-s", "", *(f"/sys/block/{kname}/md/{name}" for name in names)], check=False, repeatable=True
@@ -219,37 +220,37 @@ def state(machine: Machine, kname: str) -> ArrayState:
 
 
 def parse_state(text: str) -> ArrayState:
-    """``grep``'s lines ``…/md/<name>:<value>`` → state."""
-    said = dict(re.findall(r"/md/(\w+):(.*)$", text, flags=re.MULTILINE))
+    """Parse ``grep``'s lines ``…/md/<name>:<value>``."""
+    values = dict(re.findall(r"/md/(\w+):(.*)$", text, flags=re.MULTILINE))
     return ArrayState(
-        said.get("array_state", ""),
-        said.get("sync_action", ""),
-        _number(said.get("degraded")),
-        _number(said.get("mismatch_cnt")),
+        values.get("array_state", ""),
+        values.get("sync_action", ""),
+        _number(values.get("degraded")),
+        _number(values.get("mismatch_cnt")),
     )
 
 
-def _number(said: str | None) -> int:
-    """0 where the level has no such file; ``RigError`` for what is no number."""
-    said = (said or "0").strip()
-    if not (said.isascii() and said.isdecimal() and len(said) < 21):
-        raise RigError(f"the kernel counts {said[:40]!r} where a number is due")
-    return int(said)
+def _number(text: str | None) -> int:
+    """Parse a number; 0 where the level has no such file; ``RigError`` for any other text."""
+    text = (text or "0").strip()
+    if not (text.isascii() and text.isdecimal() and len(text) < 21):
+        raise RigError(f"the kernel reports {text[:40]!r} instead of a number")
+    return int(text)
 
 
-def last_look(machine: Machine, path: str) -> tuple[str, ...]:
-    """Why an array that is about to be stopped is not as it should be; never raises: it must be stopped anyway."""
+def final_objections(machine: Machine, path: str) -> tuple[str, ...]:
+    """Faults of an array that is about to be stopped; never raises, because the array must be stopped anyway."""
     try:
         now = state(machine, path.removeprefix("/dev/"))
     except RigError as error:
-        return (f"it could not be looked at: {error}",)
+        return (f"its state could not be read: {error}",)
     return now.objections() if now.array_state else ("it is gone",)
 
 
 def require_healthy(machine: Machine, array: Array) -> None:
-    """Raise ``InvalidMeasurement`` if anything about the array forbids measuring it now.
+    """Raise ``InvalidMeasurement`` if anything about the array forbids a measurement now.
 
-    Of a degraded geometry just as many members as it says must be missing, and none of them being rebuilt.
+    A degraded geometry must lack exactly the members that it names, and none may be rebuilding.
     """
     if array.geometry.level is RaidLevel.DRIVE:
         return
@@ -260,23 +261,23 @@ def require_healthy(machine: Machine, array: Array) -> None:
 
 
 def data_offset(machine: Machine, array: Array) -> int | None:
-    """Bytes from the start of each member to the array's data; None if they differ, or if the kernel does not say."""
+    """Bytes from the start of each member to the array's data; None if they differ, or are not reported."""
     if array.geometry.level is RaidLevel.DRIVE:
         return 0
-    said = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False, repeatable=True).text.split())
-    if len(said) != 1 or not (sectors := said.pop()).isdecimal() or int(sectors) % 2:  # mdadm is told KiB
+    offsets = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False, repeatable=True).text.split())
+    if len(offsets) != 1 or not (sectors := offsets.pop()).isdecimal() or int(sectors) % 2:  # mdadm's unit is KiB
         return None
     return int(sectors) * 512
 
 
 def free_path(machine: Machine) -> str:
-    """A /dev/mdN that no array uses. High numbers: low ones are given to arrays found at boot."""
+    """Return a /dev/mdN that no array uses. High numbers: arrays found at boot get low ones."""
     used = set(machine.run(["ls", "/sys/block"], repeatable=True).text.split())
     return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
 
 
 def is_anothers(machine: Machine, path: str, uuid: str) -> bool:
-    """Whether there is an array at ``path`` that does not bear ``uuid``."""
+    """Return True if the array at ``path`` has another UUID than ``uuid``."""
     detail = machine.run(["mdadm", "--detail", "--export", path], check=False, repeatable=True)
     return detail.status == 0 and f"MD_UUID={uuid}" not in detail.text.split()
 
@@ -284,22 +285,22 @@ def is_anothers(machine: Machine, path: str, uuid: str) -> bool:
 def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
     """Stop the array and erase its superblock from its members (device paths).
 
-    Only what bears ``uuid`` is touched: a kernel name may have passed to another array, or to another drive if a
-    member was pulled. Returns the members that could not be erased, because they are gone or not ours any more.
-    ``RigError`` if the array is still there afterwards (then somebody else has it open) or is not ours.
+    Only devices with ``uuid`` are touched: a kernel name may have passed to another array, or to another drive if a
+    member was pulled. Returns the members that could not be erased, because they are gone or are no longer members.
+    ``RigError`` if the array still exists afterwards (another process has it open) or has another UUID.
     """
     kname = path.removeprefix("/dev/")
     if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False, repeatable=True).status == 0:
         if is_anothers(machine, path, uuid):
-            raise RigError(f"{path} is not our array any more, so it was not stopped")
+            raise RigError(f"{path} is no longer this run's array, so it was not stopped")
         halt(machine, path)
-    left = machine.run(["sh", "-c", ERASE, "erase", uuid, *members], deadline_s=120).text
-    return tuple(left.split())
+    not_erased = machine.run(["sh", "-c", ERASE, "erase", uuid, *members], deadline_s=120).text
+    return tuple(not_erased.split())
 
 
 def halt(machine: Machine, path: str) -> None:
-    """Stop an array, its members untouched; ``RigError`` if somebody has it open."""
-    # udev and its helpers may still look at the device (blivet PR#684: it lingers); a few tries suffice.
+    """Stop an array, its members untouched; ``RigError`` if another process has it open."""
+    # udev and its helpers may still have the device open (blivet PR#684); a few tries suffice.
     for attempt in range(5):
         done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
         if done.status == 0:
@@ -309,7 +310,7 @@ def halt(machine: Machine, path: str) -> None:
     raise RigError(f"cannot stop {path}: {done.errors.strip()}")
 
 
-def require_ours(machine: Machine, path: str, uuid: str) -> None:
-    """``RigError`` unless the array at ``path`` bears this UUID."""
+def require_uuid(machine: Machine, path: str, uuid: str) -> None:
+    """``RigError`` unless the array at ``path`` has this UUID."""
     if uuid not in machine.run(["mdadm", "--detail", path], repeatable=True).text:
-        raise RigError(f"the array that was created is not ours: mdadm --detail does not say {uuid}")
+        raise RigError(f"{path} is not the array that was created: mdadm --detail does not report {uuid}")

@@ -16,16 +16,16 @@ from pytest_ssdqual.rig.drives.topology import plain_uuid
 from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine, RigError
-from pytest_ssdqual.rig.md import mdadm, reserve
+from pytest_ssdqual.rig.md import mdadm, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 
-#: A failed member is let go by md's own thread, when its last I/O is over.
+#: Tries to remove a failed member: md's own thread releases it when its last I/O is over.
 REMOVAL_TRIES = 20
 
 
 def present(array: Array) -> tuple[Drive, ...]:
-    """The members that are not missing: missing are always the last."""
+    """The members that are not missing; missing are always the last."""
     return array.members[: array.geometry.width - array.geometry.missing]
 
 
@@ -34,18 +34,20 @@ def missing(array: Array) -> tuple[Drive, ...]:
 
 
 def require(held: HeldDrives, machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
-    """Raise unless these members may be failed *now*: held, the same drives as before, used by nothing but our array.
+    """Require that these members may be failed *now*: leased, the same drives as before, used only by this run's array.
 
-    And that by nothing at all. ``DriveRefused`` with every reason; ``RigError`` if the array is not ours any more.
+    Nothing may use the array. ``DriveRefused`` with every reason; ``RigError`` if it is no longer this run's array.
     """
     held.require_lease()
     strangers = [drive.describe() for drive in drives if drive not in held.drives or drive not in array.members]
     if strangers:
         raise DriveRefused(f"not among the members of {array.path} or the drives of this run: {', '.join(strangers)}")
     topology = survey(machine, [drive.kname for drive in drives])
-    if plain_uuid(array.uuid) not in [each.uuid for each in topology.arrays if each.kname == array.kname]:
-        raise RigError(f"{array.path} is not our array any more, so none of its members is failed")
-    refused = [refusals.Refusal(array.path, used)] if (used := tuple(refusals.in_use(topology, array.kname))) else []
+    if plain_uuid(array.uuid) not in [
+        known_array.uuid for known_array in topology.arrays if known_array.kname == array.kname
+    ]:
+        raise RigError(f"{array.path} is no longer this run's array, so none of its members is failed")
+    refused = [refusals.Refusal(array.path, uses)] if (uses := tuple(refusals.in_use(topology, array.kname))) else []
     for drive in drives:
         if reasons := tuple(_objections(topology, array, drive)):
             refused.append(refusals.Refusal(drive.describe(), reasons))
@@ -61,7 +63,7 @@ def _objections(topology: Topology, array: Array, drive: Drive) -> Iterator[str]
 
 
 def without(topology: Topology, kname: str) -> Topology:
-    """The same devices as if the array were not built on its members, which alone hold them exclusively then."""
+    """The topology without the array: it alone holds its members exclusively."""
     nodes = {
         name: replace(
             node,
@@ -76,7 +78,7 @@ def without(topology: Topology, kname: str) -> Topology:
 
 
 def lose(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
-    """Fail members, as md does when a drive answers with errors, and remove them. ``RigError`` if md keeps them."""
+    """Fail members, as md does when a drive returns errors, and remove them. ``RigError`` if md keeps them."""
     for drive in drives:
         fail(machine, array, drive)
         remove(machine, array, drive)
@@ -84,12 +86,12 @@ def lose(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
 
 
 def fail(machine: Machine, array: Array, drive: Drive) -> None:
-    """Fail one member; it stays, as a failed one."""
+    """Fail one member; it stays in the array, as a failed one."""
     machine.run(["mdadm", "--fail", array.path, drive.path])
 
 
 def remove(machine: Machine, array: Array, drive: Drive) -> None:
-    """Take a failed member out. ``RigError`` if md keeps it."""
+    """Remove a failed member. ``RigError`` if md keeps it."""
     for attempt in range(REMOVAL_TRIES):
         done = machine.run(["mdadm", "--remove", array.path, drive.path], check=False)
         if done.status == 0:
@@ -99,28 +101,32 @@ def remove(machine: Machine, array: Array, drive: Drive) -> None:
 
 
 def forget(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
-    """Erase our superblock from removed members, so that md takes them for new ones and writes them whole.
+    """Erase this run's superblock from removed members, so that md adds them as new ones and writes them whole.
 
-    With it, mdadm would add them again as those they were, and with a bitmap only what changed meanwhile is written.
-    ``RigError`` if one did not bear it: then it is not what we removed.
+    With it, mdadm would re-add them as the former members, and with a bitmap write only what changed meanwhile.
+    ``RigError`` if one has no such superblock: then it is not the removed member.
     """
-    left = machine.run(["sh", "-c", mdadm.ERASE, "erase", array.uuid, *(drive.path for drive in drives)]).text.split()
-    if left:
-        raise RigError(f"{', '.join(left)} cannot be given back to {array.path}: without our superblock on it")
+    not_erased = machine.run(
+        ["sh", "-c", mdadm.ERASE, "erase", array.uuid, *(drive.path for drive in drives)]
+    ).text.split()
+    if not_erased:
+        raise RigError(
+            f"{', '.join(not_erased)} cannot be added to {array.path} again: this run's superblock is missing"
+        )
 
 
 def give_back(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
-    """Add members; one command for all, during which mdadm keeps md from starting with the first alone."""
+    """Add members with one command, during which mdadm keeps md from starting with the first alone."""
     argv = ["mdadm", "--add", array.path, *(drive.path for drive in drives)]
     fencing.run(machine, argv, drives, alone=False, deadline_s=120)
 
 
 def fail_members(setup: Setup, array: Array, missing: int) -> Array:
-    """Fail and remove the last members until ``missing`` are; the array as it is then.
+    """Fail and remove the last members until ``missing`` are; return the degraded array.
 
-    Before the first of them a pattern is written to the end of the array, which is reserved from then on
-    (``reserve``). Members are identified immediately before. ``ValueError`` if as many or more are missing already,
-    or the level cannot lose so many; ``RigError`` or a child of it if the array is not as it should be.
+    Before the first failure a pattern is written to the end of the array, which is reserved from then on
+    (``survival_pattern``). Members are identified immediately before. ``ValueError`` if as many or more are missing
+    already, or the level cannot lose so many; ``RigError`` or a child of it if the array is not healthy.
     """
     geometry = Geometry(array.geometry.level, array.geometry.width, missing)
     if missing <= array.geometry.missing:
@@ -128,7 +134,7 @@ def fail_members(setup: Setup, array: Array, missing: int) -> Array:
     setup.progress(f"{geometry}: fail members", 0)
     mdadm.require_healthy(setup.machine, array)
     if not array.geometry.missing:
-        array = reserve.write(setup, array)
+        array = survival_pattern.write(setup, array)
     failing = present(array)[geometry.width - missing :]
     require(setup.held, setup.machine, array, failing)
     for drive in failing:

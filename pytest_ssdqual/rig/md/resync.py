@@ -1,4 +1,4 @@
-"""How md brings members into agreement: how fast it may, how far it is, and how much disagrees."""
+"""md's resync, check and repair: speed limits, progress, and the number of sectors that disagree."""
 
 from __future__ import annotations
 
@@ -22,56 +22,56 @@ def _attribute(kname: str, name: str) -> str:
 
 
 def component_bytes(machine: Machine, kname: str) -> int:
-    """What the array uses of each member."""
+    """Bytes of each member that the array uses."""
     return count(machine.run(["cat", _attribute(kname, "component_size")], repeatable=True)) * 1024
 
 
 @contextmanager
 def speeds(machine: Machine, kname: str, rule: RebuildRule) -> Iterator[Mapping[str, str]]:
-    """Within the block md's limits are those of ``rule``; gives what sysfs says of both, as they are then.
+    """Set md's speed limits to those of ``rule`` within the block; yields both limits as sysfs then reports them.
 
-    Those that the rule leaves alone are the kernel's, and so are all of them afterwards.
+    A limit that the rule leaves out stays the kernel's; afterwards both have their former values.
     """
-    wanted = dict(zip(SPEEDS, (rule.min_bytes_per_s, rule.max_bytes_per_s), strict=True))
-    before = _said(machine, kname)
-    changed = {name: rate for name, rate in wanted.items() if rate is not None}
+    limits = dict(zip(SPEEDS, (rule.min_bytes_per_s, rule.max_bytes_per_s), strict=True))
+    before = _limits(machine, kname)
+    changed = {name: rate for name, rate in limits.items() if rate is not None}
     try:
         for name, rate in changed.items():
             machine.run(["tee", _attribute(kname, name)], stdin=str(max(1, rate // 1024)).encode(), repeatable=True)
-        yield _said(machine, kname)
+        yield _limits(machine, kname)
     finally:
-        with suppress(RigError):  # if the machine is lost, an error is on its way
+        with suppress(RigError):  # if the machine is lost, another error reports it
             for name in changed:
                 machine.run(["tee", _attribute(kname, name)], stdin=_setting(before[name]).encode(), repeatable=True)
 
 
-def limit_bytes_per_s(said: str) -> int:
-    """What one of sysfs' speeds means; ``RigError`` for anything else."""
-    found = SPEED.fullmatch(said)
-    if not found:
-        raise RigError(f"the kernel tells a resync speed as {said!r}")
-    return int(found[1]) * 1024
+def limit_bytes_per_s(text: str) -> int:
+    """Bytes per second of one of sysfs' speeds; ``RigError`` for any other text."""
+    match = SPEED.fullmatch(text)
+    if not match:
+        raise RigError(f"the kernel reports {text!r} as a resync speed")
+    return int(match[1]) * 1024
 
 
 def done_percent(machine: Machine, kname: str) -> float | None:
-    """How far md is with what it does now; None if it does nothing."""
-    said = DONE.fullmatch(
+    """Progress of md's current action; None if there is none."""
+    match = DONE.fullmatch(
         machine.run(["cat", _attribute(kname, "sync_completed")], check=False, repeatable=True).text.strip()
     )
-    return 100 * int(said[1]) / int(said[2]) if said and int(said[2]) else None
+    return 100 * int(match[1]) / int(match[2]) if match and int(match[2]) else None
 
 
 def check(machine: Machine, kname: str, size_bytes: int) -> int:
-    """Let md compare all members of ``size_bytes`` each: how many sectors do not agree.
+    """Let md compare all members of ``size_bytes`` each; return the number of sectors that disagree.
 
-    ``RigError`` if it does not end, or is not what md did last.
+    ``RigError`` if the check does not end, or was not md's last action.
     """
     _do(machine, kname, "check", size_bytes)
     return mdadm.state(machine, kname).mismatches
 
 
 def repair(machine: Machine, kname: str, size_bytes: int) -> int:
-    """The same, and let md write what makes them agree: how many sectors did not."""
+    """Let md compare and correct all members; return the number of sectors that disagreed."""
     _do(machine, kname, "repair", size_bytes)
     return mdadm.state(machine, kname).mismatches
 
@@ -81,17 +81,17 @@ def _do(machine: Machine, kname: str, action: str, size_bytes: int) -> None:
     mdadm.settle(machine, kname, deadline_s=600 + size_bytes / mdadm.SLOWEST_RESYNC_BYTES_PER_S)
     did = machine.run(["cat", _attribute(kname, "last_sync_action")], repeatable=True).text.strip()
     if did != action:
-        raise RigError(f"{kname} was to be {action}ed, but what md did last is {did}")
+        raise RigError(f"md was to {action} {kname}, but its last action is {did}")
 
 
-def _said(machine: Machine, kname: str) -> dict[str, str]:
+def _limits(machine: Machine, kname: str) -> dict[str, str]:
     lines = machine.run(["cat", *(_attribute(kname, name) for name in SPEEDS)], repeatable=True).text.splitlines()
     if len(lines) != len(SPEEDS):
-        raise RigError(f"the kernel does not tell how fast {kname} may be resynced")
+        raise RigError(f"the kernel does not report the resync speed limits of {kname}")
     return dict(zip(SPEEDS, lines, strict=True))
 
 
-def _setting(said: str) -> str:
-    """What has to be written for sysfs to say this again."""
-    found = SPEED.fullmatch(said)
-    return found[1] if found and found[2] == "local" else "system"
+def _setting(text: str) -> str:
+    """The value to write to sysfs so that it reports this speed again."""
+    match = SPEED.fullmatch(text)
+    return match[1] if match and match[2] == "local" else "system"

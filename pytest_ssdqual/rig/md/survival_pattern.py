@@ -1,10 +1,11 @@
-"""Data that can be told from all other data: written before something happens to an array, read back after it.
+"""A pattern that identifies itself: written before an array loses members, read back afterwards.
+
+It is at the reserved end of an array, where no workload writes.
 
 Every block is random, with a header that holds its own address and the checksum of the rest (fio's ``verify``). A
-block that was changed, that landed at another's place or that was never written is found. A block that is *stale*,
-with the data of an earlier pattern, would not be: fio does not check its seeds when it only reads (3.33 not at all,
-3.40 and later not by default). So the seed decides where in the block the header is: where a stale one has its
-header, this one has random data.
+block that was changed, misplaced or never written is found. A *stale* block, with the data of an earlier pattern, would
+not be: fio does not check its seeds when it only reads (3.33 not at all, 3.40 and later not by default). So the seed
+decides the header's position in the block: where a stale block has its header, this one has random data.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from pytest_ssdqual.rig.fio import acceptance, jobs, output
+from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure.session import Setup
 
-#: Ranges of a pattern are whole blocks of this; a block is damaged or not as a whole.
+#: Size of a pattern's blocks; a block is damaged or intact as a whole.
 BLOCK_BYTES = 65536
-#: Room for one header; fio's are 44 (3.33) to 56 bytes (3.42), and it moves at most 200.
+#: Room for one header; fio's have 44 (3.33) to 56 bytes (3.42), and it shifts them by at most 200.
 PLACE_BYTES = 256
-#: Seeds are below this; patterns of two seeds have no block in common.
+#: Number of seeds; patterns of two seeds have no block in common.
 SEEDS = BLOCK_BYTES // PLACE_BYTES - 1
 
-#: Depth that keeps a sequential stream going on any array we build.
+#: Depth that keeps a sequential stream going on any supported array.
 DEPTH = 32
 
 MISMATCH = re.compile(
@@ -35,7 +39,7 @@ ELSEWHERE = re.compile(r"bad header offset (\d+), wanted")
 
 
 def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
-    """Write the pattern of ``seed`` (0 … ``SEEDS`` - 1) over a range of whole blocks; nothing is read.
+    """Job that writes the pattern of ``seed`` (0 … ``SEEDS`` - 1) over a range of whole blocks; nothing is read.
 
     ``ValueError`` for another seed, or a range that is not whole blocks within the target.
     """
@@ -46,7 +50,7 @@ def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: i
 
 
 def read_back(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
-    """Read the range and compare; ``damage`` tells what came of it. ``ValueError`` as ``write_pattern``."""
+    """Job that reads and compares the range; ``damage`` interprets its output. ``ValueError`` as ``write_pattern``."""
     expectation = ExpectedResult(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=size_bytes)
     options = ("--rw=read", *_range(target, offset_bytes, size_bytes, seed))
     options = (*jobs.reporting(status_interval_s), "--name=read-back", *options)
@@ -54,20 +58,20 @@ def read_back(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, 
 
 
 def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
-    """What ``read_back`` found, as one sentence about the first bad block; empty if all is as it was written.
+    """Sentence about the first bad block that ``read_back`` found; empty if the pattern is intact.
 
-    Raises ``RigError`` or ``InvalidMeasurement`` if it was not all read, an I/O error among the reasons.
+    Raises ``RigError`` or ``InvalidMeasurement`` if not all was read, for example because of an I/O error.
     """
     stderr, status = finished.completed.errors, finished.completed.status
-    for line in acceptance.said(finished.pieces(), stderr):
-        if found := MISMATCH.search(line):
-            return _sentence(found)
+    for line in acceptance.messages(finished.pieces(), stderr):
+        if match := MISMATCH.search(line):
+            return _sentence(match)
     try:
         acceptance.accept(finished.pieces(), status, stderr, expectation)
     except InvalidMeasurement:
         if not _differs(finished.pieces()):
             raise
-        return "a block does not hold what was written; fio did not say which"
+        return "a block does not hold what was written; fio did not report which"
     return ""
 
 
@@ -87,23 +91,109 @@ def _range(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int) -> 
     yield "--verify=crc32c"
     yield f"--verify_offset={PLACE_BYTES * (seed + 1)}"
     yield "--verify_fatal=1"
-    # Both would leave files where fio was started.
+    # Both would leave files in fio's working directory.
     yield "--verify_dump=0"
     yield "--verify_state_save=0"
 
 
-def _sentence(found: re.Match[str]) -> str:
-    where = f"the block at byte {found['at']} of {found['path']} does not hold what was written"
-    if elsewhere := ELSEWHERE.search(found["found"]):
-        return f"{where}: its own address says byte {elsewhere[1]}"
-    if found["found"] == "verify failed":
+def _sentence(match: re.Match[str]) -> str:
+    where = f"the block at byte {match['at']} of {match['path']} does not hold what was written"
+    if address := ELSEWHERE.search(match["found"]):
+        return f"{where}: its own address says byte {address[1]}"
+    if match["found"] == "verify failed":
         return f"{where}: its checksum is wrong"
-    return f"{where}: it holds something else ({found['found']})"
+    return f"{where}: it holds something else ({match['found']})"
 
 
 def _differs(data: output.Output) -> bool:
-    """Whether fio's account has the error of a failed comparison."""
+    """Return True if fio's output has the error of a failed comparison."""
     try:
         return output.parse(data).error == errno.EILSEQ
     except InvalidMeasurement:
         return False
+
+
+MIB = 1 << 20
+#: Share of an array that holds the pattern, and its upper limit.
+SHARE, MOST_BYTES = 0.01, 1 << 30
+#: Assumed minimum rate of the pattern's I/O.
+SLOWEST_BYTES_PER_S = 1_000_000
+#: Fewest stripes that md keeps in its cache (raid5.c, raid5_set_cache_size: more than 16).
+FEWEST_STRIPES = "17"
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRegion:
+    """Position and seed of the pattern, which both follow from the array."""
+
+    target: JobTarget
+    offset_bytes: int
+    size_bytes: int
+    seed: int
+
+    @classmethod
+    def of(cls, array: Array) -> PatternRegion:
+        """Return the region of an array with a reserved end."""
+        return cls(
+            JobTarget(array.path, array.size_bytes, checked=array.checked),
+            array.size_bytes - array.reserved_bytes,
+            array.reserved_bytes // BLOCK_BYTES * BLOCK_BYTES,
+            # Another array on the same drives has another pattern, so that remains of the former are not taken for
+            # this one.
+            int(array.uuid.replace(":", ""), 16) % SEEDS,
+        )
+
+
+def reserved_bytes(size_bytes: int) -> int:
+    """Bytes that are reserved of an array: 1 %, 1 MiB to 1 GiB, and the incomplete last MiB."""
+    pattern_bytes = min(max(int(size_bytes * SHARE), MIB), MOST_BYTES)
+    return size_bytes - (size_bytes - pattern_bytes) // MIB * MIB
+
+
+def write(setup: Setup, array: Array) -> Array:
+    """Write the pattern; return the array with its end reserved. ``RigError`` or a child of it if that failed."""
+    reserved = replace(array, reserved_bytes=reserved_bytes(array.size_bytes))
+    region = PatternRegion.of(reserved)
+    setup.held.require_lease()
+    setup.logbook.note("writing_pattern", geometry=str(array.geometry))
+    job = write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
+    raw, finished = _run(setup, array, "write-pattern", job, region)
+    acceptance.accept(finished.pieces(), finished.completed.status, finished.completed.errors, job.expectation)
+    setup.logbook.note(
+        "pattern_written",
+        geometry=str(array.geometry),
+        offset_bytes=region.offset_bytes,
+        size_bytes=region.size_bytes,
+        seed=region.seed,
+        raw=raw,
+    )
+    return reserved
+
+
+def read_damage(setup: Setup, array: Array) -> str:
+    """Read the pattern back from the drives; return a sentence about the damage, or nothing.
+
+    ``RigError`` or a child of it if it cannot be read.
+    """
+    region = PatternRegion.of(array)
+    if array.geometry.has_parity:
+        empty_stripe_cache(setup.machine, array.kname)
+    job = read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
+    raw, finished = _run(setup, array, "read-back", job, region)
+    found = damage(finished, job.expectation)
+    setup.logbook.note("pattern_read", geometry=str(array.geometry), damage=found, raw=raw)
+    return found
+
+
+def _run(setup: Setup, array: Array, kind: str, job: Job, region: PatternRegion) -> tuple[str, FinishedProcess]:
+    setup.progress(f"{array.geometry}: {kind.replace('-', ' ')}", 0)
+    finished = process.run(setup.machine, job, region.size_bytes / SLOWEST_BYTES_PER_S)
+    return setup.logbook.keep(f"{array.geometry}-{kind}.json.gz", finished.packed), finished
+
+
+def empty_stripe_cache(machine: Machine, kname: str) -> None:
+    """Empty md's stripe cache, through which a degraded array reads, and which may still hold the written pattern."""
+    size = f"/sys/block/{kname}/md/stripe_cache_size"
+    former = machine.run(["cat", size], repeatable=True).text.strip()
+    for value in (FEWEST_STRIPES, former):
+        machine.run(["tee", size], stdin=value.encode(), repeatable=True)

@@ -1,14 +1,14 @@
-"""From bare drives to a measurable target (purge, build, fill), and back (stop, erase this run's arrays)."""
+"""Life of an array: purge the drives, build it, fill it; afterwards stop it and erase its superblocks."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol
+from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, process
@@ -19,37 +19,23 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import live_stats
 from pytest_ssdqual.rig.purge import purge, zero
-from pytest_ssdqual.rig.resume.checkpoint import Inheritance
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
-#: Sequential writes of a fill, bytes per second and drive, below which we stop waiting for it.
+#: Assumed minimum rate of a fill's sequential writes, in bytes per second and drive.
 SLOWEST_FILL_BYTES_PER_S = 5_000_000
-#: Names that are tried for one array; bays of one machine all take the lowest that is free.
+#: Names that are tried for one array; bays of one machine all choose the lowest free one.
 MOST_NAMES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """Sequential passes over the whole user area after a purge; none at all for writes from the fresh state."""
-
-    passes: int
-    bs: str
-
-    @classmethod
-    def of(cls, protocol: Protocol) -> Fill:
-        return cls(protocol.fill_passes, protocol.fill_bs)
-
-
-FRESH = Fill(0, "128k")
 
 
 def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     """Purge the first drives of the set, build ``geometry`` of them and fill it.
 
-    Destroys what is on them; ``held`` is asked first. ``RigError`` or a child of it if anything fails; then no array
-    of ours is left standing.
+    Destroys their content; ``held`` is asked first. ``RigError`` or a child of it if anything fails; then no array of
+    this run is left.
     """
     members = setup.held.drives[: geometry.width]
     if len(members) < geometry.width:
@@ -69,11 +55,11 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     return array
 
 
-def readopt(setup: Setup, left: Inheritance, members: Sequence[Drive]) -> Array:
-    """Put an array together again over what its members hold, their data and parity untouched.
+def readopt(setup: Setup, left: Checkpoint, members: Sequence[Drive]) -> Array:
+    """Assemble an array again over the data of its members; data and parity stay untouched.
 
-    mdadm writes new superblocks in front of the data, which begin where they did, and is told that the members agree.
-    ``RigError`` or a child of it if that fails or another array comes of it; then none of ours is left standing.
+    mdadm writes new superblocks in front of the data, which keep their offset, and assumes that the members agree.
+    ``RigError`` or a child of it if that fails or the array differs; then no array of this run is left.
     """
     array = _assemble(setup, left.geometry, members, left)
     try:
@@ -87,28 +73,30 @@ def readopt(setup: Setup, left: Inheritance, members: Sequence[Drive]) -> Array:
 
 
 def stop(setup: Setup, array: Array) -> None:
-    """Stop the array and erase our superblocks; of bare drives there is nothing to stop."""
+    """Stop the array and erase this run's superblocks; bare drives need neither."""
     if array.geometry.level is not RaidLevel.DRIVE:
         take_down(setup, array.path, array.members, array.uuid)
 
 
 def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str) -> None:
-    """The same for an array that is known only by its parts."""
-    objections = mdadm.last_look(setup.machine, path)
-    left = mdadm.stop(setup.machine, path, [drive.path for drive in members], uuid)
-    # A member that keeps our superblock keeps the array on our books, so that its remains need no consent.
-    setup.logbook.note("array_left" if left else "array_stopped", uuid=uuid, not_erased=left, objections=objections)
+    """``stop`` for an array of which only path, members and UUID are known."""
+    objections = mdadm.final_objections(setup.machine, path)
+    not_erased = mdadm.stop(setup.machine, path, [drive.path for drive in members], uuid)
+    # A member that keeps the superblock keeps the array in the journal, so that its remains need no consent.
+    setup.logbook.note(
+        "array_left" if not_erased else "array_stopped", uuid=uuid, not_erased=not_erased, objections=objections
+    )
 
 
 def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
-    """Write the user area, all but the label's place at its beginning, ``fill.passes`` times, sequentially."""
+    """Write the user area, except the label's MiB at its beginning, ``fill.passes`` times, sequentially."""
     if not fill.passes:
         return
     fixed_time.require(setup, array, writes=True)
     targets = array.targets
     jobs = 1 if array.geometry.is_side_by_side else array.geometry.width
     job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs)
-    seconds = fill.passes * sum(each.size_bytes for each in targets) / SLOWEST_FILL_BYTES_PER_S
+    seconds = fill.passes * sum(target.size_bytes for target in targets) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
     with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
         finished = process.run(setup.machine, job, seconds)
@@ -118,8 +106,8 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
     setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
 
 
-def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Inheritance | None = None) -> Array:
-    """Build it, ``left``: over the data of what it was before."""
+def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Checkpoint | None = None) -> Array:
+    """Build the array; with ``left``, over the data of that former array."""
     zeroed = left is None and geometry.level in mdadm.REDUNDANT and zero.zero(setup.machine, members)
     if left is None:
         label.write_drives(setup.machine, members)
@@ -145,23 +133,25 @@ def create(
     data_offset_bytes: int | None = None,
     used_bytes: int | None = None,
 ) -> Array:
-    """``md.create`` under a name that no array has; written down first, so that the next start knows it for ours.
+    """``mdadm.create`` under an unused name; recorded first, so that the next start knows it as this program's.
 
-    Another bay of the same machine may take that name at the same moment: then under another one. ``later`` are drives
-    that may become members. ``RigError`` or a child of it if it cannot be built; then nothing of it is left standing.
+    If another bay of the same machine takes that name at the same moment, the next one is tried. ``later`` are drives
+    that may become members. ``RigError`` or a child of it if it cannot be built; then nothing of it is left.
     """
     uuid = ":".join(secrets.token_hex(4) for _ in range(4))
-    room = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
+    placement = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
     setup.held.expect(uuid)
     setup.progress(f"{geometry}: create", 5)
-    for vain in range(MOST_NAMES):
+    for attempt in range(MOST_NAMES):
         path = mdadm.free_path(setup.machine)
         setup.logbook.note("array_planned", **_facts(setup, geometry, [*members, *later], path, uuid))
         try:
-            return mdadm.create(setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **room)
+            return mdadm.create(
+                setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **placement
+            )
         except BaseException as error:
             is_taken = isinstance(error, CommandFailed) and mdadm.is_anothers(setup.machine, path, uuid)
-            if is_taken and vain + 1 < MOST_NAMES:
+            if is_taken and attempt + 1 < MOST_NAMES:
                 continue
             with contextlib.suppress(RigError):
                 take_down(setup, path, members, uuid)
@@ -171,7 +161,7 @@ def create(
 
 def _require_size(array: Array, size_bytes: int) -> None:
     if array.size_bytes != size_bytes:
-        raise RigError(f"{array.geometry} came out with {array.size_bytes} bytes where it had {size_bytes}")
+        raise RigError(f"{array.geometry} now has {array.size_bytes} bytes instead of {size_bytes}")
 
 
 def _note_created(setup: Setup, array: Array, fill: Fill, **facts: object) -> None:

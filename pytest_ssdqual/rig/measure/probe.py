@@ -1,4 +1,4 @@
-"""One measurement of a search: by a protocol of its own, with the drives' time that it takes counted."""
+"""One measurement of a workload search: by its own protocol, with the drive time that it takes counted."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pytest_ssdqual.rig.measure import fixed_time, sequential_verdict
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
 
-#: Kinds of records: what a search measured to find something, shortly or not so shortly, and once more to be sure.
+#: Kinds of records: short and longer measurements that search, and the one that confirms a finding.
 EXPLORED, EXPLORED_LONGER, CONFIRMED = "explored", "explored_longer", "confirmed"
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How a workload of a search is measured."""
+    """Protocol and record kind of a search's measurement of a workload."""
 
-    #: One of the above; one workload is measured once as each.
+    #: A kind from above; each workload is measured once per kind.
     kind: str
     protocol: Protocol
-    #: Of a sequential protocol: whether the look that it is asked at may be the last.
+    #: For a group-sequential protocol: decides at a look whether it may be the last.
     enough: Enough
-    #: Told of each piece of the drives' time, in seconds, when it begins: ramps and attempts that fail are among them.
+    #: Is called at the start of each piece of drive time, with its seconds; ramps and failed attempts are included.
     spent: Callable[[float], None]
 
     def measure(self, setup: Setup, array: Array, workload: Workload) -> Measured:
-        """Raises as ``measuring.measure``."""
+        """Measure the workload; raises as ``fixed_time.measure``."""
         metered = replace(self._metered(setup), protocol=self.protocol)
         rule = self.protocol.sequential
         if rule is None:
@@ -38,15 +38,15 @@ class Probe:
         return sequential_verdict.measure(metered, array, workload, rule, self.enough, self.kind)
 
     def _metered(self, setup: Setup) -> Setup:
-        """What tells a person how long a step takes also tells what it costs."""
+        """Set-up whose progress reports also count the drive time."""
 
         def progress(what: str, seconds: float) -> None:
             self.spent(seconds)
             setup.progress(what, seconds)
 
-        def looked(what: str, more_s: float) -> None:
-            self.spent(more_s)
+        def looked(what: str, extra_s: float) -> None:
+            self.spent(extra_s)
             if setup.looked:
-                setup.looked(what, more_s)
+                setup.looked(what, extra_s)
 
         return replace(setup, progress=progress, looked=looked)

@@ -1,4 +1,4 @@
-"""A rebuild under load: members are given back while a workload runs; then it is seen whether all data are there."""
+"""A rebuild under load: members are added again while a workload runs; then all data are verified."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess, RunningProcess
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.md import mdadm, members, reserve, resync
+from pytest_ssdqual.rig.md import mdadm, members, resync, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.environment import When
 
-#: md is asked this often, or after this share of the time it has taken so far, if that is longer.
+#: Seconds between two polls of md, or this share of the elapsed time if that is longer.
 SHORTEST_PAUSE_S, PAUSE_SHARE = 0.5, 1 / 200
-#: Between adding a member and the first sign of its recovery; after that, md without recovery has given it up.
+#: Seconds from adding a member to the first sign of its recovery; later, md without recovery has given it up.
 START_S = 30.0
-#: fio's reports of a rebuild at the fastest that md may go; a slower one has more.
+#: Number of fio's reports if md rebuilds at its maximum rate; a slower rebuild has more.
 REPORTS = 300
-#: The longest between two of them: more would pass for a stall of fio.
+#: Longest interval between two reports: a longer one would count as a stall of fio.
 LONGEST_REPORT_S = 2
 MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildTiming:
-    """When what was seen, seconds by our clock, from the start of fio."""
+    """Times of observations in seconds of the controller's clock, from the start of fio."""
 
-    #: Before the members were added.
+    #: Immediately before the members were added.
     added_s: float
-    #: The first and the last time that md was seen rebuilding.
+    #: The first and the last poll during the rebuild.
     first_s: float
     last_s: float
-    #: When it was first seen to have ended.
+    #: The first poll after its end.
     over_s: float
 
     @property
@@ -52,24 +52,23 @@ class RebuildTiming:
 
     @property
     def resolution_s(self) -> float:
-        """By how much the start may be early or the end late."""
+        """Uncertainty of start plus end: the start may be early, or the end late, by this much."""
         return max(self.first_s - self.added_s, self.over_s - self.last_s)
 
 
 def rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
-    """Give the missing members of ``array`` back while ``workload`` runs; then check everything.
+    """Add the missing members of ``array`` again while ``workload`` runs; then check everything.
 
-    The load runs from before the members are added until md is done; of its I/Os those count that lie wholly within
-    the rebuild. Afterwards md compares all members, and the pattern that was written before the members failed is
-    read back; it is also read before the rebuild, from the degraded array. Data that are lost are no error here: the
-    result tells.
+    The load runs from before the members are added until md is done; only I/Os wholly within the rebuild count.
+    Afterwards md compares all members, and the pattern that was written before the members failed is read back; it is
+    also read before the rebuild, from the degraded array. Lost data are not an error here: the result contains them.
 
-    Raises ``RigError`` or a child of it: ``InvalidMeasurement`` if the rebuild did not end within the protocol's
-    limit, was too short to say anything about the load, or if the load cannot be believed.
+    ``RigError`` or a child of it: ``InvalidMeasurement`` if the rebuild did not end within the protocol's limit, was
+    too short to say anything about the load, or if the load is not valid.
     """
     rebuilding = replace(array, geometry=_rebuilding(array.geometry))
     mdadm.require_healthy(setup.machine, array)
-    lost = _said("while degraded", reserve.look(setup, array))
+    damage_before = _dated("while degraded", survival_pattern.read_damage(setup, array))
     size_bytes = resync.component_bytes(setup.machine, array.kname)
     with resync.speeds(setup.machine, array.kname, setup.protocol.rebuild) as limits:
         run, timing = _under_load(setup, rebuilding, workload, size_bytes, limits)
@@ -77,71 +76,73 @@ def rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
     mdadm.require_healthy(setup.machine, whole)
     setup.progress(f"{whole.geometry}: compare members", 0)
     mismatches = resync.check(setup.machine, array.kname, size_bytes)
-    damage = "; ".join(filter(None, (lost, _said("after the rebuild", reserve.look(setup, whole)))))
+    damage = "; ".join(
+        filter(None, (damage_before, _dated("after the rebuild", survival_pattern.read_damage(setup, whole))))
+    )
     mdadm.require_healthy(setup.machine, whole)
     _require_believable(run, Intact(rebuilding.geometry, mismatches, damage))
     measured = Measured((run.condensed(),))
-    found = Rebuild(rebuilding.geometry, timing.seconds, size_bytes, measured, mismatches, damage, timing.resolution_s)
+    result = Rebuild(rebuilding.geometry, timing.seconds, size_bytes, measured, mismatches, damage, timing.resolution_s)
     setup.logbook.note(
         "rebuild",
-        asked=workload.to_record(),
+        asked=workload,
         protocol=setup.protocol.name,
         acceptance=setup.protocol.acceptance,
         limits=dict(limits),
         members=[drive.identity for drive in members.missing(array)],
         raw=run.raw,
-        **found.summary(),
+        **result.summary(),
     )
-    return found
+    return result
 
 
 def _rebuilding(geometry: Geometry) -> Geometry:
     return Geometry(geometry.level, geometry.width, geometry.missing, rebuilding=True)
 
 
-def _said(when: str, damage: str) -> str:
+def _dated(when: str, damage: str) -> str:
     return f"{when} {damage}" if damage else ""
 
 
 def _under_load(
     setup: Setup, array: Array, workload: Workload, size_bytes: int, limits: Mapping[str, str]
 ) -> tuple[Run, RebuildTiming]:
-    """The rebuild itself; ``array`` is the rebuilding one."""
-    given_back = members.missing(array)
+    """Run the rebuild under load; ``array`` has the rebuilding geometry."""
+    added = members.missing(array)
     fastest = resync.limit_bytes_per_s(limits["sync_speed_max"])
     every_s = min(max(1, int(size_bytes / fastest / REPORTS)), LONGEST_REPORT_S)
     job = _load(setup, array, workload, every_s)
-    setup.held.require(given_back)
-    members.forget(setup.machine, array, given_back)
+    setup.held.require(added)
+    members.forget(setup.machine, array, added)
     setup.progress(f"{array.geometry}: rebuild under {workload}", size_bytes / fastest)
-    seen: list[RebuildTiming] = []
+    timings: list[RebuildTiming] = []
 
     def work() -> FinishedProcess:
         with process.start(setup.machine, job) as running:
             started = time.monotonic()
             time.sleep(setup.protocol.ramp_s)
             _require_running(running, job, array)
-            setup.held.require(given_back)
+            setup.held.require(added)
             _note_given_back(setup, array)
-            seen.append(_watched(setup, array, running, job, started))
+            timings.append(_watched(setup, array, running, job, started))
             return running.end()
 
-    before = environment.look(setup.machine, array, When.BEFORE)
-    raw, finished = fixed_time.noted(setup, array, workload, "rebuild", work)
-    after = environment.look(setup.machine, array, When.AFTER, before)
+    before = environment.take_reading(setup.machine, array, When.BEFORE)
+    raw, finished = fixed_time.record_run(setup, array, workload, "rebuild", work)
+    after = environment.take_reading(setup.machine, array, When.AFTER, before)
     done = finished.completed
     result = acceptance.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
-    (timing,) = seen
-    # By our clock fio ended at the latest when its process did; by its own, after its run time.
+    (timing,) = timings
+    # fio ended at the latest when its process did, by the controller's clock; by its own, after its run time.
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)
     run = _counted(setup, array, workload, result, window, raw)
-    run = replace(run, seen=environment.seen(array, before, after, result))
+    run = replace(run, seen=environment.between(array, before, after, result))
     environment.note(setup, run, "rebuild")
     return run, timing
 
 
 def _load(setup: Setup, array: Array, workload: Workload, every_s: int) -> Job:
-    """A process for longer than the rebuild may take: it is ended when that is over."""
+    """Job that runs for longer than the rebuild may take; it is ended when the rebuild is over."""
     seconds = setup.protocol.ramp_s + setup.protocol.rebuild.limit_s + START_S + process.OVERHEAD_S
     try:
         return jobs.measurement(workload, array.targets, array.geometry.width, seconds, every_s)
@@ -158,10 +159,10 @@ def _note_given_back(setup: Setup, array: Array) -> None:
 
 
 def _window(setup: Setup, array: Array, timing: RebuildTiming, end_s: float, every_s: int) -> fixed_time.ProcessWindow:
-    """What of the process counts: whole reports that lie within the rebuild, in rounds of the protocol's length.
+    """Part of the process that counts: whole reports within the rebuild, in rounds of the protocol's length.
 
-    ``end_s`` is the last moment, of fio's time, at which md was seen rebuilding. fio's time begins after ours, so what
-    is at least so late in its time is so in ours.
+    ``end_s`` is the last poll during the rebuild, in fio's time. fio's clock starts after the controller's, so a moment
+    that is at least so late by fio's clock is also by the controller's.
     """
     protocol = setup.protocol
     begin_s = timing.first_s + every_s
@@ -179,7 +180,7 @@ def _window(setup: Setup, array: Array, timing: RebuildTiming, end_s: float, eve
 def _counted(
     setup: Setup, array: Array, workload: Workload, result: FioResult, window: fixed_time.ProcessWindow, raw: str
 ) -> Run:
-    """The window's run; of few I/Os in fewer rounds, so that each has enough to be judged by."""
+    """Return the run of the window; with few I/Os in fewer rounds, so that each has enough of them."""
     run = Run(
         workload=workload,
         geometry=array.geometry,
@@ -190,18 +191,18 @@ def _counted(
         rounds=window.rounds,
         raw=raw,
     )
-    enough = min(run.rounds, run.ios // checks.FEWEST_IOS_A_ROUND)
-    return replace(run, rounds=max(setup.protocol.steady.window, enough))
+    rounds = min(run.rounds, run.ios // checks.FEWEST_IOS_A_ROUND)
+    return replace(run, rounds=max(setup.protocol.steady.window, rounds))
 
 
 def _require_believable(run: Run, intact: Intact) -> None:
-    # Whether what a rebuild leaves of the load is enough to be judged is for the claim to say.
+    # The claim decides whether the I/Os during a rebuild suffice for a verdict.
     if objections := checks.objections(run, fewest=checks.FEWEST_IOS_A_ROUND):
         raise InvalidMeasurement(f"{run.workload} on {run.geometry} is not valid: {'; '.join(objections)} ({intact!r})")
 
 
 def _watched(setup: Setup, array: Array, running: RunningProcess, job: Job, started: float) -> RebuildTiming:
-    """Add the members and watch until md is done, or raise ``InvalidMeasurement``."""
+    """Add the members and poll md until it is done, or raise ``InvalidMeasurement``."""
     machine, limit_s = setup.machine, setup.protocol.rebuild.limit_s
     clock = time.monotonic
     added = clock()
@@ -209,30 +210,30 @@ def _watched(setup: Setup, array: Array, running: RunningProcess, job: Job, star
     first: float | None = None
     last = clock()
     while True:
-        now = mdadm.state(machine, array.kname)
-        at = clock()
-        if now.sync_action == "recover":
-            first, last = first or at, at
-        elif not now.degraded and now.sync_action == "idle":
+        state = mdadm.state(machine, array.kname)
+        now_s = clock()
+        if state.sync_action == "recover":
+            first, last = first or now_s, now_s
+        elif not state.degraded and state.sync_action == "idle":
             return RebuildTiming(
-                added - started, (first or at) - started, (last if first else at) - started, at - started
+                added - started, (first or now_s) - started, (last if first else now_s) - started, now_s - started
             )
-        elif at - last > START_S:
-            raise InvalidMeasurement(f"{array.geometry} is not rebuilt: {'; '.join(now.objections())}")
+        elif now_s - last > START_S:
+            raise InvalidMeasurement(f"{array.geometry} is not rebuilt: {'; '.join(state.objections())}")
         _require_running(running, job, array)
-        if at - added > limit_s:
-            raise InvalidMeasurement(_too_slow(setup, array, at - added))
-        time.sleep(min(max(SHORTEST_PAUSE_S, (at - added) * PAUSE_SHARE), limit_s))
+        if now_s - added > limit_s:
+            raise InvalidMeasurement(_too_slow(setup, array, now_s - added))
+        time.sleep(min(max(SHORTEST_PAUSE_S, (now_s - added) * PAUSE_SHARE), limit_s))
 
 
 def _too_slow(setup: Setup, array: Array, seconds: float) -> str:
     done = resync.done_percent(setup.machine, array.kname)
-    far = "" if done is None else f": {done:.0f} % were done"
-    return f"the rebuild of {array.geometry.healthy} was not over after {seconds:.0f} s{far}; see rebuild.limit"
+    progress = "" if done is None else f": {done:.0f} % were done"
+    return f"the rebuild of {array.geometry.healthy} was not over after {seconds:.0f} s{progress}; see rebuild.limit"
 
 
 def _require_running(running: RunningProcess, job: Job, array: Array) -> None:
-    """Raise what ended the load, if it did not last."""
+    """Raise the error that ended the load, if it has ended."""
     if not running.is_alive():
         done = (finished := running.wait(0)).completed
         acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)

@@ -1,9 +1,10 @@
-"""All that was measured, for the tests that will ask for it: the newest in memory, the rest in a file.
+"""Results of this session and of earlier ones of the same run: the newest in memory, the rest in a file.
 
 A measurement of 24 drives side by side is 15 MB of histograms (81 intervals of each, 500 buckets), and a run of days
 has hundreds of them. What is pushed out of memory is written to a file without a name in the run folder; it comes back
-equal, in a fraction of the time that reading fio's whole output again would take. A failure is kept as its sentence:
-with its traceback it would hold everything that was in memory when it happened.
+equal, in a fraction of the time that reading fio's whole output again would take. A failure is stored as its sentence:
+with its traceback it would hold everything that was in memory when it happened. Results of earlier sessions are read
+from the run folder when a step asks for them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from pytest_ssdqual.rig.machine.machine import MachineLost, RigError, Unforeseen, UnforeseenAgain
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults, ResultKey
 
 T = TypeVar("T")
 
@@ -27,12 +29,14 @@ NEWEST = 4
 
 
 @dataclass(slots=True, weakref_slot=True)
-class Stock:
-    """A place for values and for failures, by key; whatever was put in is there for as long as this is."""
+class ResultCache:
+    """Values and failures by key; it never forgets one."""
 
-    #: Where the file is; None: where this computer keeps temporary files.
+    #: Folder of the file; None: the folder of temporary files.
     folder: Path | None = None
     newest: int = NEWEST
+    #: Results of earlier sessions.
+    earlier: EarlierResults = field(default_factory=NoEarlierResults)
     #: In the order in which they were last asked for.
     _held: dict[object, object] = field(default_factory=dict)
     #: Begin and length of those that were written.
@@ -55,6 +59,25 @@ class Stock:
         self._hold(key, value)
         return value
 
+    def knows(self, key: object, earlier: ResultKey) -> bool:
+        """Return True if this session has the result or the failure of ``key``, or an earlier session the result."""
+        return key in self or self.earlier.has(earlier)
+
+    def result(self, key: object, earlier: ResultKey, work: Callable[[], T], is_this: Callable[[object], bool]) -> T:
+        """Return the result of this session, or of an earlier one if ``is_this`` accepts it, or else of ``work``.
+
+        Two workloads may have one name, also in one session: ``key`` has all of the workload. Earlier sessions recorded
+        the name only. Raises the failure of ``work``, and the same failure again each time.
+        """
+        if key not in self:
+
+            def recalled() -> T:
+                found = self.earlier.recall(earlier)
+                return found if is_this(found) else work()  # type: ignore[return-value]
+
+            self.put(key, self.unless_failed(key, recalled))
+        return self[key]  # type: ignore[return-value]
+
     def put(self, key: object, value: object) -> None:
         """Only once for each key: what was measured does not change."""
         self._hold(key, value)
@@ -64,9 +87,9 @@ class Stock:
 
         That is ``error`` itself if it is a ``RigError``, else an ``Unforeseen`` or ``UnforeseenAgain``.
         """
-        told = error if isinstance(error, RigError) else self._wrapped(error)
-        self._failures[key] = _bare(told)
-        return told
+        rig_error = error if isinstance(error, RigError) else self._wrapped(error)
+        self._failures[key] = _bare(rig_error)
+        return rig_error
 
     def failure(self, key: object) -> RigError | None:
         """A new exception each time: one that was raised holds whatever it was raised through."""
@@ -85,10 +108,10 @@ class Stock:
         except MachineLost:
             raise
         except Exception as error:
-            told = self.fail(key, error)
-            if told is error:
+            rig_error = self.fail(key, error)
+            if rig_error is error:
                 raise
-            raise told from error
+            raise rig_error from error
 
     def _wrapped(self, error: Exception) -> RigError:
         """Wrap an unexpected error. If the same one occurs again, it would occur for everything that is left."""
@@ -124,7 +147,7 @@ class Stock:
     def _read(self, begin: int, length: int) -> object:
         file = self._open()
         file.seek(begin)
-        return pickle.loads(zlib.decompress(file.read(length)))  # noqa: S301 (nobody else can reach that file)
+        return pickle.loads(zlib.decompress(file.read(length)))  # noqa: S301 (no other user can reach that file)
 
     def _open(self) -> IO[bytes]:
         if self._file is None:

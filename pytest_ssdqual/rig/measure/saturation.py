@@ -1,4 +1,4 @@
-"""Write saturation: one process that writes from the purged state until the protocol's volume or time is used up."""
+"""Write saturation: one process that writes from the purged state until the protocol's volume or time is reached."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 
-#: User capacities before which nothing counts as settled: a purged drive has flash left that was never used.
+#: User capacities before which no state counts as steady: a purged drive has flash that was never used.
 GATE_CAPACITIES = 1.0
 
 
 def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
-    """One fio process without a pause: idle time would let the drive collect its garbage (SNIA PTS, write saturation).
+    """Run one fio process without a pause: an idle drive would collect its garbage (SNIA PTS, write saturation).
 
-    ``InvalidMeasurement`` if the workload does not write, or its output is not whole.
+    ``InvalidMeasurement`` if the workload does not write, or its output is incomplete.
     """
     if not workload.writes:
-        raise InvalidMeasurement(f"{workload} writes nothing, so it saturates nothing")
+        raise InvalidMeasurement(f"{workload} writes nothing, so it cannot saturate an array")
     protocol, rule = setup.protocol, setup.protocol.saturation
     setup.progress(f"{array.geometry}: saturate with {workload}", rule.limit_s)
     volume = int(rule.capacities * array.size_bytes)
@@ -32,28 +32,28 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
     run = in_samples(fixed_time.run(setup, array, workload, "saturation", window), rule.sample_s)
     if not run.ios:
         raise InvalidMeasurement(f"{workload} wrote nothing to {array.geometry}")
-    # Its own arithmetic is that of a curve that falls; what goes on around it spoils it like any other.
-    if objections := checks.objections_in(checks.of_surroundings(run)):
+    # Checks of a constant rate do not apply to a falling curve; those of the environment do.
+    if objections := checks.objections_in(checks.of_environment(run)):
         raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {'; '.join(objections)}")
-    # A rehearsal proves nothing about flash, and would have to write for hours before anything settled.
+    # A rehearsal says nothing about flash, and would have to write for hours before it was steady.
     gate = GATE_CAPACITIES if protocol.acceptance else 0.0
-    found = Saturation(run, array.size_bytes, protocol.steady, gate)
+    result = Saturation(run, array.size_bytes, protocol.steady, gate)
     setup.logbook.note(
         "saturation",
         geometry=str(array.geometry),
         workload=str(workload),
-        asked=workload.to_record(),
+        asked=workload,
         protocol=protocol.name,
         acceptance=protocol.acceptance,
         capacity_bytes=array.size_bytes,
         rule=asdict(protocol.steady),
         gate_capacities=gate,
-        run=run.summary(),
+        run=run.record(),
     )
-    return found
+    return result
 
 
 def in_samples(run: Run, sample_s: float) -> Run:
-    """The run with one round per whole sample; a process that ended at its volume leaves part of one, which is cut."""
+    """The run with one round per whole sample; the incomplete sample of a process that ended at its volume is cut."""
     samples = max(1, int(run.window_s / sample_s))
     return replace(run, window_s=min(run.window_s, samples * sample_s), rounds=samples)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state
-from pytest_ssdqual.qual.stats.stopping_rule import Decision
+from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -31,23 +31,23 @@ from pytest_ssdqual.rig.observe import environment, live_stats
 from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
 
-#: fio's output is read at least every so many reports, so that it does not pile up in the memory of the machine under
+#: fio's output is read at least once in so many reports, so that it does not fill the memory of the machine under
 #: test.
 READ_EVERY_REPORTS = 60
-#: A document is written a moment after the time that it tells of.
+#: Seconds after the end of its interval until a document is written.
 WRITTEN_S = 0.5
-#: Looks in a row with the same kind of objections, which do not go away by waiting, after which it is ended.
+#: Consecutive looks with objections that do not go away by waiting, after which the run is given up.
 OBJECTED = 2
-#: Objections in a sentence.
-MOST_TOLD = 5
+#: Limit of objections in a sentence.
+MOST_QUOTED = 5
 
 
-#: Asked at each look.
+#: Decides at each look.
 Enough = Callable[[Measured], Decision]
 
 
 def at_once(measured: Measured) -> Decision:
-    """Nothing in particular is asked: the first look is as good as any."""
+    """Stopping rule without a claim: the first look suffices."""
     return Decision(done=True)
 
 
@@ -59,30 +59,30 @@ def measure(
     enough: Enough = at_once,
     kind: str = "measured",
 ) -> Measured:
-    """The workload, looked at by ``rule`` until ``enough`` says so or its time is over; on record as ``kind``.
+    """Measure until ``enough`` decides at a look of ``rule``, or its time is over; recorded as ``kind``.
 
-    Tried once more if the run turns out not to be believable; ``InvalidMeasurement`` after that.
+    An invalid run is repeated up to the protocol's attempts; ``InvalidMeasurement`` after that.
     """
-    attempts, trouble = setup.protocol.attempts, ""
+    attempts, faults = setup.protocol.attempts, ""
     for _ in range(attempts):
         run, given_up = _attempt(setup, array, workload, rule, enough)
         objections = checks.objections(run) or given_up
         _note_steady(setup, run, objections)
         if not objections:
-            return fixed_time.noted_measured(setup, Measured((run.condensed(),)), kind)
-        trouble = _told(objections)
-    raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {trouble} (after {attempts} attempts)")
+            return fixed_time.record_measured(setup, Measured((run.condensed(),)), kind)
+        faults = _joined(objections)
+    raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {faults} (after {attempts} attempts)")
 
 
 def start(setup: Setup, array: Array, workload: Workload, job: Job) -> RunningProcess:
-    """The process, of ``workload`` on ``array``."""
+    """Start the process of ``workload`` on ``array``."""
     return process.start(setup.machine, job)
 
 
 def _attempt(
     setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough
 ) -> tuple[Run, Sequence[str]]:
-    """One process; the run as it is known at its last look, and the objections for which it was given up."""
+    """Run one process; return the run at its last look, and the objections for which it was given up."""
     fixed_time.require(setup, array, writes=workload.writes)
     mdadm.require_healthy(setup.machine, array)
     seconds = setup.protocol.ramp_s + rule.limit_s
@@ -90,41 +90,41 @@ def _attempt(
         job = jobs.measurement(workload, array.targets, array.geometry.width, seconds, rule.report_s)
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
-    watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes)
+    process_watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes)
 
     def work() -> FinishedProcess:
         with start(setup, array, workload, job) as running:
-            ended_early = watch.follow(running)
+            ended_early = process_watch.follow(running)
             finished = running.end() if ended_early else running.wait(0)
         for piece in finished.rest():
-            watch.reader.feed(piece)
+            process_watch.reader.feed(piece)
         return finished
 
-    before = environment.look(setup.machine, array, When.BEFORE)
-    raw, finished = fixed_time.noted(setup, array, workload, "run", work)
-    after = environment.look(setup.machine, array, When.AFTER, before)
+    before = environment.take_reading(setup.machine, array, When.BEFORE)
+    raw, finished = fixed_time.record_run(setup, array, workload, "run", work)
+    after = environment.take_reading(setup.machine, array, When.AFTER, before)
     mdadm.require_healthy(setup.machine, array)
     done = finished.completed
-    accept = acceptance.accept_read_ended if watch.ended_early else acceptance.accept_read
-    result = accept(watch.reader, done.status, done.errors, job.expectation)
-    run = replace(watch.last(result, raw), seen=environment.seen(array, before, after, result))
+    accept = acceptance.accept_read_ended if process_watch.ended_early else acceptance.accept_read
+    result = accept(process_watch.reader, done.status, done.errors, job.expectation)
+    run = replace(process_watch.last(result, raw), seen=environment.between(array, before, after, result))
     environment.note(setup, run, "run")
-    return run, watch.given_up
+    return run, process_watch.given_up
 
 
 @dataclass(slots=True)
 class _Watch:
-    """A process under way, from its first look to its last."""
+    """A running process, from its first look to its last."""
 
     setup: Setup
     array: Array
     workload: Workload
     rule: SequentialRule
     enough: Enough
-    #: The one size of all transfers; None of a mix.
+    #: The one size of all transfers; None for a mix.
     block_bytes: int | None
     reader: StatusReader = field(default_factory=lambda: StatusReader(output.MOST_DOCUMENTS))
-    #: Of the last look, counted from 1.
+    #: Number of the last look, counted from 1.
     number: int = 0
     ended_early: bool = False
     given_up: Sequence[str] = ()
@@ -135,7 +135,7 @@ class _Watch:
         return group_sequential.look_times(self.rule)
 
     def follow(self, running: RunningProcess) -> bool:
-        """Look until it is decided, or until fio has ended; whether it was decided while fio was still running."""
+        """Look until the decision, or until fio has ended; return True if the decision came while fio was running."""
         began, ramp_s = time.monotonic(), self.setup.protocol.ramp_s
         live_stats.turned(self.setup.live, Course(0, len(self.times_s)))
         self.setup.progress(f"{self.array.geometry}: {self.workload}", ramp_s + self.times_s[0])
@@ -153,7 +153,7 @@ class _Watch:
         return False
 
     def last(self, result: FioResult, raw: str) -> Run:
-        """The run as it was known at its last look, of fio's whole output."""
+        """Return the run at its last look, computed from fio's whole output."""
         if not self.ended_early:
             self.number = len(self.times_s)
         run = self._run(result, raw)
@@ -162,7 +162,7 @@ class _Watch:
         return run
 
     def _look(self, number: int) -> bool:
-        """Whether to end: what is asked is known, or the run cannot be believed any more."""
+        """Return True if the process is to end: the claims are decided, or the run is no longer valid."""
         self.number = number
         return self._decide(self._run(self.reader.so_far(self.block_bytes), ""))
 
@@ -171,18 +171,18 @@ class _Watch:
         lasting = bool(objections) and bool(checks.objections(run, fewest=0))
         self._objected = self._objected + 1 if lasting else 0
         if objections:
-            decision = Decision(done=False, sentence=_told(objections))
+            decision = Decision(done=False, sentence=_joined(objections))
         else:
             decision = self.enough(Measured((run.condensed(),)))
         if not decision and self.number == len(self.times_s):
-            # Nothing that comes will help; what keeps it from settling may.
+            # More time does not help; removing a periodic disturbance may.
             decision = replace(
                 decision, sentence=f"{decision.sentence}{steady_state.repeats(*steady_state.series(run))}"
             )
         if self._objected >= OBJECTED:
             self.given_up = objections
         self._note(run, objections, decision)
-        live_stats.judged(
+        live_stats.send_steadiness(
             self.setup.live, decision.done, decision.sentence, "decided" if decision.done else "not decided yet"
         )
         return decision.done or bool(self.given_up)
@@ -205,7 +205,7 @@ class _Watch:
         return group_sequential.at_look(whole, self.number, self.rule, protocol.verdict.confidence)
 
     def _await(self, running: RunningProcess, until_s: float, began: float) -> bool:
-        """Until fio has reported on that much of its time; False if it ended before."""
+        """Wait until fio has reported so much of its time; False if it ended earlier."""
         while True:
             alive = running.is_alive()
             for piece in running.read_new():
@@ -217,7 +217,7 @@ class _Watch:
                 return False
             elapsed_s = time.monotonic() - began
             if elapsed_s > until_s * 1.25 + process.OVERHEAD_S:
-                raise InvalidMeasurement(f"fio told of {self.reader.seconds:.0f} s after {elapsed_s:.0f} s")
+                raise InvalidMeasurement(f"fio reported only {self.reader.seconds:.0f} s after {elapsed_s:.0f} s")
             running.rest(min(left_s + WRITTEN_S, READ_EVERY_REPORTS * self.rule.report_s))
 
     def _note(self, run: Run, objections: Sequence[str], decision: Decision) -> None:
@@ -233,37 +233,37 @@ class _Watch:
             warmup_s=run.look.warmup_s if run.look else None,
             objections=list(objections),
             decided=decision.done,
-            told=decision.sentence,
+            sentence=decision.sentence,
         )
         if self.setup.looked:
             ends = decision.done or bool(self.given_up) or is_last
-            ending = "decided" if decision else "given up" if self.given_up else "its time is over"
-            where = f"look {self.number} of {len(self.times_s)} at {format_duration(at_s)}"
-            found = (
-                f"{where}: {decision.sentence or format_value(run.iops, Unit.IOPS)}: {ending if ends else 'goes on'}"
+            reason = "decided" if decision else "given up" if self.given_up else "its time is over"
+            position = f"look {self.number} of {len(self.times_s)} at {format_duration(at_s)}"
+            description = (
+                f"{position}: {decision.sentence or format_value(run.iops, Unit.IOPS)}: {reason if ends else 'goes on'}"
             )
-            more_s = 0.0 if ends else self.times_s[self.number] - at_s
-            self.setup.looked(f"{self.array.geometry} {self.workload}: {found}", more_s)
+            extra_s = 0.0 if ends else self.times_s[self.number] - at_s
+            self.setup.looked(f"{self.array.geometry} {self.workload}: {description}", extra_s)
 
 
 def _note_steady(setup: Setup, run: Run, objections: Sequence[str]) -> None:
-    """The rule of the SNIA test specification on what was counted, beside what our own look found."""
+    """Record the SNIA steady-state rule for the counted part, beside this program's own stopping rule."""
     rule = setup.protocol.steady
-    alone = run.of_members()
-    now = fixed_time.least_steady([replace(each, rounds=rule.window).round_iops() for each in alone], rule)
+    members = run.of_members()
+    state = fixed_time.least_steady([replace(member, rounds=rule.window).round_iops() for member in members], rule)
     setup.logbook.note(
         "steady",
         geometry=str(run.geometry),
         workload=str(run.workload),
         raw=run.raw,
         objections=objections,
-        **asdict(now),
+        **asdict(state),
         look=asdict(run.look) if run.look else None,
-        settling=[asdict(steady_state.of(each)) for each in alone],
+        settling=[asdict(steady_state.of(member)) for member in members],
     )
 
 
-def _told(objections: Sequence[str]) -> str:
-    """Some of them: a fio that is silent again and again has thousands."""
-    more = len(objections) - MOST_TOLD
-    return "; ".join(objections[:MOST_TOLD]) + (f"; and {more:,} more" if more > 0 else "")
+def _joined(objections: Sequence[str]) -> str:
+    """Join objections, at most ``MOST_QUOTED``: a fio that is silent repeatedly has thousands."""
+    more = len(objections) - MOST_QUOTED
+    return "; ".join(objections[:MOST_QUOTED]) + (f"; and {more:,} more" if more > 0 else "")

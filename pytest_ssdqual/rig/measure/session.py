@@ -1,4 +1,4 @@
-"""The measuring set-up: a machine, the drives it may destroy, how to treat them, and where it is all written down."""
+"""Set-up of a measurement: a machine, the drives that it may destroy, the protocol, and the journal."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pytest_ssdqual.rig.observe.live_stats import Live
 
 
 class Logbook(Interface):
-    """Where what is done is written down; the journal is one."""
+    """Records what is done; the journal implements it."""
 
     def note(self, kind: str, **facts: object) -> None:
-        """One event, on disk before this returns."""
+        """Record one event; it is on disk before this returns."""
         ...
 
     def keep(self, name: str, data: bytes) -> str:
-        """Raw evidence under ``name``; returns the name it can be found by in the run folder."""
+        """Store raw evidence under ``name``; return its name in the run folder."""
         ...
 
 
-#: Told what is being done now, and for about how many seconds.
+#: Is called with the current step and its estimated seconds.
 Progress = Callable[[str, float], None]
-#: Told what a look at a measurement under way has shown, and how many seconds longer than planned it goes on.
+#: Is called with the result of a look, and the seconds by which the measurement exceeds its plan.
 Looked = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """See the module. What works on it: ``assembly``, ``measuring``, ``saturating``, ``looping``, ``rebuilding``."""
+    """The set-up on which ``array_lifecycle``, ``fixed_time``, ``saturation``, ``rounds`` and ``rebuild`` work."""
 
     machine: Machine
     held: HeldDrives
@@ -41,5 +41,5 @@ class Setup:
     machine_id: str
     progress: Progress
     looked: Looked | None = None
-    #: Whoever watches fio while it runs.
+    #: Live statistics, if there are observers.
     live: Live | None = None

@@ -1,13 +1,14 @@
-"""Two looks at the machine under test, just before and just after a fio process: what went on around it.
+"""Environment of a fio process: two readings of the machine under test, just before and just after it.
 
-One command a look. The rule of the module: looking changes nothing and never fails for a file that is not there; what
-cannot be read is not known. Device names are positional parameters of the script.
+Each reading is one command, parsed into an ``EnvironmentReading``. It changes nothing and does not fail because of a
+missing file: values that cannot be read are unknown. Device names are positional parameters of the script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import (
@@ -23,23 +24,208 @@ from pytest_ssdqual.qual.measured.environment import (
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.rig.drives import temperature
+from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import kernel_log, sight
-from pytest_ssdqual.rig.observe.sight import Counted, Sight
+from pytest_ssdqual.rig.observe import kernel_log
+from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
 
-#: The kernel gives an admin command of NVMe a minute before it resets the drive.
+SECTOR_BYTES = 512
+#: Fields of a CPU's line in /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. Guest time
+#: follows, and is already part of the first two.
+FIELDS = 8
+#: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.
+READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
+COUNT = re.compile(r"\d{1,20}", re.ASCII)
+CLOCK = re.compile(r"(?P<s>\d{1,15})(?:\.(?P<ns>\d{9}))?", re.ASCII)
+UPTIME = re.compile(r"\d{1,12}(?:\.\d+)?", re.ASCII)
+LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
+#: Resolution of the uptime.
+TICK_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Counters of one block device at one moment."""
+
+    #: The kernel's number of this appearance of the device (diskseq); 0 if the kernel reports none.
+    appearance: int = 0
+    #: I/O since it appeared; None if it is absent, or does not count.
+    traffic: Traffic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriveReading:
+    counted: Counted
+    warmth: Warmth
+    link: DriveLink | None
+    #: Threshold that hwmon reports.
+    alarm_c: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentReading:
+    """Environment of the machine at one moment."""
+
+    uptime_s: float
+    #: The wall clock at that moment, and its resolution.
+    clock_s: float | None
+    resolution_s: float
+    #: Ticks by use, for each CPU; ``cpu`` is their total.
+    cpus: Mapping[str, tuple[int, ...]]
+    #: Total time that each CPU was throttled, by its file in sysfs.
+    throttled_ms: Mapping[str, int]
+    drives: tuple[DriveReading, ...]
+    array: Counted
+    chunk_bytes: int | None
+    bitmap: bool | None
+    #: The kernel's log; None if it cannot be read.
+    kernel_log: KernelLogExcerpt | None
+    #: Names whose messages count; only in the earlier reading, where a device that was removed later still had them.
+    names: tuple[str, ...]
+
+
+def parse(text: str, array: str, drives: Sequence[str]) -> EnvironmentReading:
+    """Parse what ``environment.SCRIPT`` printed; ``array`` (empty: none) and ``drives`` are names as sysfs spells them.
+
+    ``ValueError`` if it is incomplete.
+    """
+    lines = text.splitlines()
+    if not lines or lines[-1] != "==end":
+        raise ValueError("the answer was cut short")
+    sections, rest = _sections(lines[:-1])
+    log_head = next((name for name in sections if name.startswith("kernel ")), None)
+    clock = next((line.split()[1:] for line in rest if line.startswith("clock ")), [])
+    if len(clock) != 3:
+        raise ValueError("it has no clock")
+    uptime_s, clock_s, resolution_s = _clock(*clock)
+    files = dict(line.split(":", 1) for line in rest if line.startswith("/sys/") and ":" in line)
+    cpus = [line.removeprefix("/proc/stat:").split() for line in rest if line.startswith("/proc/stat:cpu")]
+    return EnvironmentReading(
+        uptime_s=uptime_s,
+        clock_s=clock_s,
+        resolution_s=resolution_s,
+        cpus={words[0]: tuple(map(_count, words[1 : 1 + FIELDS])) for words in cpus},
+        throttled_ms={name: _count(value) for name, value in files.items() if name.endswith("_total_time_ms")},
+        drives=tuple(_drive(name, files, "\n".join(sections.get(f"warmth {name}", ()))) for name in drives),
+        array=_counted(array, files) if array else Counted(),
+        chunk_bytes=_whole(files.get(f"/sys/block/{array}/md/chunk_size")),
+        # RAID 0 has neither such a file nor a bitmap.
+        bitmap=files.get(f"/sys/block/{array}/md/bitmap/location", "none") != "none" if array else None,
+        kernel_log=kernel_log.parse(log_head.removeprefix("kernel "), sections[log_head]) if log_head else None,
+        names=kernel_log.names(sections.get("names", ())),
+    )
+
+
+def _sections(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Sections between ``==name`` and ``==``, by the whole first line, and all other lines."""
+    sections: dict[str, list[str]] = {}
+    rest: list[str] = []
+    into = rest
+    for line in lines:
+        if line.startswith("=="):
+            into = sections.setdefault(line.removeprefix("=="), []) if line != "==" else rest
+        else:
+            into.append(line)
+    return sections, rest
+
+
+def _clock(up: str, now: str, later: str) -> tuple[float, float | None, float]:
+    """Uptime and wall clock of one moment, which lies between two readings of the uptime.
+
+    busybox may lack nanoseconds; then the clock is known to a second.
+    """
+    if not UPTIME.fullmatch(up) or not UPTIME.fullmatch(later):
+        raise ValueError("it has no uptime")
+    resolution_s = (float(later) - float(up)) / 2 + TICK_S
+    uptime_s = (float(up) + float(later)) / 2
+    match = CLOCK.match(now)
+    if not match:
+        return uptime_s, None, resolution_s
+    if match["ns"] is None:
+        return uptime_s, float(match["s"]), resolution_s + 1.0
+    return uptime_s, int(match["s"]) + int(match["ns"]) / 1e9, resolution_s
+
+
+def _drive(name: str, files: Mapping[str, str], answer: str) -> DriveReading:
+    warmth, link = temperature.parse(answer)
+    own = {path: value for path, value in files.items() if path.startswith(f"/sys/block/{name}/device/")}
+    alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and _whole(value)]
+    alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
+    return DriveReading(_counted(name, files), warmth, _pcie_link(own) or link, alarm_c)
+
+
+def _counted(name: str, files: Mapping[str, str]) -> Counted:
+    """Counters of the head, or of all its paths together where only those count."""
+    before, _, number = map(re.escape, name.rpartition("n"))
+    path = re.compile(rf"/sys/block/{before}c\d+n{number}/stat")
+    head = _traffic(files.get(f"/sys/block/{name}/stat", ""))
+    paths = [
+        path_traffic for file, value in files.items() if path.fullmatch(file) and (path_traffic := _traffic(value))
+    ]
+    if head is None or files.get(f"/sys/block/{name}/queue/iostats") == "0":
+        return Counted()
+    traffic = Traffic(
+        max(head.reads, sum(count.reads for count in paths)),
+        max(head.writes, sum(count.writes for count in paths)),
+        max(head.read_bytes, sum(count.read_bytes for count in paths)),
+        max(head.write_bytes, sum(count.write_bytes for count in paths)),
+    )
+    return Counted(_whole(files.get(f"/sys/block/{name}/diskseq")) or 0, traffic)
+
+
+def _traffic(text: str) -> Traffic | None:
+    fields = [_count(word) for word in text.split()]
+    if len(fields) <= WRITE_SECTORS:
+        return None
+    return Traffic(
+        fields[READS] + fields[READ_MERGES],
+        fields[WRITES] + fields[WRITE_MERGES],
+        fields[READ_SECTORS] * SECTOR_BYTES,
+        fields[WRITE_SECTORS] * SECTOR_BYTES,
+    )
+
+
+def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
+    """Parse the link in sysfs of the controller's PCI device; of several controllers the worst. ``Unknown`` is None."""
+    by_device: dict[str, dict[str, float]] = {}
+    for path, value in files.items():
+        device, _, what = path.rpartition("/")
+        number = re.match(r"\d{1,9}(?:\.\d{1,9})?", value, re.ASCII)
+        if what.endswith(("_link_speed", "_link_width")) and number and float(number[0]):
+            by_device.setdefault(device, {})[what] = float(number[0])
+    links = [
+        DriveLink(
+            "PCIe", sysfs["current_link_speed"], int(sysfs["current_link_width"]), sysfs["max_link_speed"],
+            int(sysfs["max_link_width"]),
+        )
+        for sysfs in by_device.values()
+        if set(LINK) <= set(sysfs)
+    ]  # fmt: skip
+    return min(links, key=lambda link: link.share, default=None)
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and COUNT.fullmatch(text) else None
+
+
+def _count(word: str) -> int:
+    if not COUNT.fullmatch(word):
+        raise ValueError(f"{word[:40]!r} is no count")
+    return int(word)
+
+
+#: Deadline of a reading: the kernel gives an admin command of NVMe a minute before it resets the drive.
 LOOK_S = 150.0
 
 SCRIPT = kernel_log.SCRIPT + scripts.text("environment.sh")
 
-#: Of the fields of /proc/stat (proc(5)): idle and iowait; system, irq and softirq. Time stolen by a hypervisor is the
-#: last, and is neither.
+#: Fields of /proc/stat (proc(5)): idle and iowait; system, irq and softirq. Steal time (last field) belongs to neither.
 IDLE, KERNEL = (3, 4), (2, 5, 6)
-#: Fewer ticks of CPU time between two looks say nothing; they are of 10 ms mostly.
+#: Fewest ticks of CPU time between two readings that allow a statement; a tick is mostly 10 ms.
 FEWEST_TICKS = 20
 
 
@@ -48,30 +234,34 @@ class When(StrEnum):
     AFTER = "after"
 
 
-def look(machine: Machine, array: Array, when: When, earlier: Sight | None = None) -> Sight:
-    """Look at the machine, at ``array`` and at its members; afterwards with what the ``earlier`` look returned.
+def take_reading(
+    machine: Machine, array: Array, when: When, earlier: EnvironmentReading | None = None
+) -> EnvironmentReading:
+    """Read the machine, ``array`` and its members; after fio, with the ``earlier`` reading.
 
-    ``RigError`` if it does not answer at all.
+    ``RigError`` if the machine does not answer.
     """
     kname = "" if array.geometry.is_side_by_side else array.kname
     drives = [part for drive in array.members for part in (drive.kname.replace("/", "!"), drive.path)]
-    heard, names = (earlier.heard, earlier.names) if earlier else (None, ())
-    since = kernel_log.parameters(heard, names, is_first=when is When.BEFORE)
-    argv = ["sh", "-c", SCRIPT, "surroundings", kernel_log.PICK, when.value, kname or "-", *since, *drives]
+    log, names = (earlier.kernel_log, earlier.names) if earlier else (None, ())
+    since = kernel_log.parameters(log, names, is_first=when is When.BEFORE)
+    argv = ["sh", "-c", SCRIPT, "environment", kernel_log.PICK, when.value, kname or "-", *since, *drives]
     done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
     try:
-        return sight.parse(done.text, kname, drives[::2])
+        return parse(done.text, kname, drives[::2])
     except ValueError as error:
-        raise RigError(f"{machine.name} does not tell what goes on there: {error}") from error
+        raise RigError(f"{machine.name} does not report its environment: {error}") from error
 
 
-def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> ProcessEnvironment:
-    """What the two looks say of the time between them, beside what fio says it did."""
+def between(
+    array: Array, before: EnvironmentReading, after: EnvironmentReading, result: FioResult
+) -> ProcessEnvironment:
+    """Environment of the time between two readings, with what fio counted itself."""
     seconds = after.uptime_s - before.uptime_s
-    asked = [_asked(part) for part in (result.parts or (result.intervals,))]
-    alone = array.geometry.is_side_by_side
-    kernel = kernel_log.between(before.heard, after.heard)
-    by_drive: Iterable[Traffic | None] = asked if alone else [None] * len(array.members)
+    requested = [_requested(part) for part in (result.parts or (result.intervals,))]
+    is_side_by_side = array.geometry.is_side_by_side
+    kernel = kernel_log.between(before.kernel_log, after.kernel_log)
+    by_drive: Iterable[Traffic | None] = requested if is_side_by_side else [None] * len(array.members)
     return ProcessEnvironment(
         seconds=seconds,
         fio_s=result.seconds,
@@ -82,65 +272,67 @@ def seen(array: Array, before: Sight, after: Sight, result: FioResult) -> Proces
         drives=tuple(
             DriveEnvironment(
                 drive.serial or drive.identity,
-                DeviceTraffic(_moved(first.counted, last.counted), by_fio),
+                DeviceTraffic(_traffic_between(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
                 _worse(first.link, last.link),
             )
             for drive, first, last, by_fio in zip(array.members, before.drives, after.drives, by_drive, strict=True)
         ),
-        array=None if alone else _array(array, before, after, asked[0], kernel),
+        array=None if is_side_by_side else _array(array, before, after, requested[0], kernel),
         kernel=kernel,
     )
 
 
 def note(setup: Setup, run: Run, kind: str) -> None:
-    """Put on record what was seen around a process, and what speaks against it, whether it is to be judged or not."""
+    """Record the environment of a process and the objections that follow from it, whether it is judged or not."""
     if run.seen is None:
         return
-    found = checks.of_surroundings(run)
-    worst = checks.worst(found)
+    found_checks = checks.of_environment(run)
+    worst = checks.worst(found_checks)
     setup.logbook.note(
-        "surroundings",
+        "environment",
         geometry=str(run.geometry),
         workload=str(run.workload),
         fio=kind,
         raw=run.raw,
         checks={name: check.figure for name, check in worst.items()},
         unknown=[name for name, check in worst.items() if check.holds is None],
-        objections=checks.objections_in(found),
+        objections=checks.objections_in(found_checks),
         kernel=asdict(run.seen.kernel) if run.seen.kernel else None,
     )
 
 
-def _asked(intervals: Sequence[Interval]) -> Traffic:
-    """By the whole process, ramp included."""
+def _requested(intervals: Sequence[Interval]) -> Traffic:
+    """I/O that the whole process requested, including its ramp."""
     return Traffic(
-        sum(each.read_ios for each in intervals),
-        sum(each.write_ios for each in intervals),
-        sum(each.read_bytes for each in intervals),
-        sum(each.write_bytes for each in intervals),
+        sum(interval.read_ios for interval in intervals),
+        sum(interval.write_ios for interval in intervals),
+        sum(interval.read_bytes for interval in intervals),
+        sum(interval.write_bytes for interval in intervals),
     )
 
 
-def _array(array: Array, before: Sight, after: Sight, asked: Traffic, kernel: KernelLog | None) -> ArrayEnvironment:
+def _array(
+    array: Array, before: EnvironmentReading, after: EnvironmentReading, requested: Traffic, kernel: KernelLog | None
+) -> ArrayEnvironment:
     return ArrayEnvironment(
-        DeviceTraffic(_moved(before.array, after.array), asked),
+        DeviceTraffic(_traffic_between(before.array, after.array), requested),
         after.chunk_bytes,
         after.bitmap,
         None if kernel is None else kernel_log.syncs(kernel, array.kname),
     )
 
 
-def _moved(before: Counted, after: Counted) -> Traffic | None:
-    """None if it is not the same appearance of the same device."""
-    then, now = before.traffic, after.traffic
-    if then is None or now is None or before.appearance != after.appearance:
+def _traffic_between(before: Counted, after: Counted) -> Traffic | None:
+    """I/O between two readings of a device; None if it is not the same appearance of the same device."""
+    earlier, now = before.traffic, after.traffic
+    if earlier is None or now is None or before.appearance != after.appearance:
         return None
     moved = Traffic(
-        now.reads - then.reads,
-        now.writes - then.writes,
-        now.read_bytes - then.read_bytes,
-        now.write_bytes - then.write_bytes,
+        now.reads - earlier.reads,
+        now.writes - earlier.writes,
+        now.read_bytes - earlier.read_bytes,
+        now.write_bytes - earlier.write_bytes,
     )
     return moved if min(moved.reads, moved.writes, moved.read_bytes, moved.write_bytes) >= 0 else None
 
@@ -149,35 +341,37 @@ def _worse(first: DriveLink | None, last: DriveLink | None) -> DriveLink | None:
     return min((link for link in (first, last) if link), key=lambda link: link.share, default=None)
 
 
-def _jump(before: Sight, after: Sight, seconds: float) -> float | None:
+def _jump(before: EnvironmentReading, after: EnvironmentReading, seconds: float) -> float | None:
     if before.clock_s is None or after.clock_s is None:
         return None
     return after.clock_s - before.clock_s - seconds
 
 
-def _cpu(before: Sight, after: Sight, seconds: float) -> Cpu | None:
-    """Of each CPU that was there at both looks.
+def _cpu(before: EnvironmentReading, after: EnvironmentReading, seconds: float) -> Cpu | None:
+    """CPU use of each CPU that is in both readings.
 
-    Idle time and time of waiting may go back a little (proc(5) calls iowait unreliable): that is no time.
+    Idle and iowait may go back a little (proc(5) calls iowait unreliable): that counts as no time.
     """
     shares: dict[str, tuple[float, float]] = {}
     for name, now in after.cpus.items():
-        then = before.cpus.get(name, ())
-        ticks = [max(0, last - first) for first, last in zip(then, now, strict=False)]
-        if len(ticks) < sight.FIELDS or sum(ticks) < FEWEST_TICKS:
+        earlier = before.cpus.get(name, ())
+        ticks = [max(0, last - first) for first, last in zip(earlier, now, strict=False)]
+        if len(ticks) < FIELDS or sum(ticks) < FEWEST_TICKS:
             continue
         busy = 1 - sum(ticks[field] for field in IDLE) / sum(ticks)
         shares[name] = busy, sum(ticks[field] for field in KERNEL) / sum(ticks)
-    together = shares.pop("cpu", None)
-    if together is None or not shares:
+    total = shares.pop("cpu", None)
+    if total is None or not shares:
         return None
-    grown = [
-        after.throttled_ms[name] - then for name, then in before.throttled_ms.items() if name in after.throttled_ms
+    throttled_ms = [
+        after.throttled_ms[name] - earlier
+        for name, earlier in before.throttled_ms.items()
+        if name in after.throttled_ms
     ]
     return Cpu(
         count=len(shares),
-        busy=together[0],
+        busy=total[0],
         busiest=max(busy for busy, _ in shares.values()),
         busiest_in_kernel=max((busy for busy, kernel in shares.values() if kernel >= busy / 2), default=0.0),
-        throttled=min(1.0, max(grown) / 1000 / seconds) if grown and seconds > 0 else None,
+        throttled=min(1.0, max(throttled_ms) / 1000 / seconds) if throttled_ms and seconds > 0 else None,
     )

@@ -1,10 +1,10 @@
-"""Drives as if they had never been written, by the best means each of them has.
+"""Purges drives: returns each to its state before first use, by its best method.
 
-The rule of the module: a ladder is climbed down. What a drive lacks or refuses is passed over for the next best, and
-the record says so, for each rung and with the reason. SNIA PTS 2.0.2 takes a format, a sanitize and a secure erase for
-a purge; a discard (TRIM, UNMAP, Deallocate) is a fall-back, and a missing purge must be reported.
+Methods are tried from the best to the worst. One that a drive lacks or refuses is passed over for the next, and the
+record lists each with the reason. SNIA PTS 2.0.2 accepts a format, a sanitize and a secure erase as a purge; a discard
+(TRIM, UNMAP, Deallocate) is a fall-back, and a missing purge must be reported.
 
-Everything here destroys data; ``zero`` says what its callers must hold.
+Everything here destroys data; ``zero`` documents what its callers must hold.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
 from pytest_ssdqual.rig.purge import ata, nvme
 from pytest_ssdqual.rig.purge.zero import PassedOver, each, exclusively
 
-#: As lsblk names them. A SATA drive behind a SAS adapter is ``sas``, so those are asked whether they speak ATA; a
+#: Transports as lsblk names them. A SATA drive behind a SAS adapter is ``sas``, so those are asked for ATA, too; a
 #: bridge (``usb``) is not: some of them keep the password and lose the erase.
 NVME, ATA = frozenset({"nvme"}), frozenset({"sata", "ata", "sas"})
 
@@ -28,19 +28,19 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One way of purging a drive."""
+    """One purge method."""
 
     name: str
-    #: Of the drives that it is for.
+    #: Transports of the drives that support it.
     transports: frozenset[str]
-    #: Does it, verifies it and says what was done; ``PassedOver`` if nothing was, ``RigError`` if the drive is worse.
+    #: Executes, verifies and names it; ``PassedOver`` if nothing was done, ``RigError`` if the drive is worse.
     climb: Callable[[Machine, Drive], str]
 
 
-#: Best first. Format before Sanitize: it reaches one namespace, is over when it says so, and cannot leave a drive that
-#: takes no data. ATA's Sanitize before its Security Erase: it needs no password, which could lock a drive whose power
-#: fails in the middle, and the firmware of most machines freezes the one and not the other. SCSI's FORMAT UNIT and
-#: SANITIZE are left out: nothing emulated has them, and one cut short leaves a drive that cannot be read at all.
+#: Best first. Format before Sanitize: it reaches one namespace, is complete when it returns, and cannot leave a drive
+#: that accepts no data. ATA's Sanitize before its Security Erase: it needs no password, which could lock a drive whose
+#: power fails in the middle, and the firmware of most machines freezes the latter only. SCSI's FORMAT UNIT and SANITIZE
+#: are omitted: no emulator has them, and an interrupted one leaves a drive that cannot be read at all.
 LADDER = (
     Rung("NVMe Format", NVME, nvme.format_namespace),
     Rung("NVMe Sanitize", NVME, nvme.sanitize),
@@ -51,30 +51,26 @@ LADDER = (
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How one drive was purged."""
+    """Method by which one drive was purged."""
 
     method: str
-    #: What would have been better, each with the reason why it was not done.
+    #: Better methods, each with the reason why it was not used.
     passed_over: tuple[str, ...] = ()
 
-    def to_record(self) -> dict[str, object]:
-        """Plain data for the journal."""
-        return {"method": self.method, "passed_over": list(self.passed_over)}
 
+def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, Purged]:
+    """Purge every drive as well as it allows; return the methods by identity.
 
-def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, dict[str, object]]:
-    """Return every drive to "never written" as well as it allows; identity → ``Purged.to_record``.
-
-    Without ``best`` it is a discard of the whole range, if the drive has that. Raises ``DriveRefused`` if a drive is in
-    use after all, ``RigError`` if one is worse than before; all others are finished first.
+    Without ``best`` it is a discard of the whole range, if the drive supports it. ``DriveRefused`` if a drive is in
+    use after all, ``RigError`` if one is worse than before; the others are finished first.
     """
     purged = each(drives, lambda drive: purge_one(machine, drive, LADDER if best else ()))
-    return {drive.identity: done.to_record() for drive, done in zip(drives, purged, strict=True)}
+    return {drive.identity: done for drive, done in zip(drives, purged, strict=True)}
 
 
 def purge_one(machine: Machine, drive: Drive, ladder: Sequence[Rung]) -> Purged:
-    """Purge one drive by the first rung it can climb, or a discard, or not at all."""
-    # First of all: a drive that is in use is refused before anything is sent to it.
+    """Purge one drive by the first method that succeeds, or a discard, or not at all."""
+    # The discard comes first: a drive that is in use is refused before any other command is sent to it.
     refusal = _discard(machine, drive)
     passed_over: list[str] = []
     for rung in ladder:
@@ -87,17 +83,17 @@ def purge_one(machine: Machine, drive: Drive, ladder: Sequence[Rung]) -> Purged:
     if not refusal:
         return Purged(DISCARD, tuple(passed_over))
     passed_over.append(f"discard: {refusal}")
-    # What the user agreed to lose must not be found on the drive when the run is over.
+    # Data that the user agreed to lose must not be found on the drive when the run is over.
     try:
         exclusively(machine, ["wipefs", "--all", drive.path], drive)
     except CommandFailed as error:
-        tried = "; ".join(passed_over)
-        raise RigError(f"{drive.describe()} can be neither purged nor written ({tried}): {error}") from error
+        reasons = "; ".join(passed_over)
+        raise RigError(f"{drive.describe()} can be neither purged nor written ({reasons}): {error}") from error
     return Purged(NONE, tuple(passed_over))
 
 
 def _discard(machine: Machine, drive: Drive) -> str:
-    """Discard the whole range; why that was not done, or an empty string."""
+    """Discard the whole range; return why that failed, or an empty string."""
     done = exclusively(machine, ["blkdiscard", drive.path], drive, check=False)
     if done.status and _awaited_sanitize(machine, drive):
         done = exclusively(machine, ["blkdiscard", drive.path], drive, check=False)
@@ -105,7 +101,7 @@ def _discard(machine: Machine, drive: Drive) -> str:
 
 
 def _awaited_sanitize(machine: Machine, drive: Drive) -> bool:
-    """Whether the drive was still being sanitized, for a run that was cut short perhaps: until then it refuses all."""
+    """Wait for a sanitize, perhaps of an interrupted run, until which the drive refuses everything; True if it ran."""
     if drive.transport in NVME:
         return nvme.await_sanitize(machine, drive)
     return drive.transport in ATA and ata.await_sanitize(machine, drive)

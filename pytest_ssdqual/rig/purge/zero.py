@@ -1,4 +1,4 @@
-"""Zeroing drives, and what the ways of purging (``purge``, ``nvme``, ``ata``) share.
+"""Zeroes drives; and what the purge methods (``purge``, ``nvme``, ``ata``) share.
 
 Everything here destroys data. The callers have a ``HeldDrives``, which exists only after the guard has passed the
 drives and while the lease is held; every command is bound to the checked drive, and has it exclusively.
@@ -28,28 +28,28 @@ from pytest_ssdqual.rig.machine.machine import (
 
 T = TypeVar("T")
 
-#: sshd's default MaxSessions is 10; the lease and a running fio have one each.
+#: Commands at a time: sshd's default MaxSessions is 10; the lease and a running fio have one each.
 SIDE_BY_SIDE = 6
-#: For one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
+#: Deadline of one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
 PURGE_DEADLINE_S = 3600.0
-#: Between looks at something that goes on inside a drive: of the controller, and of a script on the machine.
+#: Seconds between polls of an operation inside a drive: by the controller, and by a script on the machine.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 PAUSE_S = 2.0
 
-#: How much is read back at each spot of a zeroed drive.
+#: Bytes read back at each position of a zeroed drive.
 SPOT_BYTES = 65536
 ZEROES = scripts.text("count_zeroes.sh")
 
 
 class PassedOver(Exception):
-    """A drive does not have this way of being purged, or refused it; the text is the reason, in half a sentence."""
+    """A drive lacks this purge method or refused it; the text is the reason, in half a sentence."""
 
 
 def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
-    """Make all drives read as zeroes, if they can do so without a full write; whether they now do.
+    """Make all drives read as zeroes, if they can without a full write; return True if they do.
 
-    BLKZEROOUT's promise is that the range reads as zeroes afterwards; drives with WRITE ZEROES keep it in seconds.
-    Others would need a whole sequential write, and then md's own resync costs no more: False. Spots are read back.
+    BLKZEROOUT guarantees that the range reads as zeroes afterwards; drives with WRITE ZEROES do that in seconds. Others
+    would need a whole sequential write, and then md's own resync costs no more: False. Samples are read back.
     """
     limits = [f"/sys/block/{drive.kname}/queue/write_zeroes_max_bytes" for drive in drives]
     if 0 in counts(machine.run(["cat", *limits], repeatable=True)):
@@ -61,19 +61,19 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
     last = drive.size_bytes // SPOT_BYTES - 1
     spots = sorted({0, last // 3, last // 2, last})
-    found = counts(
+    zeroes = counts(
         machine.run(["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)], repeatable=True)
     )
-    if len(found) != len(spots):
+    if len(zeroes) != len(spots):
         raise InvalidMeasurement(f"{drive.describe()} could not be read back after it was zeroed")
-    return all(count == SPOT_BYTES for count in found)
+    return all(count == SPOT_BYTES for count in zeroes)
 
 
 def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: bool = True) -> Completed:
     """Run a command that opens the drive with O_EXCL, bound to the drive that was checked.
 
-    ``DriveRefused`` if something else has it, or another drive is in its place. Without ``check``, every other failure
-    is the caller's to read.
+    ``DriveRefused`` if another process holds it, or another drive is in its place. Without ``check``, the caller
+    handles every other failure.
     """
     try:
         done = fencing.run(machine, argv, [drive], alone=False, deadline_s=PURGE_DEADLINE_S, check=check)
@@ -87,8 +87,8 @@ def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: b
 
 
 def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
-    """``work`` on every drive, several at a time; the first error is raised when all have ended."""
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:  # not map: at an error that cancels what has not begun
+    """Call ``work`` for every drive, several at a time; the first error is raised when all have ended."""
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:  # not map: at an error, map cancels calls that have not begun
         working = [pool.submit(work, drive) for drive in drives]
     return [done.result() for done in working]
 
@@ -96,10 +96,10 @@ def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
 def await_in_drive(
     machine: Machine, drive: Drive, script: str, what: str, deadline_s: float, more: Sequence[str] = ()
 ) -> None:
-    """Until what goes on inside the drive by itself is over, by a script: $1 the drive, $2 seconds between its looks.
+    """Wait until an operation inside the drive is over, by a script: $1 the drive, $2 seconds between polls.
 
-    No power loss and no signal ends such a thing, so the script, which only looks, is kept and holds the drive for as
-    long. ``RigError`` past the deadline.
+    No power loss and no signal ends such an operation, so a keeper runs the script, which only polls, and it holds the
+    drive as long. ``RigError`` past the deadline.
     """
     argv = ["sh", "-c", script, "await", drive.path, f"{PAUSE_S:g}", *more]
     work = must_finish(drive, what)
@@ -110,7 +110,7 @@ def await_in_drive(
 
 
 def until(done: Callable[[], bool], deadline_s: float) -> bool:
-    """Ask ``done`` again and again, with growing pauses, until it says so: True; False when the time is over."""
+    """Call ``done`` repeatedly, with growing pauses, until it returns True; False when the time is over."""
     end, pause_s = time.monotonic() + deadline_s, FIRST_PAUSE_S
     while not done():
         if time.monotonic() > end:

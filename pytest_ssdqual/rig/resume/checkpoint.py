@@ -1,82 +1,199 @@
-"""What an earlier session of the same run has measured and left: asked before anything is measured or built again."""
+"""What an earlier session of a run has left: its results, and the array on the drives with its state.
+
+`Checkpoint` is the content of ``checkpoint.json``. ``after`` gives the state after an event of the journal, which
+writes the file before it returns: an event that changes the drives is recorded before it is done, one that finishes a
+step after it was done. So the file never promises more than the drives hold, wherever a session is cut short. In doubt
+nothing is left: a wrong re-adoption falsifies measurements, a missing one costs hours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.write_counters import Written
 
+#: Purposes of fio processes that preserve the conditioning of an array; any other one ends it.
+REPEATABLE = ("run", "precondition", "confirm")
+#: Kinds of records about an array that do not change it.
+REMARKS = ("environment", "looked", "steady", "measured", "conditioning_not_kept")
+
 
 @dataclass(frozen=True, slots=True)
 class ResultKey:
-    """One measurement."""
+    """Key of one measurement."""
 
     #: ``measured``, ``saturation``, ``loop`` or ``rebuild``.
     kind: str
     geometry: Geometry
-    #: A workload, or the name of a loop.
+    #: A workload, or the name of a workload set.
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Conditioned:
-    """What an array is conditioned for, random or sequential workloads: by which writes, and how they settled."""
+    """The writes that conditioned an array for random or sequential workloads, and the steady state they reached."""
 
     writes: Workload
     state: SteadyState
 
 
 @dataclass(frozen=True, slots=True)
-class Inheritance:
-    """An array, or drives side by side, that an earlier session left filled and in order, as far as its records tell.
+class Checkpoint:
+    """The array, or the drives side by side, that this run built last, and its state.
 
-    Whether the drives are still as it left them is for ``adoption`` to find out.
+    ``readopt_array`` checks that the drives are still in that state.
     """
 
     geometry: Geometry
-    #: Identities, in the array's order.
+    #: Identities, in the order of the array.
     members: tuple[str, ...]
-    #: md's; empty for drives side by side.
+    #: UUID of the md array; empty for drives side by side.
     uuid: str
     passes: int
     fill_bs: str
     size_bytes: int
-    #: Where each member's data begin.
+    #: Offset of the data on each member.
     data_offset_bytes: int
-    #: How the members came to agree.
+    #: How the members came to agree (``mdadm.Array.consistency``).
     consistency: str
     #: None if it was only filled.
-    conditioned: Conditioned | None
-    #: What each member, by its identity, had been sent when that session last looked.
-    counters: Mapping[str, Written]
-    #: Stopped by a later session, not by the one that used it: then only in the same boot of the machine can nothing
-    #: else have happened to it.
+    conditioned: Conditioned | None = None
+    #: Write counters of each member, by its identity, when they were last read; empty if they were not.
+    counters: Mapping[str, Written] = field(default_factory=dict)
+    #: True if a later session stopped it, not the one that used it: then only the same boot of the machine proves that
+    #: nothing else was written to it.
     abandoned: bool = False
+    #: True after the last pass of the fill.
+    filled: bool = False
+    #: True from before a fio process that writes until its end is recorded.
+    writing: bool = False
+    #: True if the array was stopped with all its members.
+    stopped: bool = False
+
+    @property
+    def is_intact(self) -> bool:
+        """Return whether it may be re-adopted: filled, counted, ended in order, and nothing was being written."""
+        is_ended = self.stopped or self.geometry.is_side_by_side
+        return self.filled and bool(self.counters) and is_ended and not self.writing
 
 
-class Memory(Interface):
-    """The run folder of a resumed run is one."""
+def concerns(kind: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether a record may be about a change of the array: also any of an unknown kind that names one."""
+    return kind not in REMARKS and (kind in STEPS or "geometry" in facts or "uuid" in facts)
+
+
+def after(before: Checkpoint | None, kind: str, facts: Mapping[str, Any]) -> Checkpoint | None:
+    """Return the state after an event, given as the plain data of its record; None if nothing can be re-adopted."""
+    if not concerns(kind, facts):
+        return before
+    try:
+        if kind == "array_created":
+            return _created(facts)
+        return STEPS[kind](before, facts) if before and kind in STEPS else None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None  # an unreadable record may be of any change
+
+
+def _created(facts: Mapping[str, Any]) -> Checkpoint:
+    return Checkpoint(
+        geometry=Geometry.parse(facts["geometry"]),
+        members=tuple(map(str, facts["members"])),
+        uuid=str(facts["uuid"]),
+        passes=int(facts["fill"]["passes"]),
+        fill_bs=str(facts["fill"]["bs"]),
+        size_bytes=int(facts["size_bytes"]),
+        data_offset_bytes=int(facts["data_offset_bytes"]),
+        consistency=str(facts["consistency"]),
+    )
+
+
+def _measuring(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint | None:
+    if facts["fio"] not in REPEATABLE or facts["geometry"] != str(before.geometry):
+        return None
+    # The writes of one workload class undo the state of another.
+    conditioned = None if facts["fio"] == "precondition" else before.conditioned
+    return replace(before, conditioned=conditioned, writing=bool(facts["writes"]))
+
+
+def _ran(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    return replace(before, writing=False)
+
+
+def _filled(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    return replace(before, filled=facts["passes"] >= 1)
+
+
+def _conditioned(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    enough = facts["steady"]["reached"] and facts["bytes_written"] >= facts["least_bytes"]
+    return replace(before, conditioned=_conditioning(facts) if enough else None)
+
+
+def _conditioning(facts: Mapping[str, Any]) -> Conditioned:
+    return Conditioned(Workload.parse(facts["workload"]), from_plain(SteadyState, facts["steady"]))
+
+
+def _conditioning_kept(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    kept = facts["conditioned"]
+    return replace(before, filled=True, conditioned=_conditioning(kept) if kept else None)
+
+
+def _confirmed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    return before if facts["confirmed"] else replace(before, conditioned=None)
+
+
+def _counters(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    if facts["uuid"] != before.uuid:
+        return before
+    counters = {name: from_plain(Written, each) for name, each in facts["written"].items()}
+    # A session that closes counts after its last fio had ended, with the lease held: all writes are its own.
+    return replace(before, counters=counters, writing=before.writing and facts["moment"] != "closed")
+
+
+def _array_stopped(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    if facts["uuid"] != before.uuid:
+        return before
+    healthy = not facts["not_erased"] and not facts["objections"]
+    return replace(before, stopped=healthy, abandoned=bool(facts.get("leftover")))
+
+
+#: Events that leave the array re-adoptable. Any other one that names an array ends that.
+STEPS: Mapping[str, Callable[[Checkpoint, Mapping[str, Any]], Checkpoint | None]] = {
+    "measuring": _measuring,
+    "ran": _ran,
+    "filled": _filled,
+    "conditioned": _conditioned,
+    "conditioning_kept": _conditioning_kept,
+    "conditioning_confirmed": _confirmed,
+    "counters": _counters,
+    "array_stopped": _array_stopped,
+}
+
+
+class EarlierResults(Interface):
+    """Results of earlier sessions; the run folder of a resumed run implements it."""
 
     def has(self, key: ResultKey) -> bool:
-        """Whether it was measured and what proves it is still there."""
+        """Return True if the measurement was made and its evidence still exists."""
         ...
 
     def recall(self, key: ResultKey) -> object | None:
-        """The value of that kind (``Measured``, ``Saturation``, …), or None if it has to be measured."""
+        """Return the value of that kind (``Measured``, ``Saturation``, …), or None if it has to be measured."""
         ...
 
-    def inheritance(self) -> Inheritance | None:
-        """What was left in order."""
+    def left_array(self) -> Checkpoint | None:
+        """Return the array that was left intact, or None."""
         ...
 
 
-class Forgetful:
-    """The memory of a run that was not resumed."""
+class NoEarlierResults:
+    """A run that was not resumed has no results of earlier sessions."""
 
     def has(self, key: ResultKey) -> bool:
         return False
@@ -84,5 +201,5 @@ class Forgetful:
     def recall(self, key: ResultKey) -> object | None:
         return None
 
-    def inheritance(self) -> Inheritance | None:
+    def left_array(self) -> Checkpoint | None:
         return None

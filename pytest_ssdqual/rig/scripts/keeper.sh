@@ -1,4 +1,4 @@
-# Keep a process: start it, end it on a word or after silence, and tell how it ended. See keeper.py for the whole.
+# Keep a process: start it, end it on a word or after silence, and tell how it ended. See supervisor.py.
 #
 # Who belongs to the process is looked for twice: in the middle of an exec a process shows no environment. The directory
 # is cleared away under another name: whoever is attached may have words for it until the last moment, and rm would

@@ -4,7 +4,7 @@
 #
 # Arguments: $1 what the name of the second lock file of a drive has before `.lock`, $2 the note, $3... the lock files.
 # Output: `held`.
-# Exit status: 75 (holders.CONFLICT) if such work goes on; otherwise that of the signal that ends it.
+# Exit status: 75 (lease.CONFLICT) if such work goes on; otherwise that of the signal that ends it.
 # Needs flock of util-linux.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash

@@ -6,7 +6,7 @@
 # Output: of each lock that is held a line `FILE TAB AGE TAB NOTE`: the argument (of a directory, the lock file), the
 #   seconds since the holder wrote into the file, and the first 2000 bytes of what it wrote, without tabs and newlines.
 # Exit status: 0. Whoever takes a lease is told what else may be wrong with a file.
-# Needs flock of util-linux. 75 is holders.CONFLICT.
+# Needs flock of util-linux. 75 is lease.CONFLICT.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
 

@@ -1,4 +1,4 @@
-# What only system calls tell of block devices; see survey.sh.
+# Facts about block devices that only system calls return; see survey.sh.
 #
 # Arguments: `loops` (what loop devices are over) or `drives` (who else may have these drives); nodes.
 # Output: records as survey.sh prints them.

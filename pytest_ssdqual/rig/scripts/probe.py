@@ -14,7 +14,7 @@ LOOP_GET_STATUS64, SG_IO = 0x4C05, 0x2285
 NVME_ID, NVME_ADMIN, NVME_IO = 0x4E40, 0xC0484E41, 0xC0484E43
 
 
-def tell(*fields: object) -> None:
+def emit(*fields: object) -> None:
     """Print a record."""
     sys.stdout.buffer.write(b"".join(os.fsencode(str(field)) + b"\0" for field in fields))
     sys.stdout.buffer.flush()
@@ -32,7 +32,7 @@ def loops(paths: "list[str]") -> None:
         for number in (on, node):
             major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
             if major:
-                tell("over", path[5:], format(major, "x"), format(minor, "x"))
+                emit("over", path[5:], format(major, "x"), format(minor, "x"))
 
 
 def exclusive(paths: "list[str]") -> None:
@@ -48,7 +48,7 @@ def exclusive(paths: "list[str]") -> None:
             except OSError as problem:
                 errors[path] = problem.errno or errno.EIO
     for path, error in errors.items():
-        tell("probe", path, error)
+        emit("probe", path, error)
 
 
 def nvme(device: int, request: int, opcode: int, nsid: int, *dwords: int) -> "tuple[int, bytes]":
@@ -72,9 +72,9 @@ def nvme_namespace(path: str, device: int) -> None:
         return None
     status, identity = nvme(device, NVME_ADMIN, 0x06, nsid, 0)
     if status:
-        return tell("unchecked", f"whether {path} has further ports is not known: Identify ended with {status}")
+        return emit("unchecked", f"whether {path} has further ports is not known: Identify ended with {status}")
     if identity[30] & 1:
-        tell("multiport", path)
+        emit("multiport", path)
     if not identity[31]:
         return None
     status, report = nvme(device, NVME_IO, 0x0E, nsid, 1023, 0)
@@ -83,8 +83,8 @@ def nvme_namespace(path: str, device: int) -> None:
     if status == 1:  # Invalid Command Opcode
         return None
     if status:
-        return tell("unchecked", f"reservations of {path} could not be read: the report ended with {status}")
-    return tell("reserved", path, report[4], report[5] | report[6] << 8)
+        return emit("unchecked", f"reservations of {path} could not be read: the report ended with {status}")
+    return emit("reserved", path, report[4], report[5] | report[6] << 8)
 
 
 def reserve_in(path: str, device: int, action: int) -> "bytes | None":
@@ -100,19 +100,19 @@ def reserve_in(path: str, device: int, action: int) -> "bytes | None":
             fcntl.ioctl(device, SG_IO, header, True)
         except OSError as problem:
             if problem.errno not in (errno.ENOTTY, errno.EINVAL):
-                tell("unchecked", f"reservations of {path} could not be read: {problem.strerror}")
+                emit("unchecked", f"reservations of {path} could not be read: {problem.strerror}")
             return None
         status, host, driver = struct.unpack_from("B3xHH", header, 64)
         if not status and not host and not driver & 7:
             return data.tobytes()
         if status == 0x18:  # by RESERVE(6)
-            tell("reserved", path, 1, 0)
+            emit("reserved", path, 1, 0)
             return None
         key = sense[2 if sense[0] & 0x7F < 0x72 else 1] & 0xF
         if again and status == 2 and key == 6:  # UNIT ATTENTION
             continue
         if status != 2 or key != 5:  # ILLEGAL REQUEST
-            tell("unchecked", f"reservations of {path} could not be read: status {status:#x}, sense key {key:#x}")
+            emit("unchecked", f"reservations of {path} could not be read: status {status:#x}, sense key {key:#x}")
         return None
     return None
 
@@ -126,12 +126,12 @@ def scsi(path: str, device: int) -> None:
     if contents(sysfs + "/device/vendor").startswith(b"ATA "):
         return
     if len(inquiry) > 6 and inquiry[6] & 0x10:
-        tell("multiport", path)
+        emit("multiport", path)
     keys = reserve_in(path, device, 0)
     held = None if keys is None else reserve_in(path, device, 1)
     if keys is not None and held is not None:
         kind = held[21] & 0xF if held[4:8].strip(b"\0") else 0
-        tell("reserved", path, kind, struct.unpack_from(">I", keys, 4)[0] // 8)
+        emit("reserved", path, kind, struct.unpack_from(">I", keys, 4)[0] // 8)
 
 
 def contents(path: str) -> bytes:

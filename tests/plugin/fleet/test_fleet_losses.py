@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.fakes.warm_python import REAL
 from support.lab.rehearsed import STEP_DEADLINE_S, await_that, foreign_environment
 
 from pytest_ssdqual.plugin.session.recorder import Recorder
@@ -69,7 +69,7 @@ def test_a_worker_that_is_asked_wrongly_is_an_error_of_its_bay(inner: Inner, pro
     assert inner.run(*TWO, promises, *FEW, "-n", "1").ret == pytest.ExitCode.TESTS_FAILED
     found = {name: case.outcome for name, case in inner.cases().items() if "dut1" in name}
     assert set(found.values()) == {"error"}
-    assert any("the bay dut1 was given up, as its worker ended: its journal is full" in each.text
+    assert any("the bay dut1 was given up, because its worker ended: its journal is full" in each.text
                for each in inner.cases().values())  # fmt: skip
     assert inner.outcomes()[TEST.format("dut2")] == "passed"
     assert statuses(inner) == {"dut1": 1, "dut2": 0}
@@ -83,7 +83,7 @@ def test_a_bay_for_which_xdist_starts_no_worker_is_an_error(
     monkeypatch.setenv("SIMULATED_KILLED_AT", "1")
     inner.run(*THREE, promises, *FEW, "-n", "1", "--max-worker-restart=0")
     for bay in ("dut2", "dut3"):
-        assert f"the bay {bay} was not begun: xdist starts no more workers" in error(inner, bay)
+        assert f"the bay {bay} did not begin: xdist starts no more workers" in error(inner, bay)
     assert statuses(inner) == {"dut1": 1, "dut2": 1, "dut3": 1}
 
 
@@ -98,7 +98,7 @@ def test_a_worker_that_dies_before_it_is_ready_takes_no_other_bay_with_it(inner:
     """
     )
     assert inner.run(*TWO, promises, *FEW, "-n", "1").ret == pytest.ExitCode.TESTS_FAILED
-    assert "the bay dut1 was given up, as its worker ended: RuntimeError: not today" in error(inner, "dut1")
+    assert "the bay dut1 was given up, because its worker ended: RuntimeError: not today" in error(inner, "dut1")
     assert statuses(inner) == {"dut1": 1, "dut2": 0}
 
 
@@ -118,7 +118,7 @@ def test_an_internal_error_of_a_worker_ends_its_bay_and_no_other(inner: Inner, p
     result = inner.run(*THREE, promises, *FEW, "-n", "1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["INTERNALERROR> *"])
-    assert "as its worker ended: RuntimeError: a plugin that is broken" in error(inner, TEST.format("dut1"))
+    assert "because its worker ended: RuntimeError: a plugin that is broken" in error(inner, TEST.format("dut1"))
     assert statuses(inner) == {"dut1": 1, "dut2": 0, "dut3": 0}
 
 
@@ -186,7 +186,7 @@ def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(
     whole = Recorder.count
 
     def count(recorder: Recorder) -> None:
-        if recorder.run.name == "dut1":
+        if recorder.run.qualification.name == "dut1":
             raise RuntimeError("nobody thought of that")
         whole(recorder)
 
@@ -293,7 +293,7 @@ def test_one_bay_of_a_run_goes_on_by_its_name(inner: Inner, promises: str) -> No
     name = folder_of(inner).name
     assert "add -n 1" in inner.refused(*one, "--ssd-resume=last")
     told = inner.refused(*one, f"--ssd-resume={name}/bays/dut2")
-    assert told.endswith(f"a bay of a run of several: go on with it by --ssd-resume={name} --ssd-bay=dut2 -n 1")
+    assert told.endswith(f"a bay of a run of several: resume it with --ssd-resume={name} --ssd-bay=dut2 -n 1")
     assert inner.run(*one, "-n", "1", "--ssd-resume=last").ret == 0
     assert inner.outcomes() == {TEST.format("dut2"): "passed"}
     assert len(records(inner, "dut2", "verdict")) == 1
@@ -361,7 +361,7 @@ def test_a_cancelled_job_ends_all_bays_in_order(inner: Inner, promises: str, mon
     monkeypatch.setenv("SIMULATED_TAKES", "60")
     inner.pytester.makepyfile(hasty=HASTY)
     plugins = ["-p", "support.simulator.simulated_rig", "-p", "hasty"]
-    argv = [sys.executable, "-m", "pytest", *plugins, "--junitxml=junit.xml", *THREE, promises, *FEW]
+    argv = [REAL, "-m", "pytest", *plugins, "--junitxml=junit.xml", *THREE, promises, *FEW]
     place = inner.pytester.path
     with (place / "output").open("w") as output:
         run = subprocess.Popen([*argv, "-n", "2"], cwd=place, env=foreign_environment(), stdout=output, stderr=output)

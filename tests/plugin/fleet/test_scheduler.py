@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.plugin.fleet.scheduler import INTERRUPTED, Turns
+from pytest_ssdqual.plugin.fleet.scheduler import INTERRUPTED, BayScheduler
 
 TESTS = 5
 
@@ -42,7 +42,7 @@ class Worker:
         self.is_shut_down = True
 
 
-class Rack:
+class ScheduledBays:
     """Bays, their tests and xdist's part of the work, as ``DSession`` does it."""
 
     def __init__(self, bays: int, workers: int, tests: dict[str, int] | None = None) -> None:
@@ -51,7 +51,9 @@ class Rack:
         self.totals: list[int] = []
         #: Bays of which nothing more is to come.
         self.finished: list[str] = []
-        self.turns = Turns(self.bays, self._lost, lambda node: self.start(), self.finished.append, self.totals.append)
+        self.turns = BayScheduler(
+            self.bays, self._lost, lambda node: self.start(), self.finished.append, self.totals.append
+        )
         #: In the order in which they were run.
         self.ran: list[tuple[str, int]] = []
         self.errors: list[str] = []
@@ -118,7 +120,7 @@ class Rack:
         self.errors += list(tests) or ([] if during else [bay])  # type: ignore[call-overload]
 
 
-def run(rack: Rack, draw: random.Random, dying: float = 0.0) -> None:
+def run(rack: ScheduledBays, draw: random.Random, dying: float = 0.0) -> None:
     while rack.alive:
         worker = draw.choice(rack.alive)
         if worker.bay and draw.random() < dying:
@@ -133,7 +135,7 @@ def run(rack: Rack, draw: random.Random, dying: float = 0.0) -> None:
 def test_every_bay_goes_through_all_tests_in_the_order_of_its_plan(
     bays: int, workers: int, draw: random.Random
 ) -> None:
-    rack = Rack(bays, min(bays, workers), {f"dut{number}": number % 4 for number in range(bays)})
+    rack = ScheduledBays(bays, min(bays, workers), {f"dut{number}": number % 4 for number in range(bays)})
     run(rack, draw)
     for bay in rack.bays:
         assert [index for where, index in rack.ran if where == bay] == list(range(rack.counts[bay]))
@@ -149,7 +151,7 @@ def test_every_bay_goes_through_all_tests_in_the_order_of_its_plan(
 def test_a_bay_that_is_lost_errors_its_own_tests_and_no_test_is_run_or_told_twice(
     bays: int, workers: int, draw: random.Random
 ) -> None:
-    rack = Rack(bays, min(bays, workers))
+    rack = ScheduledBays(bays, min(bays, workers))
     run(rack, draw, dying=0.1)
     told = Counter([*(f"{bay}::{index}" for bay, index in rack.ran), *rack.errors])
     assert max(told.values()) == 1
@@ -160,7 +162,7 @@ def test_a_bay_that_is_lost_errors_its_own_tests_and_no_test_is_run_or_told_twic
 
 
 def test_bays_do_not_wait_for_each_other() -> None:
-    rack = Rack(3, 2)
+    rack = ScheduledBays(3, 2)
     first, second = rack.alive
     rack.ready(first)
     assert first.tests == list(range(TESTS))
@@ -173,7 +175,7 @@ def test_bays_do_not_wait_for_each_other() -> None:
 
 
 def test_a_worker_for_which_no_bay_is_left_is_sent_home() -> None:
-    rack = Rack(1, 1)
+    rack = ScheduledBays(1, 1)
     (only,) = rack.alive
     rack.ready(only)
     rack.die(only)
@@ -186,13 +188,13 @@ def test_a_worker_for_which_no_bay_is_left_is_sent_home() -> None:
 
 
 def test_what_waits_is_counted_like_what_is_known() -> None:
-    rack = Rack(4, 1)
+    rack = ScheduledBays(4, 1)
     rack.ready(rack.alive[0])
     assert rack.totals == [4 * TESTS]
 
 
 def test_whoever_interrupts_a_worker_ends_the_run_and_nothing_is_called_lost() -> None:
-    rack = Rack(3, 1)
+    rack = ScheduledBays(3, 1)
     (worker,) = rack.alive
     rack.ready(worker)
     rack.turns.down(worker, None)
@@ -207,7 +209,7 @@ def test_whoever_interrupts_a_worker_ends_the_run_and_nothing_is_called_lost() -
 def test_what_is_stopped_ends_after_the_tests_that_workers_have_got(
     bays: int, workers: int, steps: int, draw: random.Random
 ) -> None:
-    rack = Rack(bays, min(bays, workers))
+    rack = ScheduledBays(bays, min(bays, workers))
     for _ in range(steps):
         if rack.alive:
             rack.step(draw.choice(rack.alive))
@@ -231,7 +233,7 @@ def test_what_is_stopped_ends_after_the_tests_that_workers_have_got(
 
 def test_a_worker_that_gets_ready_after_that_is_given_nothing() -> None:
     """xdist forgets that it shuts down when another one dies meanwhile."""
-    rack = Rack(1, 1)
+    rack = ScheduledBays(1, 1)
     (worker,) = rack.alive
     rack.turns.stop()
     rack.ready(worker)
@@ -239,7 +241,7 @@ def test_a_worker_that_gets_ready_after_that_is_given_nothing() -> None:
 
 
 def test_a_worker_that_has_died_is_not_in_the_way_of_stopping() -> None:
-    rack = Rack(2, 2)
+    rack = ScheduledBays(2, 2)
     first, second = rack.alive
     rack.ready(first)
     rack.ready(second)
@@ -255,4 +257,4 @@ def broken(indices: object) -> None:
 
 def test_no_test_is_run_twice() -> None:
     with pytest.raises(NotImplementedError):
-        Rack(1, 1).turns.mark_test_pending("a test")
+        ScheduledBays(1, 1).turns.mark_test_pending("a test")

@@ -54,10 +54,10 @@ def test_a_lot_without_a_bad_drive_is_accepted(rig: Inner) -> None:
     assert rig.cases()[CASE].outcome == "passed"
     record = verdict(rig)
     assert (record["claim"], record["about"], record["group"]) == ("conforming_drives", "lot", "steady_iops")
-    assert record["limit"]["source"] == "ISO 2859-1 level II, AQL 1.5 %, code letter D; n = 8, Ac 0"
+    assert record["source"] == "ISO 2859-1 level II, AQL 1.5 %, code letter D; n = 8, Ac 0"
     assert [each["outcome"] for each in record["members"]] == ["pass"] * 8
     assert record["figures"]["accepts_at_10_percent"] == pytest.approx(100 * 0.9**8)
-    assert record["estimate"]["is_reading"] is True
+    assert record["is_reading"] is True
     summary = " ".join(line.strip() for line in result.outlines)
     assert "0 of 8 drives do not conform: ACCEPT; the plan accepts a lot with 25 % bad drives every tenth" in summary
     assert "of samples from a process with 1 / 5 / 10 / 20 % bad drives the plan" in summary
@@ -115,7 +115,7 @@ def test_drives_beyond_the_plans_are_not_counted(rig: Inner, monkeypatch: pytest
             'size = 500\naql = "1 %"',
             "the plan needs 50 drives (ISO 2859-1 level II, AQL 1 %, code letter H; n = 50, Ac 1), 8 given",
         ),
-        (None, "ACME 9 says nothing of lots: agree on a plan and write it into the table [lot] of the spec"),
+        (None, "ACME 9 has no plan for lots: agree on one and write it into the table [lot] of the spec"),
     ],
 )
 def test_what_cannot_be_decided_is_not_even_measured(rig: Inner, table: str | None, why: str) -> None:
@@ -137,8 +137,8 @@ def test_by_variables(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rig.cases()[CASE].outcome == "passed"
     record = verdict(rig)
     assert record["claim"] == "quality_index"
-    assert record["limit"]["source"].startswith("by the s-method of ISO 3951, as n = 8, Ac 0 of ISO 2859-1 level II")
-    assert record["estimate"]["value"] > record["limit"]["bound"]
+    assert record["source"].startswith("by the s-method of ISO 3951, as n = 8, Ac 0 of ISO 2859-1 level II")
+    assert record["value"] > record["limit"]
     assert 0.05 < record["figures"]["normality_p_value"] <= 1
 
 
@@ -178,7 +178,7 @@ def test_what_nothing_is_promised_of_is_observed(rig: Inner) -> None:
 def test_claims_about_several_drives_make_none_of_a_lot_bad(rig: Inner) -> None:
     rig.pytester.makepyfile(test_one=SUITE.replace("steady_iops", "member_spread"))
     rig.run(*ARGS)
-    assert "member_spread is not about a single drive" in rig.cases()[CASE].message
+    assert "member_spread is not a claim about single drives" in rig.cases()[CASE].message
     assert rig.records("verdict") == []
 
 

@@ -11,18 +11,20 @@ from statistics import stdev
 import pytest
 from support.builders import strategies
 
-from pytest_ssdqual.plugin.judging.evidence_builder import Account, Judged, determination
+from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, determination
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import VerdictRule
 from pytest_ssdqual.qual.stats.estimate import student_t
 from pytest_ssdqual.qual.verdict.multiplicity import SHARES
-from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
@@ -37,7 +39,7 @@ models = []
 
 
 @dataclass
-class Bench:
+class JudgingBench:
     """An ``sla`` for one spec, and what came of it."""
 
     promises: str
@@ -49,11 +51,11 @@ class Bench:
     references: list[tuple[Geometry, Workload]] = field(default_factory=list)
     reference: Measured | None = None
 
-    def judge(self, claim: str, judged: Judged) -> Evidence:
+    def judge(self, claim: str, judged: Judgeable) -> Evidence:
         """What was noted; of a test that is skipped too."""
         (self.folder / "acme.toml").write_text(PRODUCT + self.promises)
         found = spec.load(self.folder / "acme.toml")
-        account = Account("snia", acceptance=True, beside=found, group=self.group, rule=self.rule)
+        account = EvidenceBuilder("snia", acceptance=True, beside=found, group=self.group, rule=self.rule)
         sla = Sla(found, self.inconclusive, account, self.noted.append, self._measure, promised=[Claim(claim)])
         try:
             sla.judge(claim, judged)
@@ -72,8 +74,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench("", tmp_path)
+def bench(tmp_path: Path) -> JudgingBench:
+    return JudgingBench("", tmp_path)
 
 
 def promise(claim: str, limit: str, **more: str) -> str:
@@ -90,49 +92,49 @@ def array(*iops: int, geometry: str = "raid5x4", workload: Workload = READS) -> 
     return Measured((strategies.run(iops, geometry=geometry, workload=workload),))
 
 
-def test_every_drive_is_judged_and_the_worst_is_told(bench: Bench) -> None:
+def test_every_drive_is_judged_and_the_worst_is_told(bench: JudgingBench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     noted = bench.judge("steady_iops", side_by_side([1000] * 5, [500] * 5, [950] * 5))
     assert noted.sentence.startswith("steady IOPS of drive S1 (drivex3) randread_4k_qd8: 500 IOPS")
     assert (noted.outcome, noted.worst, noted.value) == (Finding.FAIL, "S1", 500)
-    assert [(each.name, each.figure("value"), each.outcome) for each in noted.members] == [
+    assert [(each.name, each.figures.get("value"), each.outcome) for each in noted.members] == [
         ("S0", 1000, Finding.PASS), ("S1", 500, Finding.FAIL), ("S2", 950, Finding.PASS),
     ]  # fmt: skip
-    assert {each.name: each.value for each in noted.figures}["iops"] == 500
+    assert noted.figures["iops"] == 500
 
 
 @pytest.mark.parametrize(
     ("count", "names"),
     [(2, "S2, S1"), (8, "S8, S7, S6, S5, S4, S3, S2, S1"), (12, "S12, S11, S10, S9, S8, S7, S6, S5 and 4 more")],
 )
-def test_judge_names_all_failed_drives_worst_first(bench: Bench, count: int, names: str) -> None:
+def test_judge_names_all_failed_drives_worst_first(bench: JudgingBench, count: int, names: str) -> None:
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     slow = [[600 - 10 * number] * 5 for number in range(count)]
     noted = bench.judge("steady_iops", side_by_side([1000] * 5, *slow, [950] * 5))
     assert noted.sentence.endswith(f"; {count} of {count + 2} drives break it: {names}")
     assert noted.worst == f"S{count}"
     broken = " ".join(f"S{number}" for number in range(1, count + 1))
-    assert dict(properties([noted]))["ssd.drives_broken"] == broken
-    assert f"broken by {broken}" in section([noted])
+    assert dict(properties([noted]))["ssd.drives_failed"] == broken
+    assert f"failed by {broken}" in section([noted])
 
 
-def test_judge_names_all_undecided_drives(bench: Bench) -> None:
+def test_judge_names_all_undecided_drives(bench: JudgingBench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     with pytest.raises(Inconclusive, match="; 2 of 3 drives are inconclusive: S1, S2"):
         bench.judge("steady_iops", side_by_side([1000] * 5, [880, 920, 899, 901, 900], [870, 930, 900, 890, 910]))
     (noted,) = bench.noted
     assert noted.outcome is Finding.INCONCLUSIVE
     assert "; 2 of 3 drives are inconclusive: S1, S2" in noted.sentence
-    assert dict(properties([noted]))["ssd.drives_undecided"] == "S1 S2"
+    assert dict(properties([noted]))["ssd.drives_inconclusive"] == "S1 S2"
 
 
-def test_judge_names_a_single_failed_drive_once(bench: Bench) -> None:
+def test_judge_names_a_single_failed_drive_once(bench: JudgingBench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     noted = bench.judge("steady_iops", side_by_side([1000] * 5, [500] * 5))
     assert noted.sentence.count("S1") == 1
 
 
-def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: Bench) -> None:
+def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: JudgingBench) -> None:
     """Of the drive that is told: five rounds are no surer for the I/Os in them."""
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     three = side_by_side([1000] * 5, [490, 510, 500, 505, 495], [950] * 5)
@@ -145,7 +147,7 @@ def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: 
         bench.noted.clear()
 
 
-def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_be(bench: Bench) -> None:
+def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_be(bench: JudgingBench) -> None:
     three = side_by_side([1000] * 5, [500] * 5, [2000] * 5)
     noted = bench.judge("read_iops", three)
     assert (noted.worst, noted.value, noted.outcome) == ("S1", 500, Finding.OBSERVED)
@@ -157,42 +159,42 @@ def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_b
     assert (slow.worst, slow.claim) == ("S1", "p50_latency")  # half the IOPS are twice the latency
 
 
-def test_a_single_drive_needs_no_table_of_drives(bench: Bench) -> None:
+def test_a_single_drive_needs_no_table_of_drives(bench: JudgingBench) -> None:
     noted = bench.judge("steady_iops", side_by_side([1000] * 5))
     assert (noted.members, noted.worst) == ((), "")
     assert noted.sentence.startswith("steady IOPS of drive S0 (drivex1) randread_4k_qd8: ")
 
 
-def test_the_likeness_of_drives_is_judged_once_and_its_slowest_named(bench: Bench) -> None:
+def test_the_likeness_of_drives_is_judged_once_and_its_slowest_named(bench: JudgingBench) -> None:
     bench.promises = promise("member_spread", "at_least = 0.8")
     noted = bench.judge("member_spread", side_by_side([1000] * 5, [990] * 5, [500] * 5))
     assert (noted.outcome, noted.worst, round(noted.value, 2)) == (Finding.FAIL, "S2", 0.51)
-    assert [each.figure("iops") for each in noted.members] == [1000, 990, 500]
+    assert [each.figures.get("iops") for each in noted.members] == [1000, 990, 500]
     assert noted.sentence.endswith("; the slowest is drive S2")
     assert dict(properties([noted]))["ssd.drive"] == "S2"
 
 
-def test_of_the_spread_of_slowest_ios_the_drive_that_has_them_is_named(bench: Bench) -> None:
+def test_of_the_spread_of_slowest_ios_the_drive_that_has_them_is_named(bench: JudgingBench) -> None:
     bench.promises = promise("latency_spread_between_members", "at_most = 1.5")
     # At a fixed depth half the IOPS take twice as long.
     noted = bench.judge("latency_spread_between_members", side_by_side([1000] * 5, [500] * 5, [990] * 5))
     assert (noted.outcome, noted.worst, round(noted.value, 1)) == (Finding.FAIL, "S1", 2.0)
     assert noted.basis == "spells of 1 s"
     assert noted.sentence.endswith("; the slowest is drive S1")
-    assert [round((each.figure("slowest_ns") or 0) / 1e6) for each in noted.members] == [8, 16, 8]
+    assert [round((each.figures.get("slowest_ns") or 0) / 1e6) for each in noted.members] == [8, 16, 8]
 
 
-def test_how_often_a_maximum_was_exceeded_is_kept_beside_the_verdict(bench: Bench) -> None:
+def test_how_often_a_maximum_was_exceeded_is_kept_beside_the_verdict(bench: JudgingBench) -> None:
     bench.promises = promise("max_latency", 'at_most = "20 ms"')
     noted = bench.judge("max_latency", side_by_side([1000] * 30, [1000, 250, 1000, 1000, 1000] * 6))
-    figures = {each.name: each.value for each in noted.figures}
+    figures = noted.figures
     assert (noted.worst, noted.outcome, noted.is_reading) == ("S1", Finding.FAIL, False)
     assert (figures["slower_ios"], figures["slower_spells"]) == (1_500, 6)
     assert 0 < (figures["slower_low_per_hour"] or 0) < (figures["slower_high_per_hour"] or 0)
     assert "1,500 slower in 30 s, in 6 of 30 spells" in noted.sentence
 
 
-def test_a_protocols_rule_reaches_the_verdict(bench: Bench) -> None:
+def test_a_protocols_rule_reaches_the_verdict(bench: JudgingBench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "1000 IOPS"')
     bench.rule, bench.inconclusive = VerdictRule(confidence=0.99, indifference_percent=5.0), "skip"
     noted = bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005))
@@ -204,23 +206,28 @@ def test_a_protocols_rule_reaches_the_verdict(bench: Bench) -> None:
     assert bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005)).confidence == 0.99
 
 
-def test_a_sweep_that_bends_says_where_and_one_that_grows_too_well_that_its_baseline_is_doubtful(bench: Bench) -> None:
+def test_a_sweep_that_bends_says_where_and_one_that_grows_too_well_that_its_baseline_is_doubtful(
+    bench: JudgingBench,
+) -> None:
     bench.promises = promise("scaling_deviation", 'at_most = "10 %"', level="raid0")
     widths = {2: 1.0, 3: 1.0, 4: 0.7}
     bent = bench.judge(
-        "scaling_deviation", [array(*[round(1000 * n * x)] * 5, geometry=f"raid0x{n}") for n, x in widths.items()]
+        "scaling_deviation",
+        Sweep(tuple(array(*[round(1000 * n * x)] * 5, geometry=f"raid0x{n}") for n, x in widths.items())),
     )
     assert bent.sentence.endswith("; the bend begins at raid0x4, the first with drive S3")
     assert bent.remarks == ()
     bench.noted.clear()
-    well = bench.judge("scaling_deviation", [array(*[1200 * n - 800] * 5, geometry=f"raid0x{n}") for n in widths])
+    well = bench.judge(
+        "scaling_deviation", Sweep(tuple(array(*[1200 * n - 800] * 5, geometry=f"raid0x{n}") for n in widths))
+    )
     assert well.outcome is Finding.PASS
     assert [remark.split(" of what")[0] for remark in well.remarks] == [
         "raid0x3 does 1.17 × (95 % CI 1.166…1.167 ×)", "raid0x4 does 1.25 × (95 % CI 1.2496…1.2504 ×)",
     ]  # fmt: skip
 
 
-def test_a_relation_measures_what_it_compares_with(bench: Bench) -> None:
+def test_a_relation_measures_what_it_compares_with(bench: JudgingBench) -> None:
     figure = '[[figure]]\nworkload = "randwrite_4k_qd8"\narray = "raid5x4"\niops = 400\nsource = "a paper"\n'
     bench.promises = figure + promise("steady_iops", 'at_least = "40 %"', relative_to=str(READS))
     bench.reference = array(*[1000] * 5)
@@ -231,15 +238,15 @@ def test_a_relation_measures_what_it_compares_with(bench: Bench) -> None:
     assert noted.published is None  # ours is in per cent of something else
 
 
-def test_in_a_relation_every_drive_is_held_against_itself(bench: Bench) -> None:
+def test_in_a_relation_every_drive_is_held_against_itself(bench: JudgingBench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "40 %"', relative_to=str(READS))
     bench.reference = side_by_side([1000] * 5, [100] * 5)
     noted = bench.judge("steady_iops", side_by_side([500] * 5, [30] * 5, workload=WRITES))
-    assert [(each.name, each.figure("value")) for each in noted.members] == [("S0", 50), ("S1", 30)]
+    assert [(each.name, each.figures.get("value")) for each in noted.members] == [("S0", 50), ("S1", 30)]
     assert (noted.outcome, noted.worst) == (Finding.FAIL, "S1")
 
 
-def test_what_is_published_comes_from_the_sheet_of_the_account(bench: Bench) -> None:
+def test_what_is_published_comes_from_the_sheet_of_the_account(bench: JudgingBench) -> None:
     bench.promises = """
         [[figure]]
         workload = "randread_4k_qd8"
@@ -253,38 +260,38 @@ def test_what_is_published_comes_from_the_sheet_of_the_account(bench: Bench) -> 
     assert noted.published is not None
     assert (str(noted.published), noted.times_published) == ("about 800 IOPS", 1.25)
     bench.noted.clear()
-    series = bench.judge("qd_gain", [array(*[1000] * 5), array(*[900] * 5, workload=READS.at(1))])
-    assert (series.about, series.published) == (About.SERIES, None)
+    series = bench.judge("qd_gain", Curve((array(*[1000] * 5), array(*[900] * 5, workload=READS.at(1)))))
+    assert (series.about, series.published) == (About.CURVE, None)
     assert [(each.name, [str(one) for one in each.published]) for each in series.points] == [
         ("randread_4k_qd8", ["about 800 IOPS", "about 40 ms"]), ("randread_4k_qd1", []),
     ]  # fmt: skip
-    assert series.points[0].figure("outstanding") == 32
+    assert series.points[0].figures["outstanding"] == 32
 
 
-def test_a_sweep_is_judged_at_its_widest(bench: Bench) -> None:
+def test_a_sweep_is_judged_at_its_widest(bench: JudgingBench) -> None:
     bench.promises = promise("scaling_slope", "at_least = 0.9", level="raid0")
     bench.promises = bench.promises.replace("at_least", "width = 4\nat_least")
     sweep = [array(*[1000 * width] * 5, geometry=f"raid0x{width}") for width in (4, 2)]
-    noted = bench.judge("scaling_slope", sweep)
+    noted = bench.judge("scaling_slope", Sweep(tuple(sweep)))
     assert (noted.geometries, noted.outcome, noted.about) == (("raid0x2", "raid0x4"), Finding.PASS, About.SWEEP)
 
 
-def test_growth_that_no_law_says_anything_about_is_not_judged(bench: Bench) -> None:
+def test_growth_that_no_law_says_anything_about_is_not_judged(bench: JudgingBench) -> None:
     wide = Workload("randwrite", "128k", 8)
     sweep = [array(*[1000 * width] * 5, geometry=f"raid5x{width}", workload=wide) for width in (3, 4)]
     bench.promises = promise("scaling_slope", "at_least = 0.9", workload="randwrite_*", level="raid5")
     told = "random writes of 128 KiB are wider than the array's chunks of 64 KiB"
     with pytest.raises(InvalidMeasurement, match=rf"^scaling slope of .* cannot be judged: {told}, so that some"):
-        bench.judge("scaling_slope", sweep)
+        bench.judge("scaling_slope", Sweep(tuple(sweep)))
 
 
-def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: Bench) -> None:
+def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: JudgingBench) -> None:
     run = strategies.run([6000] * 10 + [3000] * 30, workload=WRITES, rounds=40)
     saturation = Saturation(replace(run, window_s=40.0), 60_000 * 4096)
     bench.promises = promise("fresh_iops", 'at_least = "5,000 IOPS"', workload="randwrite_*")
     noted = bench.judge("fresh_iops", saturation)
     assert (noted.outcome, noted.about) == (Finding.PASS, About.SATURATION)
-    assert {each.name for each in noted.figures} >= {"fresh_iops", "cliff_capacities", "settled_iops"}
+    assert set(noted.figures) >= {"fresh_iops", "cliff_capacities", "settled_iops"}
     bench.noted.clear()
     bench.promises = promise("rebuild_time", 'at_most = "1 min"', workload="randread_*", level="raid5")
     geometry = Geometry.parse("raid5x4-1rebuilding")
@@ -293,7 +300,7 @@ def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: Bench
     assert (noted.outcome, noted.about, noted.geometries) == (Finding.FAIL, About.REBUILD, (str(geometry),))
 
 
-def test_too_little_evidence_is_an_error_only_where_something_is_promised(bench: Bench) -> None:
+def test_too_little_evidence_is_an_error_only_where_something_is_promised(bench: JudgingBench) -> None:
     few = array(10, 10, 10, 10, 10)
     bench.promises = promise("p99_latency", 'at_most = "10 s"')
     with pytest.raises(Inconclusive, match=r"INCONCLUSIVE, p99 needs 1,000 I/Os, there are 50"):
@@ -304,13 +311,13 @@ def test_too_little_evidence_is_an_error_only_where_something_is_promised(bench:
     assert "ACME 9 promises no p99 latency" in bench.why
 
 
-def test_a_tail_that_certainly_breaks_its_limit_is_a_failure_however_few_ios_there_were(bench: Bench) -> None:
+def test_a_tail_that_certainly_breaks_its_limit_is_a_failure_however_few_ios_there_were(bench: JudgingBench) -> None:
     """At 10 IOPS and a depth of 32 every I/O takes three seconds: no more I/Os are needed to know that."""
     bench.promises = promise("p99_latency", 'at_most = "1 ms"')
     assert bench.judge("p99_latency", array(10, 10, 10, 10, 10)).outcome is Finding.FAIL
 
 
-def test_what_a_window_is_too_short_for_is_skipped_unless_it_is_certainly_broken(bench: Bench) -> None:
+def test_what_a_window_is_too_short_for_is_skipped_unless_it_is_certainly_broken(bench: JudgingBench) -> None:
     bench.promises = promise("max_latency", 'at_most = "1 s"')
     noted = bench.judge("max_latency", array(*[1000] * 5))
     assert noted.outcome is Finding.OBSERVED
@@ -323,13 +330,13 @@ def test_what_a_window_is_too_short_for_is_skipped_unless_it_is_certainly_broken
     assert bench.judge("max_latency", array(*[1000] * 5)).outcome is Finding.PASS
 
 
-def test_what_a_claim_cannot_be_judged_on_is_not_the_drives_failure(bench: Bench) -> None:
+def test_what_a_claim_cannot_be_judged_on_is_not_the_drives_failure(bench: JudgingBench) -> None:
     with pytest.raises(InvalidMeasurement, match="cannot be judged: the line needs pure reads, pure writes and mixes"):
-        bench.judge("bathtub_depth", [array(*[9] * 5), array(*[9] * 5, workload=WRITES)])
+        bench.judge("bathtub_depth", Curve((array(*[9] * 5), array(*[9] * 5, workload=WRITES))))
 
 
 @pytest.mark.parametrize("policy", ["error", "skip"])
-def test_what_is_not_decided_is_never_green(bench: Bench, policy: str) -> None:
+def test_what_is_not_decided_is_never_green(bench: JudgingBench, policy: str) -> None:
     bench.promises = promise("steady_iops", 'at_least = "1000 IOPS"')
     bench.inconclusive = policy
     judged = array(990, 1010, 1000, 995, 1005)
@@ -342,8 +349,15 @@ def test_what_is_not_decided_is_never_green(bench: Bench, policy: str) -> None:
     assert [each.outcome for each in bench.noted] == [Finding.INCONCLUSIVE]
 
 
+def test_judge_refuses_another_kind_of_result_before_anything_is_looked_up(bench: JudgingBench) -> None:
+    for judged in (array(*[9] * 5), [array(*[9] * 5)], Sweep((array(*[9] * 5),))):
+        with pytest.raises(pytest.UsageError, match=r"judged on what was measured of several workloads .* not on a"):
+            bench.judge("qd_gain", judged)  # type: ignore[arg-type]
+    assert not bench.noted
+
+
 def test_how_a_loop_became_steady_in_a_sentence_for_each_thing_tracked() -> None:
-    loop = Loop("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"), Tracked(READS, "mean_latency")), "128k")
+    loop = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"), Tracked(READS, "mean_latency")), "128k")
     rounds = tuple(
         tuple(
             strategies.side_by_side([[1000], [900 + 20 * index]], workload=workload, rounds=1)
@@ -351,12 +365,12 @@ def test_how_a_loop_became_steady_in_a_sentence_for_each_thing_tracked() -> None
         )
         for index in range(5)
     )
-    result = LoopResult(Geometry.parse("drivex2"), loop, rounds)
+    result = RoundsResult(Geometry.parse("drivex2"), loop, rounds)
     writes, reads = determination(result)
     assert writes.startswith("steady IOPS of randwrite_4k_qd8 of drive S1, the least steady of 2: steady at 940 IOPS")
     assert writes.endswith("rounds 1 to 5 of 5")
     assert reads.startswith("mean latency of randread_4k_qd8 of drive S1")
-    alone = LoopResult(
+    alone = RoundsResult(
         Geometry.parse("raid0x2"),
         loop,
         tuple(

@@ -13,7 +13,7 @@ from support.fakes import fake_ansible
 
 from pytest_ssdqual.plugin.options import ansible
 from pytest_ssdqual.plugin.options.device_address import Devices
-from pytest_ssdqual.plugin.options.inventory import BayAsked, load
+from pytest_ssdqual.plugin.options.inventory import BayRequest, load
 
 #: Inventories, and what ansible-inventory of ansible-core 2.19.14 printed for them (without its own profile).
 RECORDED = Path(__file__).parent / "ansible"
@@ -22,10 +22,10 @@ EXAMPLES = dict(re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MU
 WHERE = os.pathsep.join((os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts")))
 with_ansible = pytest.mark.skipif(not shutil.which(ansible.PROGRAM, path=WHERE), reason="Ansible is not installed")
 
-Printing = Callable[..., list[str] | tuple[BayAsked, ...]]
+Printing = Callable[..., list[str] | tuple[BayRequest, ...]]
 
 
-def read(path: Path) -> list[str] | tuple[BayAsked, ...]:
+def read(path: Path) -> list[str] | tuple[BayRequest, ...]:
     """The bays, or the errors."""
     try:
         return load(path)
@@ -51,23 +51,23 @@ def recorded(name: str) -> str:
 
 
 def test_ini_hosts_become_bays(printing: Printing) -> None:
-    bays = {bay.name: bay for bay in printing(recorded("room.ini")) if isinstance(bay, BayAsked)}
+    bays = {bay.name: bay for bay in printing(recorded("room.ini")) if isinstance(bay, BayRequest)}
     assert list(bays) == ["dut08", "dut09", "dut10", "dut11", "lonely"]
-    assert bays["lonely"] == BayAsked("lonely", Devices(patterns=("/dev/sdb", "/dev/sdc")))
+    assert bays["lonely"] == BayRequest("lonely", Devices(patterns=("/dev/sdb", "/dev/sdc")))
     labels = {"group": "room, rack1", "room": "burn in"}
     nvme = Devices(host="root@dut09", patterns=("/dev/nvme[1-8]n1",))
-    assert bays["dut09"] == BayAsked("dut09", nvme, {**labels, "shelf": "top"})
+    assert bays["dut09"] == BayRequest("dut09", nvme, {**labels, "shelf": "top"})
     address = Devices(host="admin@192.0.2.11", patterns=("/dev/sda",))
-    assert bays["dut11"] == BayAsked("dut11", address, labels, {"/dev/sda": "4"}, expect=1)
+    assert bays["dut11"] == BayRequest("dut11", address, labels, {"/dev/sda": "4"}, expect=1)
 
 
 def test_yaml_hosts_become_bays(printing: Printing) -> None:
     first, second, last = printing(recorded("rack.yml"), name="hosts.yml")
-    assert first == BayAsked("dut1", Devices(host="root@dut1", patterns=("/dev/nvme[1-8]n1",)), {"group": "rack1"})
-    assert isinstance(second, BayAsked)
+    assert first == BayRequest("dut1", Devices(host="root@dut1", patterns=("/dev/nvme[1-8]n1",)), {"group": "rack1"})
+    assert isinstance(second, BayRequest)
     assert second.devices.host == "root@dut2"
     drives = Devices(host="root@fe80::7%eth0", patterns=("/dev/sdb", "/dev/sdc"))
-    assert last == BayAsked("dut07", drives, {"group": "rack1", "rack": "1"}, {"/dev/sdb": "007"})
+    assert last == BayRequest("dut07", drives, {"group": "rack1", "rack": "1"}, {"/dev/sdb": "007"})
 
 
 @pytest.mark.parametrize(("name", "plugin"), [("hosts", "ini"), ("hosts.yml", "yaml")])
@@ -88,8 +88,8 @@ def test_program_gets_file_and_one_inventory_plugin(
     assert arguments.exists()
 
 
-SSH = "goes into an OpenSSH configuration file that ssd_ssh_config (or --ssd-ssh-config) names"
-NO_WAY = "is no way to a machine that there is here; there is ssh, with sudo to be root"
+SSH = "into an OpenSSH configuration file that ssd_ssh_config (or --ssd-ssh-config) names"
+NO_WAY = "is not supported; ssdqual uses ssh, and sudo to become root"
 UNRESOLVED = "is a template or encrypted, and is not resolved here; write the value itself"
 
 
@@ -97,14 +97,14 @@ UNRESOLVED = "is a template or encrypted, and is not resolved here; write the va
     ("variables", "errors"),
     [
         ({"ssd_devices": "none"}, ["names no bay"]),
-        ({}, ["a: no variable ssd_devices; say which drives are tested there (ssd_devices=/dev/...), or "
-              "ssd_devices=none for a machine that is not to be touched"]),
+        ({}, ["a: no variable ssd_devices; name the drives to test there (ssd_devices=/dev/...), or "
+              "ssd_devices=none for a machine that must not be touched"]),
         ({"ansible_port": 22, "ansible_ssh_extra_args": "-v"}, [
-            f"a: ansible_port: is not honoured here; what it says {SSH}",
-            f"a: ansible_ssh_extra_args: is not honoured here; what it says {SSH}"]),
+            f"a: ansible_port: is not supported; put the setting {SSH}",
+            f"a: ansible_ssh_extra_args: is not supported; put the setting {SSH}"]),
         ({"ansible_ssh_private_key_file": "~/.ssh/dut"}, [
-            f"a: ansible_ssh_private_key_file: is not honoured here; what it says {SSH}"]),
-        ({"ansible_ssh_pass": "x"}, ["a: ansible_ssh_pass: nobody is asked for a password here; log in with a key"]),
+            f"a: ansible_ssh_private_key_file: is not supported; put the setting {SSH}"]),
+        ({"ansible_ssh_pass": "x"}, ["a: ansible_ssh_pass: ssdqual uses no passwords; log in with a key"]),
         ({"ansible_become_user": "postgres"}, [f"a: ansible_become_user: 'postgres' {NO_WAY}"]),
         ({"ansible_connection": "docker"}, [f"a: ansible_connection: 'docker' {NO_WAY}"]),
         ({"ssd_label": "x", "ssd_wipe": "y"}, [
@@ -129,7 +129,7 @@ def test_wrong_variables_are_refused(printing: Printing, variables: Mapping[str,
 def test_one_drive_of_two_hosts_is_refused(printing: Printing) -> None:
     drive = {"ssd_devices": "/dev/sdb"}
     errors = printing(fake_ansible.listing({"a": drive, "b": {**drive, "ansible_host": "A"}}))
-    assert errors == ["b: /dev/sdb of A is in a already, and a drive is in one bay"]
+    assert errors == ["b: /dev/sdb of A is already in a; a drive belongs to one bay"]
 
 
 def test_too_many_hosts_are_refused(printing: Printing) -> None:
@@ -194,7 +194,7 @@ def test_missing_program_names_the_package(tmp_path: Path, monkeypatch: pytest.M
 
 def test_inventory_program_is_refused(printing: Printing) -> None:
     (error,) = printing("{}", text="#!/usr/bin/python")
-    assert str(error).startswith("is a program, and none is run for an inventory; ")
+    assert str(error).startswith("is a program, which ssdqual does not run; ")
 
 
 @with_ansible
@@ -207,7 +207,7 @@ def test_recorded_listing_is_that_of_ansible(name: str) -> None:
 
 @with_ansible
 def test_examples_of_the_document_with_ansible(tmp_path: Path) -> None:
-    found: dict[str, tuple[BayAsked, ...]] = {}
+    found: dict[str, tuple[BayRequest, ...]] = {}
     for kind in ("ini", "yaml"):
         (tmp_path / f"bays.{kind}").write_text(EXAMPLES[kind])
         found[kind] = load(tmp_path / f"bays.{kind}")
@@ -243,7 +243,7 @@ def test_broken_inventory_with_ansible(tmp_path: Path, name: str, text: str) -> 
 @with_ansible
 def test_port_of_a_host_is_refused_with_ansible(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("a:2222 ssd_devices=/dev/sdb")
-    assert read(tmp_path / "hosts") == [f"a: ansible_port: is not honoured here; what it says {SSH}"]
+    assert read(tmp_path / "hosts") == [f"a: ansible_port: is not supported; put the setting {SSH}"]
 
 
 @with_ansible

@@ -45,7 +45,7 @@ def nothing_was_opened(inner: Inner) -> bool:
 def test_unquoted_pattern_is_refused(inner: Inner, promises: str, block_devices: list[str]) -> None:
     told = inner.refused("-v", "--ssd-devices", *block_devices, promises, "test_promises.py", "-k", "iops and randread")
     pattern = str(inner.pytester.path / "sd[b-e]")
-    assert "3 block devices in the place of tests" in told
+    assert "3 block devices given as tests" in told
     assert told.endswith(
         f"Quote it: pytest --ssd-devices='{pattern}' -p support.simulator.simulated_rig --junitxml=junit.xml -v "
         f"{promises} "
@@ -114,7 +114,7 @@ def test_writable_outputs_are_accepted(inner: Inner, promises: str, path: str) -
 
 @pytest.mark.parametrize("args", [("--ssd-devices=",), ("--ssd-devices", "")])
 def test_empty_devices_are_refused_with_a_hint(inner: Inner, promises: str, args: tuple[str, ...]) -> None:
-    assert inner.refused(*args, promises).endswith("it is empty: is a variable in it not set?")
+    assert inner.refused(*args, promises).endswith("the value is empty: is a shell variable in it not set?")
 
 
 def test_removed_pattern_is_refused_with_a_hint(inner: Inner, promises: str) -> None:

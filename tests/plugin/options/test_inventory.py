@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ssdqual.plugin.options import ansible, inventory
 from pytest_ssdqual.plugin.options.device_address import Devices
-from pytest_ssdqual.plugin.options.inventory import BayAsked, BayTable, asked, count, kind_of, load, select
+from pytest_ssdqual.plugin.options.inventory import BayRequest, BayTable, asked, count, kind_of, load, select
 from pytest_ssdqual.plugin.options.settings import NEED_DEVICES, Settings, active
 
 OURS = """
@@ -41,7 +41,7 @@ devices = "lab"
 def told(tmp_path: Path) -> Any:  # noqa: ANN401  (a function)
     """What is said of a file of this name with this text."""
 
-    def read(name: str, text: str) -> tuple[BayAsked, ...] | list[str]:
+    def read(name: str, text: str) -> tuple[BayRequest, ...] | list[str]:
         (tmp_path / "dut.ssh").touch()
         (tmp_path / name).write_text(text)
         try:
@@ -55,11 +55,11 @@ def told(tmp_path: Path) -> Any:  # noqa: ANN401  (a function)
 def test_an_inventory_of_ours(tmp_path: Path, told: Any) -> None:  # noqa: ANN401
     first, here, rehearsal, another = told("bays.toml", OURS)
     drives = "/dev/disk/by-path/pci-0000:3a:00.0-nvme-1", "/dev/nvme[2-4]n1"
-    assert first == BayAsked(
+    assert first == BayRequest(
         "a7-left", Devices(host="root@dut7", patterns=drives), {"rack": "A7"}, {"/dev/nvme2n1": "3"},
         str(tmp_path / "dut.ssh"),
     )  # fmt: skip
-    assert here == BayAsked("here", Devices(patterns=("/dev/sdb", "/dev/sdc")))
+    assert here == BayRequest("here", Devices(patterns=("/dev/sdb", "/dev/sdc")))
     # Drives of labs are numbered through, so that they have the same serials when one bay is chosen alone.
     assert (rehearsal.devices, another.devices) == (Devices(lab=2, first=1), Devices(lab=8, first=3))
 
@@ -77,24 +77,24 @@ BAY = '[[bay]]\nname = "a"\ndevices = ["/dev/sdb"]\n'
                                   "bay[0].hosts: unknown key; did you mean host?"]),
         ("[[bays]]", ["bay: is missing", "bays: unknown key; did you mean bay?"]),
         (BAY + BAY.replace('"a"', '"A"').replace("sdb", "sdc"),
-         ["bay[1]: is called A as bay[0] is; case makes no difference"]),
+         ["bay[1]: has the name A, as bay[0] has; names are compared without case"]),
         (BAY + BAY.replace('"a"', '"b"'),
-         ["bay[1]: /dev/sdb of localhost is in bay[0] already, and a drive is in one bay"]),
-        (BAY.replace('"a"', '"../a"'), ["bay[0].name: '../a' is no name of a bay: write up to 64 letters, digits, _, . "
-                                        "and -, the first a letter or a digit"]),
+         ["bay[1]: /dev/sdb of localhost is already in bay[0]; a drive belongs to one bay"]),
+        (BAY.replace('"a"', '"../a"'), ["bay[0].name: '../a' is not a valid bay name: write up to 64 letters, digits, "
+                                        "_, . and -, the first a letter or a digit"]),
         (BAY + 'host = "-oProxyCommand=x"', ["bay[0].host: '-oProxyCommand=x' is not a host name"]),
         (BAY + 'host = "root@-x"', ["bay[0].host: 'root@-x' is not a host name"]),
         (BAY + 'host = "a;reboot"', ["bay[0].host: 'a;reboot' is not a host name"]),
         (BAY.replace("/dev/sdb", "sdb"),
          ['bay[0].devices: write a list of patterns that begin with /dev/, or "lab:N"']),
         (BAY.replace('["/dev/sdb"]', '"dut:/dev/sdb"'),
-         ["bay[0].devices: 'dut:/dev/sdb' names a host, which is given by itself"]),
+         ["bay[0].devices: 'dut:/dev/sdb' names a host; write it as host"]),
         (BAY.replace('["/dev/sdb"]', '"lab:99"'), ["bay[0].devices: the lab emulates 1 to 24 drives, not 99"]),
         (BAY.replace('["/dev/sdb"]', '"lab"') + 'host = "a"',
          ["bay[0]: a lab is a VM of this computer: leave out host and ssh_config"]),
         (BAY + 'host = "a"\nssh_config = "no"', ["bay[0]: there is no ssh configuration {}/no"]),
         (BAY + 'ssh_config = "dut.ssh"',
-         ["bay[0]: ssh_config without a host: drives of this computer are reached without ssh"]),
+         ["bay[0]: ssh_config without a host: drives of this computer need no ssh"]),
         (BAY + "labels = {rack = 7}", ["bay[0].labels.rack: should be a valid string, not 7"]),
         (BAY + 'slots = {sdb = "1"}', ["bay[0].slots.sdb.[key]: 'sdb' does not begin with /dev/"]),
         (BAY + 'labels = {rack = "\\u001b[2J"}', ["bay[0].labels.rack: has characters that cannot be printed"]),
@@ -110,7 +110,7 @@ def test_an_inventory_has_an_end(tmp_path: Path, told: Any) -> None:  # noqa: AN
 
 
 def test_a_pipe_is_no_inventory(tmp_path: Path) -> None:
-    with pytest.raises(pytest.UsageError, match=r"^--ssd-bays: .*: is not a file, and an inventory is read more than"):
+    with pytest.raises(pytest.UsageError, match=r"^--ssd-bays: .*: is not a regular file; a run reads its inventory"):
         load(tmp_path)
 
 
@@ -163,7 +163,7 @@ def config(tmp_path: Path, ini: str = "", **options: object) -> pytest.Config:
     )
 
 
-def names(bays: tuple[BayAsked, ...]) -> list[str]:
+def names(bays: tuple[BayRequest, ...]) -> list[str]:
     return [bay.name for bay in bays]
 
 
@@ -180,7 +180,7 @@ def test_of_the_inventory_of_a_configuration_file_bays_are_taken_only_when_they_
     assert names(asked(config(tmp_path, ini="bays.toml", ssd_devices=["dut:/dev/sdb"], ssd_bay=["d*"]))) == ["dut"]
 
 
-ALL = tuple(BayAsked(name, Devices(lab=1)) for name in ("rack1-a", "rack1-b", "rack2-a"))
+ALL = tuple(BayRequest(name, Devices(lab=1)) for name in ("rack1-a", "rack1-b", "rack2-a"))
 
 
 @pytest.mark.parametrize(
@@ -197,12 +197,12 @@ def test_bays_are_selected_in_the_order_of_the_inventory(given_: list[str], foun
 
 @pytest.mark.parametrize("given_", ["rack1-c", "rack1-a,rack1-c", "", "rack1-a,", "rack9-*"])
 def test_a_bay_that_there_is_not_is_told_with_those_that_there_are(given_: str) -> None:
-    with pytest.raises(pytest.UsageError, match="there is no such bay; there are rack1-a, rack1-b, rack2-a"):
+    with pytest.raises(pytest.UsageError, match="no bay has this name; there are rack1-a, rack1-b, rack2-a"):
         select(ALL, [given_])
 
 
 def test_of_many_bays_the_nearest_is_named() -> None:
-    many = [BayAsked(f"dut{number:03d}", Devices(lab=1)) for number in range(200)]
+    many = [BayRequest(f"dut{number:03d}", Devices(lab=1)) for number in range(200)]
     with pytest.raises(pytest.UsageError, match=r"dut000, .*, dut019 and 180 more; did you mean dut\d50\?$"):
         select(many, ["dut_50"])
 
@@ -235,7 +235,7 @@ def test_a_run_with_bays_is_a_run(options: dict[str, object], is_active: bool) -
 
 
 def test_settings_of_one_bay_are_those_of_a_run_of_it_alone() -> None:
-    first, second = BayAsked("a", Devices(host="a")), BayAsked("b", Devices(host="b"), ssh_config="/its/own")
+    first, second = BayRequest("a", Devices(host="a")), BayRequest("b", Devices(host="b"), ssh_config="/its/own")
     settings = Settings(
         devices=first.devices, bays=(first, second), spec=None, protocol="quick", wipe=frozenset(), arrays=(),
         run_root=Path("x"), resume=None, ssh_config="/ours", reconnect_s=0, wait_s=0, inconclusive="error",

@@ -12,6 +12,7 @@ from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.plugin.options.device_address import LAB_DRIVES, NAME, bay_names, pools
 from pytest_ssdqual.plugin.options.settings import Devices, parse_devices
 from pytest_ssdqual.plugin.session.bay import Bay
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.machine.ssh import SshTarget
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def test_help_lists_everything(inner: Inner) -> None:
     [
         ("soon", "--ssd-reconnect=soon: *10 s*, or 0"),
         ("2 days", "--ssd-reconnect=2 days: *"),
-        ("2 h", "--ssd-reconnect=2 h: at most an hour, as the drives are written to all that time"),
+        ("2 h", "--ssd-reconnect=2 h: write at most 1 h; fio may write to the drives all that time"),
         ("5", "--ssd-reconnect=5: *"),
     ],
 )
@@ -58,15 +59,13 @@ def test_how_long_a_connection_may_be_lost_is_a_duration(inner: Inner, text: str
 
 def test_how_long_to_wait_is_a_duration(inner: Inner) -> None:
     assert inner.refused("--ssd-devices=/dev/sdb", "--ssd-wait=long").startswith("--ssd-wait=long: ")
-    assert (
-        inner.refused("--ssd-wait=1 h") == "--ssd-wait needs --ssd-devices or --ssd-bays: say which drives it is about"
-    )
+    assert inner.refused("--ssd-wait=1 h") == "--ssd-wait needs drives: add --ssd-devices or --ssd-bays"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), ("90 s", 90.0), ("1 min", 60.0)])
 def test_the_bay_carries_it_to_every_worker(text: str, seconds: float) -> None:
     target = SshTarget("dut7", patience_s=settings._reconnect(text))
-    assert Bay.from_json(json.loads(json.dumps(Bay(target, ()).to_json()))).target == target
+    assert from_plain(Bay, json.loads(json.dumps(plain(Bay(target, ()))))).target == target
     assert target.patience_s == seconds
 
 
@@ -181,34 +180,34 @@ def test_names_of_bays_are_names_and_none_is_there_twice(machines: list[str]) ->
     [
         (
             ("--ssd-devices=root@dut7:/dev/sdb", "--ssd-devices=admin@dut7:/dev/sdc"),
-            "--ssd-devices names one machine in two ways, root@dut7 and admin@dut7: write it the same both times, and "
-            "it is one bay",
+            "--ssd-devices has two addresses of one machine, root@dut7 and admin@dut7: write the same one both times "
+            "to make it one bay",
         ),
         (
             ("--ssd-devices=localhost:/dev/sdb", "--ssd-devices=/dev/sdc"),
-            "--ssd-devices names one machine in two ways, localhost and this computer without ssh: write it the same "
-            "both times, and it is one bay",
+            "--ssd-devices has two addresses of one machine, localhost and this computer without ssh: write the same "
+            "one both times to make it one bay",
         ),
         (
             ("--ssd-devices=lab:3", "--ssd-devices=lab:4"),
-            "--ssd-devices=lab may be given only once: say the number of drives, e.g. lab:8; for several labs write an "
-            "inventory, --ssd-bays=FILE",
+            "--ssd-devices=lab may be given only once: write the number of drives, e.g. lab:8; for several labs write "
+            "an inventory, --ssd-bays=FILE",
         ),
-        (("--ssd-devices=dut7:/dev/sdb", "--ssd-bay=dut"), "--ssd-bay=dut: there is no such bay; there are dut7"),
-        (("--ssd-bay=dut7",), "--ssd-bay needs --ssd-devices or --ssd-bays: say which drives it is about"),
+        (("--ssd-devices=dut7:/dev/sdb", "--ssd-bay=dut"), "--ssd-bay=dut: no bay has this name; there are dut7"),
+        (("--ssd-bay=dut7",), "--ssd-bay needs drives: add --ssd-devices or --ssd-bays"),
         (("--ssd-bays=",), "--ssd-bays= names no file"),
         (("--ssd-bays=x.toml",), "--ssd-bays: x.toml: cannot be read: No such file or directory"),
         (
             ("--ssd-bays=x.toml", "--ssd-devices=lab:3"),
-            "--ssd-bays and --ssd-devices both say which drives: give one of them",
+            "--ssd-bays and --ssd-devices both name drives: give only one of them",
         ),
         (
             ("--ssd-devices=lab:3", "-o", "ssd_shared_path=maybe"),
             "ssd_shared_path must be auto, error, warn or ignore, not 'maybe'",
         ),
-        (("--ssd-wipe=S1",), "--ssd-wipe needs --ssd-devices or --ssd-bays: say which drives it is about"),
-        (("--ssd-spec=default",), "--ssd-spec needs --ssd-devices or --ssd-bays: say which drives it is about"),
-        (("--ssd-protocol=intel",), "--ssd-protocol needs --ssd-devices or --ssd-bays: say which drives it is about"),
+        (("--ssd-wipe=S1",), "--ssd-wipe needs drives: add --ssd-devices or --ssd-bays"),
+        (("--ssd-spec=default",), "--ssd-spec needs drives: add --ssd-devices or --ssd-bays"),
+        (("--ssd-protocol=intel",), "--ssd-protocol needs drives: add --ssd-devices or --ssd-bays"),
         (
             ("--ssd-devices=lab:3", "-o", "ssd_inconclusive=pass"),
             "ssd_inconclusive must be error or skip, not 'pass'",

@@ -1,19 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.plugin.plan import forecast
-from pytest_ssdqual.plugin.plan.order import Wanted
+from pytest_ssdqual.plugin.plan import forecast, order
+from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
-from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray
+from pytest_ssdqual.rig.measure.campaign_plan import CampaignStep, StepKind
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 GEOMETRIES = st.sampled_from([level for level in RaidLevel if level is not RaidLevel.DRIVE]).flatmap(
@@ -21,12 +23,30 @@ GEOMETRIES = st.sampled_from([level for level in RaidLevel if level is not RaidL
 )
 
 
+def planned(
+    measured: Mapping[Geometry, Sequence[Workload]] | None = None,
+    saturated: Mapping[Geometry, Sequence[Workload]] | None = None,
+    loops: Mapping[Geometry, Sequence[Rounds]] | None = None,
+    rebuilt: Mapping[Geometry, Sequence[Workload]] | None = None,
+) -> Steps:
+    """All steps in the order of execution."""
+    kinds = {
+        StepKind.MEASURED: measured, StepKind.SATURATION: saturated, StepKind.LOOP: loops, StepKind.REBUILD: rebuilt,
+    }  # fmt: skip
+    return order.in_order(
+        CampaignStep(kind, geometry, each)
+        for kind, by_array in kinds.items()
+        for geometry, several in (by_array or {}).items()
+        for each in several
+    )
+
+
 def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
     intel, sheet = protocol.load("intel"), spec.load("intel-dc-s3500-480gb")
     wanted = {Geometry(RaidLevel.RAID5, 4): [WRITES, READS]}
-    found = forecast.predict(Wanted(measured=wanted), intel, sheet, 4, 480_000_000_000)
+    found = forecast.predict(planned(wanted), intel, sheet, 4, 480_000_000_000)
     (array,) = found.arrays
-    rate = sheet.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S
+    rate = sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S
     assert array.condition_s == forecast.BUILD_S + 480e9 / rate + 7200
     assert array.measure_s == 2 * 2 * (720 + forecast.OVERHEAD_S)
     assert array.bytes_written >= 4 * 480e9  # a fill writes all members, parity too
@@ -37,7 +57,7 @@ def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
 def test_a_fill_wears_every_member_once(geometry: Geometry, drive_bytes: int) -> None:
     bare = spec.default()
     (array,) = forecast.predict(
-        Wanted({geometry: [READS]}), protocol.load("quick"), bare, geometry.width, drive_bytes
+        planned({geometry: [READS]}), protocol.load("quick"), bare, geometry.width, drive_bytes
     ).arrays
     assert array.bytes_written == drive_bytes * geometry.width
 
@@ -45,9 +65,9 @@ def test_a_fill_wears_every_member_once(geometry: Geometry, drive_bytes: int) ->
 @given(GEOMETRIES)
 def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
     sheet, quick = spec.load("ssdqual-sm300"), protocol.load("quick")
-    reads = forecast.predict(Wanted({geometry: [READS]}), quick, sheet, geometry.width, 1).arrays[0].bytes_written
+    reads = forecast.predict(planned({geometry: [READS]}), quick, sheet, geometry.width, 1).arrays[0].bytes_written
     both = (
-        forecast.predict(Wanted({geometry: [READS, WRITES]}), quick, sheet, geometry.width, 1).arrays[0].bytes_written
+        forecast.predict(planned({geometry: [READS, WRITES]}), quick, sheet, geometry.width, 1).arrays[0].bytes_written
     )
     iops = sheet.expected_iops(geometry, WRITES)
     assert iops
@@ -65,8 +85,8 @@ def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
 def test_tails_are_planned_with_their_own_windows() -> None:
     quick, geometry = protocol.load("quick"), Geometry(RaidLevel.RAID5, 4)
     bare, tails = spec.default(), frozenset({READS})
-    (plain,) = forecast.predict(Wanted({geometry: [READS, WRITES]}), quick, bare, 4, 1).arrays
-    (longer,) = forecast.predict(Wanted({geometry: [READS, WRITES]}), quick, bare, 4, 1, tails).arrays
+    (plain,) = forecast.predict(planned({geometry: [READS, WRITES]}), quick, bare, 4, 1).arrays
+    (longer,) = forecast.predict(planned({geometry: [READS, WRITES]}), quick, bare, 4, 1, tails).arrays
     assert quick.tail_window_s
     assert longer.measure_s - plain.measure_s == quick.tail_window_s - quick.window_s
     assert longer.more_s == plain.more_s == 0
@@ -76,7 +96,7 @@ def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_
     looks = SequentialRule(first_s=480, limit_s=18_000)
     ours = replace(protocol.load("sequential"), sequential=looks, window_s=looks.first_s, ramp_s=30)
     sheet = spec.load("intel-dc-s3500-480gb")
-    plan = forecast.predict(Wanted({Geometry(RaidLevel.RAID0, 4): [WRITES, READS]}), ours, sheet, 4, 480_000_000_000)
+    plan = forecast.predict(planned({Geometry(RaidLevel.RAID0, 4): [WRITES, READS]}), ours, sheet, 4, 480_000_000_000)
     (array,) = plan.arrays
     assert array.measure_s == 2 * (30 + 480 + forecast.OVERHEAD_S)
     assert array.more_s == 2 * (5 * 3600 - 480)
@@ -87,19 +107,19 @@ def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_
     assert not array.is_loop
 
 
-LOOP = Loop("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m", fill_passes=2)
+LOOP = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m", fill_passes=2)
 RAID5X4 = Geometry(RaidLevel.RAID5, 4)
 GB = 10**9
 
 
-def rows(wanted: Wanted, sheet: str = "ssdqual-sm300", drive_bytes: int = GB) -> dict[str, PlannedArray]:
+def rows(wanted: Steps, sheet: str = "ssdqual-sm300", drive_bytes: int = GB) -> dict[str, PlannedArray]:
     plan = forecast.predict(wanted, protocol.load("quick"), spec.load(sheet), 8, drive_bytes)
     return {each.geometry: each for each in plan.arrays}
 
 
 def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
     quick = protocol.load("quick")
-    row = rows(Wanted(loops={RAID5X4: [LOOP]}))["raid5x4 rounds"]
+    row = rows(planned(loops={RAID5X4: [LOOP]}))["raid5x4 rounds"]
     round_s = 2 * (quick.loop.cell_s + forecast.OVERHEAD_S)
     assert row.condition_s == forecast.BUILD_S + 2 * GB / forecast.FILL_BYTES_PER_S
     assert row.measure_s == pytest.approx(5 * round_s)
@@ -112,36 +132,36 @@ def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
 
 def test_a_saturation_lasts_until_its_volume_or_its_time_is_over() -> None:
     quick = protocol.load("quick")
-    slow = rows(Wanted(saturated={RAID5X4: [WRITES]}))["raid5x4 saturation"]
+    slow = rows(planned(saturated={RAID5X4: [WRITES]}))["raid5x4 saturation"]
     assert slow.measure_s == quick.saturation.limit_s + forecast.OVERHEAD_S
     assert slow.bytes_written == pytest.approx(300 * 4096 * quick.saturation.limit_s * 2, abs=1)
-    small = rows(Wanted(saturated={RAID5X4: [WRITES]}), drive_bytes=1 << 20)["raid5x4 saturation"]
+    small = rows(planned(saturated={RAID5X4: [WRITES]}), drive_bytes=1 << 20)["raid5x4 saturation"]
     assert small.measure_s == pytest.approx(4 * 3 * (1 << 20) / (300 * 4096) + forecast.OVERHEAD_S)
-    unknown = rows(Wanted(saturated={RAID5X4: [WRITES]}), "default")["raid5x4 saturation"]
+    unknown = rows(planned(saturated={RAID5X4: [WRITES]}), "default")["raid5x4 saturation"]
     assert unknown.bytes_written == 4 * 3 * GB * 2  # at worst the whole volume
 
 
 def test_drives_side_by_side_wear_like_one_each() -> None:
-    one, four = (rows(Wanted({Geometry(RaidLevel.DRIVE, width): [WRITES]}))[f"drivex{width}"] for width in (1, 4))
+    one, four = (rows(planned({Geometry(RaidLevel.DRIVE, width): [WRITES]}))[f"drivex{width}"] for width in (1, 4))
     assert four.bytes_written == pytest.approx(4 * one.bytes_written, abs=4)
     assert (four.condition_s, four.measure_s) == (one.condition_s, one.measure_s)
 
 
 def test_a_rebuild_writes_every_replaced_member_once() -> None:
     geometry = Geometry.parse("raid6x6-2rebuilding")
-    row = rows(Wanted(rebuilt={geometry: [READS]}))["raid6x6-2rebuilding"]
+    row = rows(planned(rebuilt={geometry: [READS]}))["raid6x6-2rebuilding"]
     fill = 6 * GB
-    precondition = rows(Wanted({Geometry(RaidLevel.RAID6, 6): [READS]}))["raid6x6"].bytes_written - fill
+    precondition = rows(planned({Geometry(RaidLevel.RAID6, 6): [READS]}))["raid6x6"].bytes_written - fill
     assert row.bytes_written == pytest.approx(fill + precondition + 2 * GB, abs=2)
     assert row.measure_s >= 2 * GB / forecast.FILL_BYTES_PER_S  # written, and checked
 
 
 def test_an_array_is_conditioned_once_for_all_that_becomes_of_it() -> None:
     healthy, failed, rebuilt = map(Geometry.parse, ("raid5x4", "raid5x4-1failed", "raid5x4-1rebuilding"))
-    found = rows(Wanted({healthy: [WRITES], failed: [READS]}, rebuilt={rebuilt: [READS]}))
+    found = rows(planned({healthy: [WRITES], failed: [READS]}, rebuilt={rebuilt: [READS]}))
     assert found["raid5x4"].condition_s > forecast.BUILD_S
     assert found["raid5x4-1failed"].condition_s == found["raid5x4-1rebuilding"].condition_s == 0
-    alone = rows(Wanted({failed: [READS]}, rebuilt={rebuilt: [READS, WRITES]}))
+    alone = rows(planned({failed: [READS]}, rebuilt={rebuilt: [READS, WRITES]}))
     once = found["raid5x4"].condition_s
     assert alone["raid5x4-1failed"].condition_s == once
     assert alone["raid5x4-1rebuilding"].condition_s == once  # the second one needs an array of its own
@@ -149,7 +169,7 @@ def test_an_array_is_conditioned_once_for_all_that_becomes_of_it() -> None:
 
 def test_the_second_rebuild_of_a_raid_6_needs_a_new_array() -> None:
     one, two = map(Geometry.parse, ("raid6x4-1rebuilding", "raid6x4-2rebuilding"))
-    found = rows(Wanted({Geometry(RaidLevel.RAID6, 4): [READS]}, rebuilt={one: [READS], two: [READS]}))
+    found = rows(planned({Geometry(RaidLevel.RAID6, 4): [READS]}, rebuilt={one: [READS], two: [READS]}))
     assert found["raid6x4-2rebuilding"].condition_s == 0
     assert found["raid6x4-1rebuilding"].condition_s == found["raid6x4"].condition_s
 
@@ -157,10 +177,10 @@ def test_the_second_rebuild_of_a_raid_6_needs_a_new_array() -> None:
 def test_a_protocol_that_wants_volumes_written_conditions_for_longer() -> None:
     stec, sheet = protocol.load("stec"), spec.load("intel-dc-s3500-480gb")
     geometry = Geometry(RaidLevel.RAID0, 4)
-    (row,) = forecast.predict(Wanted({geometry: [READS]}), stec, sheet, 4, 480 * GB).arrays
+    (row,) = forecast.predict(planned({geometry: [READS]}), stec, sheet, 4, 480 * GB).arrays
     rate = forecast.Prices(stec, sheet, 480 * GB).host_bytes_per_s(geometry, WRITES)
     assert rate
-    fill_s = 480 * GB / (sheet.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S)
+    fill_s = 480 * GB / (sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S)
     steps_s = row.condition_s - forecast.BUILD_S - fill_s
     assert steps_s >= stec.precondition_capacities * 4 * 480 * GB / rate
     assert steps_s % stec.precondition_s == pytest.approx(0, abs=1e-6)
@@ -174,7 +194,7 @@ def test_costs_are_never_negative_and_every_array_is_there(arrays: list[tuple[Ge
     lost = [(str(each) + state) for each, state in arrays if not state or FACTS[each.level].may_lose(each.width)]
     geometries = [Geometry.parse(name) for name in lost]
     found = rows(
-        Wanted(
+        planned(
             {each: [READS, WRITES] for each in geometries if not each.rebuilding},
             saturated={each: [WRITES] for each in geometries if not each.missing},
             rebuilt={each: [READS] for each in geometries if each.rebuilding},

@@ -112,16 +112,16 @@ def test_what_is_not_objected_to_fits_as_fio_will_do_it(rw: str, bs: str, stream
 
 METHOD = """
     import pytest
-    from pytest_ssdqual import Loop, Series, Tracked, Workload
+    from pytest_ssdqual import Rounds, Tracked, Workload, WorkloadSet
 
     SMALL, READS = Workload("randread", "512", 1), Workload("randread", "4k", 1)
-    LOOP = Loop("rounds", (SMALL, READS), (Tracked(READS, "steady_iops"),), fill_bs="128k")
+    LOOP = Rounds("rounds", (SMALL, READS), (Tracked(READS, "steady_iops"),), fill_bs="128k")
     pytestmark = pytest.mark.ssd_array("drive")
 
     @pytest.mark.ssd_workload(SMALL, READS)
     def test_alone(ssd_run): pass
 
-    @pytest.mark.ssd_workload_set(Series("sizes", (SMALL, READS)))
+    @pytest.mark.ssd_workload_set(WorkloadSet("sizes", (SMALL, READS)))
     def test_series(ssd_runs): pass
 
     @pytest.mark.ssd_rounds(LOOP)

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import order
-from pytest_ssdqual.plugin.plan.order import Wanted
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.resume.checkpoint import Forgetful, ResultKey
+from pytest_ssdqual.rig.measure.campaign_plan import CampaignStep, StepKind
+from pytest_ssdqual.rig.resume.checkpoint import NoEarlierResults, ResultKey
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -40,8 +42,9 @@ def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner, 
     assert [record["geometry"] for record in inner.records("conditioned")] == ["raid5x3", "raid5x4", "raid5x5"]
     measured = [(record["geometry"], record["workload"]) for record in inner.records("measured")]
     assert len(measured) == len(set(measured)) == 3 * 16
-    first = next(workload for geometry, workload in measured if geometry == "raid5x3")
-    assert first == ("randwrite_4k_qd8" if "p99" in selected else "randwrite_4k_qd1")
+    assert measured[0] == ("raid5x3", "randwrite_4k_qd1")
+    order = [workload for geometry, workload in measured if geometry == "raid5x3"]
+    assert [workload for geometry, workload in measured if geometry == "raid5x5"] == order
 
 
 @pytest.mark.parametrize("args", [("-q",), (), ("-v",), ("-q", "-n", "2"), ("-p", "no:cacheprovider")])
@@ -73,7 +76,7 @@ def test_a_plan_without_arrays_is_no_plan(inner: Inner) -> None:
 
 MIXED = """
     import pytest
-    from pytest_ssdqual import Series, Workload
+    from pytest_ssdqual import Workload, WorkloadSet
 
     READS, STREAM = Workload("randread", "4k", 8), Workload("read", "128k", 8)
     WRITES = Workload("randwrite", "4k", 8)
@@ -82,7 +85,7 @@ MIXED = """
     @pytest.mark.ssd_workload(STREAM, READS)
     def test_alone(ssd_run): pass
 
-    @pytest.mark.ssd_workload_set(Series("both", (STREAM.at(1), WRITES.at(1))))
+    @pytest.mark.ssd_workload_set(WorkloadSet("both", (STREAM.at(1), WRITES.at(1))))
     def test_both_classes(ssd_runs): pass
 
     @pytest.mark.ssd_workload(WRITES)
@@ -94,10 +97,46 @@ def test_no_class_of_workloads_is_interrupted_by_the_other(inner: Inner) -> None
     inner.pytester.makepyfile(MIXED)
     inner.run("--ssd-devices=lab:2", "-k", "alone or both").assert_outcomes(passed=3)
     assert [record["workload"] for record in inner.records("measured")] == [
-        "randread_4k_qd8", "randwrite_4k_qd1", "read_128k_qd1", "read_128k_qd8",
+        "randwrite_4k_qd1", "randread_4k_qd8", "read_128k_qd1", "read_128k_qd8",
     ]  # fmt: skip
 
 
+REVERSED = """
+    def pytest_collection_finish(session):
+        session.items.reverse()
+"""
+
+
+@pytest.mark.parametrize("conftest", ["", REVERSED], ids=["in order", "reversed"])
+def test_user_order_does_not_change_the_measurements(inner: Inner, conftest: str) -> None:
+    """Each array is built once and conditioned once for each class, and its steps are in the plan's order."""
+    inner.pytester.makepyfile(LOSING)
+    inner.pytester.makeconftest(conftest)
+    inner.run("--ssd-devices=lab:4").assert_outcomes(passed=5)
+    assert Counter(record["geometry"] for record in inner.records("array_created")) == {"raid5x3": 1, "raid5x4": 1}
+    measured = [(record["geometry"], record["workload"]) for record in inner.records("measured")]
+    small = [("raid5x3", STREAM), ("raid5x3", READS), ("raid5x3-1failed", READS)]
+    wide = [("raid5x4", READS), ("raid5x4", STREAM)]
+    assert measured == ([*wide, *small] if conftest else [*small, *wide])
+
+
+def test_last_failed_measures_nothing_for_other_tests(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--lf`` deselects tests after all tests were ordered."""
+    failing = "def test_degraded(ssd_run): assert 'BROKEN' not in __import__('os').environ"
+    inner.pytester.makepyfile(LOSING.replace("def test_degraded(ssd_run): pass", failing))
+    monkeypatch.setenv("BROKEN", "1")
+    inner.run("--ssd-devices=lab:4").assert_outcomes(passed=4, failed=1)
+    monkeypatch.delenv("BROKEN")
+    shutil.rmtree(inner.pytester.path / "ssdqual-runs")
+    result = inner.run("--ssd-devices=lab:4", "--lf")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["  raid5x3-1failed * 1 *"])
+    measured = [(record["geometry"], record["workload"]) for record in inner.records("measured")]
+    assert measured == [("raid5x3-1failed", READS)]
+    assert [record["geometry"] for record in inner.records("array_created")] == ["raid5x3"]
+
+
+READS, STREAM = "randread_4k_qd8", "read_128k_qd8"
 LOSING = """
     import pytest
     from pytest_ssdqual import Workload
@@ -139,16 +178,19 @@ def test_what_needs_a_purge_and_a_settled_array_does_not_take_that_from_the_othe
 
 def test_what_is_known_already_is_not_planned_again() -> None:
     reads, writes = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-    loop = Loop("rounds", (writes,), (Tracked(writes, "steady_iops"),), fill_bs="1m")
+    loop = Rounds("rounds", (writes,), (Tracked(writes, "steady_iops"),), fill_bs="1m")
     small, wide = Geometry(RaidLevel.RAID5, 3), Geometry(RaidLevel.RAID5, 4)
-    wanted = Wanted({small: [writes, reads], wide: []}, {small: [writes]}, {small: [loop]}, {small: [reads]})
+    rebuilding = Geometry(RaidLevel.RAID5, 3, 1, rebuilding=True)
+    fresh, rounds = CampaignStep(StepKind.SATURATION, small, writes), CampaignStep(StepKind.LOOP, small, loop)
+    written, read = (CampaignStep(StepKind.MEASURED, small, each) for each in (writes, reads))
+    rebuilt, alone = CampaignStep(StepKind.REBUILD, rebuilding, reads), CampaignStep(StepKind.ARRAY, wide)
+    wanted = order.in_order([alone, rebuilt, read, written, rounds, fresh])
+    assert wanted == (fresh, rounds, written, read, rebuilt, alone)
 
-    class Known(Forgetful):
+    class Known(NoEarlierResults):
         def has(self, key: ResultKey) -> bool:
             return key in (ResultKey("measured", small, str(reads)), ResultKey("loop", small, "rounds"))
 
-    assert order.missing(wanted, Known()) == Wanted(
-        {small: [writes], wide: []}, {small: [writes]}, {}, {small: [reads]}
-    )
-    assert order.missing(wanted, Forgetful()) == wanted
-    assert order.missing(Wanted({small: [reads]}), Known()).geometries == []
+    assert order.missing(wanted, Known()) == (fresh, written, rebuilt, alone)
+    assert order.missing(wanted, NoEarlierResults()) == wanted
+    assert order.missing([read], Known()) == ()

@@ -14,14 +14,14 @@ from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.plugin.plan import needs, stopping
 from pytest_ssdqual.plugin.plan.needs import Need
-from pytest_ssdqual.plugin.plan.stopping import Asked, Promises
+from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats import stopping_rule
+from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def series(iops: int, noise: int) -> list[int]:
     return [rate for _ in range(120) for rate in [iops + round(draw.uniform(-noise, noise))] * 30]
 
 
-def asked_for(*claims: str, geometry: Geometry = RAID5X3) -> Asked:
+def asked_for(*claims: str, geometry: Geometry = RAID5X3) -> ClaimsByMeasurement:
     return {(geometry, READS): frozenset(map(Claim, claims))}
 
 
@@ -84,7 +84,7 @@ def item(*marks: pytest.Mark) -> pytest.Item:
     return cast("pytest.Item", found)
 
 
-def claims_of(monkeypatch: pytest.MonkeyPatch, items: Iterable[pytest.Item]) -> Asked:
+def claims_of(monkeypatch: pytest.MonkeyPatch, items: Iterable[pytest.Item]) -> ClaimsByMeasurement:
     monkeypatch.setattr(needs, "of", lambda item: Need((RAID5X3,), measured=(READS,)))
     return stopping.asked(items)
 
@@ -98,9 +98,9 @@ def test_claims_are_those_that_marks_declare(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_mark_that_names_no_claim_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(pytest.UsageError, match="'p99_latencies', which is no claim; did you mean 'p99_latency'"):
+    with pytest.raises(pytest.UsageError, match="an unknown claim 'p99_latencies'; did you mean 'p99_latency'"):
         claims_of(monkeypatch, [item(pytest.mark.ssd_promise("p99_latencies").mark)])
-    with pytest.raises(pytest.UsageError, match="there are steady_iops, "):
+    with pytest.raises(pytest.UsageError, match="the claims are steady_iops, "):
         claims_of(monkeypatch, [item(pytest.mark.ssd_promise(99).mark)])
 
 
@@ -189,7 +189,7 @@ def test_a_mistake_of_arithmetic_is_no_decision(tmp_path: Path, monkeypatch: pyt
     def broken(*_: object) -> None:
         raise ValueError("math domain error")
 
-    monkeypatch.setattr(stopping_rule, "judge_members", broken)
+    monkeypatch.setattr(group_sequential, "judge_all", broken)
     ask = Promises(sheet(tmp_path), PROTOCOL, asked_for("steady_iops"))
     with pytest.raises(ValueError, match="math domain error"):
         ask(measured())
@@ -322,7 +322,7 @@ def test_a_session_ends_each_measurement_as_soon_as_it_is_decided(
     }
     looked = inner.records("looked")
     assert [(each["look"], each["of"], each["decided"]) for each in looked] == [(1, 27, True)] * 2
-    assert str(looked[0]["told"]).endswith("limit 320 IOPS")
+    assert str(looked[0]["sentence"]).endswith("limit 320 IOPS")
 
 
 def test_what_is_near_goes_on_and_what_is_on_the_limit_ends_there_undecided(

@@ -17,15 +17,15 @@ from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Cut, Grow, ReAdd, Re
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, IntegrityRule
 from pytest_ssdqual.qual.units import format_size
-from pytest_ssdqual.rig.integrity.runner import Lived, live
-from pytest_ssdqual.rig.integrity.target import Ground
+from pytest_ssdqual.rig.integrity.runner import IntegrityOutcome, run_steps
+from pytest_ssdqual.rig.integrity.target import TargetLayout
 from pytest_ssdqual.rig.machine.machine import RigError
 
 RULE = IntegrityRule(histories=20, steps=30, limit_s=1e9, regions=6)
 CAN = Abilities(trim=True, power_cut=True)
 
 
-class Clock:
+class SearchClock:
     """Every look at it takes a second."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Clock:
 
 
 def search(
-    body: SimulatedBody, shape: str, rule: IntegrityRule = RULE, kept: list[Lived] | None = None
+    body: SimulatedBody, shape: str, rule: IntegrityRule = RULE, kept: list[IntegrityOutcome] | None = None
 ) -> IntegritySearch:
     geometry = Geometry.parse(shape)
     body.drives = geometry.width + 1
@@ -46,7 +46,7 @@ def search(
     sizes = tuple(sorted({UNIT_BYTES, 4 * UNIT_BYTES, CHUNK, stripe}))
     return IntegritySearch(
         body, geometry, body.drives, rule, sizes, stripe + UNIT_BYTES, kept=lambda number, lived: seen.append(lived),
-        clock=Clock(),
+        clock=SearchClock(),
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_every_way_of_losing_data_is_found_and_made_short(
     assert len(found.shortest.steps) <= most
     assert found.happened_again is True
     body = SimulatedBody(bugs, drives=found.geometry.width + 1)
-    assert live(body, history.parse(str(found.shortest)), 1).findings, "the script does not do it again"
+    assert run_steps(body, history.parse(str(found.shortest)), 1).findings, "the script does not do it again"
 
 
 @pytest.mark.parametrize("shape", ["raid1x2", "raid5x3"])
@@ -116,13 +116,13 @@ def test_copies_that_disagree_are_found_though_every_read_is_right() -> None:
         "array raid1x2 bitmap none\nrepair\n",
         "array raid1x2 bitmap none\n",
     ):
-        lived = live(OneReader(Bugs(one_copy_stale=True)), history.parse(script), 1)
+        lived = run_steps(OneReader(Bugs(one_copy_stale=True)), history.parse(script), 1)
         assert [each.kind for each in lived.findings] == [MismatchKind.DISAGREE]
 
 
 def test_a_difference_that_is_gone_when_read_again_is_not_ignored() -> None:
     found = searched(Bugs(two_answers=True))
-    assert "gone when it was read again" in repr(found)
+    assert "a second read did not" in repr(found)
 
 
 def test_the_write_hole_is_called_by_its_name() -> None:
@@ -138,7 +138,7 @@ def test_the_write_hole_is_not_entered_unasked() -> None:
 def test_the_same_is_drawn_in_every_run() -> None:
     runs: list[list[StepSequence]] = []
     for _ in range(2):
-        kept: list[Lived] = []
+        kept: list[IntegrityOutcome] = []
         search(SimulatedBody(), "raid5x3", kept=kept).run()
         runs.append([each.history for each in kept])
     assert runs[0] == runs[1]
@@ -146,7 +146,7 @@ def test_the_same_is_drawn_in_every_run() -> None:
 
 
 def test_every_kind_of_step_is_drawn() -> None:
-    kept: list[Lived] = []
+    kept: list[IntegrityOutcome] = []
     search(SimulatedBody(can=replace(CAN, write_hole=True)), "raid6x4", kept=kept).run()
     drawn = {type(step).__name__ for each in kept for step in each.history.steps}
     assert drawn == {each.__name__ for each in history.Step.__args__}
@@ -161,10 +161,10 @@ def test_a_search_ends_when_its_time_is_over_and_says_so() -> None:
 
 
 def test_making_it_shorter_ends_when_its_time_is_over() -> None:
-    kept: list[Lived] = []
+    kept: list[IntegrityOutcome] = []
     search(SimulatedBody(Bugs(stale_re_add=True), can=CAN), "raid1x2", kept=kept).run()
     first = next(number for number, each in enumerate(kept, 1) if each.findings)
-    few: list[Lived] = []
+    few: list[IntegrityOutcome] = []
     # Every look at the clock takes a second, and there is one for each history.
     limited = replace(RULE, limit_s=first + 3.0)
     assert not search(SimulatedBody(Bugs(stale_re_add=True), can=CAN), "raid1x2", limited, few).run()
@@ -211,7 +211,7 @@ def test_a_script_that_is_not_possible_names_its_step() -> None:
 
 def test_an_array_without_room_is_an_error_that_says_what_to_change() -> None:
     class Small(SimulatedBody):
-        def build(self, history: StepSequence) -> Ground:
+        def build(self, history: StepSequence) -> TargetLayout:
             return replace(super().build(history), size_bytes=10 * CHUNK)
 
     with pytest.raises(RigError, match=r"room for 4 of 6 regions: .*integrity\.member"):

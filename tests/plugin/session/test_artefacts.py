@@ -47,7 +47,7 @@ def test_the_summary_is_sealed_and_given_to_the_job(inner: Inner, step: Path) ->
     path = folder(inner) / "summary.md"
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert read(path.parent)["summary.md"] == digest(path)
-    assert path.read_text().startswith("## Would not be fit: 2 of 4 promises are broken; 2 are kept.")
+    assert path.read_text().startswith("## Would not be fit: 2 of 4 promises failed; 2 passed.")
     assert "`the cable was pulled`" in path.read_text()
     assert step.read_text() == "# before\n" + path.read_text()
 
@@ -108,7 +108,7 @@ def test_github_shows_nothing_of_what_is_too_long(
     monkeypatch.setattr(artefacts, "STEP_BYTES", 500)
     result = inner.run(*kept)
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["the job summary *8 bytes in it already, and GitHub takes 500)"])
+    result.stdout.fnmatch_lines(["the job summary *8 bytes already; GitHub takes at most 500)"])
     assert step.read_text() == "# before"
 
 
@@ -147,7 +147,7 @@ def test_metrics_that_cannot_be_written_are_one_sentence(
 @pytest.mark.parametrize(
     ("file", "sentence"),
     [
-        ("nowhere/x.prom", "--ssd-openmetrics=nowhere/x.prom: there is no folder "),
+        ("nowhere/x.prom", "--ssd-openmetrics=nowhere/x.prom: the folder "),
         (".", "--ssd-openmetrics=.: a folder; name a file in it"),
     ],
 )
@@ -158,7 +158,7 @@ def test_where_metrics_cannot_go_is_said_before_hours_are_spent(inner: Inner, fi
 
 def test_metrics_need_drives(inner: Inner) -> None:
     assert inner.refused("--ssd-openmetrics=x.prom") == (
-        "--ssd-openmetrics needs --ssd-devices or --ssd-bays: say which drives it is about"
+        "--ssd-openmetrics needs drives: add --ssd-devices or --ssd-bays"
     )
 
 

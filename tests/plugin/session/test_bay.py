@@ -15,6 +15,7 @@ from support.simulator.simulated_rig import Scene, SimulatedMachine
 from pytest_ssdqual.plugin.session import bay
 from pytest_ssdqual.plugin.session.bay import Bay
 from pytest_ssdqual.plugin.session.controller import STOPPED
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives import survey as blockdev
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Match, Signature
@@ -46,7 +47,7 @@ def test_a_bay_travels_as_plain_data() -> None:
             "nvme1n1": frozenset[Signature](),
         }
         bay = Bay(target, drives, {"kernel": "Linux 6.1"}, ("a remark",), contents)
-        assert Bay.from_json(json.loads(json.dumps(bay.to_json()))) == bay
+        assert from_plain(Bay, json.loads(json.dumps(plain(bay)))) == bay
     assert Bay(None, drives).machine == "localhost"
     assert Bay(SshTarget("root@dut7"), drives).machine == "root@dut7"
 
@@ -64,7 +65,7 @@ def test_a_bay_travels_as_plain_data() -> None:
         (
             {"UNKNOWN_OPTION": "status-interval"},
             "fio-3.33 on localhost does not know the option status-interval; "
-            "install a newer package fio (3.33 will do)",
+            "install a newer package fio (3.33 suffices)",
         ),
     ],
 )
@@ -180,7 +181,7 @@ def test_who_holds_the_drives_is_said_before_anything_else(inner: Inner, monkeyp
 def test_drives_that_another_run_holds_are_waited_for(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.0)
     monkeypatch.setenv("SIMULATED_HELD", "2")
-    inner.pytester.makepyfile("def test_station(_ssd_station):\n    pass")
+    inner.pytester.makepyfile("def test_campaign(_ssd_campaign):\n    pass")
     result = inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h")
     result.assert_outcomes(passed=1)
     assert len([line for line in result.outlines if line.startswith(f"ssdqual: {HELD}; waiting for ")]) == 1
@@ -211,7 +212,7 @@ def test_who_stops_the_waiting_is_told_what_came_of_it(inner: Inner, bays: tuple
     lease.await_free = stopped
     """
     )
-    inner.pytester.makepyfile("def test_station(_ssd_station):\n    pass")
+    inner.pytester.makepyfile("def test_campaign(_ssd_campaign):\n    pass")
     result = inner.pytester.runpytest_subprocess(
         "-p", "support.simulator.simulated_rig", "--junitxml=junit.xml", *bays, "--ssd-wait=2 h"
     )
@@ -222,7 +223,7 @@ def test_who_stops_the_waiting_is_told_what_came_of_it(inner: Inner, bays: tuple
     if "-n" in bays:
         assert json.loads((folder / "fleet.json").read_text())["exit_status"] == pytest.ExitCode.INTERRUPTED
     else:
-        assert "it was stopped before it had begun" in (folder / "records.jsonl").read_text()
+        assert "the run was stopped before it had begun" in (folder / "records.jsonl").read_text()
         assert (folder / "SHA256SUMS").is_file()
     assert "run_started" not in "".join(each.read_text() for each in folder.rglob("records.jsonl"))
 
@@ -239,7 +240,7 @@ def test_what_the_names_mean_is_looked_up_anew_after_waiting(inner: Inner, monke
         return found if len(asked) == 1 else found[:-1]
 
     monkeypatch.setattr(bay, "expand", expand)
-    inner.pytester.makepyfile("def test_station(_ssd_station):\n    assert len(_ssd_station.setup.held.drives) == 3")
+    inner.pytester.makepyfile("def test_campaign(_ssd_campaign):\n    assert len(_ssd_campaign.setup.held.drives) == 3")
     inner.run("--ssd-devices=/dev/nvme*", "--ssd-wait=2 h").assert_outcomes(passed=1)
     assert asked == [0, 1]
 

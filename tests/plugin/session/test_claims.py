@@ -13,11 +13,13 @@ from support.builders import strategies
 from support.builders.sheet import PRODUCT, promise
 
 import pytest_ssdqual
-from pytest_ssdqual.plugin.judging.evidence_builder import Account
+from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.plugin.session.recorder import planned_in
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
@@ -214,13 +216,13 @@ def uneven(iops: float, geometry: str = "raid0x2", workload: Workload = READS) -
     [
         ("steady_iops", 'at_least = "1020 IOPS"', uneven(1000)),
         ("steady_iops", f'at_least = "104 %"\nrelative_to = "{READS.at(1)}"', uneven(1000)),
-        ("qd_gain", "at_least = 1.1", [uneven(1000, workload=READS.at(1)), uneven(1050)]),
-        ("scaling_slope", "at_least = 1.1", [uneven(1000, "raid0x2"), uneven(2000, "raid0x4")]),
+        ("qd_gain", "at_least = 1.1", Curve((uneven(1000, workload=READS.at(1)), uneven(1050)))),
+        ("scaling_slope", "at_least = 1.1", Sweep((uneven(1000, "raid0x2"), uneven(2000, "raid0x4")))),
     ],
-    ids=["run", "relation", "series", "sweep"],
+    ids=["run", "relation", "curve", "sweep"],
 )
 def test_every_kind_of_claim_has_to_stand_up_to_its_family(
-    tmp_path: Path, claim: str, limit: str, judged: Measured | list[Measured]
+    tmp_path: Path, claim: str, limit: str, judged: Judgeable
 ) -> None:
     one = f'{PRODUCT}[[promise]]\nclaim = "{claim}"\n{limit}\n'
     (tmp_path / "acme.toml").write_text(one)
@@ -228,7 +230,7 @@ def test_every_kind_of_claim_has_to_stand_up_to_its_family(
     noted: list[Evidence] = []
 
     def judge(family: ErrorControl) -> bool:
-        account = Account("snia", acceptance=True, beside=sheet, family=family)
+        account = EvidenceBuilder("snia", acceptance=True, beside=sheet, family=family)
         reference = partial(uneven, 1000)
         sla = Sla(
             sheet, "error", account, noted.append, lambda _, workload: reference(workload=workload),
@@ -238,7 +240,7 @@ def test_every_kind_of_claim_has_to_stand_up_to_its_family(
 
     assert not judge(ErrorControl(10**4))
     assert noted[0].outcome is Finding.FAIL
-    (found,) = [each.value for each in noted[0].figures if each.name == "p_value"]
+    found = noted[0].figures["p_value"]
     assert found is not None
     assert 1e-6 < found < 0.05
     with pytest.raises(Inconclusive, match="fails alone, but not at the family-wise 95 % over 1,000,000 claims"):

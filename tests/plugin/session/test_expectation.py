@@ -66,7 +66,7 @@ def test_expect_refuses_other_text(inner: Inner, promises: str, how: str, text: 
 
 
 def test_expect_needs_drives(inner: Inner, promises: str) -> None:
-    assert inner.refused("--ssd-expect=8").startswith("--ssd-expect needs --ssd-devices or --ssd-bays")
+    assert inner.refused("--ssd-expect=8").startswith("--ssd-expect needs drives: ")
 
 
 def test_expect_from_spec(inner: Inner, promises: str) -> None:

@@ -90,7 +90,7 @@ def test_the_run_folder_is_whole(inner: Inner, promises: str) -> None:
 def test_a_bad_run_folder_is_a_sentence(inner: Inner) -> None:
     (inner.pytester.path / "taken").write_text("a file")
     said = inner.refused("--ssd-devices=lab:3", "--ssd-run-dir=taken")
-    assert said.startswith("evidence cannot be kept in ")
+    assert said.startswith("evidence cannot be stored in ")
     assert "\n" not in said
 
 

@@ -19,10 +19,9 @@ from pytest_ssdqual.live.feed import Feed
 from pytest_ssdqual.live.server import LiveServer
 from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.plugin.watch import live_page
-from pytest_ssdqual.plugin.watch.live_page import Broadcast, ending
-from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Now, Planned
-from pytest_ssdqual.report.html import run_page
-from pytest_ssdqual.report.terminal.progress import ProgressStep
+from pytest_ssdqual.plugin.watch.live_page import LivePageFeed, ending
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Now, Planned, ProgressStep, RunProgress
+from pytest_ssdqual.report.html.page import REPORT
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -71,15 +70,15 @@ def require_whole(window: Window, inner: Inner, bay: str) -> None:
     (run,) = window.of("run")[-1:]
     assert "protocol quick" in run["about"]
     loads = window.of("load")
-    assert [each["phase"] for each in loads][:2] == ["precondition", "measure"]
-    measured = loads[1]
+    assert [each["phase"] for each in loads][:3] == ["fill", "precondition", "measure"]
+    measured = loads[2]
     assert (measured["geometry"], measured["devices"]) == ("raid5x3", ["raid5x3"])
     assert measured["limit"] > 0
     figures = window.of("strip")
     assert figures
     assert all(each["iops"][0] > 0 for each in figures)
     assert {each["bay"] for each in window.of("strip")} == {bay}
-    judged = [facts["sentence"] for name, facts in window.events if name in ("verdict", "broken")]
+    judged = [facts["sentence"] for name, facts in window.events if name in ("verdict", "failed")]
     assert judged == [each["sentence"] for each in inner.records("verdict")]
     tally = window.of("tally")[-1]
     assert sum(tally["verdicts"].values()) == len(judged)
@@ -148,7 +147,7 @@ def test_what_goes_wrong_alike_in_many_tests_is_a_line_and_how_often(
     assert [re.sub(r"^test_many\S+: ", "", each) for each in told] == [
         refused,
         f"raid5x3 was not built: {refused}",
-        "the same of 3 tests more",
+        "the same error in 3 more tests",
     ]
 
 
@@ -171,7 +170,7 @@ def test_a_collection_is_not_worth_a_page(inner: Inner, promises: str, window: W
 @pytest.mark.parametrize("port", ["suites/raid5", "-1", "65536", "8080x", "", "١٢"])
 def test_what_is_no_port_is_a_sentence(port: str) -> None:
     config = cast("Any", SimpleNamespace(getoption=lambda name: port))
-    with pytest.raises(pytest.UsageError, match=f"^--ssd-live={port}: a port is a number up to 65535; for any free"):
+    with pytest.raises(pytest.UsageError, match=f"^--ssd-live={port}: write a port from 0 to 65535; for any free"):
         settings.live_port(config)
 
 
@@ -181,7 +180,7 @@ def test_a_port_is_a_number(given: str | None, found: int | None) -> None:
 
 
 def test_a_test_behind_the_option_is_not_taken_for_a_port_silently(inner: Inner, promises: str) -> None:
-    assert "is a number" in inner.refused("--ssd-devices=lab:3", promises, "--ssd-live", "test_promises.py")
+    assert "write a port" in inner.refused("--ssd-devices=lab:3", promises, "--ssd-live", "test_promises.py")
 
 
 def test_a_port_that_is_taken_is_a_sentence_before_any_drive_is_touched(inner: Inner, promises: str) -> None:
@@ -189,24 +188,24 @@ def test_a_port_that_is_taken_is_a_sentence_before_any_drive_is_touched(inner: I
         port = other.getsockname()[1]
         refused = inner.refused("--ssd-devices=lab:3", promises, f"--ssd-live={port}")
     assert refused == (
-        f"--ssd-live={port}: port {port} of 127.0.0.1 cannot be had: another program has it; "
-        "name another one, or none and a free one is taken"
+        f"--ssd-live={port}: port {port} of 127.0.0.1 is not available: another program uses it; "
+        "name another port, or none for any free one"
     )
     assert not (inner.pytester.path / "ssdqual-runs").exists()
 
 
 def test_a_page_without_drives_makes_no_sense(inner: Inner, promises: str) -> None:
-    assert inner.refused("--ssd-live=0").startswith("--ssd-live needs --ssd-devices")
+    assert inner.refused("--ssd-live=0").startswith("--ssd-live needs drives: ")
 
 
 def test_the_ending_says_how_it_went_and_where_to_look(tmp_path: Path) -> None:
     assert ending({"passed": 3, "error": 1}, 1, None) == "The run has ended: 3 passed, 1 error."
     assert ending({"failed": 2}, 2, tmp_path) == f"The run was interrupted: 2 failed. The evidence is in {tmp_path}."
-    (tmp_path / run_page.NAME).write_text("")
-    assert ending({}, 5, tmp_path) == f"The run has ended: no tests. The report is {tmp_path / run_page.NAME}."
+    (tmp_path / REPORT).write_text("")
+    assert ending({}, 5, tmp_path) == f"The run has ended: no tests. The report is {tmp_path / REPORT}."
 
 
-def shown(**facts: object) -> tuple[Broadcast, Callable[[], list[tuple[str, dict[str, Any]]]]]:
+def shown(**facts: object) -> tuple[LivePageFeed, Callable[[], list[tuple[str, dict[str, Any]]]]]:
     """What tells the page of a run, and what a page that is opened now is told."""
     feed = Feed()
     run: Any = SimpleNamespace(
@@ -220,7 +219,7 @@ def shown(**facts: object) -> tuple[Broadcast, Callable[[], list[tuple[str, dict
         parts = [re.fullmatch(r"event: (\w+)\ndata: (.*)", block) for block in blocks if block]
         return [(part[1], json.loads(part[2])) for part in parts if part]
 
-    return Broadcast(cast("Any", SimpleNamespace(feed=feed)), [run], None), told
+    return LivePageFeed(cast("Any", SimpleNamespace(feed=feed)), [run], None), told
 
 
 def texts(told: list[tuple[str, dict[str, Any]]]) -> list[str]:
@@ -236,21 +235,22 @@ def test_the_same_trouble_of_many_tests_is_told_once() -> None:
     page.wrong("test_last", "ssh is gone")
     page.end({"error": 802}, 1)
     assert texts(told()) == [
-        "test_0: only 58 I/Os in the window", "the same of 799 tests more", "test_other: ssh is gone",
-        "the same of one test more",
+        "test_0: only 58 I/Os in the window", "the same error in 799 more tests", "test_other: ssh is gone",
+        "the same error in 1 more test",
     ]  # fmt: skip
 
 
 def test_tests_that_measure_nothing_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_page, "TALLY_S", math.inf)
     page, told = shown()
-    page.take(Begun("raid5x3: fill", 5), "", 0)
-    page.take(Idle(), "", 1)
+    events = RunProgress([page.take])
+    events.take(Begun("raid5x3: fill", 5), "", 0)
+    events.take(Idle(), "", 1)
     (before,) = [facts for name, facts in told() if name == "bay"]
     client = page.server.feed.join()
     client.next(0)
     for second in range(5000):
-        page.take(Idle(), "", second)
+        events.take(Idle(), "", second)
         page.counted({"passed": second}, 5000)
     assert client.next(0) == b""
     page.end({"passed": 5000}, 0)
@@ -260,40 +260,43 @@ def test_tests_that_measure_nothing_say_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def test_steps_that_follow_each_other_are_one_line_of_the_log() -> None:
     page, told = shown()
+    events = RunProgress([page.take])
     for second in range(30):
-        page.take(Begun("raid5x3: precondition", 5), "", second)
-    page.take(Begun("raid5x3: create", 5), "", 31)
+        events.take(Begun("raid5x3: precondition", 5), "", second)
+    events.take(Begun("raid5x3: create", 5), "", 31)
     assert texts(told()) == ["raid5x3: precondition", "raid5x3: create"]
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 def test_figures_that_are_none_end_nothing(odd: float) -> None:
     page, told = shown()
+    events = RunProgress([page.take])
     for news in (Planned(odd), Begun("fill", odd), LoadBegun("fill", "raid5x3", "", ("raid5x3",)), Now(1, (odd,), 7)):
-        page.take(news, "", 0)
+        events.take(news, "", 0)
     page._spec("").limit = lambda *about: SimpleNamespace(bound=odd, source="acme.toml")
-    page.take(LoadBegun("measure", "raid5x3", "randread_4k_qd8", ("raid5x3",)), "", 0)
+    events.take(LoadBegun("measure", "raid5x3", "randread_4k_qd8", ("raid5x3",)), "", 0)
     assert [facts["limit"] for name, facts in told() if name == "load"] == [None, None]
     assert "strip" not in [name for name, _ in told()]
-    page.take(Now(2, (5.0,), 7), "", 2)
+    events.take(Now(2, (5.0,), 7), "", 2)
     assert [facts["iops"] for name, facts in told() if name == "strip"] == [[5.0]]
 
 
 def test_what_begins_beside_a_glance_does_not_get_lost() -> None:
     page, _ = shown()
-    page.take(Planned(9e9), "", 0)
+    events = RunProgress([page.take])
+    events.take(Planned(9e9), "", 0)
     ended = threading.Event()
 
     def glance() -> None:
         while not ended.is_set():
-            page.take(Now(1, (5.0,), 7), "", 0)
+            events.take(Now(1, (5.0,), 7), "", 0)
 
     thread = threading.Thread(target=glance)
     thread.start()
     try:
         for number in range(2000):
-            page.take(Begun(f"step {number}", 1), "", 0)
-            assert page._bays[""].step == ProgressStep(f"step {number}", 1, 0)
+            events.take(Begun(f"step {number}", 1), "", 0)
+            assert events.bays[""].step == ProgressStep(f"step {number}", 1, 0)
     finally:
         ended.set()
         thread.join()
@@ -307,7 +310,7 @@ def test_hostile_words_are_made_printable() -> None:
         bay=SimpleNamespace(drives=[drive], machine="dut"), spec=SimpleNamespace(name="a\nb"), journal=None,
         name="", protocol=SimpleNamespace(name="quick"), acceptance=False,
     )  # fmt: skip
-    shown = Broadcast(cast("Any", SimpleNamespace(feed=feed)), [run], None)
+    shown = LivePageFeed(cast("Any", SimpleNamespace(feed=feed)), [run], None)
     shown.log("drive \x1b[2J says <b>\u202ehi</b>")
     sent = (feed.join().next(0) or b"").decode()
     assert "owned" in sent

@@ -47,7 +47,7 @@ def test_whatever_is_possible_no_more_members_are_lost_than_the_level_can_lose(d
         groups = [now.whole, now.filling, now.idle, now.failed, now.free]
         assert sum(map(len, groups)) == now.drives
         assert len(now.whole) + len(now.filling) <= now.geometry.width
-        assert not now.remembered & now.members
+        assert not now.re_addable & now.members
 
 
 def test_a_spare_takes_the_place_of_a_failed_member_at_once() -> None:

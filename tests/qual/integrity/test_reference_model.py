@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind, ReferenceModel, Region, Torn
-from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
+from pytest_ssdqual.qual.integrity.stamp import Stamp, filled
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 
 ATOM = 512
@@ -33,7 +33,7 @@ class Disk:
         """As many bytes of it."""
         count = region.written(block) if upto is None else upto
         parts = (
-            filled(Imprint(1, generation, region.offset_bytes + at), block)
+            filled(Stamp(1, generation, region.offset_bytes + at), block)
             for at in range(0, region.written(block), block)
         )
         self.data[region.offset_bytes : region.offset_bytes + count] = b"".join(parts)[:count]
@@ -81,11 +81,11 @@ def test_the_rest_of_a_region_stays_as_it_was(disk: Disk) -> None:
     [
         (bytes(ATOM), MismatchKind.GARBAGE, "zeroes"),
         (b"\xff" * ATOM, MismatchKind.GARBAGE, f"bytes {'ff' * 16}"),
-        (filled(Imprint(2, 1, 0), ATOM), MismatchKind.FOREIGN, "generation 1 of history 2"),
-        (filled(Imprint(1, 1, 4096), ATOM), MismatchKind.ELSEWHERE, "generation 1 of byte 4096"),
-        (filled(Imprint(1, 9, 0), ATOM), MismatchKind.AHEAD, "generation 9"),
-        (filled(Imprint(1, 1, 0), 256) + bytes(256), MismatchKind.GARBAGE, "2 different patterns of 16 bytes"),
-        (filled(Imprint(1, 1, 0), 256) + filled(Imprint(1, 2, 0), 256), MismatchKind.MIXED, "generations 1, 2"),
+        (filled(Stamp(2, 1, 0), ATOM), MismatchKind.FOREIGN, "generation 1 of history 2"),
+        (filled(Stamp(1, 1, 4096), ATOM), MismatchKind.ELSEWHERE, "generation 1 of byte 4096"),
+        (filled(Stamp(1, 9, 0), ATOM), MismatchKind.AHEAD, "generation 9"),
+        (filled(Stamp(1, 1, 0), 256) + bytes(256), MismatchKind.GARBAGE, "2 different patterns of 16 bytes"),
+        (filled(Stamp(1, 1, 0), 256) + filled(Stamp(1, 2, 0), 256), MismatchKind.MIXED, "generations 1, 2"),
     ],
 )
 def test_what_is_there_instead_is_named(disk: Disk, data: bytes, kind: MismatchKind, said: str) -> None:

@@ -5,27 +5,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.integrity import stamp
-from pytest_ssdqual.qual.integrity.stamp import CELL_BYTES, GENERATIONS, HISTORIES, Imprint
+from pytest_ssdqual.qual.integrity.stamp import CELL_BYTES, GENERATIONS, HISTORIES, Stamp
 
-imprints = st.builds(
-    Imprint, st.integers(0, HISTORIES - 1), st.integers(0, GENERATIONS - 1), st.integers(0, (1 << 64) - 1)
-)
+stamps = st.builds(Stamp, st.integers(0, HISTORIES - 1), st.integers(0, GENERATIONS - 1), st.integers(0, (1 << 64) - 1))
 
 
-@given(imprints)
-def test_a_cell_is_read_back(written: Imprint) -> None:
+@given(stamps)
+def test_a_cell_is_read_back(written: Stamp) -> None:
     assert len(written.cell) == CELL_BYTES
-    assert Imprint.of_cell(written.cell) == written
+    assert Stamp.of_cell(written.cell) == written
 
 
-@given(imprints, imprints)
-def test_two_writes_have_no_cell_in_common(one: Imprint, other: Imprint) -> None:
+@given(stamps, stamps)
+def test_two_writes_have_no_cell_in_common(one: Stamp, other: Stamp) -> None:
     assert (one == other) == (one.cell == other.cell)
 
 
 @pytest.mark.parametrize("cell", [b"", bytes(16), b"SQ", b"XQ" + bytes(14), b"SQ" + bytes(15)])
 def test_what_is_not_ours_says_nothing(cell: bytes) -> None:
-    assert Imprint.of_cell(cell) is None
+    assert Stamp.of_cell(cell) is None
 
 
 def test_fio_is_told_all_but_the_offset() -> None:
@@ -38,8 +36,8 @@ def test_numbers_without_room_are_refused(history: int, generation: int) -> None
         stamp.fio_pattern(history, generation)
 
 
-@given(imprints, st.integers(0, 4095))
-def test_any_changed_byte_of_a_block_is_seen(written: Imprint, at: int) -> None:
+@given(stamps, st.integers(0, 4095))
+def test_any_changed_byte_of_a_block_is_seen(written: Stamp, at: int) -> None:
     block = bytearray(stamp.filled(written, 4096))
     assert stamp.cells(bytes(block)) == {written.cell}
     block[at] ^= 1

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import TooFewDrives, measurement_share, ruled_out
 from pytest_ssdqual.qual.lots.sampling_plan import ByAttributes, ByVariables, as_variables, indexed_by_aql
+from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.verdict import Outcome, Subject, Verdict, judge
+from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge
 from pytest_ssdqual.qual.workload.workload import Workload
 
 LIMIT = Limit(Direction.AT_LEAST, 9_000, Unit.IOPS, "acme.toml promise[0]")
@@ -82,16 +83,12 @@ def test_the_sentence_names_the_drives_and_what_the_plan_lets_pass() -> None:
     assert "randread_4k_qd32, lot (as agreed; n = 3, Ac 0)" in repr(judged(ByAttributes(3, 0, "as agreed"), [GOOD] * 3))
 
 
-def test_the_record_has_the_plan_as_the_limits_source() -> None:
-    record = judged(PLAN, [GOOD] * 50).to_record()
-    assert record["claim"] == "conforming_drives"
-    assert record["limit"] == {
-        "direction": "at_least",
-        "bound": 49,
-        "unit": "count",
-        "source": "ISO 2859-1 level II, AQL 1 %, code letter H; n = 50, Ac 1",
-    }
-    assert str(record["sentence"]).endswith("every tenth time")
+def test_the_plan_is_the_limits_source() -> None:
+    verdict = judged(PLAN, [GOOD] * 50)
+    assert verdict.claim is Claim.CONFORMING_DRIVES
+    source = "ISO 2859-1 level II, AQL 1 %, code letter H; n = 50, Ac 1"
+    assert verdict.limit == Limit(Direction.AT_LEAST, 49, Unit.COUNT, source)
+    assert verdict.sentence.endswith("every tenth time")
 
 
 def test_the_sample_is_the_first_drives_that_were_given_and_not_the_best() -> None:

@@ -194,11 +194,13 @@ def test_plans_that_cannot_be() -> None:
         ByVariables(2, 1.0, "")
     with pytest.raises(ValueError, match="is not known"):
         ByAttributes(13, 0, "").acceptance_of_lot(1)
-    with pytest.raises(ValueError, match=r"with Ac 3 no sample tells a lot of 20 with 2 bad drives from a good one"):
+    with pytest.raises(
+        ValueError, match=r"with Ac 3 no sample distinguishes a lot of 20 with 2 bad drives from a good one"
+    ):
         for_limiting_quality(10, 20, accept=3)
-    with pytest.raises(ValueError, match=r"no plan tells 5 % from 4 %"):
+    with pytest.raises(ValueError, match=r"no plan distinguishes 5 % from 4 %"):
         through_two_points(5, 4)
-    with pytest.raises(ValueError, match=r"no plan by variables tells 5 % from 4 % in a lot of 9"):
+    with pytest.raises(ValueError, match=r"no plan by variables distinguishes 5 % from 4 % in a lot of 9"):
         variables_through_two_points(0.05, 0.04, "", lot=9)
 
 

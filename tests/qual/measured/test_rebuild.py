@@ -12,6 +12,7 @@ from support.builders.strategies import run
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import plain
 
 FOREGROUND = Measured((run([1_000] * 5, geometry="raid5x4-1rebuilding"),))
 
@@ -60,7 +61,7 @@ def test_either_kind_of_damage_is_enough(mismatches: int, damage: str, said: str
 
 
 def test_the_summary_is_plain_data() -> None:
-    summary = rebuild(mismatches=8).summary()
+    summary = plain(rebuild(mismatches=8).summary())
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
     assert summary["geometry"] == "raid5x4-1rebuilding"
     assert (summary["intact"], summary["mismatches"], summary["rate_bytes_per_s"]) == (False, 8, 5e8)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import interval, run, side_by_side
 
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -81,12 +82,12 @@ def test_no_io_is_lost_or_made_by_cutting_into_rounds(iops: list[int], rounds: i
 
 
 def test_the_summary_is_plain_data() -> None:
-    summary = run([1_000] * 5, geometry="raid5x4").summary()
+    summary = plain(run([1_000] * 5, geometry="raid5x4").record())
     assert json.loads(json.dumps(summary)) == summary
     assert summary["geometry"] == "raid5x4"
     assert summary["workload"] == "randread_4k_qd8"
     assert summary["iops"] == 1_000
-    assert json.dumps(run([0] * 5).summary(), allow_nan=False)
+    assert json.dumps(plain(run([0] * 5).record()), allow_nan=False)
 
 
 def test_a_run_is_told_in_one_line() -> None:
@@ -171,13 +172,13 @@ def test_drives_side_by_side_are_runs_of_their_own() -> None:
     first, second = together.of_members()
     assert (str(first.geometry), first.members, first.iops) == ("drivex1", ("S0",), 1_000)
     assert (second.members, second.iops, second.latency.total) == (("S1",), 500, 2_500)
-    assert [each.iops for each in Measured((together, together)).of_members()] == [1_000, 500]
+    assert [each.iops for each in Measured((together, together)).members()] == [1_000, 500]
 
 
 def test_an_array_has_no_members_of_its_own() -> None:
     array = run([1_000] * 5, geometry="raid5x4")
     assert array.of_members() == (array,)
-    assert Measured((array,)).of_members() == (Measured((array,)),)
+    assert Measured((array,)).members() == (Measured((array,)),)
 
 
 @given(st.lists(st.integers(0, 10**5), min_size=5, max_size=40), st.integers(1, 5))

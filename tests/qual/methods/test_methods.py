@@ -9,7 +9,7 @@ from support.documents.published_sets import EVERYTHING, WORKLOADS, Value
 
 from pytest_ssdqual.qual.methods import intel_910, intel_s3500, snia, stec, toms_s3500, toms_s3700
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, Series
+from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, WorkloadSet
 
 
 def test_one_id_means_one_thing_in_all_methods() -> None:
@@ -25,12 +25,12 @@ def test_ids_can_be_written_into_a_spec() -> None:
 
 
 def test_ids_of_series_are_plain_words() -> None:
-    assert all(re.fullmatch(r"[a-z0-9_+]+", str(each)) for each in EVERYTHING if isinstance(each, Series))
+    assert all(re.fullmatch(r"[a-z0-9_+]+", str(each)) for each in EVERYTHING if isinstance(each, WorkloadSet))
 
 
 def test_a_series_has_each_of_its_workloads_once() -> None:
     for each in EVERYTHING:
-        assert not isinstance(each, Series) or len(set(each.workloads)) == len(each.workloads) > 1
+        assert not isinstance(each, WorkloadSet) or len(set(each.workloads)) == len(each.workloads) > 1
 
 
 def test_the_s3500_paper_measured_five_more_sizes_in_the_same_way() -> None:

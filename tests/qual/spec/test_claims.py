@@ -44,12 +44,6 @@ def test_no_limit_is_zero_or_less(bound: float) -> None:
         Limit(Direction.AT_LEAST, bound, Unit.IOPS, "here")
 
 
-def test_a_limit_is_a_sentence_and_a_record() -> None:
+def test_a_limit_is_a_sentence() -> None:
     limit = Limit(Direction.AT_MOST, 1_400_000, Unit.NANOSECONDS, "acme.toml promise[0]")
     assert str(limit) == "at most 1.4 ms"
-    assert limit.to_record() == {
-        "direction": "at_most",
-        "bound": 1_400_000,
-        "unit": "ns",
-        "source": "acme.toml promise[0]",
-    }

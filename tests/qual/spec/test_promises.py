@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from support.builders.sheet import PRODUCT, errors, figure, load, promise
 from support.builders.strategies import geometries, workloads
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.spec.promises import STATES, Promise, Relation
-from pytest_ssdqual.qual.spec.spec import PromiseTable, Spec
-from pytest_ssdqual.qual.verdict.baseline import BaselineLimit
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
@@ -37,7 +38,7 @@ def test_a_promise_is_about_whole_arrays_unless_it_names_a_state(tmp_path: Path)
 
 def test_states_are_those_of_an_array() -> None:
     assert tuple(each.state for each in (HEALTHY, DEGRADED, REBUILDING)) == STATES
-    assert PromiseTable.model_json_schema()["properties"]["state"]["anyOf"][0]["enum"] == list(STATES)
+    assert TypeAdapter(Promise).json_schema()["properties"]["state"]["anyOf"][0]["enum"] == list(STATES)
 
 
 def test_a_claim_about_a_rebuild_needs_no_state(tmp_path: Path) -> None:
@@ -226,6 +227,6 @@ def test_a_promise_that_makes_no_sense_says_so(tmp_path: Path, text: str, senten
 def test_a_promise_without_conditions_is_about_every_whole_array(
     geometry: Geometry, workload: Workload, claim: Claim
 ) -> None:
-    general = Promise(claim, None, None, "healthy", None, 1.0, None, None, "here")
+    general = Promise(claim=claim, at_least=1.0)
     assert general.matches(claim, geometry, workload)
     assert general.relation is None

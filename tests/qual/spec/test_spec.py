@@ -63,9 +63,9 @@ ONE, RAID0, RAID1, RAID5 = (Geometry.parse(text) for text in ("drivex1", "raid0x
 
 def test_a_file_becomes_base_units(tmp_path: Path) -> None:
     acme = load(tmp_path, GOOD)
-    assert (acme.key, acme.name, acme.models) == ("acme", "ACME 9", ("ACME-9*",))
-    assert acme.capacity_bytes == 1_920 * 10**9
-    assert acme.sequential_write_bytes_per_s == 450 * 10**6
+    assert (acme.key, acme.name, acme.product.models) == ("acme", "ACME 9", ["ACME-9*"])
+    assert acme.product.capacity_bytes == 1_920 * 10**9
+    assert acme.product.sequential_write_bytes_per_s == 450 * 10**6
     assert acme.endurance_bytes == 3_500 * 10**12
     assert acme.fits("ACME-9000 ")
     assert not acme.fits("ACME-8")

@@ -30,7 +30,7 @@ def test_the_schema_accepts_what_is_shipped(schema: dict[str, Any], name: str) -
     assert problems(content, schema) == []
 
 
-_TABLES = ("ProductTable", "FigureTable", "EnduranceTable", "LotTable", "PromiseTable")
+_TABLES = ("Product", "DataSheetValue", "EnduranceTable", "LotTable", "Promise")
 GOOD = {
     "units": PRODUCT + '[endurance]\ntbw = "3,500 TB"\n',
     "sizes": PRODUCT + figure(rw="read", bs=["128KiB", "1m"], queue_depths=[1], throughput="450 MiB/s"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import random
 from dataclasses import replace
@@ -46,10 +45,6 @@ def test_an_interval_says_what_it_is() -> None:
     assert str(Estimate(38e6, 37e6, 39e6, 5, Unit.NANOSECONDS, is_reading=True)) == "38 ms (37…39 ms as read)"
     surer = Estimate(1.5, 1.2, math.inf, 5, Unit.RATIO, confidence=0.999, basis="rounds of 2 min")
     assert str(surer) == "1.50 × (99.9 % CI 1.20 ×…∞, rounds of 2 min)"
-    assert surer.to_record() == {
-        "value": 1.5, "low": 1.2, "high": None, "n": 5, "unit": "ratio", "is_reading": False, "confidence": 0.999,
-        "basis": "rounds of 2 min",
-    }  # fmt: skip
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=40), st.floats(1e-3, 1e3))
@@ -81,8 +76,7 @@ def test_the_interval_of_the_mean_holds_the_truth_as_often_as_it_says() -> None:
 
 
 @given(estimates())
-def test_estimates_are_plain_data(estimate: Estimate) -> None:
-    assert json.loads(json.dumps(estimate.to_record(), allow_nan=False))["value"] == estimate.value
+def test_an_estimate_has_its_interval_in_brackets(estimate: Estimate) -> None:
     assert "(" in str(estimate)
 
 

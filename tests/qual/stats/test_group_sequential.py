@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential
 from pytest_ssdqual.qual.stats.estimate import TooFew
-from pytest_ssdqual.qual.stats.stopping_rule import Question
+from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import random
 
@@ -45,7 +44,6 @@ def test_what_fio_cannot_resolve_has_no_upper_bound() -> None:
     stalled = LatencyHistogram.from_bins({LAST_BUCKET_NS: 1_000})
     found = quantile_of_rounds([stalled, stalled], 0.99)
     assert found.high == math.inf
-    assert json.dumps(found.to_record(), allow_nan=False)
 
 
 @given(histograms.filter(lambda h: h.total >= 1_000))

@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.check import Check
-from pytest_ssdqual.qual.validity.checks import checks, objections, objections_in, of_surroundings, worst
+from pytest_ssdqual.qual.validity.checks import checks, objections, objections_in, of_environment, worst
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -160,7 +160,7 @@ def test_what_went_on_around_it_is_part_of_it() -> None:
         "drive S0 was too warm: 80 °C, its warning threshold is 70 °C",
         "the machine's clock was set back by 60 min",
     )
-    assert objections_in(of_surroundings(of)) == objections(of)
+    assert objections_in(of_environment(of)) == objections(of)
 
 
 def test_latencies_beyond_fios_range() -> None:

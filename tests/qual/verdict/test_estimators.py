@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -8,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import histogram, interval, run, side_by_side
 
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.stats import spread
@@ -18,7 +21,6 @@ from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, TooFew
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.estimators import (
     OF_SWEEP,
-    Evidence,
     estimate,
     found_in,
     iops,
@@ -40,6 +42,14 @@ def lawful(geometry: str, share: float = 1.0, workload: Workload = WRITE) -> Mea
     return measured([round(rate * factor) for factor in (0.99, 1.01, 1.0, 1.01, 0.99)], geometry, workload)
 
 
+def sweep_of(*arrays: Measured) -> Sweep:
+    return Sweep(arrays)
+
+
+def curve(measurements: Iterable[Measured]) -> Curve:
+    return Curve(tuple(measurements))
+
+
 def holds(estimate: Estimate, value: float) -> bool:
     return estimate.low <= value <= estimate.high
 
@@ -51,18 +61,18 @@ REBUILD = Rebuild(
 )
 SATURATION = Saturation(run([2_700] * 20 + [170] * 60, workload=WRITE, rounds=80), 10**8)
 READS = Workload("randread", "4k", 8)
-MIXES = [measured([rate] * 5, workload=each) for each, rate in ((MIX, 4_000), (WRITE, 3_000), (READS, 9_000))]
-DEPTHS = [measured([rate] * 5, workload=WRITE.at(depth)) for depth, rate in ((1, 1_000), (4, 3_000), (8, 3_100))]
-OFFSETS = [
+MIXES = curve(measured([rate] * 5, workload=each) for each, rate in ((MIX, 4_000), (WRITE, 3_000), (READS, 9_000)))
+DEPTHS = curve(measured([rate] * 5, workload=WRITE.at(depth)) for depth, rate in ((1, 1_000), (4, 3_000), (8, 3_100)))
+OFFSETS = curve(
     measured([rate] * 5, workload=replace(WRITE, offset=offset)) for offset, rate in (("0", 5_000), ("512", 2_000))
-]
+)
 MANY = measured([400_000] * 5, workload=MIX)
 #: Something of each kind that every claim of a scope can be judged on.
-EVIDENCE: dict[Scope, list[Evidence]] = {
+EVIDENCE: dict[Scope, list[Judgeable]] = {
     Scope.RUN: [MANY],
     Scope.MEMBERS: [Measured((side_by_side([[1_000] * 5, [600] * 5, [1_010] * 5]),))],
-    Scope.SWEEP: [[lawful("raid5x3"), lawful("raid5x4")]],
-    Scope.SERIES: [MIXES, DEPTHS, OFFSETS],
+    Scope.SWEEP: [sweep_of(lawful("raid5x3"), lawful("raid5x4"))],
+    Scope.CURVE: [MIXES, DEPTHS, OFFSETS],
     Scope.SATURATION: [SATURATION],
     Scope.REBUILD: [REBUILD],
 }
@@ -88,9 +98,9 @@ FIGURES = {
 }
 
 
-def fitting(claim: Claim) -> Evidence:
+def fitting(claim: Claim) -> Judgeable:
     by_claim = {Claim.BATHTUB_DEPTH: MIXES, Claim.UNALIGNED_PENALTY: OFFSETS}
-    return by_claim.get(claim, DEPTHS) if claim.scope is Scope.SERIES else EVIDENCE[claim.scope][0]
+    return by_claim.get(claim, DEPTHS) if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0]
 
 
 @pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
@@ -116,14 +126,14 @@ def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
 
 @pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
 def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
-    like = {Scope.RUN: Scope.MEMBERS, Scope.MEMBERS: Scope.RUN, Scope.SWEEP: Scope.SERIES, Scope.SERIES: Scope.SWEEP}
+    like = {Scope.RUN: Scope.MEMBERS, Scope.MEMBERS: Scope.RUN}
     for scope, evidence in EVIDENCE.items():
         if scope not in (claim.scope, like.get(claim.scope)):
             for each in evidence:
                 with pytest.raises(NotApplicable, match=f"^{claim.label} is judged on .* not on "):
                     estimate(claim, each)
-    with pytest.raises(NotApplicable, match=f"^{claim.label} is judged on .* not on "):
-        estimate(claim, [])
+    with pytest.raises(NotApplicable, match="not on a list"):
+        estimate(claim, [MANY])  # type: ignore[arg-type]
     with pytest.raises(NotApplicable, match="not on a str"):
         estimate(claim, "raid5x4")  # type: ignore[arg-type]
 
@@ -142,15 +152,15 @@ def test_the_refusal_says_what_is_wanted() -> None:
     with pytest.raises(
         ValueError, match="a sweep is one workload on at least 2 widths of one level, each once, not drive"
     ):
-        estimate("scaling_slope", DEPTHS)
-    with pytest.raises(ValueError, match="a series is different workloads on one array, not raid5x3"):
-        estimate("qd_knee", [lawful("raid5x3"), lawful("raid5x4")])
-    with pytest.raises(ValueError, match="a series is different workloads on one array"):
-        estimate("qd_gain", [DEPTHS[0], DEPTHS[0]])
+        estimate("scaling_slope", Sweep(DEPTHS.measurements))
+    with pytest.raises(ValueError, match="a curve is different workloads on one array, not raid5x3"):
+        estimate("qd_knee", curve([lawful("raid5x3"), lawful("raid5x4")]))
+    with pytest.raises(ValueError, match="a curve is different workloads on one array"):
+        estimate("qd_gain", curve([DEPTHS[0], DEPTHS[0]]))
     narrow, wide = lawful("raid5x3"), lawful("raid5x4")
     for sweep in ([narrow, narrow, wide], [narrow, lawful("raid6x6")], [narrow]):
         with pytest.raises(ValueError, match="a sweep is one workload on at least 2 widths of one level"):
-            estimate("latency_growth_between_widths", sweep)
+            estimate("latency_growth_between_widths", sweep_of(*sweep))
 
 
 def test_a_direction_that_a_workload_has_not_is_not_judged() -> None:
@@ -228,7 +238,7 @@ def test_what_is_stated_is_carried_and_a_surer_interval_is_never_narrower(claim:
 
 
 @pytest.mark.parametrize(
-    "claim", [claim for claim in Claim if claim.scope in (Scope.RUN, Scope.MEMBERS, Scope.SWEEP, Scope.SERIES)]
+    "claim", [claim for claim in Claim if claim.scope in (Scope.RUN, Scope.MEMBERS, Scope.SWEEP, Scope.CURVE)]
 )
 def test_every_claim_has_its_figure_at_a_look_too(claim: Claim) -> None:
     source = random.Random(claim.value)  # noqa: S311
@@ -247,8 +257,7 @@ def test_every_claim_has_its_figure_at_a_look_too(claim: Claim) -> None:
         return [each.iops for each in found.of_members()]
 
     fixed = fitting(claim)
-    assert not isinstance(fixed, Saturation | Rebuild)
-    at_look = looked(fixed) if isinstance(fixed, Measured) else [looked(each) for each in fixed]
+    at_look = fixed.counterpart(looked)  # type: ignore[arg-type]
     expected, found = estimate(claim, fixed), estimate(claim, at_look)
     assert found.confidence == 0.95
     assert found.value == pytest.approx(expected.value, rel=0.1, abs=1)
@@ -256,21 +265,23 @@ def test_every_claim_has_its_figure_at_a_look_too(claim: Claim) -> None:
 
 
 def test_what_may_be_any_of_several_is_surer_than_each_alone() -> None:
-    sweep = [lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)]
+    sweep = sweep_of(lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6))
     points = of_scaling(sweep).points
     assert all(point.ceiling > point.efficiency.high * 1.001 for point in points[1:])
     rates = [[990, 1_010, 1_000, 1_005, 995], [600, 610, 605, 615, 600], [1_010, 990, 1_000, 1_000, 1_000]]
     drives = Measured((side_by_side(rates),))
-    of_each = [iops(each) for each in drives.of_members()]
+    of_each = [iops(each) for each in drives.members()]
     assert estimate("member_spread", drives).high > spread.between_members(of_each).high * 1.001
 
 
 def test_repeats_that_disagree_make_scaling_less_sure() -> None:
-    def sweep(apart: int) -> list[Measured]:
-        return [
-            Measured(tuple(run([rate + sign * apart] * 5, geometry=geometry) for sign in (-1, 1)))
-            for geometry, rate in (("raid0x2", 20_000), ("raid0x4", 40_000))
-        ]
+    def sweep(apart: int) -> Sweep:
+        return sweep_of(
+            *(
+                Measured(tuple(run([rate + sign * apart] * 5, geometry=geometry) for sign in (-1, 1)))
+                for geometry, rate in (("raid0x2", 20_000), ("raid0x4", 40_000))
+            )
+        )
 
     even, apart = (of_scaling(sweep(each)) for each in (0, 400))
     assert apart.slope.low < even.slope.low
@@ -287,26 +298,31 @@ def test_the_place_of_a_series_figure_is_told() -> None:
 
 def test_the_knee_of_an_array_counts_all_its_members_and_of_drives_side_by_side_one() -> None:
     rates = ((1, 1_000), (4, 3_000), (8, 3_100))
-    array = [measured([rate] * 5, "raid0x4", WRITE.at(depth)) for depth, rate in rates]
+    array = curve(measured([rate] * 5, "raid0x4", WRITE.at(depth)) for depth, rate in rates)
     assert estimate("qd_knee", array).value == 16
-    drives = [Measured((side_by_side([[rate] * 5] * 4, workload=WRITE.at(depth)),)) for depth, rate in rates]
+    drives = curve(Measured((side_by_side([[rate] * 5] * 4, workload=WRITE.at(depth)),)) for depth, rate in rates)
     assert estimate("qd_knee", drives).value == 4
 
 
 def test_latency_grows_where_a_wide_array_falls_behind() -> None:
-    growth = estimate("latency_growth_between_widths", [lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")])
+    growth = estimate(
+        "latency_growth_between_widths", sweep_of(lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2"))
+    )
     assert holds(growth, 2.0)
-    even = estimate("latency_growth_between_widths", [lawful("raid0x8"), lawful("raid0x2")])
+    even = estimate("latency_growth_between_widths", sweep_of(lawful("raid0x8"), lawful("raid0x2")))
     assert holds(even, 1.0)
-    better = estimate("latency_growth_between_widths", [lawful("raid0x8"), lawful("raid0x2", 0.5)])
+    better = estimate("latency_growth_between_widths", sweep_of(lawful("raid0x8"), lawful("raid0x2", 0.5)))
     assert holds(better, 0.5)
 
 
 def test_whole_stripes_are_not_held_to_the_law_of_small_writes() -> None:
     stripes = Workload("write", "128k", 8)
     with pytest.raises(ValueError, match="no cost model for write_128k_qd8 on raid5"):
-        of_scaling([lawful("raid5x3", workload=stripes), lawful("raid5x4", workload=stripes)])
-    assert of_scaling([lawful("raid10x4", workload=stripes), lawful("raid10x6", workload=stripes)]).slope.value > 0.99
+        of_scaling(sweep_of(lawful("raid5x3", workload=stripes), lawful("raid5x4", workload=stripes)))
+    assert (
+        of_scaling(sweep_of(lawful("raid10x4", workload=stripes), lawful("raid10x6", workload=stripes))).slope.value
+        > 0.99
+    )
 
 
 @given(st.lists(st.integers(500, 50_000), min_size=5, max_size=5))
@@ -341,13 +357,13 @@ def test_the_spread_over_time_is_one_where_nothing_changes() -> None:
 
 
 def test_an_array_that_keeps_the_law_scales_linearly() -> None:
-    sweep = [lawful(f"raid5x{width}") for width in (3, 4, 6, 8)]
+    sweep = sweep_of(*(lawful(f"raid5x{width}") for width in (3, 4, 6, 8)))
     assert holds(estimate(Claim.SCALING_SLOPE, sweep), 1.0)
     assert abs(estimate(Claim.SCALING_DEVIATION, sweep).value) < 1
 
 
 def test_a_wide_array_that_falls_behind_is_found() -> None:
-    sweep = [lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)]
+    sweep = sweep_of(lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6))
     assert estimate(Claim.SCALING_SLOPE, sweep).high < 0.9
     assert estimate(Claim.SCALING_DEVIATION, sweep).value > 5
     assert str(of_scaling(sweep).worst) == "raid5x8"
@@ -358,14 +374,14 @@ def test_the_order_of_a_sweep_does_not_matter(widths: list[int]) -> None:
     sweep = [lawful(f"raid5x{width}", share=1 - width / 50) for width in widths]
     ordered = sorted(sweep, key=lambda each: each.geometry)
     for claim in OF_SWEEP:
-        assert estimate(claim, sweep) == estimate(claim, ordered)
+        assert estimate(claim, sweep_of(*sweep)) == estimate(claim, sweep_of(*ordered))
 
 
 def test_the_spread_between_widths_compares_the_narrowest_and_the_widest() -> None:
     # At the same depth per drive, an array that does its share has the same latency whatever its width.
-    even = estimate(SPREAD, [lawful("raid0x2"), lawful("raid0x4"), lawful("raid0x8")])
+    even = estimate(SPREAD, sweep_of(lawful("raid0x2"), lawful("raid0x4"), lawful("raid0x8")))
     assert even.value == pytest.approx(1, abs=0.03)
-    slow = estimate(SPREAD, [lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")])
+    slow = estimate(SPREAD, sweep_of(lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")))
     assert slow.value == pytest.approx(2, rel=0.05)
 
 

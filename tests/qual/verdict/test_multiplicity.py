@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
 import math
 import random
-from functools import partial
 
 import pytest
 
@@ -12,7 +10,7 @@ from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of, of_record, record
+from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of
 
 ROUNDS = [990.0, 1010.0, 1000.0, 1005.0, 995.0]
 
@@ -119,11 +117,3 @@ def test_a_tail_that_ends_ends() -> None:
     """The interval of a quantile cannot be wider than what was seen."""
     ends = tuple(Widening(share, 900, 1100) for share in SHARES)
     assert at(Estimate(1000, 950, 1050, 5, Unit.IOPS), ends, 1e-9).high == pytest.approx(1100)
-
-
-def test_records_are_read_back() -> None:
-    found = (*of(partial(of_rounds)), Widening(1e-6, -math.inf, math.inf))
-    assert of_record(json.loads(json.dumps(record(found)))) == found
-    for broken in (7, [7], [[2, 1, 1]], [[0.1, "a", 1]], [[0.1, 1]], [[0.1, float("nan"), 1]]):
-        with pytest.raises((TypeError, ValueError)):
-            of_record(broken)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
@@ -8,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import estimates, geometries, run, side_by_side, watched, workloads
 
+from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, ratio
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import (
     Outcome,
-    Subject,
     Verdict,
     judge,
-    judge_members,
+    judge_all,
     judge_relation,
-    judge_sweep,
     worst,
 )
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -80,7 +79,6 @@ def test_nobody_needs_to_know_on_which_side_of_the_limit_it_is() -> None:
     # The margin decides nothing: what is surely kept or broken is told as ever.
     assert near(1_000, 1_009)
     assert near(1_000, 1_000)
-    assert within.to_record()["indifference_percent"] == 1.0
 
 
 def test_what_is_decided_or_read_needs_no_more_time() -> None:
@@ -160,7 +158,6 @@ def test_the_sentence_stays_one_short_line(
     verdict = judge("steady_iops", Subject(tuple(arrays), tuple(loads)), estimate, limit)
     assert len(repr(verdict)) < 250
     assert "\n" not in repr(verdict)
-    assert json.loads(json.dumps(verdict.to_record(), allow_nan=False))["outcome"] == verdict.outcome
 
 
 def test_units_are_not_mixed() -> None:
@@ -210,7 +207,7 @@ def test_a_limit_beyond_what_was_measured_is_not_reached_by_luck() -> None:
 
 def of_members(*iops: int, limit: float = 900) -> tuple[Verdict, ...]:
     measured = Measured((side_by_side([[rate - 1, rate + 1, rate, rate + 1, rate - 1] for rate in iops]),))
-    return judge_members("steady_iops", measured, Limit(Direction.AT_LEAST, limit, Unit.IOPS, "test"))
+    return judge_all("steady_iops", measured, Limit(Direction.AT_LEAST, limit, Unit.IOPS, "test"))
 
 
 def test_each_drive_has_its_verdict_and_its_name_in_the_sentence() -> None:
@@ -220,16 +217,15 @@ def test_each_drive_has_its_verdict_and_its_name_in_the_sentence() -> None:
         "steady IOPS of drive S1 (drivex3) randread_4k_qd8: 600 IOPS (95 % CI 599…601 IOPS), limit 900 IOPS: "
         "FAIL by 33.3 %"
     )
-    record = verdicts[1].to_record()
-    assert (record["drive"], record["geometries"]) == ("S1", ["drivex3"])
+    assert verdicts[1].subject.drive == "S1"
 
 
 def test_an_array_has_one_verdict_and_a_single_drive_its_name() -> None:
     limit = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
-    (array,) = judge_members("steady_iops", Measured((run([1_000] * 5, geometry="raid5x4"),)), limit)
+    (array,) = judge_all("steady_iops", Measured((run([1_000] * 5, geometry="raid5x4"),)), limit)
     assert str(array.subject) == "raid5x4 randread_4k_qd8"
-    assert "drive" not in array.to_record()
-    (single,) = judge_members("steady_iops", Measured((run([1_000] * 5),)), limit)
+    assert array.subject.drive == ""
+    (single,) = judge_all("steady_iops", Measured((run([1_000] * 5),)), limit)
     assert str(single.subject) == "drive S0 (drivex1) randread_4k_qd8"
 
 
@@ -237,12 +233,12 @@ def test_saturations_of_drives_side_by_side_are_judged_one_by_one() -> None:
     write = Workload("randwrite", "4k", 8)
     together = side_by_side([[2_700] * 20 + [170] * 60, [1_000] * 80], workload=write, rounds=80)
     limit = Limit(Direction.AT_LEAST, 500, Unit.IOPS, "test")
-    bad, good = judge_members("settled_iops", Saturation(together, 2 * 10**8), limit)
+    bad, good = judge_all("settled_iops", Saturation(together, 2 * 10**8), limit)
     assert not bad
     assert good
     assert bad.subject.drive == "S0"
     with pytest.raises(TooFew):
-        judge_members("settled_iops", Saturation(together, 2 * 10**10), limit)
+        judge_all("settled_iops", Saturation(together, 2 * 10**10), limit)
 
 
 def test_the_likeness_of_drives_is_one_verdict_about_all() -> None:
@@ -253,13 +249,13 @@ def test_the_likeness_of_drives_is_one_verdict_about_all() -> None:
 
 def of_members_alike(*iops: int) -> tuple[Verdict, ...]:
     measured = Measured((side_by_side([[rate - 1, rate + 1, rate, rate + 1, rate - 1] for rate in iops]),))
-    return judge_members("member_spread", measured, Limit(Direction.AT_LEAST, 0.8, Unit.RATIO, "test"))
+    return judge_all("member_spread", measured, Limit(Direction.AT_LEAST, 0.8, Unit.RATIO, "test"))
 
 
 def test_a_protocols_confidence_reaches_every_interval() -> None:
     measured = Measured((side_by_side([[998, 1_002, 1_000, 1_002, 998], [1_000] * 5]),))
     limit = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
-    plain, surer = (judge_members("steady_iops", measured, limit, confidence, 2.0)[0] for confidence in (0.95, 0.99))
+    plain, surer = (judge_all("steady_iops", measured, limit, confidence, 2.0)[0] for confidence in (0.95, 0.99))
     assert surer.estimate.low < plain.estimate.low
     assert "(99 % CI " in repr(surer)
     assert surer.indifference_percent == 2.0
@@ -290,9 +286,7 @@ def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]])
 def slowest(limit_ms: float, *latency_ms: int, look: Look | None = None) -> Verdict:
     """Of a measurement with these slowest I/Os, one in each minute."""
     measured = watched([each * 10**6 for each in latency_ms], look=look)
-    (found,) = judge_members(
-        "max_latency", measured, Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test")
-    )
+    (found,) = judge_all("max_latency", measured, Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test"))
     return found
 
 
@@ -302,12 +296,9 @@ def test_a_maximum_that_is_kept_says_how_often_it_may_be_broken() -> None:
         "max latency of drive S0 (drivex1) randread_4k_qd8: 20.1 ms (95 % CI 19.9…38.3 ms, exceeded 10 times an hour), "
         "limit 50 ms: PASS by 59.9 %; none slower in 20 min, so fewer than 8.99 times an hour (95 %)"
     )
-    record = kept.to_record()
-    assert record["slower"] == {
-        "limit_ns": 50e6, "ios": 0, "possible_ios": 0, "spells_hit": 0, "spells": 20, "seconds": 1_200.0,
-        "low_per_hour": 0.0, "high_per_hour": pytest.approx(8.99, abs=0.01), "confidence": 0.95,
-    }  # fmt: skip
-    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert kept.slower
+    assert (kept.slower.ios, kept.slower.spells, kept.slower.seconds, kept.slower.low_per_hour) == (0, 20, 1_200.0, 0)
+    assert kept.slower.high_per_hour == pytest.approx(8.99, abs=0.01)
 
 
 def test_how_often_is_what_decides_and_not_how_long_was_watched() -> None:
@@ -360,7 +351,8 @@ def of_widths(shares: dict[int, float], bound: float, claim: str = "scaling_devi
         )
         for width, share in shares.items()
     ]
-    return judge_sweep(claim, sweep, Limit(direction, bound, unit, "test"))
+    (verdict,) = judge_all(claim, Sweep(tuple(sweep)), Limit(direction, bound, unit, "test"))
+    return verdict
 
 
 def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
@@ -368,7 +360,7 @@ def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
     assert bent.outcome is Outcome.FAIL
     assert repr(bent).startswith("scaling deviation of raid0x2…raid0x8 randread_4k_qd8: 20.0 % (95 % CI ")
     assert repr(bent).endswith("; the bend begins at raid0x7, the first with drive S6")
-    assert bent.to_record()["because"] == "the bend begins at raid0x7, the first with drive S6"
+    assert bent.because == "the bend begins at raid0x7, the first with drive S6"
     slope = of_widths({8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}, 0.9, "scaling_slope")
     assert (slope.outcome, slope.because) == (Outcome.FAIL, bent.because)
 
@@ -376,12 +368,12 @@ def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
 def test_a_sweep_that_keeps_up_says_nothing_of_the_kind() -> None:
     good = of_widths({2: 1.0, 6: 1.0, 7: 0.98}, 10)
     assert (bool(good), good.because) == (True, "")
-    assert "because" not in good.to_record()
 
 
 def test_of_other_claims_about_widths_nothing_bends() -> None:
     sweep = [Measured((run([1_000 * width] * 5, geometry=f"raid0x{width}"),)) for width in (2, 4)]
-    found = judge_sweep("latency_growth_between_widths", sweep, Limit(Direction.AT_MOST, 0.5, Unit.RATIO, "test"))
+    limit = Limit(Direction.AT_MOST, 0.5, Unit.RATIO, "test")
+    (found,) = judge_all("latency_growth_between_widths", Sweep(tuple(sweep)), limit)
     assert (found.outcome, found.because) == (Outcome.FAIL, "")
 
 
@@ -402,9 +394,6 @@ def test_the_sentence_of_a_relation() -> None:
         "steady IOPS of raid5x4 randwrite_4k_qd8: 38.0 % (95 % CI 37.0…39.0 %) of randread_4k_qd8, limit 40.0 %: "
         "FAIL by 5.0 %"
     )
-    record = verdict.to_record()
-    assert (record["reference"], record["claim"]) == ("randread_4k_qd8", "steady_iops")
-    assert json.loads(json.dumps(record, allow_nan=False)) == record
 
 
 def test_a_relation_has_its_own_direction() -> None:

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from support.builders.strategies import run, side_by_side
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import TooFew
-from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Round, Tracked, settled, states
+from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Tracked, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
 
 RULE = SteadyRule()
 WRITE, MIX, READ = Workload("randwrite", "4k", 8), Workload("randrw", "64k", 8, 65), Workload("read", "1m", 8)
-LOOP = Loop("iops", (READ, MIX, WRITE), (Tracked(WRITE, "steady_iops"), Tracked(READ, "throughput")), fill_bs="128k")
+LOOP = Rounds("iops", (READ, MIX, WRITE), (Tracked(WRITE, "steady_iops"), Tracked(READ, "throughput")), fill_bs="128k")
 
 
 def one_round(reads: int, mixed: int, writes: int) -> Round:
@@ -30,8 +31,8 @@ def rounds_of(writes: Sequence[int], reads: Sequence[int] | None = None) -> tupl
     return tuple(one_round(r, 500, w) for r, w in zip(reads or [300] * len(writes), writes, strict=True))
 
 
-def result(writes: Sequence[int], reads: Sequence[int] | None = None) -> LoopResult:
-    return LoopResult(Geometry.parse("drivex1"), LOOP, rounds_of(writes, reads), RULE)
+def result(writes: Sequence[int], reads: Sequence[int] | None = None) -> RoundsResult:
+    return RoundsResult(Geometry.parse("drivex1"), LOOP, rounds_of(writes, reads), RULE)
 
 
 def test_settled_when_the_last_five_rounds_are_steady() -> None:
@@ -106,19 +107,19 @@ def test_the_determination_by_hand() -> None:
 
 
 def test_of_drives_side_by_side_each_has_to_be_steady() -> None:
-    loop = Loop("writes", (WRITE,), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
+    loop = Rounds("writes", (WRITE,), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
 
     def rounds(*second: int) -> tuple[Round, ...]:
         return tuple((side_by_side([[5_000] * 3, [rate] * 3], workload=WRITE, rounds=1),) for rate in second)
 
-    even = LoopResult(Geometry.parse("drivex2"), loop, rounds(100, 100, 100, 100, 100))
+    even = RoundsResult(Geometry.parse("drivex2"), loop, rounds(100, 100, 100, 100, 100))
     assert even.reached
     assert [each["member"] for each in even.determination()] == ["S0", "S1"]
     # 5,000 + 100…200 is steady as a sum.
-    uneven = LoopResult(Geometry.parse("drivex2"), loop, rounds(100, 200, 100, 200, 100))
+    uneven = RoundsResult(Geometry.parse("drivex2"), loop, rounds(100, 200, 100, 200, 100))
     assert not uneven.reached
     assert [each["reached"] for each in uneven.determination()] == [True, False]
-    assert [each.iops for each in uneven.measured(WRITE).of_members()] == [5_000, 140]
+    assert [each.iops for each in uneven.measured(WRITE).members()] == [5_000, 140]
 
 
 def test_latency_can_be_tracked_and_a_round_without_io_is_not_steady() -> None:
@@ -128,30 +129,13 @@ def test_latency_can_be_tracked_and_a_round_without_io_is_not_steady() -> None:
     assert settled(loop, rounds_of([0] * 5), RULE) is None
 
 
-def test_the_summary_is_plain_data() -> None:
-    summary = result([4_000, 1_000, 1_020, 980, 1_010, 990]).summary()
-    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
-    assert (summary["loop"], summary["rounds"], summary["window"], summary["reached"]) == (
-        "iops",
-        6,
-        [2, 3, 4, 5, 6],
-        True,
-    )
-    cells = summary["cells"]
-    assert isinstance(cells, list)
-    assert [each["workload"] for each in cells] == [str(READ), str(MIX), str(WRITE)]
-    assert [each["iops"] for each in cells] == [300, 500, 1_000]
-    assert cells[0]["bytes_per_s"] == 300 * 2**20
-    assert cells[2]["round_iops"] == [4_000, 1_000, 1_020, 980, 1_010, 990]
-
-
 def test_a_loop_is_read_back_from_its_record() -> None:
-    record = LOOP.to_record()
-    assert Loop.from_record(json.loads(json.dumps(record))) == LOOP
-    with pytest.raises(ValueError, match="this is no loop"):
-        Loop.from_record({**record, "tracked": [{"claim": "steady_iops"}]})
+    record = plain(LOOP)
+    assert from_plain(Rounds, json.loads(json.dumps(record))) == LOOP
+    with pytest.raises(ValueError, match="this is no Rounds"):
+        from_plain(Rounds, {**record, "tracked": [{"claim": "steady_iops"}]})
     with pytest.raises(ValueError, match="needs workloads"):
-        Loop.from_record({**record, "workloads": []})
+        from_plain(Rounds, {**record, "workloads": []})
 
 
 def test_a_loop_that_cannot_be_run_is_refused() -> None:
@@ -172,4 +156,4 @@ def test_a_loop_that_cannot_be_run_is_refused() -> None:
 def test_rounds_of_another_loop_are_refused() -> None:
     rounds = rounds_of([1_000] * 5)
     with pytest.raises(ValueError, match="has other workloads than the loop, or another order"):
-        LoopResult(Geometry.parse("drivex1"), LOOP, (*rounds, rounds[0][::-1]))
+        RoundsResult(Geometry.parse("drivex1"), LOOP, (*rounds, rounds[0][::-1]))

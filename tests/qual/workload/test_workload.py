@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from support.builders.strategies import workloads
 
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -61,13 +62,13 @@ EVERYTHING = Workload(
 def test_every_dimension_is_in_the_id_and_read_back_from_it(workload: Workload, name: str) -> None:
     assert str(workload) == name
     assert Workload.parse(name) == workload
-    assert Workload.from_record(workload.to_record()) == workload
+    assert from_plain(Workload, plain(workload)) == workload
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Workload)])
 def test_every_field_must_be_in_a_record(name: str) -> None:
-    with pytest.raises(ValueError, match="this is no workload"):
-        Workload.from_record({each: value for each, value in EVERYTHING.to_record().items() if each != name})
+    with pytest.raises(ValueError, match="this is no Workload"):
+        from_plain(Workload, {each: value for each, value in plain(EVERYTHING).items() if each != name})
 
 
 @pytest.mark.parametrize(
@@ -85,8 +86,8 @@ def test_every_field_must_be_in_a_record(name: str) -> None:
     ],
 )
 def test_a_record_with_another_type_in_it_is_none(name: str, value: object) -> None:
-    with pytest.raises(ValueError, match="this is no workload"):
-        Workload.from_record({**EVERYTHING.to_record(), name: value})
+    with pytest.raises(ValueError, match="this is no Workload"):
+        from_plain(Workload, {**plain(EVERYTHING), name: value})
 
 
 @pytest.mark.parametrize(

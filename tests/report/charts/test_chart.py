@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.charts.base import MOST_ROWS, condensed, condensing, said, sentence, slug
+from pytest_ssdqual.report.charts.chart import MOST_ROWS, condensed, condensing, printable, sentence, slug
 
 
 @given(st.lists(st.text(), min_size=1))
@@ -20,7 +20,7 @@ def test_a_key_tells_what_it_is_of() -> None:
 
 @given(st.text())
 def test_labels_are_printable_short_and_no_instruction(text: str) -> None:
-    found = said(text)
+    found = printable(text)
     assert found.isprintable()
     assert len(found) <= 61
     # matplotlib 3.9 leaves such a label out of a legend.

@@ -30,7 +30,7 @@ def test_limits_and_whiskers_are_seen_upon_bars() -> None:
         plate = Plate.of()
         axes = plate.axes("x", "y")
         (bar,) = plate.bars(axes, [0], [1], 0.5, 0)
-        plate.tell(bar, ["a bar"])
+        plate.add_tooltips(bar, ["a bar"])
         svg = plate.svg("k", "t", "d")
     (style,) = (path.get("style", "") for path in charted.parsed(svg).iter("path") if path.find("title") is not None)
     assert "fill:var(--s1)" in style

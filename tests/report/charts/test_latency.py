@@ -41,7 +41,6 @@ def test_the_chart_says_what_it_left_out_and_what_is_promised(noted: tuple[Notes
     assert [(row[2], row[3], row[5]) for row in chart.table.rows][3] == ("p99", "1 ms", "120,000")
     assert "randread_4k_qd8: ≤ 20 ms" in chart.svg
     assert "p99.999<" not in chart.svg
-    assert chart.tests == ("suites/test_it.py::test_it[raid5x4-randread_4k_qd8]",)
 
 
 def test_a_verdict_on_a_quantile_is_explained_by_all_of_them(noted: tuple[Notes, NotedMeasurement]) -> None:

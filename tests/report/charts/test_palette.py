@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from pytest_ssdqual.report.charts import base
+from pytest_ssdqual.report.charts import palette
 
 
 def luminance(colour: str) -> float:
@@ -22,7 +22,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize(
     ("colours", "paper"),
-    [(base.LIGHT, base.PAPER_LIGHT), (base.DARK, base.PAPER_DARK)],
+    [(palette.LIGHT, palette.PAPER_LIGHT), (palette.DARK, palette.PAPER_DARK)],
     ids=["light", "dark"],
 )
 def test_every_colour_can_be_told_from_the_paper(colours: dict[str, str], paper: str) -> None:
@@ -30,25 +30,25 @@ def test_every_colour_can_be_told_from_the_paper(colours: dict[str, str], paper:
 
 
 def test_both_papers_have_the_same_names_and_no_colour_twice() -> None:
-    assert set(base.LIGHT) == set(base.DARK)
-    used = {f"--{name}" for name in base.LIGHT}
-    assert {each[4:-1] for each in base.VARIABLES.values() if each.startswith("var(")} == used
-    for colours in (base.LIGHT, base.DARK):
+    assert set(palette.LIGHT) == set(palette.DARK)
+    used = {f"--{name}" for name in palette.LIGHT}
+    assert {each[4:-1] for each in palette.VARIABLES.values() if each.startswith("var(")} == used
+    for colours in (palette.LIGHT, palette.DARK):
         assert len(set(colours.values())) == len(colours)
 
 
 def test_series_differ_in_more_than_colour() -> None:
-    assert len(set(base.MARKERS)) == len(base.MARKERS) == len(base.SERIES)
-    assert len(set(map(str, base.DASHES))) == len(base.DASHES) == len(base.SERIES)
-    assert base.colour(len(base.SERIES)) == base.colour(0)
+    assert len(set(palette.MARKERS)) == len(palette.MARKERS) == len(palette.SERIES)
+    assert len(set(map(str, palette.DASHES))) == len(palette.DASHES) == len(palette.SERIES)
+    assert palette.colour(len(palette.SERIES)) == palette.colour(0)
 
 
 def test_a_page_gets_both_and_light_ones_on_paper() -> None:
-    sheet = base.style_sheet()
+    sheet = palette.style_sheet()
     light, _, dark = sheet.partition("@media screen and (prefers-color-scheme: dark)")
-    assert base.LIGHT["s1"] in light
-    assert base.DARK["s1"] in dark
-    assert base.LIGHT["s1"] not in dark
+    assert palette.LIGHT["s1"] in light
+    assert palette.DARK["s1"] in dark
+    assert palette.LIGHT["s1"] not in dark
 
 
 #: Of those who lack one kind of cone: Machado, Oliveira, Fernandes 2009, table 1 (severity 1), of linear RGB.
@@ -75,7 +75,7 @@ def lab(colour: str, sight: list[list[float]]) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
-@pytest.mark.parametrize(("colours", "ink"), [(base.LIGHT, "#16191d"), (base.DARK, "#e8eaed")])
+@pytest.mark.parametrize(("colours", "ink"), [(palette.LIGHT, "#16191d"), (palette.DARK, "#e8eaed")])
 def test_any_two_colours_differ_to_any_eye(colours: dict[str, str], ink: str, sight: str) -> None:
     seen = {name: lab(each, SIGHTS[sight]) for name, each in {**colours, "ink": ink}.items() if name != "band"}
     alike = {(one, other) for one, other in itertools.combinations(seen, 2) if math.dist(seen[one], seen[other]) < 17}

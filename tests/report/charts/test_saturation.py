@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from support.builders import charted
 
-from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import Chart, charts

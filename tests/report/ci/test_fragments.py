@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import Claimed
 
-from pytest_ssdqual.report.charts.base import LIGHT, Chart, ChartTable
+from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.charts.palette import LIGHT
 from pytest_ssdqual.report.ci import fragments
 from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.view.tables import Table
 
 HOSTILE = "</td><script>alert(1)</script>\"'&amp;\x1b[31m\u202e"
 SVG = '<svg viewBox="0 0 9.5 8" class="chart"><path style="stroke:var(--s1)" d="M0 0"></path></svg>'
@@ -44,7 +46,7 @@ def test_a_table_has_the_figures_and_nothing_that_is_not_known(claimed: Claimed)
 
 
 def test_a_picture_stands_alone() -> None:
-    chart = Chart("a", "t", "c", SVG, ChartTable((), ()))
+    chart = Chart("a", "t", "c", SVG, Table((), ()))
     root = ET.fromstring(fragments.picture(chart))  # noqa: S314 (our own)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert (root.get("width"), root.get("height"), root.get("viewBox")) == ("9.5", "8", "0 0 9.5 8")
@@ -58,7 +60,7 @@ def test_only_what_was_broken_or_is_open_is_explained(
 ) -> None:
     monkeypatch.setattr(
         "pytest_ssdqual.report.charts.chart_of",
-        lambda story, each: Chart(each.evidence.outcome, each.test, "", SVG, ChartTable((), ())),
+        lambda story, each: Chart(each.evidence.outcome, each.test, "", SVG, Table((), ())),
     )
     (tmp_path / "records.jsonl").touch()
     every = [replace(claimed(), outcome=outcome) for outcome in Finding]

@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import Element, Error, Failure, Properties, Property, xunit2
 
-from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.ci import junit
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 
 Claimed = Callable[..., Evidence]
 SCHEMA = Path(__file__).parents[2] / "data/junit/jenkins-xunit.xsd"
 
 
 def test_numbers_are_plain_and_their_names_have_the_unit(claimed: Claimed) -> None:
-    figures = (Figure("mean_latency_ns", 311_000.25), Figure("cpu_busy_percent", None))
+    figures = {"mean_latency_ns": 311_000.25, "cpu_busy_percent": None}
     found = dict(junit.properties([claimed(low=805_000, high=818_000, figures=figures)]))
     assert found == {
         "ssd.claim": "p99_latency",
@@ -74,7 +74,7 @@ def test_no_name_twice(claimed: Claimed) -> None:
 
 def test_a_figure_that_is_the_claim_itself_is_there_once(claimed: Claimed) -> None:
     """Saturations have ``settled_iops`` beside the claim of that name."""
-    of = replace(claimed(Claim.SETTLED_IOPS, value=300.5, bound=240), figures=(Figure("settled_iops", 300.5),))
+    of = replace(claimed(Claim.SETTLED_IOPS, value=300.5, bound=240), figures={"settled_iops": 300.5})
     names = [name for name, _ in junit.properties([of])]
     assert names.count("ssd.settled_iops") == 1
     assert len(set(names)) == len(names)
@@ -88,7 +88,7 @@ def test_every_number_is_written_without_exponent_and_read_back(number: float) -
 
 
 def test_the_section_says_where_the_numbers_come_from(claimed: Claimed) -> None:
-    evidence = claimed(low=805_000, high=818_000, figures=(Figure("mean_latency_ns", 311_000), Figure("x", None)))
+    evidence = claimed(low=805_000, high=818_000, figures={"mean_latency_ns": 311_000, "x": None})
     assert junit.section([replace(evidence, acceptance=False)]) == (
         "p99 latency of raid5x4 randread_4k_qd8: 812 µs (95 % CI 805…818 µs), limit 500 µs: FAIL by 62.4 %\n"
         "  measured  812 µs (95 % CI 805…818 µs), n = 5\n"
@@ -136,11 +136,11 @@ def test_what_is_published_is_there_with_its_source(claimed: Claimed) -> None:
     assert found["ssd.published_ns"] == "400000"
     assert found["ssd.over_published_ratio"] == "2.03"
     assert (found["ssd.published_approximately"], found["ssd.published_source"]) == ("true", "a paper")
-    assert "  published about 400 µs (a paper), ours is 2.03 of it" in junit.section([evidence])
+    assert "  published about 400 µs (a paper), measured is 2.03 of it" in junit.section([evidence])
 
 
 def test_drives_side_by_side_are_in_one_order(claimed: Claimed) -> None:
-    members = (Part("S1", (Figure("value", 402_000),)), Part("S2", (Figure("value", 812_000.5),)), Part("S3"))
+    members = (Part("S1", {"value": 402_000}), Part("S2", {"value": 812_000.5}), Part("S3"))
     evidence = replace(claimed(), members=members, worst="S2", about=About.LOOP, group="snia-latency")
     found = dict(junit.properties([evidence]))
     assert (found["ssd.drive"], found["ssd.drives"]) == ("S2", "S1 S2 S3")
@@ -158,9 +158,9 @@ def test_every_claim_has_a_property_with_its_unit(claimed: Claimed, claim: Claim
 CONFTEST = """
     import pytest
     from pytest_ssdqual.report.ci import junit
-    from pytest_ssdqual.report.evidence.evidence import from_record
+    from pytest_ssdqual.report.evidence.evidence import of_facts
 
-    EVIDENCE = [from_record({record!r})]
+    EVIDENCE = [of_facts({record!r})]
 
     def pytest_runtest_setup(item):
         if {properties}:
@@ -202,7 +202,7 @@ TESTS = """
 @pytest.fixture
 def written(pytester: pytest.Pytester, claimed: Claimed, request: pytest.FixtureRequest) -> Path:
     properties, *args = request.param
-    pytester.makeconftest(CONFTEST.format(record=claimed().to_record(), properties=properties))
+    pytester.makeconftest(CONFTEST.format(record=plain(claimed()), properties=properties))
     pytester.makepyfile(TESTS)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--junitxml=junit.xml", "--tb=short", *args)
     result.assert_outcomes(passed=1, failed=2, errors=2, skipped=1)

@@ -62,7 +62,7 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(told: Told, 
     text = markdown.text(
         told(judged(kept, "t1"), judged(broken, "t2"), record("error", test="t3", message="no cable\nx"))
     )
-    assert text.startswith("## Not fit: 1 of 2 promises is broken; 1 is kept.\n")
+    assert text.startswith("## Not fit: 1 of 2 promises failed; 1 passed.\n")
     places = [
         text.index(each)
         for each in (
@@ -81,9 +81,7 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(told: Told, 
 
 def test_a_rehearsal_says_that_it_is_one(told: Told, claimed: Claimed) -> None:
     text = markdown.text(told(judged(claimed(**KEPT)), acceptance=False))
-    assert text.startswith(
-        "## Would be fit: The one promise that was judged is kept.\n\nThe protocol is for rehearsals"
-    )
+    assert text.startswith("## Would be fit: The one promise judged passed.\n\nThe protocol is for rehearsals")
     assert "rehearsals" not in markdown.text(told(judged(claimed(**KEPT))))
 
 
@@ -140,7 +138,7 @@ def test_what_stood_there_can_be_told(foreign: str) -> None:
 
 
 def test_what_only_seems_to_be_ours_is_code() -> None:
-    assert markdown.words("3 of 4 promises are broken; 1 is kept.") == "3 of 4 promises are broken; 1 is kept."
+    assert markdown.words("3 of 4 promises failed; 1 passed.") == "3 of 4 promises failed; 1 passed."
     for text in ("see www.x.example", "@octocat", "#1", "_it_", "a|b", "<b>", "[x]", "a\nb"):
         assert markdown.words(text) == markdown.code(text)
         assert markdown.words(text).startswith("`")
@@ -155,10 +153,10 @@ def test_a_long_run_is_told_in_short(told: Told, claimed: Claimed, monkeypatch: 
     monkeypatch.setattr(markdown, "MOST_BYTES", 100_000)
     text = markdown.text(told(*many(claimed, 299, "x" * 2000)))
     assert 99_000 < len(text.encode()) <= 100_000
-    (left,) = re.findall(r"(\d+) more rows are left out here: records.jsonl", text)
+    (left,) = re.findall(r"(\d+) more rows are left out: records.jsonl", text)
     assert text.count("\n| p99 latency |") == 299 - int(left)
     assert "- and 279 more: records.jsonl" in text
-    assert text.count("\n- `p99 latency of") == markdown.MOST_TOLD
+    assert text.count("\n- `p99 latency of") == markdown.MOST_LISTED
     assert "- run folder: `" in text
 
 

@@ -105,8 +105,8 @@ def test_verdicts_and_figures_with_their_limits_are_in_base_units(told: Told, cl
 def test_the_run_says_what_it_was(told: Told, claimed: Claimed) -> None:
     series = read(told(judged(claimed(value=400_000)), acceptance=False, exit_status=0))
     assert value(series, "ssdqual_run", run="20260101T000000Z-1", protocol="snia", spec="acme") == 1
-    verdicts = {each: value(series, "ssdqual_run_verdict", verdict=each) for each in ("fit", "unfit", "open")}
-    assert verdicts == {"fit": 1, "unfit": 0, "open": 0}
+    verdicts = {each: value(series, "ssdqual_run_verdict", verdict=each) for each in ("fit", "unfit", "inconclusive")}
+    assert verdicts == {"fit": 1, "unfit": 0, "inconclusive": 0}
     assert value(series, "ssdqual_run_acceptance") == 0
     assert value(series, "ssdqual_run_exit_status") == 0
     assert value(series, "ssdqual_run_ended_timestamp_seconds") == 1767229200

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.charts.ratios import MOST_TICKS, DrawnRatio, limits, ticks
 from pytest_ssdqual.report.compare import compare_output
 from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
-from pytest_ssdqual.report.compare.compare_output import LONGEST_NAME, MOST_TICKS, limits, svg, ticks
+from pytest_ssdqual.report.compare.compare_output import LOOK, svg
 
 HOSTILE = '</title><script>alert("1")</script>$\\frac{1}{2}$'
 
@@ -41,12 +40,12 @@ def test_the_page_needs_nothing_else_and_no_text_is_markup(tmp_path: Path) -> No
     assert "&lt;script&gt;" in page
     assert not re.search(r"(src|href)=[\"']?(http|//)|@import|url\((?!#)", page)
     assert page.count("<svg") == 1
-    assert page.index("What differs") < page.index("How much")
+    assert page.index("What differs") < page.index("Ratios")
 
 
 def test_of_many_figures_the_most_telling_are_drawn(tmp_path: Path) -> None:
     found = compared(tmp_path, count=60)
-    assert f"The {compare_output.MOST_ROWS} most telling of 60 figures" in compare_output.caption(found)
+    assert f"The {compare_output.MOST_ROWS} most significant of 60 figures" in compare_output.caption(found)
     svg = compare_output.svg(found)
     assert len(set(re.findall(r"raid5x\d+ randread_4k_qd8", svg))) == compare_output.MOST_ROWS
 
@@ -72,7 +71,7 @@ def test_there_are_never_many_ticks(left: float, right: float) -> None:
 
 
 def test_an_interval_without_an_end_does_not_hide_the_others() -> None:
-    near, endless = Estimate(0.9, 0.88, 0.92, 5, Unit.RATIO), Estimate(1.1, 0.0, math.inf, 5, Unit.RATIO)
+    near, endless = DrawnRatio(0, 0.9, 0.88, 0.92, ""), DrawnRatio(1, 1.1, 0.0, math.inf, "")
     left, right = limits([near, endless])
     assert 0.5 < left < 0.88
     assert 1.1 < right < 2
@@ -84,5 +83,5 @@ def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
     runs = [ComparedRun.read(Kept([figure]).keep(tmp_path / name)) for name in "ab"]
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg(compare(runs)))
     name = next(each for each in texts if each.startswith("latency spread"))
-    assert len(name) <= LONGEST_NAME
+    assert len(name) <= LOOK.name_characters
     assert name.endswith("…")

@@ -37,7 +37,7 @@ def test_points_are_in_the_order_of_time_however_folders_are_called(tmp_path: Pa
     Kept([KeptMeasurement(1)], started="2026-03-01T00:00:00+00:00").keep(tmp_path / "deep" / "er" / "b")
     found = history.read(tmp_path, ANY)
     assert [point.run for point in found.points] == ["b", "a"]
-    assert "show neither a trend nor a change: it takes 5 at least" in words(found)
+    assert "show neither a trend nor a change: that takes at least 5" in words(found)
 
 
 def test_one_run_is_no_history(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_what_is_damaged_or_foreign_is_passed_over_with_a_sentence(tmp_path: Pat
     Kept([KeptMeasurement(1)]).keep(tmp_path / ".hidden" / "run")
     found = history.read(tmp_path, ANY)
     assert len(found.points) == 2
-    told = dict(each.split(" is passed over: ") for each in found.passed_over)
-    assert told["foreign"] == "no verdict in it can be read"
+    told = dict(each.split(" is skipped: ") for each in found.passed_over)
+    assert told["foreign"] == "it has no readable verdict"
     assert told["without"].startswith("its manifest.json is missing or damaged")
-    assert told["timeless"] == "when it was begun is not said"
+    assert told["timeless"] == "its start is unknown"
     assert set(told) == {"foreign", "without", "timeless", "linked"}
     assert "".join(words(found)).isprintable()
 
@@ -107,14 +107,14 @@ def test_exactly_one_figure_has_to_be_left(tmp_path: Path) -> None:
     figures = [KeptMeasurement(1), KeptMeasurement(2, geometry="raid5x5"), KeptMeasurement(3, Claim.P99_LATENCY)]
     Kept(figures).keep(tmp_path / "a")
     Kept(figures[:1]).keep(tmp_path / "b")
-    with pytest.raises(NoFigure, match="3 figures fit: steady_iops of raid5x4"):
+    with pytest.raises(NoFigure, match="3 figures match: steady_iops of raid5x4"):
         history.read(tmp_path, ANY)
     found = history.read(tmp_path, Choice(claim="steady_*", geometry="raid5x5"))
     assert found.name == "steady IOPS of raid5x5 randread_4k_qd8"
     assert found.without == 1
-    with pytest.raises(NoFigure, match="of 2 runs that fit none has such a figure"):
+    with pytest.raises(NoFigure, match="none of 2 matching runs has such a figure"):
         history.read(tmp_path, Choice(workload="write*"))
-    with pytest.raises(NoFigure, match="of 0 runs"):
+    with pytest.raises(NoFigure, match="none of 0 matching runs"):
         history.read(tmp_path, Choice(firmware="Z*"))
 
 
@@ -148,7 +148,7 @@ def test_every_bay_of_a_fleet_is_a_point_and_a_copy_is_none(tmp_path: Path) -> N
     shutil.copytree(fleet / "bays" / "dut2", tmp_path / "runs" / "zcopied")
     found = history.read(tmp_path, ANY)
     assert [point.run for point in found.points] == [f"{other.name}/dut1", f"{fleet.name}/dut1", f"{fleet.name}/dut2"]
-    assert found.passed_over == (f"zcopied is passed over: it is the same run as {fleet.name}/dut2",)
+    assert found.passed_over == (f"zcopied is skipped: it is the same run as {fleet.name}/dut2",)
 
 
 def test_the_runs_of_one_bay(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def _measured(cpu_busy: float | None, latency_ns: int, ios: int) -> Measured:
 
 
 def test_figures_of_a_measurement() -> None:
-    figures = {each.name: each.value for each in of_measured(_measured(0.25, 1_000_000, 8000))}
+    figures = dict(of_measured(_measured(0.25, 1_000_000, 8000)))
     assert figures["iops"] == 8000
     assert figures["ios"] == 16000
     assert figures["counted_s"] == 2
@@ -50,7 +50,7 @@ def test_what_was_seen_around_it_is_there_at_its_worst() -> None:
     warm = replace(calm, drives=(replace(calm.drives[0], heat=DriveTemperature(73.0, 70.0, True, None, None)),))
     (run, _) = _measured(0.25, 1_000_000, 8000).runs
     measured = Measured((replace(run, seen=calm), replace(run, seen=warm), replace(run, seen=calm)))
-    figures = {each.name: each.value for each in of_measured(measured)}
+    figures = dict(of_measured(measured))
     assert (figures["temperature_c"], figures["link_percent"], figures["clock_jump_s"]) == (73, 100, 0.002)
     assert figures["foreign_percent"] is None
     assert len(figures) == len(of_measured(measured))
@@ -60,34 +60,34 @@ def test_what_was_seen_around_it_is_there_at_its_worst() -> None:
 
 
 def test_nothing_is_said_of_surroundings_that_nobody_saw() -> None:
-    assert "checks_unknown" not in {each.name for each in of_measured(_measured(None, 1_000_000, 8000))}
+    assert "checks_unknown" not in of_measured(_measured(None, 1_000_000, 8000))
 
 
 def test_of_a_sequential_measurement_its_look_is_told() -> None:
     run = replace(strategies.run([1_000] * 40, rounds=40), look=Look(3, 14, 0.995, 45.0))
-    figures = {each.name: each.value for each in of_measured(Measured((run,)))}
+    figures = dict(of_measured(Measured((run,))))
     assert (figures["look"], figures["looks"], figures["warmup_s"]) == (3, 14, 45)
     assert figures["look_confidence_percent"] == pytest.approx(99.5)
     fixed = of_measured(Measured((strategies.run([1_000] * 5),)))
-    assert not {"look", "looks", "warmup_s"} & {each.name for each in fixed}
+    assert not {"look", "looks", "warmup_s"} & fixed.keys()
 
 
 def test_figures_of_an_exceedance() -> None:
     measured = strategies.watched([strategies.histogram({10**6: 1_000})] * 9 + [strategies.histogram({80 * 10**6: 7})])
-    figures = {each.name: each.value for each in of_exceedance(slower_than(50e6, measured, USUAL))}
+    figures = dict(of_exceedance(slower_than(50e6, measured, USUAL)))
     assert (figures["slower_ios"], figures["slower_spells"]) == (7, 1)
     assert (figures["slower_high_per_hour"] or 0) > (figures["slower_low_per_hour"] or 0) > 0
-    everywhere = {each.name: each.value for each in of_exceedance(slower_than(1e3, measured, USUAL))}
+    everywhere = dict(of_exceedance(slower_than(1e3, measured, USUAL)))
     assert everywhere["slower_high_per_hour"] is None
 
 
 def test_figures_of_nothing() -> None:
-    figures = {each.name: each.value for each in of_measured(_measured(None, 1, 0))}
+    figures = dict(of_measured(_measured(None, 1, 0)))
     assert figures["mean_latency_ns"] is figures["littles_law_percent"] is figures["cpu_busy_percent"] is None
 
 
 def test_figures_of_a_steady_state_are_percentages() -> None:
-    figures = {each.name: each.value for each in of_steady(judge([90, 100, 100, 100, 110], SteadyRule()))}
+    figures = dict(of_steady(judge([90, 100, 100, 100, 110], SteadyRule())))
     assert figures["steady_rounds"] == 5
     assert figures["steady_range_percent"] == pytest.approx(20)
     assert figures["steady_slope_percent"] == pytest.approx(16)
@@ -98,16 +98,16 @@ def test_a_point_of_drives_side_by_side_is_that_of_one() -> None:
     histogram, empty = LatencyHistogram(((1_000_000, ios),)), LatencyHistogram(())
     interval = Interval(0, 1, ios, 0, ios * 4096, 0, histogram, empty)
     run = Run(Workload("randread", "4k", 2), Geometry.parse("drivex4"), tuple("ABCD"), (interval,), 0, 1, 1, "x")
-    figures = {each.name: each.value for each in of_point(Measured((run,)))}
+    figures = dict(of_point(Measured((run,))))
     assert figures == {"outstanding": 2, "iops": 2000, "mean_latency_ns": pytest.approx(1_000_000, rel=0.01)}
     array = Measured((replace(run, geometry=Geometry.parse("raid0x4")),))
-    assert {each.name: each.value for each in of_point(array)}["outstanding"] == 8
+    assert dict(of_point(array))["outstanding"] == 8
 
 
 def test_figures_of_a_curve_from_fresh_to_settled() -> None:
     run = strategies.run([6000] * 10 + [3000] * 30, workload=Workload("randwrite", "4k", 8), rounds=40)
     whole = replace(run, window_s=40.0)
-    figures = {each.name: each.value for each in of_saturation(Saturation(whole, 60_000 * 4096))}
+    figures = dict(of_saturation(Saturation(whole, 60_000 * 4096)))
     assert figures["fresh_iops"] == pytest.approx(6000)
     assert figures["settled_iops"] == pytest.approx(3000)
     assert figures["cliff_capacities"] == figures["settled_capacities"] == pytest.approx(1.0)
@@ -117,13 +117,13 @@ def test_figures_of_a_curve_from_fresh_to_settled() -> None:
 
 def test_what_a_curve_does_not_show_is_none() -> None:
     run = strategies.run([3000], workload=Workload("randwrite", "4k", 8), rounds=1)
-    figures = {each.name: each.value for each in of_saturation(Saturation(run, 10**12))}
+    figures = dict(of_saturation(Saturation(run, 10**12)))
     assert figures["fresh_iops"] is figures["cliff_s"] is figures["settled_iops"] is None
 
 
 def test_figures_of_a_rebuild() -> None:
     run = strategies.run([1000] * 5, geometry="raid5x3-1rebuilding")
     rebuild = Rebuild(Geometry.parse("raid5x3-1rebuilding"), 100.0, 200 * 10**6, Measured((run,)), mismatches=3)
-    figures = {each.name: each.value for each in of_rebuild(rebuild)}
+    figures = dict(of_rebuild(rebuild))
     assert (figures["rebuild_s"], figures["rebuild_bytes_per_s"], figures["mismatches"]) == (100, 2_000_000, 3)
     assert figures["foreground_iops"] == pytest.approx(1000)

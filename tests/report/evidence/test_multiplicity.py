@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, lines, properties, tally
 
 Claimed = Callable[..., Evidence]
@@ -19,7 +19,7 @@ def counted(found: Sequence[tuple[str, Evidence]], family: ErrorControl | None =
 
 
 def failed(claimed: Claimed, p_value: float) -> Evidence:
-    return claimed(value=812_000, figures=(Figure("p_value", p_value),))
+    return claimed(value=812_000, figures={"p_value": p_value})
 
 
 def test_264_claims(claimed: Claimed) -> None:
@@ -37,12 +37,12 @@ def test_264_claims(claimed: Claimed) -> None:
 
 def test_every_drive_side_by_side_is_a_claim_and_a_reading_is_none(claimed: Claimed) -> None:
     alone = tuple(
-        Part(f"S{number}", (Figure("value", 1.0), Figure("p_value", 0.001))[: 1 + (number == 1)], outcome)
+        Part(f"S{number}", {"value": 1.0, "p_value": 0.001} if number == 1 else {"value": 1.0}, outcome)
         for number, outcome in enumerate((Finding.PASS, Finding.FAIL, Finding.PASS))
     )
     drives = replace(claimed(), members=alone, worst="S1")
     likeness = replace(claimed(Claim.MEMBER_SPREAD, value=0.9, bound=0.8), members=(Part("S0"), Part("S1")))
-    reading = replace(claimed(Claim.MAX_LATENCY), is_reading=True, figures=(Figure("p_value", 0.5),))
+    reading = replace(claimed(Claim.MAX_LATENCY), is_reading=True, figures={"p_value": 0.5})
     lot = replace(claimed(Claim.CONFORMING_DRIVES, value=50, bound=49), is_reading=True, about=About.LOT, members=alone)
     observed = replace(claimed(), outcome=Finding.OBSERVED, limit=None)
     found = counted(

@@ -50,6 +50,13 @@ def test_what_is_written_is_read_back(
     assert fleets.read(fleet.path) == ended != fleet
 
 
+def test_a_path_need_not_be_utf_8(tmp_path: Path) -> None:
+    fleet = fleets.create(tmp_path / os.fsdecode(b"r\xe9s"), "3f9a-2c77d1", [bay("dut1")])
+    found = fleets.read(fleet.path)
+    assert found == fleet
+    fleets.write(found)
+
+
 def test_the_folder_is_named_as_runs_are_and_ours_alone(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
@@ -64,18 +71,18 @@ def test_the_folder_is_named_as_runs_are_and_ours_alone(tmp_path: Path) -> None:
 
 def test_where_no_run_folder_could_be_there_is_no_fleet_either(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(JournalError, match="evidence cannot be kept in"):
+    with pytest.raises(JournalError, match="evidence cannot be stored in"):
         fleets.create(tmp_path / "file", "aaaa", [])
     fleets.create_at(tmp_path / "twice", [])
-    with pytest.raises(JournalError, match=r"evidence cannot be kept in .*twice: File exists"):
+    with pytest.raises(JournalError, match=r"evidence cannot be stored in .*twice: File exists"):
         fleets.create_at(tmp_path / "twice", [])
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", ".x", "a\nb", "ä", "x" * 65, "a b", "a\n"])
 def test_what_is_no_name_of_a_bay(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is no name of a bay"):
+    with pytest.raises(ValueError, match="is not a valid bay name"):
         fleets.folder_of(name)
-    with pytest.raises(ValueError, match="is no name of a bay"):
+    with pytest.raises(ValueError, match="is not a valid bay name"):
         fleets.create(tmp_path, "aaaa", [FleetBay(name, f"bays/{name}", "local")])
     assert not list(tmp_path.iterdir())
 
@@ -112,7 +119,7 @@ def test_no_link_is_followed(fleet: Fleet, tmp_path_factory: pytest.TempPathFact
     assert bay_folders(fleet.path) == ()
     (elsewhere / "fleet.json").symlink_to(fleet.path / "fleet.json")
     assert not is_fleet(elsewhere)
-    with pytest.raises(ValueError, match="is no folder of a fleet"):
+    with pytest.raises(ValueError, match="is not the folder of a fleet"):
         fleets.read(elsewhere)
 
 
@@ -121,12 +128,12 @@ def test_no_link_is_followed(fleet: Fleet, tmp_path_factory: pytest.TempPathFact
     [
         ({"folder": "/etc"}, "the folder of the bay dut1 is bays/dut1, and no other"),
         ({"folder": "bays/../../x"}, "the folder of the bay dut1 is bays/dut1"),
-        ({"name": "../x"}, "'../x' is no name of a bay"),
-        ({"name": 7}, "name is no text"),
-        ({"labels": []}, "an array is no object"),
-        ({"labels": {"rack": 7}}, "rack is no text"),
-        ({"slots": {"\x1b[2J": None}}, r"\x1b[2J is no text"),
-        ({"refused": None}, "refused is no text"),
+        ({"name": "../x"}, "'../x' is not a valid bay name"),
+        ({"name": 7}, "bays[0].name: should be a valid string, not 7"),
+        ({"labels": []}, "bays[0].labels: should be an object"),
+        ({"labels": {"rack": 7}}, "bays[0].labels.rack: should be a valid string, not 7"),
+        ({"slots": {"\x1b[2J": None}}, r"bays[0].slots.\x1b[2J: should be a valid string"),
+        ({"refused": None}, "bays[0].refused: should be a valid string"),
     ],
 )
 def test_a_bay_that_somebody_else_wrote(fleet: Fleet, change: dict[str, object], sentence: str) -> None:

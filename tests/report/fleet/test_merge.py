@@ -125,7 +125,7 @@ def test_names_that_are_given(tmp_path: Path) -> None:
     into = tmp_path / "fleet"
     assert refused(into, *folders, names=("a",)) == "--names has 1 names for 2 bays"
     assert refused(into, *folders, names=("a", "A")) == "--names has a twice"
-    assert "'../a' is no name of a bay" in refused(into, *folders, names=("../a", "b"))
+    assert "'../a' is not a valid bay name" in refused(into, *folders, names=("../a", "b"))
     assert [bay.name for bay in merged(into, *folders, names=("left", "right")).bays] == ["left", "right"]
 
 
@@ -140,13 +140,16 @@ def test_a_folder_that_is_there_is_not_touched(tmp_path: Path) -> None:
     ("damage", "sentence"),
     [
         (lambda run: (run / "SHA256SUMS").unlink(), "it has no SHA256SUMS, so its run has not ended"),
-        (lambda run: (run / "fio" / "run.json.gz").write_bytes(b"x"), "fio/run.json.gz is not as it was sealed"),
+        (
+            lambda run: (run / "fio" / "run.json.gz").write_bytes(b"x"),
+            "run.json.gz has changed since it was sealed",
+        ),
         (lambda run: (run / "fio" / "run.json.gz").unlink(), "fio/run.json.gz is missing"),
         (lambda run: (run / "SHA256SUMS").write_text(f"{'0' * 64}  ../../x\n"), "../../x is missing"),
         (lambda run: (run / "SHA256SUMS").write_text(f"{'0' * 64}  /etc/passwd\n"), "/etc/passwd is missing"),
         (
             lambda run: (run / "SHA256SUMS").write_text(f"{checksums.digest(run / 'manifest.json')}  manifest.json\n"),
-            "its SHA256SUMS does not name records.jsonl",
+            "its SHA256SUMS does not list records.jsonl",
         ),
     ],
 )
@@ -154,7 +157,7 @@ def test_a_run_that_is_not_whole(tmp_path: Path, damage: object, sentence: str) 
     folder = run(tmp_path, "dut1")
     damage(folder)  # type: ignore[operator]
     found = refused(tmp_path / "fleet", folder)
-    assert "run-dut1 is not whole: " in found
+    assert "run-dut1 is not complete: " in found
     assert sentence in found
 
 
@@ -177,7 +180,7 @@ def test_a_page_written_again_and_a_file_beside_it_are_no_damage(tmp_path: Path)
     (copy,) = fleets.bay_folders(fleet.path)
     assert (copy / "report.html").read_text() == "new"
     assert not (copy / "notes.txt").exists()
-    assert list(merge.left_out(sources)) == [f"{folder}: its seal does not name notes.txt: left out"]
+    assert list(merge.left_out(sources)) == [f"{folder}: its seal does not list notes.txt; not copied"]
 
 
 def test_the_same_run_twice(tmp_path: Path) -> None:
@@ -235,4 +238,4 @@ def test_junit_of_all_bays(tmp_path: Path) -> None:
     assert values["ssd.steady_iops"] == "8000"
     assert "INCONCLUSIVE" in next(iter(suites["dut3"])).result[0].message
     assert next(iter(suites["dut4"])).result[0].message == "fio lost"
-    assert next(iter(suites["dut5"])).result[0].message == "dut5 was never begun: cannot be \\x1b[2J reached"
+    assert next(iter(suites["dut5"])).result[0].message == "dut5 was not started: cannot be \\x1b[2J reached"

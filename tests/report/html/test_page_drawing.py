@@ -7,15 +7,16 @@ import pytest
 from support.builders.report_page import Claimed, Told, judged
 
 from pytest_ssdqual.report import charts
-from pytest_ssdqual.report.charts.base import Chart, ChartTable
+from pytest_ssdqual.report.charts.chart import Chart
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view.failures import Context, failures
+from pytest_ssdqual.report.view.tables import Table
 
 
 def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
-    return Chart(key, key, "", "x" * size, ChartTable((), ()), (), geometry)
+    return Chart(key, key, "", "x" * size, Table((), ()), geometry)
 
 
 def drawn(folder: Path) -> Drawn:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.resume.explore_memory import MOST, Remembered, SearchSubject, Store
+from pytest_ssdqual.report.resume.explore_memory import MOST, SearchSubject, Store, StoredFinding
 from pytest_ssdqual.report.run_folder.journal import OtherSchema
 
 ACME = SearchSubject("ACME 9", "F1", "acme")
-FOUND = Remembered(Workload("randwrite", "64k", 4, sync=True), "p99_latency", "drivex2", is_simplest=True, run="r1")
+FOUND = StoredFinding(Workload("randwrite", "64k", 4, sync=True), "p99_latency", "drivex2", is_simplest=True, run="r1")
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def test_another_model_firmware_or_spec_has_findings_of_its_own(store: Store, ot
 
 def test_the_latest_comes_first_each_once_and_not_more_than_so_many(store: Store) -> None:
     for depth in range(1, MOST + 3):
-        store.keep(ACME, Remembered(Workload("randread", "4k", depth), "c", "drivex1", is_simplest=False, run="r"))
-    store.keep(ACME, Remembered(Workload("randread", "4k", 9), "c", "drivex1", is_simplest=False, run="r2"))
+        store.keep(ACME, StoredFinding(Workload("randread", "4k", depth), "c", "drivex1", is_simplest=False, run="r"))
+    store.keep(ACME, StoredFinding(Workload("randread", "4k", 9), "c", "drivex1", is_simplest=False, run="r2"))
     depths = [each.workload.qd_per_drive for each in store.recall(ACME)]
     assert depths[:3] == [9, MOST + 2, MOST + 1]
     assert len(depths) == len(set(depths)) == MOST
@@ -60,7 +60,7 @@ def test_the_latest_comes_first_each_once_and_not_more_than_so_many(store: Store
 def test_what_is_forgotten_leaves_no_file_behind_if_it_was_the_last(store: Store) -> None:
     other = Workload("randread", "4k", 2)
     store.keep(ACME, FOUND)
-    store.keep(ACME, Remembered(other, "c", "drivex1", is_simplest=False, run="r"))
+    store.keep(ACME, StoredFinding(other, "c", "drivex1", is_simplest=False, run="r"))
     store.forget(ACME, FOUND.workload)
     assert [each.workload for each in store.recall(ACME)] == [other]
     store.forget(ACME, FOUND.workload)
@@ -97,7 +97,7 @@ def test_a_file_of_another_schema_is_refused_and_not_replaced(store: Store, act:
 def test_a_workload_that_could_do_anything_else_is_none(store: Store) -> None:
     store.keep(ACME, FOUND)
     content = json.loads(file(store).read_text())
-    content["found"][0]["asked"]["fsync"] = "1 --exec_prerun=reboot"
+    content["found"][0]["workload"]["fsync"] = "1 --exec_prerun=reboot"
     file(store).write_text(json.dumps(content))
     assert store.recall(ACME) == ()
 

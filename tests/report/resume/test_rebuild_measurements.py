@@ -21,9 +21,10 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol import LoopRule, Protocol, SaturationRule, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.validity import checks
-from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder.journal import Journal
@@ -44,7 +45,7 @@ from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 RAID5X3 = Geometry.parse("raid5x3")
 #: What is measured is not to be judged here.
-ANYHOW = SteadyRule(window=5, range_percent=1e6, slope_percent=1e6)
+ANYHOW = SteadyRule(window=5, range_percent=100.0, slope_percent=100.0)
 PROTOCOL = Protocol(
     name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=0, precondition_limit_s=0, ramp_s=2,
     window_s=10, repeats=2, attempts=1, steady=ANYHOW, loop=LoopRule(5.0, 5), saturation=SaturationRule(1.0, 30.0, 2.0),
@@ -66,7 +67,7 @@ def array_of(geometry: Geometry) -> Array:
 
 
 @dataclass
-class Bench:
+class RecordedRuns:
     """Measures into a run folder, with a fio that does so many I/Os in each second; the last goes on."""
 
     root: Path
@@ -125,11 +126,11 @@ def _healthy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> RecordedRuns:
+    return RecordedRuns(tmp_path)
 
 
-def measured_by(bench: Bench, workload: Workload = READ, geometry: Geometry = RAID5X3) -> Measured:
+def measured_by(bench: RecordedRuns, workload: Workload = READ, geometry: Geometry = RAID5X3) -> Measured:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(process, "run", bench.run(workload, geometry))
         return fixed_time.measure(bench.setup, array_of(geometry), workload)
@@ -151,9 +152,9 @@ def test_what_was_measured_is_recalled_to_the_last_bit(
     windows: tuple[int, int, int, int],
 ) -> None:
     ramp_s, window_s, rounds, repeats = windows
-    rule = replace(ANYHOW, window=rounds)
+    rule = SteadyRule(window=rounds, range_percent=1e6, slope_percent=1e6)  # wider than a protocol can be
     protocol = replace(PROTOCOL, ramp_s=ramp_s, window_s=window_s, repeats=repeats, steady=rule)
-    bench = Bench(tmp_path_factory.mktemp("runs"), iops, protocol)
+    bench = RecordedRuns(tmp_path_factory.mktemp("runs"), iops, protocol)
     with pytest.MonkeyPatch.context() as patch:
         # Made-up rates need not be those of a queue of this depth.
         patch.setattr("pytest_ssdqual.qual.validity.checks.objections", lambda found: ())
@@ -165,16 +166,16 @@ def test_what_was_measured_is_recalled_to_the_last_bit(
     assert bench.forgotten() == []
 
 
-def test_drives_side_by_side_are_recalled_each(bench: Bench) -> None:
+def test_drives_side_by_side_are_recalled_each(bench: RecordedRuns) -> None:
     geometry = Geometry.parse("drivex3")
     original = measured_by(bench, geometry=geometry)
     recalled = bench.memory().recall(ResultKey("measured", geometry, str(READ)))
     assert isinstance(recalled, Measured)
-    assert recalled.of_members() == original.of_members()
-    assert len({each.iops for each in recalled.of_members()}) == 3
+    assert recalled.members() == original.members()
+    assert len({each.iops for each in recalled.members()}) == 3
 
 
-def test_what_was_seen_around_it_is_recalled_and_says_the_same(bench: Bench) -> None:
+def test_what_was_seen_around_it_is_recalled_and_says_the_same(bench: RecordedRuns) -> None:
     original = measured_by(bench)
     recalled = bench.memory().recall(KEY)
     assert isinstance(recalled, Measured)
@@ -183,7 +184,7 @@ def test_what_was_seen_around_it_is_recalled_and_says_the_same(bench: Bench) -> 
         assert ours.seen
         assert ours.seen.array
         assert ours.seen.array.device.counted
-        assert checks.of_surroundings(ours) == checks.of_surroundings(theirs)
+        assert checks.of_environment(ours) == checks.of_environment(theirs)
     # As bad as nothing that is measured would be: what is said of it is made of the record alone.
     records = bench.journal.path / "records.jsonl"
     lines = [json.loads(line) for line in records.read_text().splitlines()]
@@ -196,20 +197,20 @@ def test_what_was_seen_around_it_is_recalled_and_says_the_same(bench: Bench) -> 
     assert checks.objections(again.runs[0])[0].startswith("the machine's clock was set forward by")
 
 
-def test_a_record_from_before_anybody_looked_is_recalled_too(bench: Bench) -> None:
+def test_a_record_without_an_environment_is_recalled_too(bench: RecordedRuns) -> None:
     measured_by(bench)
     records = bench.journal.path / "records.jsonl"
     lines = [json.loads(line) for line in records.read_text().splitlines()]
     for line in lines:
         for run in line.get("runs", ()):
-            run.pop("seen")
+            run["seen"] = run["cpu_busy"] = None
     records.write_text("".join(json.dumps(line) + "\n" for line in lines))
     recalled = bench.memory().recall(KEY)
     assert isinstance(recalled, Measured)
     assert {run.seen for run in recalled.runs} == {None}
 
 
-def test_a_saturation_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saturation_is_recalled(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "run", bench.run(WRITE, RAID5X3))
     original = saturation.saturate(bench.setup, array_of(RAID5X3), WRITE)
     recalled = bench.memory().recall(ResultKey("saturation", RAID5X3, str(WRITE)))
@@ -219,9 +220,9 @@ def test_a_saturation_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("geometry", ["raid5x3", "drivex2"])
-def test_a_loop_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch, geometry: str) -> None:
+def test_a_loop_is_recalled(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch, geometry: str) -> None:
     array = array_of(Geometry.parse(geometry))
-    loop = Loop("two", (WRITE, WRITE.at(1)), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
+    loop = Rounds("two", (WRITE, WRITE.at(1)), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
 
     def run(machine: object, job: Job, seconds: float) -> FinishedProcess:
         depth = next(word for word in job.options if word.startswith("--iodepth="))
@@ -230,19 +231,19 @@ def test_a_loop_is_recalled(bench: Bench, monkeypatch: pytest.MonkeyPatch, geome
     monkeypatch.setattr(process, "run", run)
     original = looping.run(bench.setup, array, loop)
     recalled = bench.memory().recall(ResultKey("loop", array.geometry, "two"))
-    assert isinstance(recalled, LoopResult)
+    assert isinstance(recalled, RoundsResult)
     assert recalled == original
     assert len(recalled.rounds) == 5
 
 
-def test_a_rebuild_is_recalled(bench: Bench) -> None:
+def test_a_rebuild_is_recalled(bench: RecordedRuns) -> None:
     """As its record is defined; who rebuilds writes it so."""
     rebuilding = Geometry.parse("raid5x3-1rebuilding")
     original = Rebuild(rebuilding, 61.5, 1 << 28, measured_by(bench, geometry=rebuilding), 0, "a pattern was lost", 0.5)
     bench.journal.note(
         "rebuild",
         **original.summary(),
-        asked=READ.to_record(),
+        asked=plain(READ),
         protocol="test",
         acceptance=False,
     )
@@ -252,7 +253,7 @@ def test_a_rebuild_is_recalled(bench: Bench) -> None:
 
 
 def looked_at_by(
-    bench: Bench, workload: Workload, geometry: Geometry, until: int, slow: Mapping[str, float] | None = None
+    bench: RecordedRuns, workload: Workload, geometry: Geometry, until: int, slow: Mapping[str, float] | None = None
 ) -> Measured:
     """A sequential measurement that ends at that look."""
     rule = SequentialRule(first_s=60, growth=1.5, limit_s=400, report_s=2)
@@ -265,8 +266,8 @@ def looked_at_by(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sequential_verdict, "start", start)
-        patch.setattr(surroundings, "look", lambda machine, array, when, *_: None)
-        patch.setattr(surroundings, "seen", lambda array, before, after, result: None)
+        patch.setattr(surroundings, "take_reading", lambda machine, array, when, *_: None)
+        patch.setattr(surroundings, "between", lambda array, before, after, result: None)
         return sequential_verdict.measure(bench.setup, array_of(geometry), workload, rule, enough)
 
 
@@ -274,7 +275,7 @@ def looked_at_by(
 @pytest.mark.parametrize("geometry", ["raid5x3", "drivex3"])
 @pytest.mark.parametrize("most", [output.MOST_DOCUMENTS, 50])
 def test_a_measurement_that_was_looked_at_is_recalled_to_the_last_bit(
-    bench: Bench, geometry: str, until: int, most: int, monkeypatch: pytest.MonkeyPatch
+    bench: RecordedRuns, geometry: str, until: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "MOST_DOCUMENTS", most)
     key = ResultKey("measured", Geometry.parse(geometry), str(READ))
@@ -285,7 +286,7 @@ def test_a_measurement_that_was_looked_at_is_recalled_to_the_last_bit(
     assert now.look.number == min(until, now.look.of)
 
 
-def test_a_look_that_is_damaged_is_measured_again(bench: Bench) -> None:
+def test_a_look_that_is_damaged_is_measured_again(bench: RecordedRuns) -> None:
     key = ResultKey("measured", RAID5X3, str(READ))
     looked_at_by(bench, READ, RAID5X3, 2)
     lines = (bench.journal.path / "records.jsonl").read_text()
@@ -296,7 +297,7 @@ def test_a_look_that_is_damaged_is_measured_again(bench: Bench) -> None:
     assert bench.memory().recall(key) is None
 
 
-def test_what_was_not_measured_is_not_recalled(bench: Bench) -> None:
+def test_what_was_not_measured_is_not_recalled(bench: RecordedRuns) -> None:
     measured_by(bench)
     memory = bench.memory()
     for key in (
@@ -311,7 +312,7 @@ def test_what_was_not_measured_is_not_recalled(bench: Bench) -> None:
 KEY = ResultKey("measured", RAID5X3, str(READ))
 
 
-def raw_files(bench: Bench) -> list[Path]:
+def raw_files(bench: RecordedRuns) -> list[Path]:
     return sorted((bench.journal.path / "fio").iterdir())
 
 
@@ -338,7 +339,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_what_is_damaged_is_told_and_measured_again(bench: Bench, kind: str, which: int) -> None:
+def test_what_is_damaged_is_told_and_measured_again(bench: RecordedRuns, kind: str, which: int) -> None:
     """One file of the two repeats is enough."""
     measured_by(bench)
     damage, said = DAMAGE[kind]
@@ -360,7 +361,7 @@ UNNOTICED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("kind", UNNOTICED)
-def test_without_digests_what_is_read_must_agree_with_the_record(bench: Bench, kind: str) -> None:
+def test_without_digests_what_is_read_must_agree_with_the_record(bench: RecordedRuns, kind: str) -> None:
     """A file of which no digest is known is only found out when it is read."""
     measured_by(bench)
     records = bench.journal.path / "records.jsonl"
@@ -376,7 +377,7 @@ def test_without_digests_what_is_read_must_agree_with_the_record(bench: Bench, k
     assert said in why
 
 
-def test_a_digest_of_a_sealed_folder_counts_too(bench: Bench) -> None:
+def test_a_digest_of_a_sealed_folder_counts_too(bench: RecordedRuns) -> None:
     measured_by(bench)
     records = tuple(each for each in read_records(bench.journal.path) if each.kind != "ran")
     another(raw_files(bench)[0])
@@ -386,7 +387,7 @@ def test_a_digest_of_a_sealed_folder_counts_too(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["asked", "runs"])
-def test_a_record_that_is_not_whole_is_told(bench: Bench, name: str) -> None:
+def test_a_record_that_is_not_whole_is_told(bench: RecordedRuns, name: str) -> None:
     measured_by(bench)
     records = bench.journal.path / "records.jsonl"
     lines = [json.loads(line) for line in records.read_text().splitlines()]
@@ -397,7 +398,7 @@ def test_a_record_that_is_not_whole_is_told(bench: Bench, name: str) -> None:
     assert bench.forgotten() == [f"its record is damaged: KeyError('{name}')"]
 
 
-def test_of_two_measurements_the_later_one_counts(bench: Bench) -> None:
+def test_of_two_measurements_the_later_one_counts(bench: RecordedRuns) -> None:
     """The first was damaged when the second was made."""
     measured_by(bench)
     bench.iops = (2000,)

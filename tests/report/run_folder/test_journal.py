@@ -206,7 +206,7 @@ def test_a_raw_file_stays_in_its_folder(journal: Journal, name: str, stored: str
 
 
 def test_a_raw_file_is_whole_or_not_there(journal: Journal) -> None:
-    with disk_full_after(100), pytest.raises(JournalError, match="evidence cannot be kept"):
+    with disk_full_after(100), pytest.raises(JournalError, match="evidence cannot be stored"):
         journal.keep("run.json.gz", b"x" * 500)
     assert list((journal.path / "fio").iterdir()) == []
 

@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_has_one_writer_by_each_name(folder: Path) -> None:
     held = FolderLock(folder, "main")
-    with pytest.raises(StillWritten, match=rf"^{folder} is still written by \S+ pid {os.getpid()} since "):
+    with pytest.raises(StillWritten, match=rf"^{folder} is in use by \S+ pid {os.getpid()} since "):
         FolderLock(folder, "main")
     FolderLock(folder, "gw0").release()
     held.release()
@@ -61,5 +61,5 @@ def test_locks_are_no_evidence(folder: Path) -> None:
 
 
 def test_a_folder_that_is_gone_cannot_be_claimed(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"^evidence cannot be kept in .*: No such file or directory"):
+    with pytest.raises(JournalError, match=r"^evidence cannot be stored in .*: No such file or directory"):
         FolderLock(tmp_path / "gone", "main")

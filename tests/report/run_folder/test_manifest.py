@@ -11,7 +11,6 @@ from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import (
     BayEntry,
     Document,
-    DriveEntry,
     Manifest,
     Session,
     installed_versions,
@@ -32,7 +31,7 @@ WHOLE = Manifest(
     spec=Document("acme", "µ = 1\n"),
     protocol=Document("snia", ""),
     acceptance=True,
-    bays=(BayEntry("root@dut7", {"kernel": "Linux 6.12"}, (DriveEntry(DRIVE, HEALTH),)),),
+    bays=(BayEntry("root@dut7", {"kernel": "Linux 6.12"}, (DRIVE,)),),
     remarks=("zpool could not be looked at",),
     baseline={"run": "bbbbbbbb", "sha256": "00ff"},
 )
@@ -60,9 +59,6 @@ def test_it_says_what_was_tested_with_what(journal: Journal) -> None:
         "F1",
         480 * 10**9,
     )
-    assert drive["health_before"]["temperature_c"] == 31
-    assert "raw_json" not in drive["health_before"]
-    assert drive["health_after"] is None
 
 
 def test_a_run_without_a_spec(journal: Journal) -> None:
@@ -75,10 +71,7 @@ def test_it_is_read_back(journal: Journal) -> None:
     whole = replace(WHOLE, resumed=(resumed,)).closed("2026-01-04T00:00:00.000+00:00", 0)
     journal.write_manifest(whole.to_record())
     read = Manifest.from_record(json.loads((journal.path / "manifest.json").read_text()))
-    (before,) = read.bays[0].drives
-    assert before.before == replace(HEALTH, raw_json="")
-    assert replace(read, bays=()) == replace(whole, bays=())
-    assert (read.bays[0].facts, before.drive, before.after) == ({"kernel": "Linux 6.12"}, DRIVE, None)
+    assert read == whole
 
 
 def test_every_session_is_in_it() -> None:
@@ -98,7 +91,7 @@ def test_every_session_is_in_it() -> None:
 def test_what_is_not_whole_is_no_manifest(name: str) -> None:
     record = WHOLE.to_record()
     del record[name]
-    with pytest.raises(ValueError, match=f"^this is no manifest of ours: KeyError\\('{name}'\\)$"):
+    with pytest.raises(ValueError, match=f"{name}: is missing|nothing is no array"):
         Manifest.from_record(record)
 
 

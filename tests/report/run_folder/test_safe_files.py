@@ -111,7 +111,7 @@ def test_what_cannot_hold_run_folders(tmp_path: Path, kind: str) -> None:
             root.symlink_to(root)
         case _:
             root = Path("/proc/ssdqual-runs")
-    with pytest.raises(JournalError, match="evidence cannot be kept in"):
+    with pytest.raises(JournalError, match="evidence cannot be stored in"):
         Journal.create(root, "a")
 
 
@@ -136,7 +136,7 @@ def test_a_folder_that_is_replaced_under_way_is_not_written_to(tmp_path: Path) -
         lambda: journal.note("x"), lambda: journal.keep("x", b""), lambda: journal.write_manifest({}), journal.seal,
         journal.unseal,
     ):  # fmt: skip
-        with pytest.raises(JournalError, match="something else was put in its place"):
+        with pytest.raises(JournalError, match="another folder has replaced it"):
             write()
     assert {path.name: path.read_text() for path in trap.iterdir()} == dict.fromkeys(
         ("records.jsonl", "transcript.jsonl", "manifest.json"), "theirs\n"
@@ -148,7 +148,7 @@ def test_nor_is_another_folder_of_the_same_name(tmp_path: Path) -> None:
     other = Journal.create(tmp_path, "b")
     journal.path.rename(tmp_path / "moved")
     other.path.rename(journal.path)
-    with pytest.raises(JournalError, match="something else was put in its place"):
+    with pytest.raises(JournalError, match="another folder has replaced it"):
         journal.note("x")
     assert (journal.path / "records.jsonl").read_text() == ""
 
@@ -158,7 +158,7 @@ def test_nor_a_link_that_got_the_number_of_what_was_there(tmp_path: Path) -> Non
     journal.path.rename(tmp_path / "moved")
     journal.path.symlink_to(tmp_path / "moved")
     journal._inode = journal.path.lstat().st_ino
-    with pytest.raises(JournalError, match="something else was put in its place"):
+    with pytest.raises(JournalError, match="another folder has replaced it"):
         journal.note("x")
 
 
@@ -187,7 +187,7 @@ def test_a_link_in_a_run_folder_is_never_followed(tmp_path: Path, name: str) -> 
         planted.unlink(missing_ok=True)
     planted.symlink_to(victim)
     before = [victim.read_text()] if victim.is_file() else list(victim.iterdir())
-    with pytest.raises(NotResumable, match=r"is a symbolic link, which no run of ours leaves"):
+    with pytest.raises(NotResumable, match=r"is a symbolic link, which no run creates"):
         Past.read(journal.path)
     with pytest.raises(JournalError, match=r"is a symbolic link"):
         Journal.open(journal.path)

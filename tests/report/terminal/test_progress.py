@@ -10,7 +10,7 @@ from pytest_ssdqual.report.terminal import progress
 from pytest_ssdqual.report.terminal.progress import ERASE, UP, Progress
 
 
-class Clock:
+class ProgressClock:
     now_s = 100.0
 
     def __call__(self) -> float:
@@ -30,8 +30,8 @@ class Screen(io.StringIO):
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ProgressClock:
+    return ProgressClock()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def screen() -> Screen:
     return Screen()
 
 
-def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: Clock) -> None:
+def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown("raid5x4: create", 5)
     for _ in range(20):
@@ -48,7 +48,7 @@ def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: Clo
     assert screen.pieces == [f"{ERASE}ssdqual: raid5x4: create 0:0{second} of 0:05" for second in range(6)]
 
 
-def test_a_window_that_was_made_narrower_is_drawn_to(screen: Screen, clock: Clock) -> None:
+def test_a_window_that_was_made_narrower_is_drawn_to(screen: Screen, clock: ProgressClock) -> None:
     widths = iter([80, 20])
     shown = Progress(screen, terminal=True, clock=clock, width=lambda: next(widths))
     shown("raid5x4: create", 5)
@@ -63,7 +63,7 @@ def test_figures_are_younger_than_lines_in_a_log(screen: Screen) -> None:
     assert Progress(screen, terminal=True).glance_s == shown.period_s / 60
 
 
-def test_elsewhere_one_line_a_minute(screen: Screen, clock: Clock) -> None:
+def test_elsewhere_one_line_a_minute(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=False, clock=clock)
     shown("raid5x4: purge", 5)
     clock.now_s += 5
@@ -78,7 +78,7 @@ def test_elsewhere_one_line_a_minute(screen: Screen, clock: Clock) -> None:
     ]
 
 
-def test_what_is_left_counts_steps_as_they_were_planned(screen: Screen, clock: Clock) -> None:
+def test_what_is_left_counts_steps_as_they_were_planned(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.take(Planned(1000))
     shown("one", 100)
@@ -91,7 +91,7 @@ def test_what_is_left_counts_steps_as_they_were_planned(screen: Screen, clock: C
     assert left == ["16.7 min left in all", "15 min left in all", "13.3 min left in all"]
 
 
-def test_others_can_write_in_between(screen: Screen, clock: Clock) -> None:
+def test_others_can_write_in_between(screen: Screen, clock: ProgressClock) -> None:
     ended: list[int] = []
     shown = Progress(screen, terminal=True, clock=clock, fresh_line=lambda: ended.append(len(screen.pieces)))
     shown.clear()
@@ -107,7 +107,7 @@ def test_others_can_write_in_between(screen: Screen, clock: Clock) -> None:
     assert ended == [0, 3]
 
 
-def test_when_nothing_is_done_nothing_is_shown(screen: Screen, clock: Clock) -> None:
+def test_when_nothing_is_done_nothing_is_shown(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.tick()
     shown("one", 0)
@@ -135,7 +135,7 @@ def test_it_is_redrawn_while_a_step_lasts(screen: Screen, monkeypatch: pytest.Mo
     assert not [each for each in threading.enumerate() if each.name == "ssdqual-progress"]
 
 
-def test_a_terminal_that_went_away_does_not_matter(clock: Clock) -> None:
+def test_a_terminal_that_went_away_does_not_matter(clock: ProgressClock) -> None:
     gone = io.StringIO()
     gone.close()
     shown = Progress(gone, terminal=True, clock=clock)
@@ -144,7 +144,7 @@ def test_a_terminal_that_went_away_does_not_matter(clock: Clock) -> None:
     assert gone.closed
 
 
-def test_a_look_is_a_line_that_stays_and_lengthens_the_plan(screen: Screen, clock: Clock) -> None:
+def test_a_look_is_a_line_that_stays_and_lengthens_the_plan(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.take(Planned(1000))
     shown("raid5x4: randread_4k_qd8", 480)
@@ -165,7 +165,7 @@ def test_a_look_is_a_line_that_stays_and_lengthens_the_plan(screen: Screen, cloc
     assert screen.pieces[-1].endswith("randread_4k_qd4 0:01 of 1:40, about 8.65 min left in all")
 
 
-def test_a_look_is_a_line_of_its_own_in_a_log(screen: Screen, clock: Clock) -> None:
+def test_a_look_is_a_line_of_its_own_in_a_log(screen: Screen, clock: ProgressClock) -> None:
     begun: list[int] = []
     shown = Progress(screen, terminal=False, clock=clock, fresh_line=lambda: begun.append(len(screen.pieces)))
     shown("raid5x4: randread_4k_qd8", 480)
@@ -177,7 +177,7 @@ def test_a_look_is_a_line_of_its_own_in_a_log(screen: Screen, clock: Clock) -> N
 class Alarm(threading.Event):
     """Asked to wait, it lets that much time pass on the clock, three times; what it was asked is remembered."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ProgressClock) -> None:
         super().__init__()
         self.clock = clock
         self.asked_s: list[float] = []
@@ -193,7 +193,7 @@ class Alarm(threading.Event):
     [(True, 0.25, [0.75, 1, 1, 1]), (False, 20, [40, 60, 60, 60]), (False, 59.9, [3, 60, 60, 60])],
 )
 def test_nobody_wakes_up_before_there_is_something_to_draw(
-    screen: Screen, clock: Clock, terminal: bool, passed_s: float, asked_s: list[float]
+    screen: Screen, clock: ProgressClock, terminal: bool, passed_s: float, asked_s: list[float]
 ) -> None:
     alarm = Alarm(clock)
     shown = Progress(screen, terminal=terminal, clock=clock, _ended=alarm)
@@ -204,7 +204,7 @@ def test_nobody_wakes_up_before_there_is_something_to_draw(
     assert len([piece for piece in screen.pieces if "raid5x4: fill" in piece]) == 4
 
 
-def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: Clock) -> None:
+def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: ProgressClock) -> None:
     alarm = Alarm(clock)
     shown = Progress(screen, terminal=False, clock=clock, _ended=alarm)
     shown._tick_on()
@@ -216,7 +216,7 @@ def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: Clock) -> N
     assert alarm.asked_s == [60] * 4
 
 
-def test_what_is_told_of_a_step_is_in_its_line(screen: Screen, clock: Clock) -> None:
+def test_what_is_told_of_a_step_is_in_its_line(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown("raid5x4: randwrite_4k_qd8", 60)
     shown.take(LoadBegun("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",)))
@@ -228,7 +228,7 @@ def test_what_is_told_of_a_step_is_in_its_line(screen: Screen, clock: Clock) -> 
     assert screen.pieces[-1] == f"{ERASE}ssdqual: {told}"
 
 
-def test_each_bay_has_a_line_and_all_are_erased_together(screen: Screen, clock: Clock) -> None:
+def test_each_bay_has_a_line_and_all_are_erased_together(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.take(Planned(600), "gw2")
     shown.take(Begun("raid5x4: fill", 60), "gw1")
@@ -246,7 +246,7 @@ def test_each_bay_has_a_line_and_all_are_erased_together(screen: Screen, clock: 
     ]
 
 
-def test_a_bay_that_is_idle_has_no_line(screen: Screen, clock: Clock) -> None:
+def test_a_bay_that_is_idle_has_no_line(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=False, clock=clock)
     shown.take(Begun("one", 0), "gw0")
     shown.take(Begun("two", 0), "gw1")
@@ -256,7 +256,9 @@ def test_a_bay_that_is_idle_has_no_line(screen: Screen, clock: Clock) -> None:
     assert screen.pieces == ["ssdqual: one 0:00\n", "ssdqual gw1: two 1:00\n"]
 
 
-def test_news_that_must_be_fetched_are_fetched_as_often_as_somebody_wants_them(screen: Screen, clock: Clock) -> None:
+def test_news_that_must_be_fetched_are_fetched_as_often_as_somebody_wants_them(
+    screen: Screen, clock: ProgressClock
+) -> None:
     fetched: list[float] = []
     alarm = Alarm(clock)
     shown = Progress(screen, terminal=False, clock=clock, _ended=alarm)
@@ -269,7 +271,7 @@ def test_news_that_must_be_fetched_are_fetched_as_often_as_somebody_wants_them(s
     assert len(fetched) == 6
 
 
-def test_news_from_elsewhere_have_happened_when_they_did(screen: Screen, clock: Clock) -> None:
+def test_news_from_elsewhere_have_happened_when_they_did(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.take(Begun("raid5x4: fill", 0), "gw0", at_s=40)
     assert screen.pieces == [f"{ERASE}ssdqual: raid5x4: fill 1:00"]
@@ -277,7 +279,7 @@ def test_news_from_elsewhere_have_happened_when_they_did(screen: Screen, clock: 
 
 @pytest.mark.parametrize(("terminal", "lines"), [(True, 8), (False, 12)])
 def test_a_rack_does_not_take_more_lines_than_there_are(
-    screen: Screen, clock: Clock, terminal: bool, lines: int
+    screen: Screen, clock: ProgressClock, terminal: bool, lines: int
 ) -> None:
     shown = Progress(screen, terminal=terminal, clock=clock, height=lambda: 10)
     for number in range(100):

@@ -22,26 +22,26 @@ def polled(reader: SpoolReader) -> list[News]:
 def test_what_a_worker_tells_arrives_once_with_its_name_and_time(tmp_path: Path) -> None:
     one, two = SpoolWriter(tmp_path, "gw0", clock=lambda: 7.5), SpoolWriter(tmp_path, "gw1", clock=lambda: 8.5)
     reader = SpoolReader(tmp_path)
-    one.tell(Begun("fill", 60))
-    two.tell(LOAD)
-    one.tell(Now(1.0, (300.0,), 4096))
+    one.write(Begun("fill", 60))
+    two.write(LOAD)
+    one.write(Now(1.0, (300.0,), 4096))
     assert list(reader.poll()) == [
         ("gw0", Begun("fill", 60), 7.5),
         ("gw0", Now(1.0, (300.0,), 4096), 7.5),
         ("gw1", LOAD, 8.5),
     ]
     assert polled(reader) == []
-    one.tell(Looked("goes on", 9))
+    one.write(Looked("goes on", 9))
     assert polled(reader) == [Looked("goes on", 9)]
 
 
 def test_days_take_a_few_kilobytes_and_leave_the_last_state(tmp_path: Path) -> None:
     writer = SpoolWriter(tmp_path, "gw0", limit_bytes=4096)
-    writer.tell(Begun("fill", 60))
-    writer.tell(LOAD)
-    writer.tell(Looked("look 1", 5))
+    writer.write(Begun("fill", 60))
+    writer.write(LOAD)
+    writer.write(Looked("look 1", 5))
     for second in range(5000):
-        writer.tell(Now(float(second), (300.0,), second))
+        writer.write(Now(float(second), (300.0,), second))
     assert writer.path.stat().st_size <= 4096
     found = polled(SpoolReader(tmp_path))
     assert found[:3] == [Begun("fill", 60), LOAD, Looked("look 1", 5)]
@@ -50,17 +50,17 @@ def test_days_take_a_few_kilobytes_and_leave_the_last_state(tmp_path: Path) -> N
 
 def test_whoever_reads_on_gets_nothing_twice_when_it_begins_anew(tmp_path: Path) -> None:
     writer, reader = SpoolWriter(tmp_path, "gw0", limit_bytes=2048), SpoolReader(tmp_path)
-    writer.tell(Looked("look 1", 5))
+    writer.write(Looked("look 1", 5))
     told: list[News] = []
     for second in range(300):
-        writer.tell(Now(float(second), (300.0,), second))
+        writer.write(Now(float(second), (300.0,), second))
         told += polled(reader)
     assert told == [Looked("look 1", 5), *(Now(float(second), (300.0,), second) for second in range(300))]
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     writer, reader = SpoolWriter(tmp_path, "gw0"), SpoolReader(tmp_path)
-    writer.tell(Begun("fill", 60))
+    writer.write(Begun("fill", 60))
     whole = writer.path.read_bytes()
     writer.path.write_bytes(whole[:-9])
     assert polled(reader) == []
@@ -76,22 +76,25 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
         b"{}",
         b"[1]",
         b"\xff\xfe",
-        b'{"number":1,"at_s":"x","news":"idle"}',
-        b'{"number":1,"at_s":1,"news":"x"}',
+        b'{"number":1,"at_s":"x","event":"Idle","fields":{}}',
+        b'{"number":1,"at_s":1,"event":"x","fields":{}}',
+        b'{"number":1,"at_s":1,"event":"Begun","fields":{"what":7,"expected_s":0}}',
         b"NaN",
     ],
 )
 def test_what_is_not_ours_is_passed_over(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / ".live-gw0.jsonl"
-    path.write_bytes(line + b'\n{"number":2,"at_s":1,"news":"steadiness","reached":true,"told":"so"}\n')
+    path.write_bytes(
+        line + b'\n{"number":2,"at_s":1,"event":"Steadiness","fields":{"reached":true,"sentence":"so","brief":""}}\n'
+    )
     assert polled(SpoolReader(tmp_path)) == [Steadiness(True, "so")]
 
 
 def test_nothing_that_can_go_wrong_is_an_error(tmp_path: Path) -> None:
     writer, reader = SpoolWriter(tmp_path / "gone", "gw0"), SpoolReader(tmp_path / "gone")
-    writer.tell(Begun("fill", 60))
+    writer.write(Begun("fill", 60))
     assert polled(reader) == []
-    (tmp_path / "secret").write_text('{"number":1,"at_s":1,"news":"idle"}\n')
+    (tmp_path / "secret").write_text('{"number":1,"at_s":1,"event":"Idle","fields":{}}\n')
     (tmp_path / ".live-gw0.jsonl").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / ".live-gw1.jsonl")
     assert polled(SpoolReader(tmp_path)) == []
@@ -99,7 +102,7 @@ def test_nothing_that_can_go_wrong_is_an_error(tmp_path: Path) -> None:
 
 def test_it_is_private_no_evidence_and_gone_at_the_end(tmp_path: Path) -> None:
     writer = SpoolWriter(tmp_path, "gw0")
-    writer.tell(Begun("fill", 60))
+    writer.write(Begun("fill", 60))
     assert stat.S_IMODE(writer.path.stat().st_mode) == 0o600
     assert checksums.text(tmp_path) == b""
     SpoolReader(tmp_path).remove()
@@ -111,7 +114,7 @@ def test_threads_share_a_pen(tmp_path: Path) -> None:
 
     def tell() -> None:
         for second in range(100):
-            writer.tell(Now(float(second), (1.0,), 0))
+            writer.write(Now(float(second), (1.0,), 0))
 
     threads = [threading.Thread(target=tell) for _ in range(3)]
     for each in threads:

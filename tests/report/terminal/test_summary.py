@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 from pytest_ssdqual.report.terminal.summary import table
 from pytest_ssdqual.report.view.tables import TextLine
 
@@ -294,12 +293,12 @@ def test_what_speaks_against_the_evidence_of_a_sweep_is_told_once(claimed: Claim
 def test_every_kind_of_table_is_there(claimed: Claimed) -> None:
     side = replace(
         claimed(Claim.STEADY_IOPS, "drivex2", value=300, bound=240), worst="S2",
-        members=tuple(Part(f"S{n}", (Figure("value", 300),), Finding.PASS) for n in (1, 2)),
+        members=tuple(Part(f"S{n}", {"value": 300}, Finding.PASS) for n in (1, 2)),
         published=Published(290, Unit.IOPS, "sheet"),
     )  # fmt: skip
     cell = replace(side, about=About.LOOP, group="snia-iops", workloads=("randwrite_4k_t4xqd32",))
-    points = tuple(Part(f"randread_4k_qd{n}", (Figure("outstanding", n), Figure("iops", 300))) for n in (1, 2))
-    curve = replace(claimed(Claim.QD_GAIN, value=1, bound=1), about=About.SERIES, group="depths", points=points)
+    points = tuple(Part(f"randread_4k_qd{n}", {"outstanding": n, "iops": 300}) for n in (1, 2))
+    curve = replace(claimed(Claim.QD_GAIN, value=1, bound=1), about=About.CURVE, group="depths", points=points)
     fresh = replace(claimed(Claim.FRESH_IOPS, value=9, bound=1), about=About.SATURATION)
     titles = [line.text for line in table([side, cell, curve, fresh], 80) if line.markup == ("bold",)]
     for start in ("steady IOPS · drivex2", "steady IOPS · snia-iops", "depths · raid5x4", "from the purged", "raid5x4"):

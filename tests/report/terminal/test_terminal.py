@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.terminal.summary import Header, header_lines, write_table
 
@@ -32,13 +33,13 @@ def test_what_a_reader_must_not_miss() -> None:
 
 SUMMARY = """
     from pathlib import Path
-    from pytest_ssdqual.report.evidence.evidence import from_record
+    from pytest_ssdqual.report.evidence.evidence import of_facts
     from pytest_ssdqual.report.terminal.summary import write_table
 
     def pytest_terminal_summary(terminalreporter, config):
         write_table(
             terminalreporter,
-            [from_record(record) for record in {records!r}],
+            [of_facts(record) for record in {records!r}],
             width=80,
             verbosity=config.get_verbosity(),
             run_folder=Path("ssdqual-runs/1"),
@@ -48,7 +49,7 @@ SUMMARY = """
 
 @pytest.mark.parametrize(("colour", "red"), [("yes", "\x1b[31m"), ("no", "")])
 def test_pytests_own_writer_colours_it(pytester: pytest.Pytester, claimed: Claimed, colour: str, red: str) -> None:
-    pytester.makeconftest(SUMMARY.format(records=[claimed().to_record()]))
+    pytester.makeconftest(SUMMARY.format(records=[plain(claimed())]))
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", f"--color={colour}")
     shown = result.stdout.str()
     row = "  raid5x4  randread_4k_qd8    812 µs     812…812 µs  ≤ 500 µs  -62.4 %"
@@ -59,7 +60,7 @@ def test_pytests_own_writer_colours_it(pytester: pytest.Pytester, claimed: Claim
 
 
 def test_quiet_and_verbose_are_pytests(pytester: pytest.Pytester, claimed: Claimed) -> None:
-    pytester.makeconftest(SUMMARY.format(records=[claimed(value=1000).to_record()]))
+    pytester.makeconftest(SUMMARY.format(records=[plain(claimed(value=1000))]))
     shown = {flag: pytester.runpytest_inprocess("-p", "no:cacheprovider", flag).stdout.str() for flag in ("-q", "-v")}
     assert "PASS: 1 of 1" in shown["-v"]
     assert "PASS" not in shown["-q"]

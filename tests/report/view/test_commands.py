@@ -58,7 +58,7 @@ def test_the_last_commands_before_an_error(folder: Path) -> None:
         line(4, "00:31:00", ["after"]),
     )
     create, lsblk = commands.before(found, "2026-01-01T00:30:07.000+00:00", "main", 6)
-    assert (create.status, create.said, create.elapsed_s) == (1, "mdadm: no", 1.0)
+    assert (create.status, create.output, create.elapsed_s) == (1, "mdadm: no", 1.0)
     assert create.text.startswith("mdadm --create ")
     assert len(create.text) < 300
     assert (lsblk.text, lsblk.status) == ("lsblk", None)
@@ -101,7 +101,7 @@ def test_scripts_of_ours_do_not_hide_what_was_done(folder: Path) -> None:
     checked = Checked("/dev/sda", 1 << 30, "S1", "wwn-1")
     argv = fencing.bound(("blkdiscard", "/dev/sda"), [checked], alone=True)
     script = "export LC_ALL=C\n" + "counters() { read -r up </proc/uptime; }\n" * 9
-    look = ["sh", "-c", script, "surroundings", script, "before"]
+    look = ["sh", "-c", script, "environment", script, "before"]
     found = transcribe(
         folder, line(1, "00:00:00", list(argv)), line(2, "00:00:01", look),
         line(3, "00:00:02", ["sh", "-c", "hold", "bound", "short"]),
@@ -109,6 +109,6 @@ def test_scripts_of_ours_do_not_hide_what_was_done(folder: Path) -> None:
     shown = "'export LC_ALL=C counters() { read -r up </proc/uptime; } cou…'"
     assert [each.text for each in found] == [
         "blkdiscard /dev/sda",
-        f"sh -c {shown} surroundings {shown} before",
+        f"sh -c {shown} environment {shown} before",
         "sh -c hold bound short",
     ]

@@ -49,7 +49,7 @@ def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(
     folder = told(*(record("error", at, test="t", message=each) for at, each in enumerate(said)),
                   record("failed", 3, test="c", message=said[0]))  # fmt: skip
     assert [(each.is_of_judging, each.title) for each in troubles(RunReader.read(folder))] == [
-        (True, "Something could not be judged"),
-        (False, "Something could not be measured"),
-        (False, "A test failed, and not for a promise"),
+        (True, "A measurement could not be judged"),
+        (False, "A measurement failed"),
+        (False, "A test failed for another reason than a promise"),
     ]

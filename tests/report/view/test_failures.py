@@ -3,25 +3,32 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders import strategies
 from support.builders.report_page import Claimed, Told, judged, record
 
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.measured.environment import DriveEnvironment, DriveTemperature, Traffic
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec.claims import Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import Finding, Part
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.view import commands, kernel_log
+from pytest_ssdqual.report.view import commands
+from pytest_ssdqual.report.view import failures as kernel_log
 from pytest_ssdqual.report.view.commands import Repeat
-from pytest_ssdqual.report.view.failures import MOST, Context, Failure, _next_to, failures
+from pytest_ssdqual.report.view.failures import MOST, Context, Failure, _next_to, _width, failures
 
-SEEN = {
-    "name": "S1",
-    "device": {"counted": {"reads": 661, "writes": 1322, "read_bytes": 86_638_592, "write_bytes": 173_277_184}},
-    "heat": {"temperature_c": 50},
-}
+SEEN = replace(
+    strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None), heat=DriveTemperature(50.0)
+)
+
+
+def seen(*drives: DriveEnvironment) -> dict[str, Any]:
+    return cast("dict[str, Any]", plain(strategies.seen(drives)))
 
 
 def all_of(folder: Path) -> list[Failure]:
@@ -30,10 +37,10 @@ def all_of(folder: Path) -> list[Failure]:
 
 
 def test_a_failure_has_what_helps(told: Told, claimed: Claimed) -> None:
-    broken = claimed(figures=(Figure("iops", 1234.5), Figure("unknown", None)))
+    broken = claimed(figures={"iops": 1234.5, "unknown": None})
     broken = replace(broken, published=Published(300_000, Unit.NANOSECONDS, "the sheet", approximate=True))
     (raw,) = broken.raw
-    run = {"raw": raw, "seen": {"drives": [SEEN, {**SEEN, "name": "S2", "heat": None}]}}
+    run = {"raw": raw, "seen": seen(SEEN, replace(SEEN, name="S2", heat=DriveTemperature()))}
     folder = told(record("ran", 60, raw=raw), record("measured", 61, runs=[run]), judged(broken, "a", 62))
     fio = {"number": 1, "writer": "main", "argv": ["fio", "--output=/run/x", "--rw=randread"], "status": 0}
     fio |= {"started": "2026-01-01T00:00:50.000+00:00", "elapsed_s": 9.0, "stdout": "", "stderr": ""}
@@ -48,15 +55,15 @@ def test_a_failure_has_what_helps(told: Told, claimed: Claimed) -> None:
     assert ("published", "about 300 µs (the sheet)") in failure.figures.rows
     assert not [row for row in failure.figures.rows if row[0] == "unknown"]
     assert failure.raw == (raw,)
-    assert failure.kernel == kernel_log.Kernel((), 0, 0, 1)
+    assert failure.kernel == kernel_log.KernelDuring((), 0, 0, 1)
 
 
 def test_drives_side_by_side_are_shown_one_by_one(told: Told, claimed: Claimed) -> None:
-    members = (Part("S1", (Figure("value", 812_000.0),), Finding.FAIL), Part("S2", (), Finding.PASS))
+    members = (Part("S1", {"value": 812_000.0}, Finding.FAIL), Part("S2", {}, Finding.PASS))
     (failure,) = all_of(told(judged(replace(claimed(), members=members, worst="S1"))))
     assert failure.members is not None
     assert failure.members.rows == (
-        ("S1", "812 µs", Finding.FAIL, "named in the sentence"),
+        ("S1", "812 µs", Finding.FAIL, "worst"),
         ("S2", "", Finding.PASS, ""),
     )
 
@@ -99,20 +106,22 @@ def test_damaged_figures_of_members_are_left_out(told: Told, claimed: Claimed) -
     damaged: tuple[object, ...] = (
         None,
         [],
-        {"drives": [{}]},
-        {"drives": [{**SEEN, "device": {"counted": {"reads": "many"}}}]},
+        {**seen(SEEN), "drives": [{}]},
+        {**seen(SEEN), "drives": [{**plain(SEEN), "device": {"counted": {"reads": "many"}}}]},
     )
-    for seen in damaged:
-        folder = told(record("measured", runs=[{"raw": raw, "seen": seen}, 7]), judged(claimed()))
+    for broken in damaged:
+        folder = told(record("measured", runs=[{"raw": raw, "seen": broken}, 7]), judged(claimed()))
         (failure,) = all_of(folder)
         assert failure.members is None
 
 
-@given(st.integers(1, 20), st.sets(st.integers(1, 20)))
+@given(st.integers(3, 20), st.sets(st.integers(3, 20)))
 def test_the_next_ones_are_the_nearest_on_either_side(claimed: Claimed, here: int, widths: set[int]) -> None:
-    others = {width: claimed(value=width) for width in widths - {here}}
-    found = [each.value for each in _next_to(here, others)]
-    assert found == [*sorted(w for w in others if w < here)[-1:], *sorted(w for w in others if w > here)[:1]]
+    others = {width: claimed(arrays=f"raid5x{width}") for width in widths - {here}}
+    alike = [*others.values(), claimed(arrays="raid6x4")]
+    found = [each.geometries[0] for each in _next_to(claimed(arrays=f"raid5x{here}"), alike, _width)]
+    nearest = [*sorted(w for w in others if w < here)[-1:], *sorted(w for w in others if w > here)[:1]]
+    assert found == [f"raid5x{width}" for width in nearest]
 
 
 def test_a_script_that_was_left_for_it_is_shown(told: Told, claimed: Claimed) -> None:
@@ -127,7 +136,7 @@ def test_a_script_that_was_left_for_it_is_shown(told: Told, claimed: Claimed) ->
 
 
 def test_likeness_of_drives_is_told_by_what_it_was_computed_from(told: Told, claimed: Claimed) -> None:
-    members = (Part("S1", (Figure("slowest_ns", 9e6),)), Part("S2", (Figure("iops", 300.0),)))
+    members = (Part("S1", {"slowest_ns": 9e6}), Part("S2", {"iops": 300.0}))
     (failure,) = all_of(told(judged(replace(claimed(), members=members, worst="S1"))))
     assert failure.members is not None
     assert [row[:2] for row in failure.members.rows] == [("S1", "9 ms"), ("S2", "300 IOPS")]

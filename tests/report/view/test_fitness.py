@@ -22,29 +22,29 @@ manifests = st.fixed_dictionaries(
 @pytest.mark.parametrize(
     ("found", "manifest", "word", "sentence", "remarks"),
     [
-        (Counts(kept=264), {}, "Fit", "All 264 promises that were judged are kept.", []),
-        (Counts(kept=1), {}, "Fit", "The one promise that was judged is kept.", []),
-        (Counts(kept=264), {"acceptance": False}, "Would be fit", "All 264 promises that were judged are kept.", []),
-        (Counts(2333, 3), {"exit_status": 1}, "Not fit", "3 of 2,336 promises are broken; 2,333 are kept.", []),
-        (Counts(0, 1), {"exit_status": 1}, "Not fit", "1 of 1 promise is broken.", []),
-        (Counts(0, 1), {"exit_status": 1, "acceptance": None}, "Would not be fit", "1 of 1 promise is broken.", []),
+        (Counts(passed=264), {}, "Fit", "All 264 promises judged passed.", []),
+        (Counts(passed=1), {}, "Fit", "The one promise judged passed.", []),
+        (Counts(passed=264), {"acceptance": False}, "Would be fit", "All 264 promises judged passed.", []),
+        (Counts(2333, 3), {"exit_status": 1}, "Not fit", "3 of 2,336 promises failed; 2,333 passed.", []),
+        (Counts(0, 1), {"exit_status": 1}, "Not fit", "1 of 1 promise failed.", []),
+        (Counts(0, 1), {"exit_status": 1, "acceptance": None}, "Would not be fit", "1 of 1 promise failed.", []),
         (
-            Counts(3, 1, 2, troubled=1), {"exit_status": 2}, "Not fit", "1 of 6 promises is broken; 3 are kept.",
-            ["2 promises could not be decided", "1 test ended in an error", "The run was interrupted"],
+            Counts(3, 1, 2, errors=1), {"exit_status": 2}, "Not fit", "1 of 6 promises failed; 3 passed.",
+            ["2 promises are inconclusive: ", "1 test ended in an error", "The run was interrupted"],
         ),
         (
-            Counts(3, 0, 1), {"exit_status": 1}, "Cannot say", "3 of 4 promises are kept and none is broken, but",
-            ["1 promise could not be decided"],
+            Counts(3, 0, 1), {"exit_status": 1}, "Inconclusive", "3 of 4 promises passed and none failed, but",
+            ["1 promise is inconclusive: "],
         ),
-        (Counts(0, 0, 2), {"exit_status": 1}, "Cannot say", "None of 2 promises could be decided.", ["2 promises"]),
-        (Counts(), {}, "Cannot say", "No promise was judged in this run.", []),
-        (Counts(observed=7), {}, "Cannot say", "No promise was judged in this run.", []),
-        (Counts(5, troubled=2), {"exit_status": 1}, "Cannot say", "5 of 5 promises are kept", ["2 tests ended in"]),
-        (Counts(5, unreadable=2), {}, "Cannot say", "5 of 5 promises are kept", ["2 of the verdicts cannot be read"]),
-        (Counts(5), {"ended": None}, "Cannot say", "5 of 5", ["The run has not ended, or was killed"]),
-        (Counts(5), {"exit_status": 2}, "Cannot say", "5 of 5", ["The run was interrupted"]),
-        (Counts(5), {"exit_status": 1}, "Cannot say", "5 of 5", ["pytest reported failed tests"]),
-        (Counts(5), {"exit_status": 3}, "Cannot say", "5 of 5", ["pytest ended with status 3"]),
+        (Counts(0, 0, 2), {"exit_status": 1}, "Inconclusive", "2 promises are inconclusive; none", ["2 promises"]),
+        (Counts(), {}, "Inconclusive", "No promise was judged in this run.", []),
+        (Counts(observed=7), {}, "Inconclusive", "No promise was judged in this run.", []),
+        (Counts(5, errors=2), {"exit_status": 1}, "Inconclusive", "5 of 5 promises passed", ["2 tests ended in"]),
+        (Counts(5, unreadable=2), {}, "Inconclusive", "5 of 5 promises passed", ["This version of pytest"]),
+        (Counts(5), {"ended": None}, "Inconclusive", "5 of 5", ["The run has not ended or was killed"]),
+        (Counts(5), {"exit_status": 2}, "Inconclusive", "5 of 5", ["The run was interrupted"]),
+        (Counts(5), {"exit_status": 1}, "Inconclusive", "5 of 5", ["pytest reported failed tests"]),
+        (Counts(5), {"exit_status": 3}, "Inconclusive", "5 of 5", ["pytest ended with status 3"]),
     ],
 )  # fmt: skip
 def test_each_mixture_has_its_sentence(
@@ -58,18 +58,18 @@ def test_each_mixture_has_its_sentence(
 
 
 def test_without_a_manifest_nothing_can_be_said() -> None:
-    standing = stand(Counts(kept=5), {})
-    assert standing.fitness is Fitness.OPEN
-    assert "no manifest" in standing.remarks[0]
+    standing = stand(Counts(passed=5), {})
+    assert standing.fitness is Fitness.INCONCLUSIVE
+    assert "no readable manifest" in standing.remarks[0]
 
 
 @given(counts, manifests)
 def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, manifest: dict[str, object]) -> None:
     standing = stand(found, manifest)
-    whole = found.kept and not (found.broken or found.undecided or found.troubled or found.unreadable)
+    whole = found.passed and not (found.failed or found.inconclusive or found.errors or found.unreadable)
     ended = bool(manifest.get("ended")) and manifest.get("exit_status") == 0
     assert (standing.fitness is Fitness.FIT) == bool(whole and ended)
-    assert (standing.fitness is Fitness.UNFIT) == bool(found.broken)
+    assert (standing.fitness is Fitness.UNFIT) == bool(found.failed)
     assert standing.sentence.endswith(".")
     assert standing.acceptance is (manifest.get("acceptance") is True)
 
@@ -77,11 +77,11 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, man
 @pytest.mark.parametrize(
     ("found", "manifest", "use"),
     [
-        (Counts(5), {}, "For acceptance: its protocol may decide about a product, and all that was judged is kept."),
-        (Counts(5, 1), {}, "For acceptance: its protocol may decide about a product, and a broken promise decides."),
-        (Counts(5, undecided=1), {}, "Not for acceptance as it is: its protocol may decide about a product"),
+        (Counts(5), {}, "For acceptance: its protocol may decide about a product, and every promise judged passed."),
+        (Counts(5, 1), {}, "For acceptance: its protocol may decide about a product, and a failed promise decides."),
+        (Counts(5, inconclusive=1), {}, "Not for acceptance: its protocol may decide about a product"),
         (Counts(5), {"acceptance": False}, "Not for acceptance: its protocol may not decide about a product."),
-        (Counts(5), {"acceptance": None}, "Not for acceptance: the run folder does not say whether"),
+        (Counts(5), {"acceptance": None}, "Not for acceptance: the run folder does not record whether"),
     ],
 )
 def test_whether_it_may_be_used_for_acceptance_is_said(found: Counts, manifest: dict[str, object], use: str) -> None:

@@ -3,24 +3,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Part
 from pytest_ssdqual.report.view.sections import saturations, series
 
 Claimed = Callable[..., Evidence]
 
 
 def point(name: str, outstanding: float, iops: float, latency_ns: float, *published: Published) -> Part:
-    figures = (Figure("outstanding", outstanding), Figure("iops", iops), Figure("mean_latency_ns", latency_ns))
+    figures = {"outstanding": outstanding, "iops": iops, "mean_latency_ns": latency_ns}
     return Part(name, figures, published=published)
 
 
 def curve(evidence: Evidence, group: str, *points: Part) -> Evidence:
     workloads = tuple(each.name for each in points)
-    return replace(evidence, about=About.SERIES, group=group, workloads=workloads, points=points)
+    return replace(evidence, about=About.CURVE, group=group, workloads=workloads, points=points)
 
 
 def drawn(*evidence: Evidence) -> list[str]:
@@ -74,7 +73,7 @@ def test_a_curve_whose_points_are_in_other_tables_is_not_drawn_again(claimed: Cl
 
 
 def saturated(evidence: Evidence, worst: str = "", **figures: float | None) -> Evidence:
-    found = tuple(Figure(name, value) for name, value in figures.items())
+    found = {name: value for name, value in figures.items()}
     return replace(evidence, about=About.SATURATION, figures=found, worst=worst)
 
 

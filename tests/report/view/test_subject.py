@@ -13,10 +13,10 @@ def test_every_drive_of_every_machine_is_named(told: Told) -> None:
         {"machine": "a", "drives": [{"serial": "S1", "model": "M", "firmware": "F1", "size_bytes": 480_103_981_056}]},
         {"machine": "b", "drives": [{"identity": "wwn-1", "serial": None, "path": "/dev/sdb", "size_bytes": None}]},
     ]
-    grid = subject.drives(RunReader.read(told(bays=bays)))
+    grid = subject.drives(RunReader.read(told(bays=bays)).manifest)
     assert grid.rows == (
         ("S1", "M", "F1", "480 GB", ""),
-        ("wwn-1", "unknown model", "not told", "unknown", "/dev/sdb"),
+        ("wwn-1", "unknown model", "unknown", "unknown", "/dev/sdb"),
     )
 
 
@@ -25,15 +25,15 @@ def test_the_means_are_named_with_each_session(told: Told) -> None:
         {"started": "t1", "ended": None, "exit_status": None, "command_line": ["pytest", "-x"]},
         {"started": "t2", "ended": "t3", "exit_status": 0, "differences": ["the kernel is 6.2 now and was 6.1"]},
     ]
-    rows = subject.means(RunReader.read(told(sessions=sessions, versions={"python": "3.11"}))).rows
+    rows = subject.means(RunReader.read(told(sessions=sessions, versions={"python": "3.11"})).manifest).rows
     assert ("protocol", f"snia (SHA-256 {'ab' * 8}…)") in rows
     assert ("spec", f"acme (SHA-256 {'cd' * 8}…)") in rows
     assert ("machine", "dut") in rows
     assert ("kernel", "Linux 6.1") in rows
-    assert ("session", "t1 to not ended by itself, exit status None") in rows
+    assert ("session", "t1 to no normal end, exit status None") in rows
     assert ("session", "t2 to t3, exit status 0") in rows
     assert ("command line", "pytest -x") in rows
-    assert ("different then", "the kernel is 6.2 now and was 6.1") in rows
+    assert ("difference", "the kernel is 6.2 now and was 6.1") in rows
     assert ("python", "3.11") in rows
 
 
@@ -73,10 +73,10 @@ def test_arrays_are_told_with_how_they_were_purged(told: Told) -> None:
 
 def test_the_worst_of_the_surroundings_is_shown(told: Told) -> None:
     folder = told(
-        record("surroundings", checks={"temperature_c": 50, "cpu": None}, unknown=["cpu"], objections=[]),
-        record("surroundings", checks={"temperature_c": 71, "cpu": None}, unknown=["cpu"], objections=["too warm"]),
+        record("environment", checks={"temperature_c": 50, "cpu": None}, unknown=["cpu"], objections=[]),
+        record("environment", checks={"temperature_c": 71, "cpu": None}, unknown=["cpu"], objections=["too warm"]),
     )
-    assert subject.surroundings(RunReader.read(folder)).rows == (
+    assert subject.environment_checks(RunReader.read(folder)).rows == (
         ("temperature c", "50", "71", "2", "0"),
         ("cpu", "", "", "0", "2"),
         ("objection: too warm", "", "", "1", ""),
@@ -93,12 +93,12 @@ def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(told: Told) 
         ("manifest.json", "500 B"),
     )
     assert "transcript/main-1.out" not in {row[0] for row in grid.rows}
-    assert grid.note == "104 more rows are left out here: SHA256SUMS in the run folder lists them all."
+    assert grid.note == "104 more rows are left out: SHA256SUMS in the run folder lists them all."
 
 
 def test_the_documents_are_whole(told: Told) -> None:
     story = RunReader.read(told())
-    assert subject.documents(story) == (("The protocol snia", "# a protocol"), ("The spec acme", "# a sheet"))
-    assert subject.documents(RunReader.read(told(manifest={**MANIFEST, "spec": None}))) == (
+    assert subject.documents(story.manifest) == (("The protocol snia", "# a protocol"), ("The spec acme", "# a sheet"))
+    assert subject.documents(RunReader.read(told(manifest={**MANIFEST, "spec": None})).manifest) == (
         ("The protocol snia", "# a protocol"),
     )

@@ -7,6 +7,7 @@ import pytest
 from support.builders.survey_records import answer
 from support.simulator.simulated_disks import Device, World
 
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Signature, Topology, Use, UseKind
 
@@ -144,7 +145,7 @@ def test_a_device_that_became_another_between_the_two_answers_is_an_error() -> N
 def test_two_stories_of_one_device_are_an_error() -> None:
     upper = disk("md1", "9:1") | {"type": "raid1"}
     told = [disk("sda") | {"children": [upper]}, disk("sdb", "8:16") | {"children": [upper | {"fstype": "ext4"}]}]
-    with pytest.raises(ValueError, match="lsblk tells two different things of md1"):
+    with pytest.raises(ValueError, match="lsblk reports contradictory values for md1"):
         topology_of(listed(*told), facts())
     told[1]["children"] = [upper]
     assert topology_of(listed(*told), facts()).nodes["md1"].slaves == ("sda", "sdb")
@@ -303,4 +304,4 @@ def test_layers_are_walked_to_both_ends_and_cycles_end() -> None:
 def test_how_many_ios_a_drive_queues_where_the_host_knows(line: str, limit: int | None) -> None:
     topology = one(listed(disk()), facts(line))
     assert topology.nodes["sda"].queue_limit == topology.drive("sda").queue_limit == limit
-    assert Drive.from_json(topology.drive("sda").to_json()) == topology.drive("sda")
+    assert from_plain(Drive, plain(topology.drive("sda"))) == topology.drive("sda")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.mutations import fuzzed
 
-from pytest_ssdqual.rig.drives import survey_records
+from pytest_ssdqual.rig.drives import survey_parse
 from pytest_ssdqual.rig.drives.survey import FACTS, PERL_PROBE, PYTHON_PROBE
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
@@ -61,7 +61,7 @@ class Tree:
         link.symlink_to(target)
         return link
 
-    def survey(self, shell: str, *nodes: str, pause: str = ":", path: str | None = None) -> survey_records.Records:
+    def survey(self, shell: str, *nodes: str, pause: str = ":", path: str | None = None) -> survey_parse.Records:
         script = FACTS.replace("root=\n", f"root={self.root}\n", 1).replace("sleep 0.3", pause)
         assert script.count(str(self.root)) >= 1
         argv = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]
@@ -70,7 +70,7 @@ class Tree:
             [*argv, "-c", script, "facts", PERL_PROBE, PYTHON_PROBE, *nodes],
             capture_output=True, stdin=subprocess.DEVNULL, timeout=60, env=environment,
         )  # fmt: skip
-        return survey_records.parse(done.stdout.decode("utf-8", "surrogateescape"))
+        return survey_parse.parse(done.stdout.decode("utf-8", "surrogateescape"))
 
 
 @pytest.fixture
@@ -256,6 +256,6 @@ WHOLE = "mounts\0\0swaps\0\0mdstat\0\0scanned\0"
     ],
 )
 def test_an_answer_that_is_not_whole_is_an_error(answer: str, message: str) -> None:
-    assert survey_records.parse(WHOLE + "end\0")["dev"] == ()
+    assert survey_parse.parse(WHOLE + "end\0")["dev"] == ()
     with pytest.raises(ValueError, match=message):
-        survey_records.parse(answer)
+        survey_parse.parse(answer)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_counters import SCRIPT, Written, read, spread_of_writes, unchanged, written_since
@@ -69,7 +70,7 @@ def test_a_machine_that_is_lost_is_no_matter_of_figures() -> None:
     "here", [machine(), machine(f"nvme1n1 2 {STAT}"), machine(f"nvme0n1 2 {STAT}", boot="boot"), machine(boot="")]
 )
 def test_what_the_kernel_does_not_say_is_not_made_up(here: ScriptedMachine) -> None:
-    with pytest.raises(RigError, match=r"does not say how much was written to /dev/nvme0n1 \(ACME, serial S-nvme0n1\)"):
+    with pytest.raises(RigError, match=r"reports no write counters for /dev/nvme0n1 \(ACME, serial S-nvme0n1\)"):
         read(here, [drive()], smart=False)
 
 
@@ -124,19 +125,19 @@ def test_a_drive_with_several_paths_is_counted_once(
 
 
 def test_a_drive_that_is_gone_is_not_counted(tmp_path: Path) -> None:
-    with pytest.raises(RigError, match="does not say"):
+    with pytest.raises(RigError, match="reports no write counters"):
         read(ran_in(tmp_path), [drive()], smart=False)
 
 
 @given(looks)
 def test_a_look_survives_the_journal(look: Written) -> None:
-    assert Written.from_record(json.loads(json.dumps(look.to_record()))) == look
+    assert from_plain(Written, json.loads(json.dumps(plain(look)))) == look
 
 
 @pytest.mark.parametrize("wrong", [{"sectors": None}, {"sectors": "8192"}, {"appearance": True}, {"host_bytes": "1"}])
 def test_a_record_of_something_else_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="has a whole number for"):
-        Written.from_record({**NOW.to_record(), **wrong})
+    with pytest.raises(ValueError, match="this is no Written"):
+        from_plain(Written, {**plain(NOW), **wrong})
 
 
 @given(looks, st.integers(0, 1 << 40), st.integers(0, 1 << 40))
@@ -185,7 +186,7 @@ def test_a_discard_changes_a_drive_too() -> None:
 def test_what_cannot_be_told_is_not_taken_for_unchanged() -> None:
     rebooted = replace(NOW, boot_id="another", host_bytes=None)
     (sentence,) = unchanged({"S1": NOW}, {"S1": rebooted}, 1 << 60)
-    assert sentence.startswith("it cannot be told whether S1 was written to")
+    assert sentence.startswith("cannot determine whether S1 was written to")
     assert unchanged({"S1": NOW}, {"S2": NOW}, 1 << 60) == ["S1 is not among the drives any more"]
 
 

@@ -71,5 +71,5 @@ def test_a_value_it_does_not_know() -> None:
     refusal = completed(
         ["fio"], status=1, stderr="fio: invalid output format json+\nfio: failed parsing output-format\n"
     )
-    with pytest.raises(FioUnfit, match=r"refuses our options \(fio: failed parsing output-format\)"):
+    with pytest.raises(FioUnfit, match=r"refuses options of this program \(fio: failed parsing output-format\)"):
         probe(machine().on("fio", "--parse-only", answer=refusal))

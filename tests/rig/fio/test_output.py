@@ -456,7 +456,7 @@ def test_a_bin_without_a_count_is_an_unknown_shape(count: object) -> None:
     odd = document(1000, {64: 5, 128: 6})
     read = cast("dict[str, dict[str, dict[str, object]]]", jobs_of(odd)[0]["read"])
     read["lat_ns"]["bins"] = {"64": 5, "128": count}
-    with pytest.raises(InvalidMeasurement, match="unknown shape: its bins are none"):
+    with pytest.raises(InvalidMeasurement, match="unknown shape: its bins are malformed"):
         parse(written([odd]))
 
 
@@ -465,7 +465,7 @@ def test_a_bin_without_a_latency_is_an_unknown_shape(name: str) -> None:
     odd = document(1000, {64: 5})
     read = cast("dict[str, dict[str, dict[str, object]]]", jobs_of(odd)[0]["read"])
     read["lat_ns"]["bins"] = {"64": 5, name: 1}
-    with pytest.raises(InvalidMeasurement, match="unknown shape: its bins are none"):
+    with pytest.raises(InvalidMeasurement, match="unknown shape: its bins are malformed"):
         parse(written([odd]))
 
 

@@ -221,7 +221,7 @@ class Shell:
         """Nothing is open."""
 
 
-#: 600 MB of fio's documents, read as those of a fill are, with a quarter of a GB for all data of the process. Its first
+#: 400 MB of fio's documents, read as those of a fill are, with a quarter of a GB for all data of the process. Its first
 #: argument is one document.
 STREAMED = """
 import gzip, io, resource, sys
@@ -230,7 +230,7 @@ from pytest_ssdqual.rig.fio import output, process
 packed = io.BytesIO()
 document = open(sys.argv[1], "rb").read()
 with gzip.open(packed, "wb", compresslevel=1) as file:
-    for _ in range(600_000_000 // len(document) + 1):
+    for _ in range(400_000_000 // len(document) + 1):
         file.write(document)
 reader = output.read(process.FinishedProcess(None, packed.getvalue()).pieces(), output.MOST_DOCUMENTS)
 print(reader.so_far().seconds)

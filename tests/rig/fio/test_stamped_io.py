@@ -10,7 +10,7 @@ import pytest
 from support.fakes import real_fio
 from support.fakes.scripted import completed
 
-from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
+from pytest_ssdqual.qual.integrity.stamp import Stamp, filled
 from pytest_ssdqual.rig.fio import acceptance, stamped_io
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
@@ -47,9 +47,9 @@ def damage(target: JobTarget, at: int, data: bytes) -> None:
 def test_every_transfer_says_what_it_is_of_and_where(target: JobTarget, tmp_path: Path) -> None:
     data = written(target, tmp_path, ONE, OTHER)
     for at in range(0, 64 * KIB, 4 * KIB):
-        assert data[at : at + 4 * KIB] == filled(Imprint(3, 7, at), 4 * KIB)
+        assert data[at : at + 4 * KIB] == filled(Stamp(3, 7, at), 4 * KIB)
     for at in range(128 * KIB, 256 * KIB, 64 * KIB):
-        assert data[at : at + 64 * KIB] == filled(Imprint(3, 8, at), 64 * KIB)
+        assert data[at : at + 64 * KIB] == filled(Stamp(3, 8, at), 64 * KIB)
     assert not any(data[64 * KIB : 128 * KIB])
     assert not any(data[256 * KIB :])
 
@@ -63,9 +63,9 @@ def test_what_was_written_reads_back(target: JobTarget, tmp_path: Path) -> None:
     ("at", "data"),
     [
         (64 * KIB - 1, b"X"),
-        (8 * KIB, filled(Imprint(3, 6, 8 * KIB), 4 * KIB)),
-        (8 * KIB, filled(Imprint(2, 7, 8 * KIB), 4 * KIB)),
-        (8 * KIB, filled(Imprint(3, 7, 4 * KIB), 4 * KIB)),
+        (8 * KIB, filled(Stamp(3, 6, 8 * KIB), 4 * KIB)),
+        (8 * KIB, filled(Stamp(2, 7, 8 * KIB), 4 * KIB)),
+        (8 * KIB, filled(Stamp(3, 7, 4 * KIB), 4 * KIB)),
         (200 * KIB, bytes(512)),
     ],
     ids=["a byte", "an earlier write", "another history", "another place", "zeroes"],
@@ -96,7 +96,7 @@ def test_a_history_is_repeated_in_the_same_order(target: JobTarget) -> None:
 
 @pytest.mark.parametrize("wrong", [Stretch(0, 10 * KIB, 1, 4 * KIB), Stretch(0, 0, 1, 4 * KIB)])
 def test_only_whole_transfers_are_written(target: JobTarget, wrong: Stretch) -> None:
-    with pytest.raises(ValueError, match="are no whole transfers"):
+    with pytest.raises(ValueError, match="are not whole transfers"):
         stamped_io.write(target, 1, [wrong], flush=True)
 
 
@@ -111,7 +111,7 @@ def test_overwriting_goes_on_with_a_generation_more_each_time(target: JobTarget,
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert note.read_text() == "38\n"
-    assert Path(target.path).read_bytes()[: 16 * KIB] == filled(Imprint(3, 38, 0), 16 * KIB)
+    assert Path(target.path).read_bytes()[: 16 * KIB] == filled(Stamp(3, 38, 0), 16 * KIB)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["image", "note"]
 
 

@@ -83,7 +83,7 @@ TOPOLOGY = Topology(
 def found(files: dict[str, str], numbers: dict[str, str] | None = None) -> dict[str, list[str]]:
     machine = ScriptedMachine(contents=Contents(files=files, numbers=numbers or {}))
     return {
-        kname: [f"{each.file} {each.said}" for each in namings] for kname, namings in names(machine, TOPOLOGY).items()
+        kname: [f"{each.file} {each.text}" for each in namings] for kname, namings in names(machine, TOPOLOGY).items()
     }
 
 
@@ -138,7 +138,7 @@ WORDS = ("{", "}", "wwid", "UUID=", "/dev/", "<!--", "-->", '"', "\n", "\\777")
 )
 def test_any_text_is_read(file: str, text: str) -> None:
     for naming in parse(file, text):
-        assert naming.said.isprintable()
+        assert naming.text.isprintable()
         assert "\0" not in naming.path
 
 

@@ -267,6 +267,15 @@ def test_leftover_with_a_member_that_is_open_is_left_alone(leases: Leases, use: 
     assert leases.events == []
 
 
+def test_a_mount_point_cannot_pretend_to_be_a_leftover(leases: Leases) -> None:
+    """What a use is, is never decided by its text: users name mount points and processes."""
+    world = World(disks())
+    array = array_of(*world.disks)
+    array.mountpoint = "/srv/left over from an earlier run"
+    assert cleared(world, wipe=("S1", "S2", "S3")) == ((), [])
+    assert leases.events == []
+
+
 def test_leftover_with_a_member_whose_label_is_gone_needs_consent(leases: Leases) -> None:
     world = World(disks())
     array_of(*world.disks)

@@ -16,7 +16,7 @@ from pytest_ssdqual.rig.guard.label import (
     MD_BITMAP,
     MD_SUPERBLOCK,
     UNUSED_LOG,
-    is_ours,
+    is_owned,
     of_array,
     of_drive,
     owner_of,
@@ -72,13 +72,13 @@ LOG = SampledPage(49152, "0800000000000000" * 2, UNUSED_LOG)
     ],
 )
 def test_only_md_may_write_behind_a_label(pages: tuple[SampledPage, ...], ours: bool) -> None:
-    assert is_ours(sample(*pages), [of_drive("S1")]) is ours
+    assert is_owned(sample(*pages), [of_drive("S1")]) is ours
 
 
 def test_the_label_of_another_drive_is_content() -> None:
-    assert not is_ours(sample(owner=of_drive("S2")), [of_drive("S1")])
-    assert not is_ours(sample(), [])
-    assert not is_ours(DeviceSample("/dev/sdb", 194), [""])
+    assert not is_owned(sample(owner=of_drive("S2")), [of_drive("S1")])
+    assert not is_owned(sample(), [])
+    assert not is_owned(DeviceSample("/dev/sdb", 194), [""])
 
 
 def test_drives_are_labelled_by_their_identity_and_alone() -> None:
@@ -123,7 +123,7 @@ def test_a_label_that_was_written_is_found_again(loop: str) -> None:
             label.write_array(machine, Checked(loop, 4096), UUID)
     finally:
         machine.close()
-    assert is_ours(after, [of_array(UUID)])
+    assert is_owned(after, [of_array(UUID)])
     assert after.data_at is not None
     assert after.data_at >= 1 << 20
     assert after.data_count == before.data_count

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.rig.guard import lease as leases
-from pytest_ssdqual.rig.guard.holders import Note
-from pytest_ssdqual.rig.guard.lease import DIRECTORY, Lease, LeaseLost, Terms, await_free, holder_argv, lock_files
+from pytest_ssdqual.rig.guard.lease import DIRECTORY, Lease, LeaseLost, Note, Terms, await_free, holder_argv, lock_files
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import LeaseTaken, RigError, Tethered

@@ -14,7 +14,7 @@ from support.simulator.simulated_disks import Device, World, worlds
 
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Topology, Use, UseKind
-from pytest_ssdqual.rig.guard.refusals import Refusal, changed, explain, leftovers, recheck, refusals, unequal
+from pytest_ssdqual.rig.guard.refusals import Refusal, changed, explain, in_use, leftovers, recheck, refusals, unequal
 from pytest_ssdqual.rig.machine.machine import DriveRefused
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -112,7 +112,10 @@ def test_a_mistyped_consent_is_told() -> None:
     [
         (ssd(read_only=True), "is read-only"),
         (ssd(size=0), "has no capacity (0 bytes)"),
-        (ssd(serial=None, wwn=None), "has neither a serial number nor a WWN, so it cannot be told from another drive"),
+        (
+            ssd(serial=None, wwn=None),
+            "has neither a serial number nor a WWN, so it cannot be distinguished from another drive",
+        ),
         (ssd(rotational=True), "is a hard disk, not an SSD"),
         (ssd(use="writer"), "is open for writing by qemu kvm (pid 4711)"),
         (ssd(use="btrfs"), "is part of the mounted btrfs 4e1c0a5a-0000-4000-8000-3b1f8b0d3c5e"),
@@ -183,7 +186,8 @@ def test_an_array_of_ours_is_a_leftover_and_still_a_reason() -> None:
     one, two, array = with_array()
     topology = surveyed(World([one, two]))
     (left,) = leftovers(topology, {UUID.upper()})
-    assert (left.kname, left.uuid, left.in_use) == ("md127", UUID.replace(":", ""), ())
+    assert (left.kname, left.uuid) == ("md127", UUID.replace(":", ""))
+    assert list(in_use(topology, "md127")) == []
     assert set(left.members) == {"sdb", "sdc"}
     assert leftovers(topology, {"0" * 32, "nonsense"}) == ()
     text = refused(one, two, ours=(UUID,))
@@ -191,8 +195,7 @@ def test_an_array_of_ours_is_a_leftover_and_still_a_reason() -> None:
     assert "carries" not in text, "no consent is needed for what we wrote"
     assert "is held by /dev/md127 (raid1)" in refused(one, two)
     array.mountpoint = "/srv"
-    (left,) = leftovers(surveyed(World([one, two])), {UUID})
-    assert left.in_use == ("is mounted at /srv",)
+    assert list(in_use(surveyed(World([one, two])), "md127")) == ["is mounted at /srv"]
 
 
 def test_the_superblock_of_ours_needs_no_consent_but_anything_beside_it_does() -> None:
@@ -384,7 +387,7 @@ def test_the_drives_of_a_real_machine() -> None:
     still = [refusal.drive.split()[0] for refusal in refusals(topology, matches, serials)]
     assert still == [f"/dev/nvme{number}n1" for number in (0, 1, 2, 3, 5, 6)]
     (left,) = leftovers(topology, {"bafd524b:8fcc265b:0e251d92:7a1fe008"})
-    assert left.in_use == ("is held by /dev/mapper/vault (crypt)",), "not ours to stop while somebody uses it"
+    assert list(in_use(topology, left.kname)) == ["is held by /dev/mapper/vault (crypt)"], "so it is not stopped"
 
 
 @pytest.mark.parametrize("source", ["json", "facts"])

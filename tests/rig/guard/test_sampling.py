@@ -103,12 +103,12 @@ def test_data_in_between_are_found(sample: Callable[..., dict[str, DeviceSample]
 def test_a_label_is_read_and_what_is_behind_it(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
     page = label.page(label.of_drive("S1"))
     (found,) = sample(file(tmp_path, at_0=page)).values()
-    assert label.is_ours(found, [label.of_drive("S1")])
+    assert label.is_owned(found, [label.of_drive("S1")])
     bitmap = bytes.fromhex(label.MD_BITMAP) + bytes(12) + b"\x02" * 100
     (found,) = sample(file(tmp_path, at_0=page, at_8192=bitmap, at_65536=b"theirs")).values()
     assert [each.offset_bytes for each in found.pages] == [0, 8192, 65536]
     assert found.pages[1].head == bitmap[:16].hex()
-    assert not label.is_ours(found, [label.of_drive("S1")])
+    assert not label.is_owned(found, [label.of_drive("S1")])
 
 
 def test_what_cannot_be_read_is_told(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_what_bays_of_one_machine_share_is_told_once_and_the_nearest_only() -> N
     bays = {"a": whole[:2], "b": whole[2:6], "c": whole[6:], "d": hanging("other", switched, *switched)}
     assert between(bays) == (
         "nvme2n1 (S/N one-nvme2n1) of bay a and nvme3n1 (S/N one-nvme3n1), nvme4n1 (S/N one-nvme4n1) and 2 more of bay "
-        "b hang on the same PCIe switch 0000:3b:00.0: what one does slows the other",
+        "b share PCIe switch 0000:3b:00.0: I/O on one slows the other",
     )
 
 
@@ -151,8 +151,8 @@ def test_an_expander_is_seen_from_two_hosts() -> None:
     first, second = Shared("SAS controller", "0000:05:00.0", "x"), Shared("SAS controller", "0000:05:00.0", "y")
     bays = {"a": [DrivePath(drive("sda"), (expander, first))], "b": [DrivePath(drive("sdb"), (expander, second))]}
     assert between(bays) == (
-        "sda (S/N S1) of bay a and sdb (S/N S1) of bay b hang on the same SAS expander 0x500056b3a8b5b4ff: what one "
-        "does slows the other",
+        "sda (S/N S1) of bay a and sdb (S/N S1) of bay b share SAS expander 0x500056b3a8b5b4ff: I/O on one "
+        "slows the other",
     )
     assert between({**bays, "b": [DrivePath(drive("sdb"), (other, second))]}) == ()
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.builders.topologies import Device, Plant, Told, hearings, plants
+from support.builders.topologies import Plant, PlantDevice, Told, hearings, plants
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
@@ -30,13 +30,13 @@ def names(plant: Plant) -> set[str]:
     return {name for disk in plant.disks for name in (disk.serial, disk.wwn, disk.sysfs_serial) if name}
 
 
-def consents(plant: Plant, topology: Topology, disk: Device) -> frozenset[str]:
+def consents(plant: Plant, topology: Topology, disk: PlantDevice) -> frozenset[str]:
     """Those that are about one drive."""
     nodes = [topology.nodes[each.kname] for each in plant.paths_of(disk)]
     return frozenset(name for node in nodes for name in (node.serial, node.wwn) if name)
 
 
-def reasons(plant: Plant, topology: Topology, disk: Device, wipe: Collection[str] = ()) -> set[str]:
+def reasons(plant: Plant, topology: Topology, disk: PlantDevice, wipe: Collection[str] = ()) -> set[str]:
     return {why for one in refusals(topology, [plant.match(disk)], wipe) for why in one.reasons}
 
 
@@ -107,7 +107,7 @@ def free_plants() -> st.SearchStrategy[Plant]:
     return plants().filter(lambda plant: any(is_free(plant, disk) for disk in plant.disks))
 
 
-def is_free(plant: Plant, disk: Device) -> bool:
+def is_free(plant: Plant, disk: PlantDevice) -> bool:
     return not plant.in_use(disk) and bool(disk.names)
 
 
@@ -122,7 +122,7 @@ class Changing:
         self.machine.on("sh", answer=lambda argv: plant.script(plant.everything(), order))
 
 
-def _put_to_use(plant: Plant, disk: Device, data: st.DataObject) -> None:
+def _put_to_use(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     place = data.draw(st.sampled_from(disk.reach()))
     uses = (
         "mount",
@@ -140,30 +140,31 @@ def _put_to_use(plant: Plant, disk: Device, data: st.DataObject) -> None:
     plant.use(place, data.draw(st.sampled_from(uses)), "/late")
 
 
-def _give_another_serial(plant: Plant, disk: Device, data: st.DataObject) -> None:
+def _give_another_serial(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     disk.serial = disk.sysfs_serial = "ANOTHER"
 
 
-def _give_another_wwn(plant: Plant, disk: Device, data: st.DataObject) -> None:
+def _give_another_wwn(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     disk.wwn, disk.sysfs_wwid = "0x5000c50012345678", "naa.5000c50012345678"
 
 
-def _resize(plant: Plant, disk: Device, data: st.DataObject) -> None:
+def _resize(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     disk.size += 512
 
 
-def _take_away(plant: Plant, disk: Device, data: st.DataObject) -> None:
+def _take_away(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     disk.unlisted, disk.kname, disk.path = True, "sdz", "/dev/sdz"
     plant.facts = []
 
 
-def _build_on(plant: Plant, disk: Device, data: st.DataObject) -> None:
+def _build_on(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     plant.build(
-        Device("md9", "raid1", "9:9", unlisted=data.draw(st.booleans())), [data.draw(st.sampled_from(disk.reach()))]
+        PlantDevice("md9", "raid1", "9:9", unlisted=data.draw(st.booleans())),
+        [data.draw(st.sampled_from(disk.reach()))],
     )
 
 
-def _write_a_signature(plant: Plant, disk: Device, data: st.DataObject) -> None:
+def _write_a_signature(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     disk.signature = data.draw(
         st.sampled_from(("xfs", "linux_raid_member 3aaa0122-2982-7cfa-5331-ad66ca767371", "gpt"))
     )

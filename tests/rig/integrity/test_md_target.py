@@ -17,11 +17,11 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import IntegrityRule, Protocol
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
-from pytest_ssdqual.rig.guard import leftover_members
+from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.integrity import md_target, runner
-from pytest_ssdqual.rig.integrity.md_target import SWORN, LiveBody
+from pytest_ssdqual.rig.integrity.md_target import SWORN, MdTarget
 from pytest_ssdqual.rig.machine.machine import DriveRefused, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md import members as membership
@@ -48,7 +48,7 @@ ARRAY = Array(Geometry.parse("raid5x3"), "/dev/md100", DRIVES[:3], UUID, 1 << 30
 
 
 @dataclass
-class Held:
+class HeldForTarget:
     """Drives that are leased until they are not, and free until they are not."""
 
     drives: Sequence[Drive] = DRIVES
@@ -66,24 +66,24 @@ class Held:
 
 
 @dataclass
-class Book:
+class TargetBook:
     notes: list[str] = field(default_factory=list)
 
     def note(self, kind: str, **facts: object) -> None:
         self.notes.append(kind)
 
 
-class Rack:
+class TargetRack:
     """An array of three drives, and a fourth."""
 
     def __init__(self) -> None:
-        self.machine, self.held, self.book = ScriptedMachine(), Held(), Book()
+        self.machine, self.held, self.book = ScriptedMachine(), HeldForTarget(), TargetBook()
         for name in ("mdadm", "udevadm", "tee", "sh", "blkdiscard"):
             self.machine.on(name)
         setup = Setup(
             self.machine, cast(HeldDrives, self.held), PROTOCOL, cast(Any, self.book), "id", lambda what, seconds: None
         )
-        self.body = LiveBody(setup, lambda: None, ARRAY, {1, 2, 3})
+        self.body = MdTarget(setup, lambda: None, ARRAY, {1, 2, 3})
 
     def did(self, *prefix: str) -> bool:
         return any(argv[: len(prefix)] == prefix for argv in self.machine.asked)
@@ -107,13 +107,13 @@ class Rack:
 
 
 @pytest.fixture
-def rack(monkeypatch: pytest.MonkeyPatch) -> Rack:
+def rack(monkeypatch: pytest.MonkeyPatch) -> TargetRack:
     monkeypatch.setattr(md_target, "PAUSE_S", 0.0)
     monkeypatch.setattr(membership, "require", lambda held, machine, array, drives: held.require(drives))
-    return Rack()
+    return TargetRack()
 
 
-def steps(body: LiveBody) -> dict[str, Any]:
+def steps(body: MdTarget) -> dict[str, Any]:
     stretch = Stretch(0, 65536, 2, 4096)
     return {
         "write": lambda: body.write(1, [stretch], flush=True),
@@ -132,7 +132,7 @@ def steps(body: LiveBody) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "step", ["write", "trim", "fail", "remove", "re-add", "add", "compare", "restart", "grow", "cut"]
 )
-def test_without_the_lease_nothing_is_done(rack: Rack, step: str) -> None:
+def test_without_the_lease_nothing_is_done(rack: TargetRack, step: str) -> None:
     rack.held.lost = True
     with pytest.raises(LeaseLost):
         steps(rack.body)[step]()
@@ -140,14 +140,14 @@ def test_without_the_lease_nothing_is_done(rack: Rack, step: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["fail", "re-add", "add", "grow"])
-def test_a_drive_that_somebody_uses_is_left_alone(rack: Rack, step: str) -> None:
+def test_a_drive_that_somebody_uses_is_left_alone(rack: TargetRack, step: str) -> None:
     rack.held.used = True
     with pytest.raises(DriveRefused):
         steps(rack.body)[step]()
     assert rack.machine.asked == []
 
 
-def test_a_member_is_failed_and_removed_in_two_steps(rack: Rack) -> None:
+def test_a_member_is_failed_and_removed_in_two_steps(rack: TargetRack) -> None:
     rack.body.fail(2)
     assert rack.did("mdadm", "--fail", "/dev/md100", "/dev/sd2")
     assert not rack.did("mdadm", "--remove")
@@ -155,27 +155,27 @@ def test_a_member_is_failed_and_removed_in_two_steps(rack: Rack) -> None:
     assert rack.did("mdadm", "--remove", "/dev/md100", "/dev/sd2")
 
 
-def test_a_new_drive_is_not_erased_a_former_member_is(rack: Rack) -> None:
+def test_a_new_drive_is_not_erased_a_former_member_is(rack: TargetRack) -> None:
     rack.body.add(4)
     assert not rack.did("sh")
     rack.body.add(4)
     assert rack.did("sh", "-c", mdadm.ERASE)
 
 
-def test_a_member_that_md_will_not_have_back_is_given_as_a_new_one(rack: Rack) -> None:
+def test_a_member_that_md_will_not_have_back_is_given_as_a_new_one(rack: TargetRack) -> None:
     rack.machine.on("mdadm", "--re-add", answer=completed(["mdadm"], status=1, stderr="not possible"))
     rack.body.re_add(2)
     assert rack.did("mdadm", "--add", "/dev/md100", "/dev/sd2")
     assert rack.book.notes == ["re_add_refused"]
 
 
-def test_settling_waits_for_the_end_of_a_rebuild(rack: Rack) -> None:
+def test_settling_waits_for_the_end_of_a_rebuild(rack: TargetRack) -> None:
     left = rack.states("idle 1", "recover 1", "recover 1", "idle 0")
     rack.body.settle(0)
     assert (left, rack.looks) == (["idle 0"], 4)
 
 
-def test_a_resync_that_is_due_is_waited_for(rack: Rack) -> None:
+def test_a_resync_that_is_due_is_waited_for(rack: TargetRack) -> None:
     rack.states("idle 0", "idle 0", "resync 0", "idle 0")
     due = ["0\n", "0\n", "none\n"]
     rack.machine.on("cat", "/sys/block/md100/md/resync_start", answer=lambda argv: due.pop(0))
@@ -183,13 +183,13 @@ def test_a_resync_that_is_due_is_waited_for(rack: Rack) -> None:
     assert due == []
 
 
-def test_members_that_should_be_missing_are_waited_for_too(rack: Rack) -> None:
+def test_members_that_should_be_missing_are_waited_for_too(rack: TargetRack) -> None:
     left = rack.states("recover 2", "idle 1")
     rack.body.settle(1)
     assert (left, rack.looks) == (["idle 1"], 2)
 
 
-def test_an_array_that_does_not_settle_is_an_error(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_that_does_not_settle_is_an_error(rack: TargetRack, monkeypatch: pytest.MonkeyPatch) -> None:
     rack.states("idle 1")
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
@@ -197,8 +197,8 @@ def test_an_array_that_does_not_settle_is_an_error(rack: Rack, monkeypatch: pyte
         rack.body.settle(0)
 
 
-def test_what_cannot_be_read_is_missing_from_what_is_read(rack: Rack) -> None:
-    rack.machine.on("sh", "-c", leftover_members.RAW, answer=replace(completed(["sh"]), stdout=gzip.compress(b"abc")))
+def test_what_cannot_be_read_is_missing_from_what_is_read(rack: TargetRack) -> None:
+    rack.machine.on("sh", "-c", label.RAW, answer=replace(completed(["sh"]), stdout=gzip.compress(b"abc")))
     assert rack.body.read(0, 4096) == b"abc"
 
 
@@ -212,26 +212,26 @@ def test_what_cannot_be_read_is_missing_from_what_is_read(rack: Rack) -> None:
     ],
 )
 def test_a_raid5_takes_discards_only_where_somebody_has_sworn(
-    rack: Rack, limits: str, sworn: str, level: RaidLevel, trim: bool
+    rack: TargetRack, limits: str, sworn: str, level: RaidLevel, trim: bool
 ) -> None:
     rack.machine.on("cat", answer=limits).on("cat", SWORN, answer=sworn)
     assert rack.body.abilities(level) == Abilities(trim=trim, power_cut=True)
 
 
-def test_without_a_switch_there_is_no_power_cut(rack: Rack) -> None:
+def test_without_a_switch_there_is_no_power_cut(rack: TargetRack) -> None:
     rack.machine.on("cat", answer="1\n")
     rack.body.switch = None
     assert not rack.body.abilities(RaidLevel.RAID0).power_cut
-    with pytest.raises(RigError, match="nobody can cut the power"):
+    with pytest.raises(RigError, match="this run cannot cut the power"):
         rack.body.cut([1, 2, 3], 0, 1, None)
 
 
-def test_of_large_members_only_a_part_is_used_and_of_small_ones_all(rack: Rack) -> None:
+def test_of_large_members_only_a_part_is_used_and_of_small_ones_all(rack: TargetRack) -> None:
     assert rack.body._used_bytes(DRIVES) == 64 << 20
     assert rack.body._used_bytes([replace(DRIVES[0], size_bytes=80 << 20)]) is None
 
 
-def test_closing_erases_whoever_bears_our_superblock(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_erases_whoever_bears_our_superblock(rack: TargetRack, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[Drive, ...]] = []
     monkeypatch.setattr(array_lifecycle, "take_down", lambda setup, path, members, uuid: taken.append(members))
     rack.body.add(4)
@@ -241,16 +241,16 @@ def test_closing_erases_whoever_bears_our_superblock(rack: Rack, monkeypatch: py
 
 
 def test_every_array_spares_its_beginning_and_every_drive_is_labelled(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch
+    rack: TargetRack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labelled: list[Sequence[Drive]] = []
     array = replace(ARRAY, begin_bytes=3 << 20)
-    monkeypatch.setattr(LiveBody, "close", lambda body: None)
-    monkeypatch.setattr(LiveBody, "_purge", lambda body: None)
+    monkeypatch.setattr(MdTarget, "close", lambda body: None)
+    monkeypatch.setattr(MdTarget, "_purge", lambda body: None)
     monkeypatch.setattr(md_target.zero, "zero", lambda machine, members: not labelled)
     monkeypatch.setattr(md_target.label, "write_drives", lambda machine, drives: labelled.append(drives))
     monkeypatch.setattr(
-        LiveBody, "_created", lambda body, geometry, bitmap, zeroed: array if zeroed and labelled else None
+        MdTarget, "_created", lambda body, geometry, bitmap, zeroed: array if zeroed and labelled else None
     )
     ground = rack.body.build(StepSequence(ARRAY.geometry, "none", ()))
     assert labelled == [DRIVES]

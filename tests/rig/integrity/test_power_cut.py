@@ -35,7 +35,7 @@ ARRAY = Array(Geometry.parse("raid5x3"), "/dev/md100", DRIVES, UUID, 1 << 30, "z
 
 
 @dataclass
-class Held:
+class HeldForCut:
     drives: Sequence[Drive] = DRIVES
     asked: list[str] = field(default_factory=list)
     refuses: bool = False
@@ -47,21 +47,21 @@ class Held:
 
 
 @dataclass
-class Book:
+class CutBook:
     notes: list[str] = field(default_factory=list)
 
     def note(self, kind: str, **facts: object) -> None:
         self.notes.append(kind)
 
 
-class Rack:
+class CutRack:
     """A machine on which the array was stopped."""
 
     def __init__(self) -> None:
         self.assembled: list[tuple[str, ...]] = []
         #: Exit status of each attempt.
         self.answers = [0]
-        self.held = Held()
+        self.held = HeldForCut()
         self.machine = ScriptedMachine()
         for name in ("udevadm", "nproc", "tee"):
             self.machine.on(name, answer="2")
@@ -78,30 +78,30 @@ class Rack:
     @property
     def setup(self) -> Setup:
         held = cast(HeldDrives, self.held)
-        return Setup(self.machine, held, PROTOCOL, cast(Any, Book()), "id", lambda what, seconds: None)
+        return Setup(self.machine, held, PROTOCOL, cast(Any, CutBook()), "id", lambda what, seconds: None)
 
 
 @pytest.fixture
-def rack(monkeypatch: pytest.MonkeyPatch) -> Rack:
-    rack = Rack()
-    monkeypatch.setattr(power_cut, "stop_ours", lambda setup, array: rack.held.asked.append("stop ours"))
+def rack(monkeypatch: pytest.MonkeyPatch) -> CutRack:
+    rack = CutRack()
+    monkeypatch.setattr(power_cut, "stop_array", lambda setup, array: rack.held.asked.append("stop ours"))
     return rack
 
 
-def test_an_array_is_assembled_of_the_members_named_and_no_others(rack: Rack) -> None:
+def test_an_array_is_assembled_of_the_members_named_and_no_others(rack: CutRack) -> None:
     assert power_cut.assemble(rack.setup, ARRAY, DRIVES[:2], dirty=True) is False
     assert rack.assembled == [("mdadm", "--assemble", "/dev/md100", f"--uuid={UUID}", "--run", "/dev/sd0", "/dev/sd1")]
     assert rack.held.asked == ["require"]
 
 
-def test_it_is_forced_only_where_parity_may_be_in_doubt(rack: Rack) -> None:
+def test_it_is_forced_only_where_parity_may_be_in_doubt(rack: CutRack) -> None:
     rack.answers = [1]
     with pytest.raises(CommandFailed, match="dirty degraded"):
         power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=False)
     assert len(rack.assembled) == 1
 
 
-def test_forcing_it_is_told(rack: Rack) -> None:
+def test_forcing_it_is_told(rack: CutRack) -> None:
     rack.answers = [1, 0]
     assert power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=True) is True
     assert "--force" not in rack.assembled[0]
@@ -109,20 +109,20 @@ def test_forcing_it_is_told(rack: Rack) -> None:
     assert rack.held.asked == ["require", "stop ours", "require"]
 
 
-def test_nothing_is_assembled_of_drives_that_are_used(rack: Rack) -> None:
+def test_nothing_is_assembled_of_drives_that_are_used(rack: CutRack) -> None:
     rack.held.refuses = True
     with pytest.raises(DriveRefused, match="mounted"):
         power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=True)
     assert rack.assembled == []
 
 
-def test_another_array_at_its_path_is_an_error(rack: Rack) -> None:
+def test_another_array_at_its_path_is_an_error(rack: CutRack) -> None:
     rack.machine.on("mdadm", "--detail", answer="UUID : 0:0:0:0")
-    with pytest.raises(RigError, match="not ours"):
+    with pytest.raises(RigError, match="is not the array that was created"):
         power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=False)
 
 
-def test_a_machine_that_cannot_be_reached_anew_keeps_its_power(rack: Rack) -> None:
+def test_a_machine_that_cannot_be_reached_anew_keeps_its_power(rack: CutRack) -> None:
     cut: list[str] = []
     with pytest.raises(RigError, match="cannot be reached again after a power cut"):
         power_cut.cut(rack.setup, lambda: cut.append("cut"), ARRAY)

@@ -146,7 +146,7 @@ def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path
 
 def test_another_boot_is_another_machine(tmp_path: Path) -> None:
     channel = patient(tmp_path, boots=iter(["one", "two"]))
-    with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe; it has booted anew since, or is another mach"):
+    with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe; it has rebooted since, or is another mach"):
         channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True)
 
 

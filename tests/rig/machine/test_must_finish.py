@@ -19,13 +19,11 @@ from support.fakes.loopback_sshd import CARRIER, Sshd, root_here
 from support.lab.rehearsed import await_that
 
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.guard import holders, lease
+from pytest_ssdqual.rig.guard import lease
 from pytest_ssdqual.rig.guard.lease import Lease, Terms, await_finished, await_free
 from pytest_ssdqual.rig.machine import channel as channels
-from pytest_ssdqual.rig.machine import keeper as keepers
-from pytest_ssdqual.rig.machine import local, run_files, ssh
+from pytest_ssdqual.rig.machine import local, run_files, ssh, supervisor
 from pytest_ssdqual.rig.machine.channel import Channel
-from pytest_ssdqual.rig.machine.keeper import Keeper
 from pytest_ssdqual.rig.machine.machine import (
     Completed,
     DeadlineExceeded,
@@ -34,6 +32,7 @@ from pytest_ssdqual.rig.machine.machine import (
     MustFinish,
     StillRunning,
 )
+from pytest_ssdqual.rig.machine.supervisor import Keeper
 from pytest_ssdqual.rig.purge.ata import CAUTION, PASSWORD, SECURITY_ERASE
 
 DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S0", None, None, 480 * 10**9, 512, 4096, False, "sata")
@@ -41,7 +40,7 @@ DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S0", None, None, 480 * 10**9, 512, 409
 #: A run of its own that erases a drive: argv are the ssh configuration, its PATH there, the directory, and the drive.
 CONTROLLER = """
 import sys
-from pytest_ssdqual.rig.machine import keeper, local, run_files, ssh
+from pytest_ssdqual.rig.machine import supervisor as keeper, local, run_files, ssh
 from pytest_ssdqual.rig.guard import lease
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.purge.ata import CAUTION, PASSWORD, SECURITY_ERASE
@@ -122,7 +121,7 @@ def erasing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(lease, "DIRECTORY", str(directory))
     monkeypatch.setattr(run_files, "DIRECTORY", str(directory))
     # Words of an ended run are waited for so long.
-    monkeypatch.setattr(keepers, "KEEPER", keepers.KEEPER.replace("limit=15", "limit=1"))
+    monkeypatch.setattr(supervisor, "KEEPER", supervisor.KEEPER.replace("limit=15", "limit=1"))
     config = ""
     connect: Callable[[], Channel] = local.connect
     if request.param == "sshd":
@@ -193,7 +192,7 @@ def test_erase_outlives_ctrl_c_and_the_run_says_what_goes_on(erasing: Erasing) -
         process.send_signal(signal.SIGINT)
         told, _ = process.communicate(timeout=60)
     where = "here" if erasing.config else "localhost"
-    assert f"ATA Security Erase of {DRIVE.describe()} goes on on {where}, for " in told
+    assert f"ATA Security Erase of {DRIVE.describe()} continues on {where}, for " in told
     assert told.strip().endswith("the drive says that it takes 2 min; it must not lose its power until then")
     assert erasing.is_alive()
     erasing.finish()
@@ -254,12 +253,12 @@ def test_drive_is_erased_by_one_at_a_time(erasing: Erasing) -> None:
         pool.submit(erasing.run, machine)
         await_that(erasing.has_begun, "the erase to begin")
         other = erasing.machine()
-        patient = keepers.START
+        patient = supervisor.START
         try:
-            keepers.START = patient.replace("--timeout 10", "--timeout 0.2")
+            supervisor.START = patient.replace("--timeout 10", "--timeout 0.2")
             done = other.run(["true"], must_finish=erasing.work(), check=False)
         finally:
-            keepers.START = patient
+            supervisor.START = patient
         assert done.status == 1
         assert "S0~unfinished.lock is locked by another process" in done.errors
         (erasing.drive.place / "erasing").unlink()
@@ -336,4 +335,4 @@ def test_lock_of_unfinished_work_is_no_other_drive_s() -> None:
     for identity in ("S0", "S0~unfinished", "S0.lock", "S0/~unfinished"):
         work = lease.must_finish(replace(DRIVE, serial=identity), "NVMe Format")
         assert work.lock not in lease.lock_files(["S0", "S0~unfinished", "S0.lock", "S0/~unfinished"])
-        assert holders.UNFINISHED in work.lock
+        assert lease.UNFINISHED in work.lock

@@ -31,7 +31,7 @@ from pytest_ssdqual.rig.md.mdadm import (
     require_healthy,
     settle,
 )
-from pytest_ssdqual.rig.md.reserve import PatternRegion
+from pytest_ssdqual.rig.md.survival_pattern import PatternRegion
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 IDLE = "/sys/block/md100/md/{}:{}\n"
@@ -214,7 +214,7 @@ def test_md_is_tuned_before_the_resync(machine: ScriptedMachine) -> None:
 
 def test_an_array_of_somebody_else_is_not_taken_for_ours(machine: ScriptedMachine) -> None:
     machine.on("mdadm", "--detail", answer="UUID : 00000000:00000000:00000000:00000000\n")
-    with pytest.raises(RigError, match=f"is not ours: mdadm --detail does not say {UUID}"):
+    with pytest.raises(RigError, match=f"is not the array that was created: mdadm --detail does not report {UUID}"):
         built(machine)
 
 
@@ -299,7 +299,7 @@ def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
 
 def test_an_array_that_is_not_ours_any_more_is_not_stopped(machine: ScriptedMachine) -> None:
     machine.on("mdadm", "--detail", "--export", answer="MD_LEVEL=raid5\nMD_UUID=0:0:0:1\n")
-    with pytest.raises(RigError, match=r"^/dev/md100 is not our array any more, so it was not stopped$"):
+    with pytest.raises(RigError, match=r"^/dev/md100 is no longer this run's array, so it was not stopped$"):
         mdadm.stop(machine, "/dev/md100", ["/dev/sdb"], UUID)
     assert machine.asked[-1][:2] == ("mdadm", "--detail")
 
@@ -399,10 +399,10 @@ def test_the_offsets_of_all_members_are_found(tmp_path: Path) -> None:
 
 def test_the_last_look_at_an_array_finds_fault_but_never_fails(machine: ScriptedMachine) -> None:
     machine.on("grep", answer=said(array_state="clean", sync_action="idle", degraded=0))
-    assert mdadm.last_look(machine, "/dev/md100") == ()
+    assert mdadm.final_objections(machine, "/dev/md100") == ()
     machine.on("grep", answer=said(array_state="clean", sync_action="recover", degraded=1))
-    assert mdadm.last_look(machine, "/dev/md100") == ("degraded by 1 member", "recover is running")
+    assert mdadm.final_objections(machine, "/dev/md100") == ("degraded by 1 member", "recover is running")
     machine.on("grep", answer="")
-    assert mdadm.last_look(machine, "/dev/md100") == ("it is gone",)
+    assert mdadm.final_objections(machine, "/dev/md100") == ("it is gone",)
     machine.on("grep", answer=RigError("no answer"))
-    assert mdadm.last_look(machine, "/dev/md100") == ("it could not be looked at: no answer",)
+    assert mdadm.final_objections(machine, "/dev/md100") == ("its state could not be read: no answer",)

@@ -24,7 +24,7 @@ UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 PLAIN = "3aaa0122-2982-7cfa-5331-ad66ca767371"
 
 
-class Held:
+class HeldMembers:
     """Drives that are leased, until they are not."""
 
     def __init__(self, *drives: Drive) -> None:
@@ -35,7 +35,7 @@ class Held:
             raise LeaseLost("the lease was lost")
 
 
-class Rack:
+class MemberRack:
     """Four disks, on all of which md100 is built."""
 
     def __init__(self, uuid: str = PLAIN) -> None:
@@ -54,7 +54,7 @@ class Rack:
         topology = survey.survey(self.machine, [disk.kname for disk in self.disks])
         self.drives = tuple(topology.drive(disk.kname) for disk in self.disks)
         self.array = Array(Geometry.parse("raid6x4"), "/dev/md100", self.drives, UUID, 1 << 30, "zeroed")
-        self.held = Held(*self.drives)
+        self.held = HeldMembers(*self.drives)
 
     def _facts(self, argv: tuple[str, ...]) -> str:
         facts = self.world.facts(*argv[6:])
@@ -68,60 +68,60 @@ class Rack:
 
 
 def test_the_survey_finds_members_busy() -> None:
-    rack = Rack()
+    rack = MemberRack()
     topology = survey.survey(rack.machine, ["sdb"])
     assert survey.Use(survey.UseKind.EXCLUSIVE) in topology.nodes["sdb"].uses
     assert topology.nodes["sdb"].holders == ("md100",)
 
 
 def test_members_of_our_array_may_be_failed() -> None:
-    rack = Rack()
+    rack = MemberRack()
     rack.require(*rack.drives[2:])
 
 
 def test_not_when_the_lease_is_lost() -> None:
-    rack = Rack()
+    rack = MemberRack()
     rack.held.lost = True
     with pytest.raises(LeaseLost):
         rack.require(rack.drives[3])
 
 
 def test_not_when_the_array_is_somebody_elses() -> None:
-    rack = Rack(uuid="00000000-0000-0000-0000-000000000001")
-    with pytest.raises(RigError, match=r"^/dev/md100 is not our array any more, so none of its members is failed$"):
+    rack = MemberRack(uuid="00000000-0000-0000-0000-000000000001")
+    with pytest.raises(RigError, match=r"^/dev/md100 is no longer this run's array, so none of its members is failed$"):
         rack.require(rack.drives[3])
 
 
 def test_not_when_something_uses_the_array() -> None:
-    rack = Rack()
+    rack = MemberRack()
     rack.md.mountpoint = "/srv"
     with pytest.raises(DriveRefused, match=r"^/dev/md100: is mounted at /srv\.$"):
         rack.require(rack.drives[3])
 
 
 def test_not_when_something_else_is_on_the_member() -> None:
-    rack = Rack()
+    rack = MemberRack()
     rack.disks[3].uppers.append(Device("sde1", "part", "8:65", partition=True, model=None, mountpoint="/srv"))
     with pytest.raises(DriveRefused, match=r"^/dev/sde .*: carries /dev/sde1, which is mounted at /srv\.$"):
         rack.require(*rack.drives[2:])
 
 
 def test_not_when_it_is_another_drive_by_now() -> None:
-    rack = Rack()
+    rack = MemberRack()
     rack.disks[3].serial = "S9"
     with pytest.raises(DriveRefused, match=r"has serial S9 where S4 was checked"):
         rack.require(rack.drives[3])
 
 
 def test_not_when_it_left_the_array() -> None:
-    rack = Rack()
+    rack = MemberRack()
     rack.disks[3].uppers.clear()
     with pytest.raises(DriveRefused, match=r"^/dev/sde .*: is not a member of /dev/md100\.$"):
         rack.require(rack.drives[3])
 
 
 def test_not_when_it_is_gone() -> None:
-    rack = Rack()
+    rack = MemberRack()
     rack.world.disks.pop()
     with pytest.raises(RigError, match=r"^The block devices of scripted cannot be listed: /dev/sde is not the device"):
         rack.require(rack.drives[3])
@@ -129,7 +129,7 @@ def test_not_when_it_is_gone() -> None:
 
 @pytest.mark.parametrize("stranger", ["array", "run"])
 def test_not_when_it_is_none_of_ours(stranger: str) -> None:
-    rack = Rack()
+    rack = MemberRack()
     other = replace(rack.drives[0], path="/dev/sdz", kname="sdz", serial="S26")
     if stranger == "array":
         rack.held.drives = (*rack.drives, other)
@@ -140,7 +140,7 @@ def test_not_when_it_is_none_of_ours(stranger: str) -> None:
 
 
 def test_a_busy_member_that_only_the_array_holds_is_still_leased_to_nobody_else() -> None:
-    rack = Rack()
+    rack = MemberRack()
     pruned = members.without(survey.survey(rack.machine, ["sdb"]), "md100")
     assert pruned.nodes["sdb"].holders == ()
     assert pruned.nodes["sdb"].uses == ()
@@ -148,7 +148,7 @@ def test_a_busy_member_that_only_the_array_holds_is_still_leased_to_nobody_else(
 
 
 def test_missing_are_the_last_members() -> None:
-    array = Rack().array
+    array = MemberRack().array
     degraded = replace(array, geometry=Geometry.parse("raid6x4-1failed"))
     assert [drive.kname for drive in members.present(degraded)] == ["sdb", "sdc", "sdd"]
     assert [drive.kname for drive in members.missing(degraded)] == ["sde"]
@@ -166,7 +166,7 @@ def mdadm() -> ScriptedMachine:
 
 
 def test_each_member_is_failed_and_removed_before_the_next() -> None:
-    rack, machine = Rack(), mdadm()
+    rack, machine = MemberRack(), mdadm()
     members.lose(machine, rack.array, rack.drives[2:])
     assert [argv[1:] for argv in machine.asked if argv[0] == "mdadm"] == [
         ("--fail", "/dev/md100", "/dev/sdd"),
@@ -177,7 +177,7 @@ def test_each_member_is_failed_and_removed_before_the_next() -> None:
 
 
 def test_a_member_with_io_under_way_is_waited_for_but_not_for_ever() -> None:
-    rack, machine, tries = Rack(), mdadm(), iter(range(100))
+    rack, machine, tries = MemberRack(), mdadm(), iter(range(100))
     busy = completed(["mdadm"], status=1, stderr="mdadm: hot remove failed: Device or resource busy\n")
     machine.on("mdadm", "--remove", answer=lambda argv: busy if next(tries) < 3 else "")
     members.lose(machine, rack.array, rack.drives[3:])
@@ -187,7 +187,7 @@ def test_a_member_with_io_under_way_is_waited_for_but_not_for_ever() -> None:
 
 
 def test_what_is_given_back_is_new_to_md() -> None:
-    rack, machine = Rack(), mdadm()
+    rack, machine = MemberRack(), mdadm()
     members.forget(machine, rack.array, rack.drives[2:])
     members.give_back(machine, rack.array, rack.drives[2:])
     assert machine.asked == [
@@ -198,7 +198,8 @@ def test_what_is_given_back_is_new_to_md() -> None:
 
 
 def test_a_drive_without_our_superblock_is_not_given_back() -> None:
-    rack, machine = Rack(), mdadm()
+    rack, machine = MemberRack(), mdadm()
     machine.on("sh", "-c", md.ERASE, answer="/dev/sde\n")
-    with pytest.raises(RigError, match=r"^/dev/sde cannot be given back to /dev/md100: without our superblock on it$"):
+    why = r"^/dev/sde cannot be added to /dev/md100 again: this run's superblock is missing$"
+    with pytest.raises(RigError, match=why):
         members.forget(machine, rack.array, rack.drives[2:])

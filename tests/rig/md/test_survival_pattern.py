@@ -76,7 +76,7 @@ def test_damage_is_noticed_by_the_numbers_if_fio_lost_its_words(version: str) ->
     done, expectation = finished(version, "pattern-changed")
     text = b"".join(done.pieces()).decode()
     silent = FinishedProcess(completed(["fio"], status=1), gzip.compress(text[text.index("{") :].encode()))
-    assert damage(silent, expectation) == "a block does not hold what was written; fio did not say which"
+    assert damage(silent, expectation) == "a block does not hold what was written; fio did not report which"
 
 
 @on_every_version

@@ -1,4 +1,4 @@
-"""How an array comes by its name; what else is done to build one is in test_station.py."""
+"""How an array comes by its name; what else is done to build one is in test_campaign.py."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, RigErro
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle
+from pytest_ssdqual.rig.measure.campaign_plan import FRESH
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 
@@ -66,7 +67,7 @@ class Hall:
 
     def stop(self, machine: object, path: str, members: object, uuid: str) -> tuple[str, ...]:
         if self.arrays.get(path, uuid) != uuid:
-            raise RigError(f"{path} is not our array any more")
+            raise RigError(f"{path} is no longer this run's array")
         self.did.append(f"stop {path}")
         return ()
 
@@ -85,7 +86,7 @@ def hall(monkeypatch: pytest.MonkeyPatch) -> Hall:
     hall = Hall()
     monkeypatch.setattr(mdadm, "create", hall.create)
     monkeypatch.setattr(mdadm, "stop", hall.stop)
-    monkeypatch.setattr(mdadm, "last_look", lambda machine, path: ())
+    monkeypatch.setattr(mdadm, "final_objections", lambda machine, path: ())
     return hall
 
 
@@ -159,5 +160,5 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
     protocol = SimpleNamespace(purge="discard", array=ArraySettings())
     book = SimpleNamespace(note=lambda kind, **facts: order.append(kind) if kind == "array_created" else None)
     setup = Setup(ScriptedMachine(), held, protocol, book, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
-    array_lifecycle.build(setup, Geometry.parse(name), array_lifecycle.FRESH)
+    array_lifecycle.build(setup, Geometry.parse(name), FRESH)
     assert order == did

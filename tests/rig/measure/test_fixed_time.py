@@ -26,7 +26,7 @@ SAID = "the machine's clock was set by 3600000 ms or more during the measurement
 
 
 @dataclass
-class Noted:
+class FixedTimeBook:
     """A logbook that keeps what it is told of attempts."""
 
     attempts: list[dict[str, object]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Noted:
         return name
 
 
-def setup(noted: Noted, attempts: int) -> Setup:
+def setup(noted: FixedTimeBook, attempts: int) -> Setup:
     return Setup(
         machine=ScriptedMachine(),
         held=None,  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def test_it_is_measured_again(times: list[bool]) -> None:
     times += [True, False]
-    noted = Noted()
+    noted = FixedTimeBook()
     assert fixed_time.measure(setup(noted, 2), ARRAY, READS).iops == 1000
     void, good = noted.attempts
     assert void == {"geometry": "raid0x2", "workload": "randread_4k_qd8", "reached": False, "objections": (SAID,)}
@@ -76,7 +76,7 @@ def test_it_is_measured_again(times: list[bool]) -> None:
 def test_a_clock_that_is_set_all_the_time_is_told(times: list[bool]) -> None:
     times += [True, True]
     with pytest.raises(InvalidMeasurement) as told:
-        fixed_time.measure(setup(Noted(), 2), ARRAY, READS)
+        fixed_time.measure(setup(FixedTimeBook(), 2), ARRAY, READS)
     assert str(told.value) == f"randread_4k_qd8 on raid0x2 is not valid: {SAID} (after 2 attempts)"
 
 
@@ -89,7 +89,7 @@ def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.Monke
         return strategies.run([1000] * round(window.window_s), geometry="raid0x2", workload=workload)
 
     monkeypatch.setattr(fixed_time, "run", run)
-    watched = replace(setup(Noted(), 1), progress=lambda what, seconds: told.append(seconds))
+    watched = replace(setup(FixedTimeBook(), 1), progress=lambda what, seconds: told.append(seconds))
     protocol = watched.protocol
     assert protocol.tail_window_s
     assert protocol.tail_window_s > protocol.window_s

@@ -23,7 +23,7 @@ ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md100", (), "0" * 32, 1 << 30, "n
 
 
 @dataclass
-class Noted:
+class ProbeBook:
     """A logbook that keeps kinds."""
 
     kinds: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Noted:
         return name
 
 
-def setup(noted: Noted, told: list[float]) -> Setup:
+def setup(noted: ProbeBook, told: list[float]) -> Setup:
     return Setup(
         machine=ScriptedMachine(),
         held=None,  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(mo
         return strategies.run(rates.pop(0), geometry="raid0x2", workload=workload)
 
     monkeypatch.setattr(fixed_time, "run", run)
-    noted, told, spent = Noted(), list[float](), list[float]()
+    noted, told, spent = ProbeBook(), list[float](), list[float]()
     protocol = replace(protocols.load("quick"), attempts=3)
     measured = Probe(EXPLORED, protocol, sequential_verdict.at_once, spent.append).measure(
         setup(noted, told), ARRAY, READS
@@ -73,5 +73,5 @@ def test_what_fails_was_charged_too(monkeypatch: pytest.MonkeyPatch) -> None:
     spent = list[float]()
     probe = Probe(EXPLORED, replace(protocols.load("quick"), attempts=1), sequential_verdict.at_once, spent.append)
     with pytest.raises(InvalidMeasurement, match="fio said no"):
-        probe.measure(setup(Noted(), []), ARRAY, READS)
+        probe.measure(setup(ProbeBook(), []), ARRAY, READS)
     assert spent == [6.0]

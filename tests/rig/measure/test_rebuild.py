@@ -18,6 +18,7 @@ from support.fakes.scripted import completed
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -25,7 +26,7 @@ from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
-from pytest_ssdqual.rig.md import mdadm, members, reserve, resync
+from pytest_ssdqual.rig.md import mdadm, members, resync, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array, ArrayState
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure.session import Setup
@@ -52,7 +53,7 @@ ARRAY = Array(Geometry.parse("raid6x4-2failed"), "/dev/md100", DRIVES, "1:2:3:4"
 
 
 @dataclass
-class Bench:
+class RebuildBench:
     """A clock that only moves when somebody waits or asks, and an array that is rebuilt on it."""
 
     rebuild_s: float = 30.0
@@ -151,7 +152,7 @@ class Bench:
         return self.clock - self.started
 
     def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
+        self.notes.append((kind, plain(facts)))
 
     def keep(self, name: str, data: bytes) -> str:
         return f"fio/{name}"
@@ -168,13 +169,13 @@ class Bench:
 
 
 @contextmanager
-def patched(bench: Bench) -> Iterator[Bench]:
+def patched(bench: RebuildBench) -> Iterator[RebuildBench]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: bench.clock)
         patch.setattr(time, "sleep", bench.sleep)
         patch.setattr(mdadm, "state", bench.state)
         patch.setattr(mdadm, "require_healthy", bench.require_healthy)
-        patch.setattr(reserve, "look", bench.look)
+        patch.setattr(survival_pattern, "read_damage", bench.look)
         for name in ("forget", "give_back"):
             patch.setattr(members, name, getattr(bench, name))
         for name in ("speeds", "check"):
@@ -184,18 +185,20 @@ def patched(bench: Bench) -> Iterator[Bench]:
         patch.setattr(process, "start", bench.start)
         patch.setattr(FinishedProcess, "pieces", lambda finished: iter(()))
         patch.setattr(acceptance, "accept_ended", bench.accept_ended)
-        patch.setattr(environment, "look", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}"))
-        patch.setattr(environment, "seen", lambda array, before, after, result: bench.seen)
+        patch.setattr(
+            environment, "take_reading", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}")
+        )
+        patch.setattr(environment, "between", lambda array, before, after, result: bench.seen)
         yield bench
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    with patched(Bench()) as bench:
+def bench() -> Iterator[RebuildBench]:
+    with patched(RebuildBench()) as bench:
         yield bench
 
 
-def test_everything_in_its_order(bench: Bench) -> None:
+def test_everything_in_its_order(bench: RebuildBench) -> None:
     bench.rebuild()
     assert bench.events == [
         "healthy raid6x4-2failed",
@@ -219,7 +222,7 @@ def test_everything_in_its_order(bench: Bench) -> None:
     ]
 
 
-def test_it_is_as_long_as_md_took(bench: Bench) -> None:
+def test_it_is_as_long_as_md_took(bench: RebuildBench) -> None:
     found = bench.rebuild()
     assert found.geometry == Geometry.parse("raid6x4-2rebuilding")
     assert found.seconds - found.resolution_s <= bench.rebuild_s <= found.seconds
@@ -230,7 +233,7 @@ def test_it_is_as_long_as_md_took(bench: Bench) -> None:
 
 @given(st.floats(12, 90), st.floats(0, 3), st.floats(0, 5))
 def test_only_io_within_the_rebuild_counts(rebuild_s: float, lag_s: float, ramp_s: float) -> None:
-    with patched(Bench(rebuild_s, lag_s=lag_s)) as bench:
+    with patched(RebuildBench(rebuild_s, lag_s=lag_s)) as bench:
         found = bench.rebuild(replace(PROTOCOL, ramp_s=ramp_s))
     (run,) = found.foreground.runs
     begin_s = bench.started + lag_s + run.counted[0].start_s
@@ -244,7 +247,7 @@ def test_only_io_within_the_rebuild_counts(rebuild_s: float, lag_s: float, ramp_
     assert run.members == ("S0", "S1", "S2", "S3")
 
 
-def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: Bench) -> None:
+def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: RebuildBench) -> None:
     bench.rebuild()
     (job,) = bench.jobs
     assert f"--size={505 * MIB}" in job.options
@@ -252,50 +255,54 @@ def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: Be
     assert job.expectation.seconds > PROTOCOL.ramp_s + PROTOCOL.rebuild.limit_s
 
 
-def test_rounds_are_as_long_as_the_protocols_while_there_is_io_enough(bench: Bench) -> None:
+def test_rounds_are_as_long_as_the_protocols_while_there_is_io_enough(bench: RebuildBench) -> None:
     (run,) = bench.rebuild().foreground.runs
     assert run.rounds == int(run.window_s / PROTOCOL.round_s) > PROTOCOL.steady.window
-    with patched(Bench(iops=50)) as slow:
+    with patched(RebuildBench(iops=50)) as slow:
         (run,) = slow.rebuild().foreground.runs
     assert run.rounds == run.ios // 100 > PROTOCOL.steady.window
 
 
-def fails(bench: Bench, match: str, kind: type[RigError] = InvalidMeasurement) -> Bench:
+def fails(bench: RebuildBench, match: str, kind: type[RigError] = InvalidMeasurement) -> RebuildBench:
     with patched(bench), pytest.raises(kind, match=match):
         bench.rebuild()
     return bench
 
 
 def test_a_rebuild_shorter_than_a_window_says_nothing_about_the_load() -> None:
-    fails(Bench(rebuild_s=5.0), r"^the rebuild of raid6x4 was over after 5\.\d s, too short to measure the load: use")
+    fails(
+        RebuildBench(rebuild_s=5.0),
+        r"^the rebuild of raid6x4 was over after 5\.\d s, too short to measure the load: use",
+    )
 
 
 def test_one_that_takes_too_long_is_ended_and_says_how_far_it_was() -> None:
     bench = fails(
-        Bench(rebuild_s=1e6), r"^the rebuild of raid6x4 was not over after 100 s: 42 % were done; see rebuild\.limit$"
+        RebuildBench(rebuild_s=1e6),
+        r"^the rebuild of raid6x4 was not over after 100 s: 42 % were done; see rebuild\.limit$",
     )
     assert bench.events[-2:] == ["end fio", "rm"]
 
 
 def test_one_that_md_gives_up_is_no_rebuild() -> None:
-    bench = fails(Bench(gives_up=True), r"^raid6x4-2rebuilding is not rebuilt: degraded by 2 members$")
+    bench = fails(RebuildBench(gives_up=True), r"^raid6x4-2rebuilding is not rebuilt: degraded by 2 members$")
     assert "end fio" in bench.events
 
 
 @pytest.mark.parametrize("dies_s", [1.0, 9.0])
 def test_a_load_that_ends_by_itself_tells_why(dies_s: float) -> None:
-    bench = fails(Bench(dies_s=dies_s), "fio exited with status 1: fio: no space left")
+    bench = fails(RebuildBench(dies_s=dies_s), "fio exited with status 1: fio: no space left")
     assert (bench.added is None) == (dies_s < PROTOCOL.ramp_s)
 
 
 def test_nothing_is_added_that_is_used_by_now() -> None:
-    bench = fails(Bench(refused=True), "is mounted at /srv", DriveRefused)
+    bench = fails(RebuildBench(refused=True), "is mounted at /srv", DriveRefused)
     assert not [event for event in bench.events if event.startswith(("forget", "give", "fio"))]
 
 
 def test_lost_data_are_a_result_and_no_error() -> None:
     damage = {"degraded": "the block at byte 7 is bad", "healthy": "the block at byte 9 is bad"}
-    with patched(Bench(mismatches=8, damage=damage)) as bench:
+    with patched(RebuildBench(mismatches=8, damage=damage)) as bench:
         found = bench.rebuild()
     assert not found.intact
     assert found.mismatches == 8
@@ -304,15 +311,15 @@ def test_lost_data_are_a_result_and_no_error() -> None:
 
 def test_a_load_that_cannot_be_believed_is_told_together_with_what_became_of_the_data() -> None:
     said = r"^randrw70_4k_qd1 on raid6x4-2rebuilding is not valid: only \d+ I/Os .*DAMAGED, md's check found 8 mis"
-    fails(Bench(iops=2, mismatches=8), said)
+    fails(RebuildBench(iops=2, mismatches=8), said)
 
 
-def test_the_record_has_all_that_the_value_is_made_of(bench: Bench) -> None:
+def test_the_record_has_all_that_the_value_is_made_of(bench: RebuildBench) -> None:
     found = bench.rebuild()
     (facts,) = bench.noted("rebuild")
     assert json.loads(json.dumps(facts)) == facts
-    assert facts.items() >= found.summary().items()
-    assert Workload.from_record(facts["asked"]) == LOAD
+    assert facts.items() >= plain(found.summary()).items()
+    assert from_plain(Workload, facts["asked"]) == LOAD
     assert (facts["protocol"], facts["acceptance"]) == ("test", True)
     assert facts["limits"]["sync_speed_max"] == "200000 (system)"
     assert facts["members"] == ["S2", "S3"]
@@ -325,24 +332,24 @@ def test_the_record_has_all_that_the_value_is_made_of(bench: Bench) -> None:
     assert (ran["geometry"], ran["raw"]) == ("raid6x4-2rebuilding", facts["raw"])
 
 
-def test_what_was_seen_around_a_rebuild_is_kept_and_speaks_against_it(bench: Bench) -> None:
+def test_what_was_seen_around_a_rebuild_is_kept_and_speaks_against_it(bench: RebuildBench) -> None:
     bench.seen = strategies.seen()
     (run,) = bench.rebuild().foreground.runs
     assert run.seen == bench.seen
-    assert [facts["objections"] for kind, facts in bench.notes if kind == "surroundings"] == [()]
+    assert [list(facts["objections"]) for kind, facts in bench.notes if kind == "environment"] == [[]]
     bench.seen = replace(bench.seen, clock_jump_s=-3600.0)
     with pytest.raises(InvalidMeasurement, match="the machine's clock was set back by 60 min"):
         bench.rebuild()
 
 
 def test_reports_are_fewer_of_a_drive_that_takes_long() -> None:
-    with patched(Bench()) as bench, pytest.MonkeyPatch.context() as patch:
+    with patched(RebuildBench()) as bench, pytest.MonkeyPatch.context() as patch:
         patch.setattr(resync, "component_bytes", lambda machine, kname: 480_000_000_000)
         bench.rebuild()
     assert "--status-interval=2" in bench.jobs[0].options
 
 
-def test_an_error_of_the_rig_is_passed_on(bench: Bench) -> None:
+def test_an_error_of_the_rig_is_passed_on(bench: RebuildBench) -> None:
     with pytest.MonkeyPatch.context() as patch:
 
         def lost(machine: object, kname: str) -> ArrayState:

@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import (
     CommandFailed,
@@ -22,86 +22,86 @@ from pytest_ssdqual.rig.machine.machine import (
     Unforeseen,
     UnforeseenAgain,
 )
-from pytest_ssdqual.rig.measure.result_cache import NEWEST, Stock
+from pytest_ssdqual.rig.measure.result_cache import NEWEST, ResultCache
 
 WRITE = Workload("randwrite", "4k", 8)
-LOOP = Loop("one", (WRITE,), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
+LOOP = Rounds("one", (WRITE,), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
 RUN = strategies.run([900, 1000, 1100], workload=WRITE)
 VALUES: dict[str, object] = {
     "measured": Measured((RUN, RUN)),
     "side by side": Measured((strategies.side_by_side([[1000] * 5, [500] * 5]).condensed(),)),
     "saturation": Saturation(RUN, 1 << 29),
-    "loop": LoopResult(RUN.geometry, LOOP, ((RUN,), (RUN,))),
+    "loop": RoundsResult(RUN.geometry, LOOP, ((RUN,), (RUN,))),
     "rebuild": Rebuild(Geometry.parse("raid5x3-1rebuilding"), 60.0, 1 << 28, Measured((RUN,)), 0),
     "look": Look(number=3, of=7, level=0.99, warmup_s=12.5),
 }
 
 
-def filled(folder: Path, newest: int = 0) -> Stock:
-    stock = Stock(folder, newest)
+def filled(folder: Path, newest: int = 0) -> ResultCache:
+    cache = ResultCache(folder, newest)
     for key, value in VALUES.items():
-        stock.put(key, value)
-    return stock
+        cache.put(key, value)
+    return cache
 
 
 @pytest.mark.parametrize("newest", [0, 1, NEWEST])
 def test_whatever_was_put_in_comes_back_equal(tmp_path: Path, newest: int) -> None:
-    stock = filled(tmp_path, newest)
+    cache = filled(tmp_path, newest)
     for _ in range(2):
-        assert {key: stock[key] for key in VALUES} == VALUES
-    assert "nothing" not in stock
+        assert {key: cache[key] for key in VALUES} == VALUES
+    assert "nothing" not in cache
     with pytest.raises(KeyError):
-        stock["nothing"]
+        cache["nothing"]
 
 
 def test_only_the_newest_are_held(tmp_path: Path) -> None:
-    stock = filled(tmp_path, 2)
+    cache = filled(tmp_path, 2)
     newest, before, oldest = [*VALUES][-1], [*VALUES][-2], next(iter(VALUES))
-    assert stock[newest] is VALUES[newest]
-    assert stock[before] is VALUES[before]
-    again = stock[oldest]
+    assert cache[newest] is VALUES[newest]
+    assert cache[before] is VALUES[before]
+    again = cache[oldest]
     assert again is not VALUES[oldest]
-    assert stock[oldest] is again
-    assert stock[before] is VALUES[before]
-    assert stock[newest] is not VALUES[newest]
-    assert len(stock._held) == 2
+    assert cache[oldest] is again
+    assert cache[before] is VALUES[before]
+    assert cache[newest] is not VALUES[newest]
+    assert len(cache._held) == 2
 
 
 def test_nothing_is_written_before_it_has_to_be_nor_left_behind(tmp_path: Path) -> None:
-    stock = Stock(tmp_path)
+    cache = ResultCache(tmp_path)
     for number in range(NEWEST):
-        stock.put(number, RUN)
-    assert stock._file is None
-    stock.put("one more", RUN)
-    assert stock._file is not None
+        cache.put(number, RUN)
+    assert cache._file is None
+    cache.put("one more", RUN)
+    assert cache._file is not None
     assert list(tmp_path.iterdir()) == []
-    file = stock._file
-    del stock
+    file = cache._file
+    del cache
     gc.collect()
     assert file.closed
 
 
 def test_what_comes_and_goes_is_written_once(tmp_path: Path) -> None:
-    stock = filled(tmp_path)
-    assert stock._file is not None
-    size = stock._file.seek(0, 2)
-    assert [stock[key] for key in VALUES] == [*VALUES.values()]
-    assert stock._file.seek(0, 2) == size
+    cache = filled(tmp_path)
+    assert cache._file is not None
+    size = cache._file.seek(0, 2)
+    assert [cache[key] for key in VALUES] == [*VALUES.values()]
+    assert cache._file.seek(0, 2) == size
 
 
 def test_a_full_disk_costs_memory_and_no_measurement(tmp_path: Path) -> None:
-    stock = Stock(tmp_path / "unmounted", 1)
+    cache = ResultCache(tmp_path / "unmounted", 1)
     for key, value in VALUES.items():
-        stock.put(key, value)
-    assert {key: stock[key] for key in VALUES} == VALUES
+        cache.put(key, value)
+    assert {key: cache[key] for key in VALUES} == VALUES
     (tmp_path / "unmounted").mkdir()
-    stock.put("one more", RUN)
-    assert len(stock._held) == 1
-    assert {key: stock[key] for key in VALUES} == VALUES
+    cache.put("one more", RUN)
+    assert len(cache._held) == 1
+    assert {key: cache[key] for key in VALUES} == VALUES
 
 
 def test_a_disk_that_fills_up_in_the_middle_of_a_measurement(tmp_path: Path) -> None:
-    stock = filled(tmp_path, 1)
+    cache = filled(tmp_path, 1)
 
     class Full:
         def seek(self, offset: int, whence: int) -> int:
@@ -110,12 +110,12 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_measurement(tmp_path: Path) -> 
         def write(self, data: bytes) -> int:
             return len(data) // 2
 
-    real, stock._file = stock._file, Full()  # type: ignore[assignment]
-    stock.put("unlucky", RUN)
-    stock.put("next", RUN)
-    stock._file = real
-    assert stock["unlucky"] == stock["next"] == RUN
-    assert {key: stock[key] for key in VALUES} == VALUES
+    real, cache._file = cache._file, Full()  # type: ignore[assignment]
+    cache.put("unlucky", RUN)
+    cache.put("next", RUN)
+    cache._file = real
+    assert cache["unlucky"] == cache["next"] == RUN
+    assert {key: cache[key] for key in VALUES} == VALUES
 
 
 @pytest.mark.parametrize(
@@ -127,21 +127,21 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_measurement(tmp_path: Path) -> 
     ids=lambda error: type(error).__name__,
 )
 def test_a_failure_is_told_again_and_holds_nothing_that_it_came_through(error: RigError) -> None:
-    stock = Stock()
+    cache = ResultCache()
 
     with pytest.raises(RigError):
         raise error from OSError("the cause")
-    stock.fail("key", error)
-    assert "key" in stock
+    cache.fail("key", error)
+    assert "key" in cache
     for _ in range(2):
         with pytest.raises(type(error)) as told:
-            stock["key"]
+            cache["key"]
         assert str(told.value) == str(error)
         assert vars(told.value) == vars(error)
         assert told.value is not error
-    (kept,) = stock._failures.values()
+    (kept,) = cache._failures.values()
     assert (kept.__traceback__, kept.__cause__, kept.__context__) == (None, None, None)
-    assert stock.failure("another") is None
+    assert cache.failure("another") is None
 
 
 def failing(error: Exception) -> Callable[[], object]:
@@ -151,48 +151,48 @@ def failing(error: Exception) -> Callable[[], object]:
     return work
 
 
-def test_stock_remembers_unforeseen_errors(tmp_path: Path) -> None:
-    stock = Stock(tmp_path)
+def test_cache_remembers_unforeseen_errors(tmp_path: Path) -> None:
+    cache = ResultCache(tmp_path)
     with pytest.raises(Unforeseen, match=r"IndexError: no such round \(test_result_cache.py:\d+\)") as caught:
-        stock.unless_failed("one", failing(IndexError("no such round")))
+        cache.unless_failed("one", failing(IndexError("no such round")))
     assert isinstance(caught.value.__cause__, IndexError)
     with pytest.raises(Unforeseen, match="no such round") as again:
-        stock.unless_failed("one", lambda: pytest.fail("tried again"))
+        cache.unless_failed("one", lambda: pytest.fail("tried again"))
     assert again.value.__cause__ is None
-    assert "one" in stock
+    assert "one" in cache
 
 
-def test_stock_gives_up_on_a_repeated_error(tmp_path: Path) -> None:
-    stock = Stock(tmp_path)
-    stock.put("known", RUN)
+def test_cache_gives_up_on_a_repeated_error(tmp_path: Path) -> None:
+    cache = ResultCache(tmp_path)
+    cache.put("known", RUN)
     for key, error in (("one", IndexError("a")), ("two", KeyError("b"))):
         with pytest.raises(Unforeseen):
-            stock.unless_failed(key, failing(error))
+            cache.unless_failed(key, failing(error))
     with pytest.raises(UnforeseenAgain, match="nothing more is built or measured: KeyError"):
-        stock.unless_failed("three", failing(KeyError("c")))
+        cache.unless_failed("three", failing(KeyError("c")))
     for key in ("four", "one"):
         with pytest.raises(UnforeseenAgain):
-            stock.unless_failed(key, lambda: pytest.fail("tried"))
-    assert stock["known"] == RUN
+            cache.unless_failed(key, lambda: pytest.fail("tried"))
+    assert cache["known"] == RUN
 
 
 @pytest.mark.parametrize("error", [RigError("a"), InvalidMeasurement("a")])
-def test_stock_never_gives_up_on_rig_errors(tmp_path: Path, error: RigError) -> None:
-    stock = Stock(tmp_path)
+def test_cache_never_gives_up_on_rig_errors(tmp_path: Path, error: RigError) -> None:
+    cache = ResultCache(tmp_path)
     for key in range(5):
         with pytest.raises(type(error)) as caught:
-            stock.unless_failed(key, failing(error))
+            cache.unless_failed(key, failing(error))
         assert caught.value is error
-    assert stock.unless_failed("more", lambda: 7) == 7
+    assert cache.unless_failed("more", lambda: 7) == 7
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MachineLost])
-def test_stock_forgets_what_ends_the_run(tmp_path: Path, error: type[BaseException]) -> None:
-    stock = Stock(tmp_path)
+def test_cache_forgets_what_ends_the_run(tmp_path: Path, error: type[BaseException]) -> None:
+    cache = ResultCache(tmp_path)
 
     def work() -> object:
         raise error
 
     with pytest.raises(error):
-        stock.unless_failed("one", work)
-    assert stock.unless_failed("one", lambda: 7) == 7
+        cache.unless_failed("one", work)
+    assert cache.unless_failed("one", lambda: 7) == 7

@@ -10,8 +10,9 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import LoopRule, Protocol
-from pytest_ssdqual.qual.workload.rounds import Loop, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -20,7 +21,7 @@ from pytest_ssdqual.rig.measure import rounds as looping
 from pytest_ssdqual.rig.measure.session import Setup
 
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-LOOP = Loop("test-loop", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
+LOOP = Rounds("test-loop", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
 ARRAY = Array(Geometry.parse("raid5x4"), "/dev/md127", (), "u-u-i-d", 1 << 30, "zeroed")
 PROTOCOL = Protocol(
     name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
@@ -29,7 +30,7 @@ PROTOCOL = Protocol(
 
 
 @dataclass
-class Bench:
+class RoundsBench:
     """Everything below a loop: what each round's writes do, and what was asked for and written down."""
 
     #: IOPS of the writes by round; the last ones go on.
@@ -48,7 +49,7 @@ class Bench:
         return replace(found, raw=f"{workload}-{kind}.json.gz")
 
     def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
+        self.notes.append((kind, plain(facts)))
 
     def noted(self, kind: str) -> Iterator[dict[str, Any]]:
         return (facts for each, facts in self.notes if each == kind)
@@ -59,13 +60,13 @@ class Bench:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    bench = Bench([4000, 2000, 1000])
+def bench(monkeypatch: pytest.MonkeyPatch) -> RoundsBench:
+    bench = RoundsBench([4000, 2000, 1000])
     monkeypatch.setattr(fixed_time, "run", bench.run)
     return bench
 
 
-def test_rounds_go_on_until_a_whole_window_of_what_is_tracked_is_steady(bench: Bench) -> None:
+def test_rounds_go_on_until_a_whole_window_of_what_is_tracked_is_steady(bench: RoundsBench) -> None:
     found = looping.run(bench.setup(), ARRAY, LOOP)
     assert found
     assert len(found.rounds) == 7
@@ -73,14 +74,14 @@ def test_rounds_go_on_until_a_whole_window_of_what_is_tracked_is_steady(bench: B
     assert found.measured(WRITE).iops == pytest.approx(1000)
 
 
-def test_every_round_is_all_workloads_in_the_loops_order(bench: Bench) -> None:
+def test_every_round_is_all_workloads_in_the_loops_order(bench: RoundsBench) -> None:
     looping.run(bench.setup(), ARRAY, LOOP)
     assert [workload for workload, _, _ in bench.did] == [str(READ), str(WRITE)] * 7
     assert [kind for _, kind, _ in bench.did][:4] == ["test-loop-01", "test-loop-01", "test-loop-02", "test-loop-02"]
     assert {window for _, _, window in bench.did} == {fixed_time.ProcessWindow(0.0, 3.0, 1)}
 
 
-def test_what_never_settles_ends_at_the_protocols_limit_and_says_so(bench: Bench) -> None:
+def test_what_never_settles_ends_at_the_protocols_limit_and_says_so(bench: RoundsBench) -> None:
     bench.writes = [1000, 2000] * 10
     found = looping.run(bench.setup(), ARRAY, LOOP)
     assert not found
@@ -90,14 +91,14 @@ def test_what_never_settles_ends_at_the_protocols_limit_and_says_so(bench: Bench
     assert "no steady state in 9 rounds; steady IOPS of randwrite_4k_qd8 is not steady at" in repr(found)
 
 
-def test_a_limit_shorter_than_a_window_still_runs_one(bench: Bench) -> None:
+def test_a_limit_shorter_than_a_window_still_runs_one(bench: RoundsBench) -> None:
     bench.writes = [1000]
     found = looping.run(bench.setup(replace(PROTOCOL, loop=LoopRule(1.0, 3))), ARRAY, LOOP)
     assert found
     assert len(found.rounds) == 5
 
 
-def test_a_cell_that_cannot_be_believed_ends_the_loop_by_its_name(bench: Bench) -> None:
+def test_a_cell_that_cannot_be_believed_ends_the_loop_by_its_name(bench: RoundsBench) -> None:
     bench.reads = 1
     with pytest.raises(InvalidMeasurement, match=r"^randread_4k_qd8 on raid5x4 in round 1 of test-loop is not valid: "):
         looping.run(bench.setup(), ARRAY, LOOP)
@@ -105,10 +106,10 @@ def test_a_cell_that_cannot_be_believed_ends_the_loop_by_its_name(bench: Bench) 
     assert not list(bench.noted("loop"))
 
 
-def test_the_record_has_all_that_the_result_is_made_of(bench: Bench) -> None:
+def test_the_record_has_all_that_the_result_is_made_of(bench: RoundsBench) -> None:
     found = looping.run(bench.setup(), ARRAY, LOOP)
     (record,) = bench.noted("loop")
-    assert Loop.from_record(json.loads(json.dumps(record["asked"]))) == LOOP
+    assert from_plain(Rounds, json.loads(json.dumps(record["asked"]))) == LOOP
     assert record["geometry"] == "raid5x4"
     assert (record["protocol"], record["acceptance"], record["reached"]) == ("test", True, True)
     raws = [[each["raw"] for each in runs] for runs in record["rounds"]]
@@ -119,7 +120,7 @@ def test_the_record_has_all_that_the_result_is_made_of(bench: Bench) -> None:
     assert {len(run.intervals) for runs in found.rounds for run in runs} == {1}
 
 
-def test_steadiness_is_noted_after_every_round(bench: Bench) -> None:
+def test_steadiness_is_noted_after_every_round(bench: RoundsBench) -> None:
     looping.run(bench.setup(), ARRAY, LOOP)
     rounds = list(bench.noted("loop_round"))
     assert [each["round"] for each in rounds] == [1, 2, 3, 4, 5, 6, 7]
@@ -127,7 +128,7 @@ def test_steadiness_is_noted_after_every_round(bench: Bench) -> None:
     assert [state["reached"] for each in rounds for state in each["states"]] == [False, False, True]
 
 
-def test_progress_tells_each_round_and_its_length(bench: Bench) -> None:
+def test_progress_tells_each_round_and_its_length(bench: RoundsBench) -> None:
     looping.run(bench.setup(), ARRAY, LOOP)
     assert bench.told[:2] == [
         ("raid5x4: test-loop", 6.0),

@@ -10,6 +10,7 @@ from support.builders import strategies
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import Protocol, SaturationRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
@@ -26,7 +27,7 @@ PROTOCOL = Protocol(
 
 
 @dataclass
-class Bench:
+class SaturationBench:
     """Everything below: the IOPS of every second that fio ran, and what was asked for and written down."""
 
     iops: list[int] = field(default_factory=lambda: [600] * 10 + [300] * 30)
@@ -42,7 +43,7 @@ class Bench:
         return replace(found, window_s=min(window.window_s, float(len(self.iops))), seen=self.seen)
 
     def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
+        self.notes.append((kind, plain(facts)))
 
     def setup(self, protocol: Protocol = PROTOCOL) -> Setup:
         nothing = cast("Any", None)
@@ -50,39 +51,39 @@ class Bench:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    bench = Bench()
+def bench(monkeypatch: pytest.MonkeyPatch) -> SaturationBench:
+    bench = SaturationBench()
     monkeypatch.setattr(fixed_time, "run", bench.run)
     return bench
 
 
-def test_one_process_until_the_volume_or_the_time_of_the_protocol(bench: Bench) -> None:
+def test_one_process_until_the_volume_or_the_time_of_the_protocol(bench: SaturationBench) -> None:
     saturation.saturate(bench.setup(), ARRAY, WRITE)
     window = fixed_time.ProcessWindow(0.0, 40.0, 20, every_s=2, volume_bytes=int(2.5 * (1 << 20)))
     assert bench.asked == [(WRITE, "saturation", window)]
     assert bench.told == [("raid0x2: saturate with randwrite_4k_qd8", 40.0)]
 
 
-def test_every_sample_is_a_point(bench: Bench) -> None:
+def test_every_sample_is_a_point(bench: SaturationBench) -> None:
     found = saturation.saturate(bench.setup(), ARRAY, WRITE)
     assert [round(each.iops) for each in found.points] == [600] * 5 + [300] * 15
     assert [each.seconds for each in found.points] == pytest.approx(range(2, 42, 2))
 
 
-def test_a_process_that_ended_at_its_volume_has_fewer_points_and_no_part_of_one(bench: Bench) -> None:
+def test_a_process_that_ended_at_its_volume_has_fewer_points_and_no_part_of_one(bench: SaturationBench) -> None:
     bench.iops = [600] * 9
     found = saturation.saturate(bench.setup(), ARRAY, WRITE)
     assert (found.run.window_s, found.run.rounds) == (8.0, 4)
     assert [round(each.iops) for each in found.points] == [600] * 4
 
 
-def test_a_process_shorter_than_a_sample_is_one_point(bench: Bench) -> None:
+def test_a_process_shorter_than_a_sample_is_one_point(bench: SaturationBench) -> None:
     bench.iops = [600]
     found = saturation.saturate(bench.setup(), ARRAY, WRITE)
     assert (found.run.window_s, found.run.rounds) == (1.0, 1)
 
 
-def test_what_goes_on_around_it_makes_it_no_measurement(bench: Bench) -> None:
+def test_what_goes_on_around_it_makes_it_no_measurement(bench: SaturationBench) -> None:
     bench.seen = strategies.seen()
     saturation.saturate(bench.setup(), ARRAY, WRITE)
     bench.seen = replace(bench.seen, clock_jump_s=-3600.0)
@@ -93,33 +94,33 @@ def test_what_goes_on_around_it_makes_it_no_measurement(bench: Bench) -> None:
         saturation.saturate(bench.setup(), ARRAY, WRITE)
 
 
-def test_the_protocol_says_what_is_steady_and_when_it_counts(bench: Bench) -> None:
+def test_the_protocol_says_what_is_steady_and_when_it_counts(bench: SaturationBench) -> None:
     found = saturation.saturate(bench.setup(), ARRAY, WRITE)
     assert (found.rule, found.gate_capacities) == (PROTOCOL.steady, 1.0)
     rehearsed = saturation.saturate(bench.setup(replace(PROTOCOL, acceptance=False)), ARRAY, WRITE)
     assert rehearsed.gate_capacities == 0.0
 
 
-def test_the_record_has_all_that_the_value_is_made_of(bench: Bench) -> None:
+def test_the_record_has_all_that_the_value_is_made_of(bench: SaturationBench) -> None:
     found = saturation.saturate(bench.setup(), ARRAY, WRITE)
     ((kind, facts),) = bench.notes
     assert kind == "saturation"
     assert json.loads(json.dumps(facts)) == facts
     assert (facts["geometry"], facts["capacity_bytes"], facts["gate_capacities"]) == ("raid0x2", 1 << 20, 1.0)
-    assert Workload.from_record(facts["asked"]) == WRITE
+    assert from_plain(Workload, facts["asked"]) == WRITE
     assert facts["rule"] == asdict(PROTOCOL.steady)
-    assert facts["run"] == found.run.summary()
+    assert facts["run"] == plain(found.run.record())
     assert len(facts["run"]["round_iops"]) == found.run.rounds == 20
 
 
 @pytest.mark.parametrize("workload", [Workload("randread", "4k", 8), Workload("read", "128k", 1)], ids=str)
-def test_reads_saturate_nothing(bench: Bench, workload: Workload) -> None:
-    with pytest.raises(InvalidMeasurement, match=f"^{workload} writes nothing, so it saturates nothing$"):
+def test_reads_saturate_nothing(bench: SaturationBench, workload: Workload) -> None:
+    with pytest.raises(InvalidMeasurement, match=f"^{workload} writes nothing, so it cannot saturate an array$"):
         saturation.saturate(bench.setup(), ARRAY, workload)
     assert not bench.asked
 
 
-def test_no_writes_at_all_are_no_curve(bench: Bench) -> None:
+def test_no_writes_at_all_are_no_curve(bench: SaturationBench) -> None:
     bench.iops = [0] * 40
     with pytest.raises(InvalidMeasurement, match=r"^randwrite_4k_qd8 wrote nothing to raid0x2$"):
         saturation.saturate(bench.setup(), ARRAY, WRITE)

@@ -15,12 +15,12 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
-from pytest_ssdqual.qual.stats import batch_means, stopping_rule
+from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats import group_sequential as looks
-from pytest_ssdqual.qual.stats.stopping_rule import Question
+from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE
-from pytest_ssdqual.qual.verdict.verdict import judge_members
+from pytest_ssdqual.qual.verdict.verdict import judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.jobs import Job
@@ -60,7 +60,7 @@ RAID0X2 = array(RaidLevel.RAID0, 2)
 
 
 @dataclass
-class Rig:
+class SequentialRig:
     """Everything around one process, and what was asked of it."""
 
     noise: float = 0.01
@@ -121,18 +121,18 @@ class Rig:
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    rig = Rig()
+def rig(monkeypatch: pytest.MonkeyPatch) -> SequentialRig:
+    rig = SequentialRig()
     monkeypatch.setattr(sequential_verdict, "start", rig.start)
     monkeypatch.setattr(mdadm, "require_healthy", rig.require_healthy)
-    monkeypatch.setattr(environment, "look", lambda machine, array, when, *_: rig.events.append(f"look {when}"))
-    monkeypatch.setattr(environment, "seen", lambda array, before, after, result: None)
+    monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: rig.events.append(f"look {when}"))
+    monkeypatch.setattr(environment, "between", lambda array, before, after, result: None)
     monkeypatch.setattr(environment, "note", lambda setup, run, kind: rig.events.append(f"note {kind}"))
     return rig
 
 
 def measure(
-    rig: Rig, enough: Callable[[Measured], Decision], on: Array = RAID0X2, workload: Workload = READS
+    rig: SequentialRig, enough: Callable[[Measured], Decision], on: Array = RAID0X2, workload: Workload = READS
 ) -> Measured:
     setup = Setup(
         ScriptedMachine(), rig, PROTOCOL, rig, "m1", lambda *step: rig.steps.append(step),  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def never(measured: Measured) -> Decision:
     return Decision(done=False, sentence="open")
 
 
-def test_a_process_is_ended_at_the_look_that_decides(rig: Rig) -> None:
+def test_a_process_is_ended_at_the_look_that_decides(rig: SequentialRig) -> None:
     measured = measure(rig, at(2))
     (run,) = measured.runs
     assert run.look
@@ -168,13 +168,13 @@ def test_a_process_is_ended_at_the_look_that_decides(rig: Rig) -> None:
 
 @pytest.mark.parametrize("swing", [None, (700.0, 0.08)], ids=["steady", "swinging"])
 @pytest.mark.parametrize("of_limit", [0.85, 0.93, 0.97, 0.995, 1.0, 1.005, 1.03, 1.07, 1.15])
-def test_product_and_bench_decide_alike(rig: Rig, of_limit: float, swing: tuple[float, float] | None) -> None:
+def test_product_and_bench_decide_alike(rig: SequentialRig, of_limit: float, swing: tuple[float, float] | None) -> None:
     """The error rates that benches measure are those of what judges: one series, the same look, the same outcome."""
     rig.swing = swing
     limit = Limit(Direction.AT_LEAST, 600 / of_limit, Unit.IOPS, "a spec")
     question = Question({Claim.STEADY_IOPS: limit})
-    measured = measure(rig, lambda run: stopping_rule.decide(run, question, RULE, PROTOCOL.verdict))
-    (verdict,) = judge_members(Claim.STEADY_IOPS, measured, limit, 0.95, PROTOCOL.verdict.indifference_percent, ALONE)
+    measured = measure(rig, lambda run: looks.decide(run, question, RULE, PROTOCOL.verdict))
+    (verdict,) = judge_all(Claim.STEADY_IOPS, measured, limit, 0.95, PROTOCOL.verdict.indifference_percent, ALONE)
     (look,) = [run.look for run in measured.runs]
     assert look
     (series,) = rig.running[-1].intervals
@@ -183,13 +183,13 @@ def test_product_and_bench_decide_alike(rig: Rig, of_limit: float, swing: tuple[
     assert (ending.seconds, ending.outcome) == (TIMES[look.number - 1], verdict.outcome)
 
 
-def test_the_process_could_have_gone_on_to_the_limit(rig: Rig) -> None:
+def test_the_process_could_have_gone_on_to_the_limit(rig: SequentialRig) -> None:
     measure(rig, at(1))
     assert [job.expectation.seconds for job in rig.jobs] == [RAMP_S + RULE.limit_s]
     assert "--status-interval=5" in rig.jobs[0].options
 
 
-def test_what_is_never_enough_ends_at_the_limit(rig: Rig) -> None:
+def test_what_is_never_enough_ends_at_the_limit(rig: SequentialRig) -> None:
     measured = measure(rig, never)
     assert measured.look
     assert measured.look.number == measured.look.of == len(TIMES)
@@ -199,18 +199,18 @@ def test_what_is_never_enough_ends_at_the_limit(rig: Rig) -> None:
     assert not any(facts["decided"] for facts in rig.noted("looked"))
 
 
-def test_what_keeps_it_from_settling_is_told_at_the_limit(rig: Rig) -> None:
+def test_what_keeps_it_from_settling_is_told_at_the_limit(rig: SequentialRig) -> None:
     rig.swing = (120.0, 0.3)
     measure(rig, never)
     *before, last = rig.noted("looked")
-    assert all(facts["told"] == "open" for facts in before)
-    assert last["told"].startswith("open; it repeats every 2 min (±")
+    assert all(facts["sentence"] == "open" for facts in before)
+    assert last["sentence"].startswith("open; it repeats every 2 min (±")
     (steady,) = rig.noted("steady")
     (settling,) = steady["settling"]
     assert settling["rhythm"]["period_s"] == pytest.approx(120, rel=0.02)
 
 
-def test_every_look_is_told_in_a_line_with_what_is_to_come(rig: Rig) -> None:
+def test_every_look_is_told_in_a_line_with_what_is_to_come(rig: SequentialRig) -> None:
     measure(rig, at(2))
     measure(rig, never)
     texts, more_s = zip(*rig.lines, strict=True)
@@ -223,7 +223,7 @@ def test_every_look_is_told_in_a_line_with_what_is_to_come(rig: Rig) -> None:
     assert more_s == (240, 0, 240, 360, 540, 180, 0)
 
 
-def test_what_is_kept_is_fios_whole_output_and_few_intervals(rig: Rig) -> None:
+def test_what_is_kept_is_fios_whole_output_and_few_intervals(rig: SequentialRig) -> None:
     measured = measure(rig, at(3))
     (packed,) = rig.kept
     (run,) = measured.runs
@@ -234,23 +234,23 @@ def test_what_is_kept_is_fios_whole_output_and_few_intervals(rig: Rig) -> None:
     assert len(run.intervals) <= run.rounds + 1
 
 
-def test_it_is_read_often_so_that_it_does_not_pile_up(rig: Rig) -> None:
+def test_it_is_read_often_so_that_it_does_not_pile_up(rig: SequentialRig) -> None:
     measure(rig, never)
     (running,) = rig.running
     assert len(running.parts) >= RULE.limit_s / (sequential_verdict.READ_EVERY_REPORTS * RULE.report_s)
 
 
-def test_drives_side_by_side_are_cut_at_the_same_time(rig: Rig) -> None:
+def test_drives_side_by_side_are_cut_at_the_same_time(rig: SequentialRig) -> None:
     rig.slow = {"S1": 0.5}
     measured = measure(rig, at(1), array(RaidLevel.DRIVE, 3))
-    rates = [each.iops for each in measured.of_members()]
+    rates = [each.iops for each in measured.members()]
     assert rates == pytest.approx([300, 150, 300], rel=0.01)
-    assert len({(each.runs[0].ramp_s, each.runs[0].window_s) for each in measured.of_members()}) == 1
+    assert len({(each.runs[0].ramp_s, each.runs[0].window_s) for each in measured.members()}) == 1
     (steady,) = rig.noted("steady")
     assert len(steady["settling"]) == 3
 
 
-def test_the_rule_of_the_test_specification_stands_beside_our_own_figures(rig: Rig) -> None:
+def test_the_rule_of_the_test_specification_stands_beside_our_own_figures(rig: SequentialRig) -> None:
     measure(rig, at(1))
     (steady,) = rig.noted("steady")
     assert steady["reached"]
@@ -264,7 +264,7 @@ def test_the_rule_of_the_test_specification_stands_beside_our_own_figures(rig: R
 # -- what goes wrong
 
 
-def test_a_look_whose_run_has_objections_does_not_decide(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_whose_run_has_objections_does_not_decide(rig: SequentialRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too few I/Os go away with time."""
     monkeypatch.setattr("pytest_ssdqual.qual.validity.checks.FEWEST_IOS_A_ROUND", 600 * 800 // batch_means.COUNT)
     measured = measure(rig, at(1))
@@ -272,12 +272,12 @@ def test_a_look_whose_run_has_objections_does_not_decide(rig: Rig, monkeypatch: 
     assert measured.look.number == 3
     first, second, third = rig.noted("looked")
     assert not first["decided"]
-    assert "I/Os in the window" in first["told"]
+    assert "I/Os in the window" in first["sentence"]
     assert second["objections"]
     assert third["decided"]
 
 
-def test_what_does_not_go_away_ends_it_and_it_is_tried_once_more(rig: Rig) -> None:
+def test_what_does_not_go_away_ends_it_and_it_is_tried_once_more(rig: SequentialRig) -> None:
     rig.silent_s = [(200, 290)]
     measured = measure(rig, at(1))
     assert measured.look
@@ -289,7 +289,7 @@ def test_what_does_not_go_away_ends_it_and_it_is_tried_once_more(rig: Rig) -> No
     assert [text.rpartition(": ")[2] for text, _ in rig.lines] == ["goes on", "given up", "decided"]
 
 
-def test_what_was_given_up_is_not_taken_for_a_result(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_given_up_is_not_taken_for_a_result(rig: SequentialRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if the whole output has nothing against it."""
     said = iter([("dubious",)] * 4 + [()] * 100)
     monkeypatch.setattr("pytest_ssdqual.qual.validity.checks.objections", lambda run, fewest=None: next(said))
@@ -299,7 +299,7 @@ def test_what_was_given_up_is_not_taken_for_a_result(rig: Rig, monkeypatch: pyte
     assert measured.look.number == 1
 
 
-def test_what_goes_wrong_twice_is_no_measurement(rig: Rig) -> None:
+def test_what_goes_wrong_twice_is_no_measurement(rig: SequentialRig) -> None:
     rig.silent_s = [(200, 290), (300, 400)]
     with pytest.raises(
         InvalidMeasurement, match=r"^randread_4k_qd8 on raid0x2 is not valid: fio was silent .*\(after 2 attempts\)$"
@@ -310,12 +310,12 @@ def test_what_goes_wrong_twice_is_no_measurement(rig: Rig) -> None:
 
 
 def test_of_thousands_of_objections_some_are_told() -> None:
-    assert sequential_verdict._told(["a"] * 5) == "a; a; a; a; a"
-    assert sequential_verdict._told(["a"] * 1005) == "a; a; a; a; a; and 1,000 more"
+    assert sequential_verdict._joined(["a"] * 5) == "a; a; a; a; a"
+    assert sequential_verdict._joined(["a"] * 1005) == "a; a; a; a; a; and 1,000 more"
 
 
 @pytest.mark.parametrize("dies_s", [100, 495, 700])
-def test_a_fio_that_dies_is_no_measurement_and_its_output_is_kept(rig: Rig, dies_s: float) -> None:
+def test_a_fio_that_dies_is_no_measurement_and_its_output_is_kept(rig: SequentialRig, dies_s: float) -> None:
     rig.dies_s = [dies_s]
     with pytest.raises(InvalidMeasurement, match="killed by signal 9"):
         measure(rig, never)
@@ -324,13 +324,13 @@ def test_a_fio_that_dies_is_no_measurement_and_its_output_is_kept(rig: Rig, dies
 
 
 @pytest.mark.parametrize("dies_s", [600, 1795])
-def test_a_fio_that_ends_too_early_without_a_word_is_none_either(rig: Rig, dies_s: float) -> None:
+def test_a_fio_that_ends_too_early_without_a_word_is_none_either(rig: SequentialRig, dies_s: float) -> None:
     rig.dies_s, rig.last_words = [dies_s], ""
     with pytest.raises(InvalidMeasurement, match=r"^fio ran for \d+\.0 s instead of 1810\.0 s$"):
         measure(rig, never)
 
 
-def test_an_array_that_falls_ill_is_not_measured_to_the_limit(rig: Rig) -> None:
+def test_an_array_that_falls_ill_is_not_measured_to_the_limit(rig: SequentialRig) -> None:
     rig.sick_at_s = 600
     with pytest.raises(InvalidMeasurement, match="degraded"):
         measure(rig, never)
@@ -339,7 +339,7 @@ def test_an_array_that_falls_ill_is_not_measured_to_the_limit(rig: Rig) -> None:
     assert running.now_s < 800
 
 
-def test_without_the_lease_nothing_goes_on(rig: Rig) -> None:
+def test_without_the_lease_nothing_goes_on(rig: SequentialRig) -> None:
     rig.lease_until_s = 600
     with pytest.raises(LeaseLost):
         measure(rig, never)
@@ -351,7 +351,7 @@ def test_without_the_lease_nothing_goes_on(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MachineLost("m1 is lost")])
-def test_an_interrupt_or_a_lost_machine_ends_fio(rig: Rig, error: BaseException) -> None:
+def test_an_interrupt_or_a_lost_machine_ends_fio(rig: SequentialRig, error: BaseException) -> None:
     def wait() -> None:
         if rig.now_s > 300:
             raise error
@@ -362,16 +362,18 @@ def test_an_interrupt_or_a_lost_machine_ends_fio(rig: Rig, error: BaseException)
     assert rig.running[0].ended
 
 
-def test_a_workload_that_cannot_be_run_is_told_without_a_process(rig: Rig) -> None:
+def test_a_workload_that_cannot_be_run_is_told_without_a_process(rig: SequentialRig) -> None:
     with pytest.raises(InvalidMeasurement, match="cannot be run on raid0x2"):
         measure(rig, never, workload=Workload("write", "1g", 8))
     assert rig.running == []
 
 
-def test_a_fio_that_tells_nothing_is_not_waited_for_for_ever(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fio_that_tells_nothing_is_not_waited_for_for_ever(
+    rig: SequentialRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = iter(range(0, 10**9, 60))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
     rig.meanwhile = lambda: setattr(rig.running[0], "now_s", 0.0)
-    with pytest.raises(RigError, match=r"^fio told of 300 s after \d+ s$"):
+    with pytest.raises(RigError, match=r"^fio reported only 300 s after \d+ s$"):
         measure(rig, never)
     assert rig.running[0].ended

@@ -22,9 +22,8 @@ from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import environment
-from pytest_ssdqual.rig.observe.environment import SCRIPT, When, look, seen
+from pytest_ssdqual.rig.observe.environment import SCRIPT, EnvironmentReading, When, between, parse, take_reading
 from pytest_ssdqual.rig.observe.kernel_log import PICK
-from pytest_ssdqual.rig.observe.sight import Sight, parse
 
 SMART_LOG = (Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text()
 STAT = "   10    5  800   3    7    0   56    0    0    2    3    0    0    0    0    0    0\n"
@@ -81,7 +80,7 @@ def told(machine: Path, shell: list[str], when: str = "before", array: str = "md
         script = script.replace(root, f"{machine}{root}")
     drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}")]
     path = f"{machine / 'bin'}:{os.environ['PATH']}"
-    argv = [*shell, "-c", script, "surroundings", PICK, when, array, since, "", *drives]
+    argv = [*shell, "-c", script, "environment", PICK, when, array, since, "", *drives]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
     assert done.stderr == ""
     return done.stdout.replace(str(machine), "")
@@ -92,24 +91,28 @@ def told(machine: Path, shell: list[str], when: str = "before", array: str = "md
 def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str], when: str) -> None:
     if not shutil.which(shell[0]):
         pytest.skip(f"there is no {shell[0]} here")
-    seen = parse(told(machine, shell, when, since="new" if when == "before" else "t9.0"), "md100", KNAMES)
-    assert seen.uptime_s == 1442.10
-    assert seen.clock_s is not None
-    assert seen.cpus["cpu0"] == (90, 0, 584, 2775, 12, 0, 36, 3)
-    assert list(seen.throttled_ms.values()) == [7]
-    one, several, sata = seen.drives
+    reading = parse(told(machine, shell, when, since="new" if when == "before" else "t9.0"), "md100", KNAMES)
+    assert reading.uptime_s == 1442.10
+    assert reading.clock_s is not None
+    assert reading.cpus["cpu0"] == (90, 0, 584, 2775, 12, 0, 36, 3)
+    assert list(reading.throttled_ms.values()) == [7]
+    one, several, sata = reading.drives
     counted = Traffic(15, 7, 800 * 512, 56 * 512)
-    assert [each.counted.traffic for each in seen.drives] == [counted] * 3
-    assert seen.array.traffic == counted
+    assert [each.counted.traffic for each in reading.drives] == [counted] * 3
+    assert reading.array.traffic == counted
     assert one.counted.appearance == 9
-    assert [each.link for each in seen.drives] == [DriveLink("PCIe", 8, 2, 8, 4), DriveLink("PCIe", 16, 4, 16, 4), None]
+    assert [each.link for each in reading.drives] == [
+        DriveLink("PCIe", 8, 2, 8, 4),
+        DriveLink("PCIe", 16, 4, 16, 4),
+        None,
+    ]
     assert (one.warmth.temperature_c, one.warmth.too_warm_s, one.alarm_c) == (50, 0, 81.85)
     assert (several.warmth.temperature_c, several.alarm_c) == (None, None)
     assert (sata.warmth.temperature_c, sata.warmth.limit_c, sata.alarm_c) == (38, 72, 70)
-    assert (seen.chunk_bytes, seen.bitmap) == (65536, False)
-    assert seen.heard
+    assert (reading.chunk_bytes, reading.bitmap) == (65536, False)
+    assert reading.kernel_log
     said = ["md: data-check of RAID array md100"] if when == "after" else []
-    assert (seen.heard.mark, [each.text for each in seen.heard.log.lines]) == ("t9.1", said)
+    assert (reading.kernel_log.mark, [each.text for each in reading.kernel_log.log.lines]) == ("t9.1", said)
 
 
 def test_counters_are_read_nearest_to_fio(machine: Path) -> None:
@@ -123,11 +126,11 @@ def test_without_tools_and_without_an_array_less_is_known_and_nothing_fails(mach
         (machine / "bin" / name).write_text("#!/bin/sh\nexit 1\n")
     shutil.rmtree(machine / "sys/devices")
     shutil.rmtree(machine / "sys/block/sda")
-    seen = parse(told(machine, ["sh"], array="-"), "", KNAMES)
-    assert [each.warmth.temperature_c for each in seen.drives] == [None] * 3
-    assert (seen.throttled_ms, seen.heard) == ({}, None)
-    assert seen.drives[2].counted.traffic is None
-    assert parse(told(machine, ["sh"]), "md100", KNAMES).heard is None
+    reading = parse(told(machine, ["sh"], array="-"), "", KNAMES)
+    assert [each.warmth.temperature_c for each in reading.drives] == [None] * 3
+    assert (reading.throttled_ms, reading.kernel_log) == ({}, None)
+    assert reading.drives[2].counted.traffic is None
+    assert parse(told(machine, ["sh"]), "md100", KNAMES).kernel_log is None
 
 
 # -- what two looks say together
@@ -155,11 +158,11 @@ def around(name: str, *trouble: str) -> ProcessEnvironment:
     """A process of ten seconds on an array or on drives, on a machine with such trouble."""
     array, world = array_of(name), Surroundings(trouble, {f"nvme{n}n1": f"S{n}" for n in range(4)})
     machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=lambda argv: world.text(argv))
-    before = look(machine, array, When.BEFORE)
+    before = take_reading(machine, array, When.BEFORE)
     alone = strategies.run([1000] * 10, workload=Workload("randrw", "4k", 8, 70)).intervals
     parts = (alone,) * len(array.members) if array.geometry.is_side_by_side else ()
     world.ran(array, parts or (alone,))
-    return seen(array, before, look(machine, array, When.AFTER, before), result(alone, parts))
+    return between(array, before, take_reading(machine, array, When.AFTER, before), result(alone, parts))
 
 
 def test_a_quiet_process_on_drives_side_by_side() -> None:
@@ -219,14 +222,14 @@ def test_what_the_kernel_said_meanwhile_is_seen_with_its_time() -> None:
 # -- one thing at a time
 
 
-def sight(**changed: object) -> Sight:
-    argv = ["sh", "-c", "", "surroundings", PICK, "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1"]
+def sight(**changed: object) -> EnvironmentReading:
+    argv = ["sh", "-c", "", "environment", PICK, "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1"]
     plain = parse(Surroundings().text(argv), "", ["nvme0n1"])
     return replace(plain, **changed)  # type: ignore[arg-type]
 
 
-def of(before: Sight, after: Sight) -> ProcessEnvironment:
-    return seen(array_of("drivex1"), before, replace(after, uptime_s=before.uptime_s + 100), result(()))
+def of(before: EnvironmentReading, after: EnvironmentReading) -> ProcessEnvironment:
+    return between(array_of("drivex1"), before, replace(after, uptime_s=before.uptime_s + 100), result(()))
 
 
 def test_waiting_is_idle_and_stolen_time_is_not() -> None:
@@ -289,15 +292,15 @@ def test_of_two_looks_at_a_link_the_worse_counts() -> None:
 
 def test_a_machine_that_does_not_answer_is_an_error() -> None:
     machine = ScriptedMachine().on("sh", answer=completed(["sh"], "", 127, "sh: not found"))
-    with pytest.raises(RigError, match="scripted does not tell what goes on there: the answer was cut short"):
-        look(machine, array_of("drivex1"), When.BEFORE)
+    with pytest.raises(RigError, match="scripted does not report its environment: the answer was cut short"):
+        take_reading(machine, array_of("drivex1"), When.BEFORE)
 
 
 def test_the_second_look_is_told_what_the_first_one_found() -> None:
     world = Surroundings()
     machine = ScriptedMachine().on("sh", answer=lambda argv: world.text(argv))
-    before = look(machine, array_of("drivex1"), When.BEFORE)
-    look(machine, array_of("drivex1"), When.AFTER, before)
+    before = take_reading(machine, array_of("drivex1"), When.BEFORE)
+    take_reading(machine, array_of("drivex1"), When.AFTER, before)
     assert [asked[7:9] for asked in machine.asked] == [("new", ""), ("k1", "nvme0n1 nvme0")]
 
 
@@ -305,7 +308,7 @@ def test_names_reach_the_script_as_parameters_only() -> None:
     world = Surroundings()
     machine = ScriptedMachine().on("sh", answer=lambda argv: world.text(argv))
     odd = replace(drive(0), kname="cciss/c0d0", path="/dev/cciss/c0d0")
-    look(machine, replace(array_of("raid0x2"), members=(odd, drive(1))), When.AFTER)
+    take_reading(machine, replace(array_of("raid0x2"), members=(odd, drive(1))), When.AFTER)
     (asked,) = machine.asked
-    assert asked[:5] == ("sh", "-c", environment.SCRIPT, "surroundings", PICK)
+    assert asked[:5] == ("sh", "-c", environment.SCRIPT, "environment", PICK)
     assert asked[5:] == ("after", "md100", "-", "", "cciss!c0d0", "/dev/cciss/c0d0", "nvme1n1", "/dev/nvme1n1")

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.rig.observe import kernel_log
-from pytest_ssdqual.rig.observe.environment import SCRIPT
-from pytest_ssdqual.rig.observe.kernel_log import PICK, Heard
-from pytest_ssdqual.rig.observe.sight import Sight, parse
+from pytest_ssdqual.rig.observe.environment import SCRIPT, EnvironmentReading, parse
+from pytest_ssdqual.rig.observe.kernel_log import PICK, KernelLogExcerpt
 
 #: Where drives hang, as Linux 6.1 has it: NVMe below a root port, SATA at an AHCI controller, behind a port multiplier,
 #: SAS at an HBA, NVMe behind Intel's VMD, virtio, and an NVMe of two controllers.
@@ -69,13 +68,13 @@ def say(machine: Path, *texts: str, first: int = 1) -> None:
 
 def look(
     machine: Path, drives: Sequence[str], when: str, array: str = "md100", since: str = "new", names: str = ""
-) -> Sight:
+) -> EnvironmentReading:
     script = SCRIPT
     for root in ("/proc/", "/sys/", "/dev/kmsg"):
         script = script.replace(root, f"{machine}{root}")
     words = [part for kname in drives for part in (kname, f"/dev/{kname}")]
     env = {**os.environ, "PATH": f"{machine / 'bin'}:{os.environ['PATH']}"}
-    argv = ["sh", "-c", script, "surroundings", PICK, when, array, since, names, *words]
+    argv = ["sh", "-c", script, "environment", PICK, when, array, since, names, *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     assert done.stderr == ""
     return parse(done.stdout, array, drives)
@@ -86,9 +85,9 @@ def between(machine: Path, drives: Sequence[str], *texts: str, array: str = "md1
     say(machine, "Linux version 6.1")
     first = look(machine, drives, "before", array)
     say(machine, *texts, first=2)
-    assert first.heard
-    last = look(machine, drives, "after", array, first.heard.mark, " ".join(first.names))
-    found = kernel_log.between(first.heard, last.heard)
+    assert first.kernel_log
+    last = look(machine, drives, "after", array, first.kernel_log.mark, " ".join(first.names))
+    found = kernel_log.between(first.kernel_log, last.kernel_log)
     assert found
     return [each.text for each in found.lines]
 
@@ -185,15 +184,17 @@ def test_a_drive_that_was_pulled_is_known_by_the_names_it_had(machine: Path) -> 
     first = look(machine, ["sda"], "before")
     (machine / "sys/block/sda/device").unlink()
     say(machine, "ata3: SATA link down", first=2)
-    assert look(machine, ["sda"], "after", since="k1", names=" ".join(first.names)).heard == Heard(
+    assert look(machine, ["sda"], "after", since="k1", names=" ".join(first.names)).kernel_log == KernelLogExcerpt(
         "k2", KernelLog((KernelLine(2.000005, 3, "ata3: SATA link down"),), 0, lost=False)
     )
-    assert look(machine, ["sda"], "after", since="k1").heard == Heard("k2", KernelLog((), 0, lost=False))
+    assert look(machine, ["sda"], "after", since="k1").kernel_log == KernelLogExcerpt(
+        "k2", KernelLog((), 0, lost=False)
+    )
 
 
 def test_a_drive_that_came_back_elsewhere_is_known_by_its_new_names_too(machine: Path) -> None:
     say(machine, "Linux version 6.1", "ata4: SATA link up")
-    heard = look(machine, ["sdb"], "after", since="k1", names="sdb ata3").heard
+    heard = look(machine, ["sdb"], "after", since="k1", names="sdb ata3").kernel_log
     assert heard
     assert [each.text for each in heard.log.lines] == ["ata4: SATA link up"]
 
@@ -205,21 +206,23 @@ def test_nothing_that_was_said_before_counts_though_it_is_still_there(machine: P
 
 def test_a_log_that_has_forgotten_says_so(machine: Path) -> None:
     say(machine, "nvme nvme0: timeout", first=500)
-    heard = look(machine, ["nvme0n1"], "after", since="k7").heard
-    assert heard == Heard("k500", KernelLog((KernelLine(500.000005, 3, "nvme nvme0: timeout"),), 0, lost=True))
+    heard = look(machine, ["nvme0n1"], "after", since="k7").kernel_log
+    assert heard == KernelLogExcerpt(
+        "k500", KernelLog((KernelLine(500.000005, 3, "nvme nvme0: timeout"),), 0, lost=True)
+    )
     # Nor does a gap go unnoticed that came while it was read.
     say(machine, "nvme nvme0: timeout", first=502)
-    heard = look(machine, ["nvme0n1"], "after", since="k499").heard
+    heard = look(machine, ["nvme0n1"], "after", since="k499").kernel_log
     assert heard
     assert heard.log.lost
-    heard = look(machine, ["nvme0n1"], "after", since="k502").heard
-    assert heard == Heard("k502", KernelLog((), 0, lost=False))
+    heard = look(machine, ["nvme0n1"], "after", since="k502").kernel_log
+    assert heard == KernelLogExcerpt("k502", KernelLog((), 0, lost=False))
 
 
 def test_of_many_messages_the_first_are_kept_and_the_others_counted(machine: Path) -> None:
     say(machine, *(f"nvme nvme0: error {number}" for number in range(1, 1001)))
     say(machine, "md: resync of RAID array md100", "md: other", first=1001)
-    heard = look(machine, ["nvme0n1"], "after", since="k0").heard
+    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
     assert heard
     texts = [each.text for each in heard.log.lines]
     # md's own work is told in any case, because it is judged.
@@ -231,7 +234,7 @@ def test_of_many_messages_the_first_are_kept_and_the_others_counted(machine: Pat
 
 def test_a_long_message_is_cut_and_a_hostile_one_is_harmless(machine: Path) -> None:
     say(machine, "nvme0: " + "x" * 5000, "nvme0: \x1b[2J\u202e", '==end"; $(reboot) nvme0', "==")
-    heard = look(machine, ["nvme0n1"], "after", since="k0").heard
+    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
     assert heard
     long, escape, quoted = (each.text for each in heard.log.lines)
     assert (len(long), long[-1]) == (kernel_log.LINE_CHARACTERS, "…")
@@ -242,20 +245,20 @@ def test_where_only_dmesg_can_be_asked_time_stamps_tell_what_is_new(machine: Pat
     lines = ["[    0.000000] Linux", "[    7.000001] nvme nvme0: old", "[    7.000002][  T811] nvme nvme0: new"]
     lines += ["[   12.5] nvme nvme0: newer", "no stamp nvme0"]
     program(machine, "dmesg", "\n".join(["cat <<E", *lines, "E"]))
-    assert look(machine, ["nvme0n1"], "before").heard == Heard("t12.5", KernelLog((), 0, lost=False))
-    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").heard
+    assert look(machine, ["nvme0n1"], "before").kernel_log == KernelLogExcerpt("t12.5", KernelLog((), 0, lost=False))
+    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").kernel_log
     assert heard
     assert heard.log == KernelLog(
         (KernelLine(7.000002, None, "nvme nvme0: new"), KernelLine(12.5, None, "nvme nvme0: newer")), 0, lost=False
     )
     program(machine, "dmesg", "echo '[    9.0] nvme nvme0: first that is left'")
-    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").heard
+    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").kernel_log
     assert heard
     assert heard.log.lost
     # The numbers of /dev/kmsg are not to be had there, nor the other way round.
-    assert look(machine, ["nvme0n1"], "after", since="k7").heard is None
+    assert look(machine, ["nvme0n1"], "after", since="k7").kernel_log is None
     say(machine, "nvme nvme0: one")
-    assert look(machine, ["nvme0n1"], "after", since="t7.0").heard is not None
+    assert look(machine, ["nvme0n1"], "after", since="t7.0").kernel_log is not None
 
 
 @pytest.mark.parametrize("dmesg", ["exit 1", "echo 'nvme0: no time stamps'", ":"])
@@ -264,19 +267,19 @@ def test_a_log_that_may_not_be_read_is_not_known_and_no_error(machine: Path, dme
     if os.getuid():
         say(machine, "nvme nvme0: secret")
         (machine / "dev/kmsg").chmod(0)
-    assert look(machine, ["nvme0n1"], "before").heard is None
-    assert look(machine, ["nvme0n1"], "after", since=kernel_log.UNREAD).heard is None
+    assert look(machine, ["nvme0n1"], "before").kernel_log is None
+    assert look(machine, ["nvme0n1"], "after", since=kernel_log.UNREAD).kernel_log is None
     assert kernel_log.between(None, None) is None
 
 
 def test_without_awk_nothing_is_known(machine: Path) -> None:
     say(machine, "Linux version 6.1")
     program(machine, "awk", "exit 127")
-    assert look(machine, ["nvme0n1"], "before").heard is None
+    assert look(machine, ["nvme0n1"], "before").kernel_log is None
 
 
 def test_what_the_second_look_is_told(machine: Path) -> None:
-    heard = Heard("k12", KernelLog((), 0, lost=False))
+    heard = KernelLogExcerpt("k12", KernelLog((), 0, lost=False))
     assert kernel_log.parameters(None, (), is_first=True) == ["new", ""]
     assert kernel_log.parameters(heard, ("md100", "+0000:00:1c.0"), is_first=False) == ["k12", "md100 +0000:00:1c.0"]
     assert kernel_log.parameters(None, ("sda",), is_first=False) == ["-", "sda"]
@@ -294,7 +297,7 @@ def test_a_section_is_read_or_refused(said: str, lines: list[str]) -> None:
 
 @pytest.mark.parametrize("said", ["", "k1", "k1 2", "k1 x 0", "k1 0 2", "z1 0 0", "k1 -1 0", "t1 0 0"])
 def test_a_section_that_is_damaged_is_an_error(said: str) -> None:
-    with pytest.raises(ValueError, match="tells nothing of the kernel's log"):
+    with pytest.raises(ValueError, match="is no mark of the kernel's log"):
         kernel_log.parse(said, [])
     with pytest.raises(ValueError, match="is no line of the kernel's log"):
         kernel_log.parse("k1 0 0", ["nonsense"])

@@ -55,7 +55,7 @@ class Watcher:
         self.enough = threading.Event()
         self.now_s = 0.0
         self.talks = list(talks)
-        self.live = Live(self.tell, self.talk if talks else None, period_s, clock=self.clock)
+        self.live = Live(self.report, self.talk if talks else None, period_s, clock=self.clock)
         self.wanted = 1
 
     def talk(self, argv: Sequence[str]) -> Script:
@@ -66,7 +66,7 @@ class Watcher:
         self.now_s += 1
         return self.now_s
 
-    def tell(self, news: News) -> None:
+    def report(self, news: News) -> None:
         self.told.append(news)
         if len(self.figures) >= self.wanted:
             self.enough.set()
@@ -133,7 +133,7 @@ def test_bytes_add_up_over_processes() -> None:
     watcher.watch()
     watcher.enough.clear()
     watcher.told.clear()
-    watcher.live._talking = Script(written(1 << 20), written((1 << 20) + 8192))
+    watcher.live._running = Script(written(1 << 20), written((1 << 20) + 8192))
     assert watcher.watch()[0].bytes_written == 4096 + 8192
 
 
@@ -215,8 +215,8 @@ def test_of_drives_side_by_side_each_is_asked_for() -> None:
 
 def test_what_a_detector_found_is_told_if_anybody_watches() -> None:
     watcher = Watcher()
-    live_stats.judged(watcher.live, True, "steady at 900 IOPS")
-    live_stats.judged(None, True, "nobody hears this")
+    live_stats.send_steadiness(watcher.live, True, "steady at 900 IOPS")
+    live_stats.send_steadiness(None, True, "nobody hears this")
     assert watcher.told == [Steadiness(True, "steady at 900 IOPS")]
 
 
@@ -229,12 +229,12 @@ def test_what_a_detector_found_is_told_if_anybody_watches() -> None:
 )
 def test_how_far_a_window_is_from_the_rule_is_told(values: list[float], brief: str) -> None:
     watcher, state = Watcher(), steady_state.judge(values, SteadyRule())
-    live_stats.found(watcher.live, state)
+    live_stats.send_state(watcher.live, state)
     assert watcher.told == [Steadiness(state.reached, state.describe(), brief)]
 
 
 def test_a_shell_answers_with_the_kernels_counts(unprivileged: Channel) -> None:
-    talk = unprivileged.talk(["sh", "-c", ANSWER.replace("/sys/class/block/$name/stat", "/proc/$name/stat")])
+    talk = unprivileged.line_process(["sh", "-c", ANSWER.replace("/sys/class/block/$name/stat", "/proc/$name/stat")])
     answer = talk.ask("self nothing-like-this self", 3, 20)
     talk.close()
     assert answer is not None

@@ -30,7 +30,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass
-class FakeDrive:
+class FakeNvme:
     """Answers as nvme-cli does for the lab's drive, with what is changed in its identity; it can sanitize, too."""
 
     controller: dict[str, object] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def sent(here: ScriptedMachine, command: str) -> list[tuple[str, ...]]:
 
 
 def test_a_namespace_is_formatted_in_the_format_it_has() -> None:
-    here = FakeDrive().machine()
+    here = FakeNvme().machine()
     assert nvme.format_namespace(here, DRIVE) == "NVMe Format, user data erase"
     (argv,) = sent(here, "format")
     assert argv[2:8] == ("/dev/nvme0n1", "--ses=1", "--lbaf=0", "--ms=0", "--pi=0", "--pil=0")
@@ -111,23 +111,23 @@ def test_a_namespace_is_formatted_in_the_format_it_has() -> None:
     ],
 )
 def test_sector_size_and_protection_are_kept(namespace: dict[str, object], options: tuple[str, ...]) -> None:
-    nvme.format_namespace(here := FakeDrive(namespace=namespace).machine(), DRIVE)
+    nvme.format_namespace(here := FakeNvme(namespace=namespace).machine(), DRIVE)
     assert sent(here, "format")[0][4:8] == options
 
 
 @pytest.mark.parametrize("became", [{"flbas": 0}, {"dps": 0}, {"nsze": 1}, {"fpi": 0x80 | 40}])
 def test_a_drive_that_is_another_one_afterwards_is_an_error(became: dict[str, object]) -> None:
-    drive = FakeDrive(namespace={"flbas": 4, "dps": 1}, formatted_to=became)
-    with pytest.raises(RigError, match=r"S0\) is not what it was before it was formatted: .* became "):
+    drive = FakeNvme(namespace={"flbas": 4, "dps": 1}, formatted_to=became)
+    with pytest.raises(RigError, match=r"S0\) has changed its layout by being formatted: .* became "):
         nvme.format_namespace(drive.machine(), DRIVE)
 
 
 def test_a_format_that_is_whole_again_is_none_of_that() -> None:
-    assert nvme.format_namespace(FakeDrive(formatted_to={"fpi": 0x80}).machine(), DRIVE)
+    assert nvme.format_namespace(FakeNvme(formatted_to={"fpi": 0x80}).machine(), DRIVE)
 
 
 def test_a_controller_without_the_command_is_not_asked_for_it() -> None:
-    here = FakeDrive({"oacs": 0b101}).machine()
+    here = FakeNvme({"oacs": 0b101}).machine()
     with pytest.raises(PassedOver, match="does not support it"):
         nvme.format_namespace(here, DRIVE)
     assert not sent(here, "format")
@@ -135,12 +135,12 @@ def test_a_controller_without_the_command_is_not_asked_for_it() -> None:
 
 def test_a_drive_that_refuses_to_be_formatted_is_passed_over_with_its_own_words() -> None:
     with pytest.raises(PassedOver, match=r"^the drive refused it: NVMe status: Invalid Field"):
-        nvme.format_namespace(FakeDrive(refuses=("format",)).machine(), DRIVE)
+        nvme.format_namespace(FakeNvme(refuses=("format",)).machine(), DRIVE)
 
 
 @pytest.mark.parametrize("broken", ["id-ctrl", "id-ns"])
 def test_who_does_not_say_what_he_is_is_not_formatted(broken: str) -> None:
-    here = FakeDrive(refuses=(broken,)).machine()
+    here = FakeNvme(refuses=(broken,)).machine()
     with pytest.raises(PassedOver, match=f"^nvme {broken} failed: NVMe status"):
         nvme.format_namespace(here, DRIVE)
     assert not sent(here, "format")
@@ -148,19 +148,19 @@ def test_who_does_not_say_what_he_is_is_not_formatted(broken: str) -> None:
 
 @pytest.mark.parametrize("answer", ["", "{", "[]"])
 def test_an_answer_that_cannot_be_read_is_none(answer: str) -> None:
-    here = FakeDrive().machine().on("nvme", "id-ctrl", answer=answer)
-    with pytest.raises(PassedOver, match="gave no answer that can be read"):
+    here = FakeNvme().machine().on("nvme", "id-ctrl", answer=answer)
+    with pytest.raises(PassedOver, match="printed no JSON object"):
         nvme.format_namespace(here, DRIVE)
 
 
 def test_without_its_format_a_namespace_is_not_formatted() -> None:
-    here = FakeDrive().machine().on("nvme", "id-ns", answer='{"nsze": 524288}')
-    with pytest.raises(PassedOver, match="does not say how it is formatted"):
+    here = FakeNvme().machine().on("nvme", "id-ns", answer='{"nsze": 524288}')
+    with pytest.raises(PassedOver, match="does not report its format"):
         nvme.format_namespace(here, DRIVE)
 
 
 def test_a_drive_that_falls_silent_after_its_format_is_an_error() -> None:
-    drive = FakeDrive()
+    drive = FakeNvme()
     here = drive.machine()
 
     def silenced(argv: tuple[str, ...]) -> str:
@@ -178,7 +178,7 @@ REACHES = ({"fna": 1}, {"fna": 2}, {"fna": 7})
 
 @pytest.mark.parametrize("controller", REACHES)
 def test_a_format_that_would_reach_drives_nobody_gave_us_is_not_made(controller: dict[str, object]) -> None:
-    here = FakeDrive(controller, namespaces=2).machine()
+    here = FakeNvme(controller, namespaces=2).machine()
     with pytest.raises(PassedOver, match="it would reach 2 namespaces, not this drive alone"):
         nvme.format_namespace(here, DRIVE)
     assert not sent(here, "format")
@@ -186,42 +186,42 @@ def test_a_format_that_would_reach_drives_nobody_gave_us_is_not_made(controller:
 
 @pytest.mark.parametrize("controller", REACHES)
 def test_where_there_is_one_namespace_it_reaches_no_other(controller: dict[str, object]) -> None:
-    assert nvme.format_namespace(here := FakeDrive(controller).machine(), DRIVE)
+    assert nvme.format_namespace(here := FakeNvme(controller).machine(), DRIVE)
     assert sent(here, "list-ns")[0][3] == "--all"  # attached to this controller or not
 
 
 def test_a_format_of_one_namespace_asks_for_no_others() -> None:
-    nvme.format_namespace(here := FakeDrive(namespaces=2).machine(), DRIVE)
+    nvme.format_namespace(here := FakeNvme(namespaces=2).machine(), DRIVE)
     assert not sent(here, "list-ns")
 
 
 def test_a_controller_that_can_have_one_namespace_only_need_not_list_them() -> None:
     """Consumer drives: no namespace management, so the list of all of them is refused."""
-    drive = FakeDrive({"oacs": 0x17, "fna": 5, "nn": 1}, refuses=("list-ns",))
+    drive = FakeNvme({"oacs": 0x17, "fna": 5, "nn": 1}, refuses=("list-ns",))
     assert nvme.format_namespace(drive.machine(), DRIVE)
 
 
 def test_without_namespace_management_the_active_ones_are_all_there_are() -> None:
-    here = FakeDrive({"oacs": 0x17, "fna": 1}, refuses=("list-ns --all",)).machine()
+    here = FakeNvme({"oacs": 0x17, "fna": 1}, refuses=("list-ns --all",)).machine()
     assert nvme.format_namespace(here, DRIVE)
 
 
 def test_but_not_if_another_controller_may_have_some_of_its_own() -> None:
-    here = FakeDrive({"oacs": 0x17, "fna": 1, "cmic": 2}, refuses=("list-ns --all",)).machine()
+    here = FakeNvme({"oacs": 0x17, "fna": 1, "cmic": 2}, refuses=("list-ns --all",)).machine()
     with pytest.raises(PassedOver, match="namespaces of other controllers"):
         nvme.format_namespace(here, DRIVE)
 
 
 @pytest.mark.parametrize("answer", [completed(["nvme"], status=1, stderr=INVALID), completed(["nvme"], "{}")])
 def test_who_does_not_say_how_many_namespaces_there_are_is_not_formatted(answer: Completed) -> None:
-    here = FakeDrive({"fna": 1}).machine().on("nvme", "list-ns", answer=answer)
+    here = FakeNvme({"fna": 1}).machine().on("nvme", "list-ns", answer=answer)
     with pytest.raises(PassedOver):
         nvme.format_namespace(here, DRIVE)
     assert not sent(here, "format")
 
 
 def test_what_a_controller_does_not_tell_is_taken_for_the_worst() -> None:
-    here = FakeDrive(namespaces=2).machine().on("nvme", "id-ctrl", answer='{"oacs": 10}')
+    here = FakeNvme(namespaces=2).machine().on("nvme", "id-ctrl", answer='{"oacs": 10}')
     with pytest.raises(PassedOver, match="reach 2 namespaces"):
         nvme.format_namespace(here, DRIVE)
 
@@ -232,7 +232,7 @@ def test_what_a_controller_does_not_tell_is_taken_for_the_worst() -> None:
 )
 @pytest.mark.parametrize("ends", [DONE, DONE_UNALLOCATED])
 def test_a_drive_is_sanitized_until_it_says_that_it_is_done(sanicap: int, action: int, done: str, ends: int) -> None:
-    here = FakeDrive({"sanicap": sanicap}, ends=ends, looks=3).machine()
+    here = FakeNvme({"sanicap": sanicap}, ends=ends, looks=3).machine()
     assert nvme.sanitize(here, DRIVE) == f"NVMe Sanitize, {done}"
     assert sent(here, "sanitize") == [("nvme", "sanitize", "/dev/nvme0n1", f"--sanact={action}", "--ause")]
     assert here.bound == [("alone", DRIVE.path, ("nvme", "sanitize"))]
@@ -244,21 +244,21 @@ def test_a_drive_is_sanitized_until_it_says_that_it_is_done(sanicap: int, action
 
 @pytest.mark.parametrize("sanicap", [0, OVERWRITE, 1 << 29])
 def test_the_lab_s_drives_cannot_and_overwriting_is_no_purge(sanicap: int) -> None:
-    here = FakeDrive({"sanicap": sanicap}).machine()
+    here = FakeNvme({"sanicap": sanicap}).machine()
     with pytest.raises(PassedOver, match="supports neither block erase nor crypto erase"):
         nvme.sanitize(here, DRIVE)
     assert not sent(here, "sanitize")
 
 
 def test_a_subsystem_with_other_namespaces_is_not_sanitized() -> None:
-    here = FakeDrive({"sanicap": BLOCK}, namespaces=3).machine()
+    here = FakeNvme({"sanicap": BLOCK}, namespaces=3).machine()
     with pytest.raises(PassedOver, match="it would reach 3 namespaces"):
         nvme.sanitize(here, DRIVE)
     assert not sent(here, "sanitize")
 
 
 def test_a_sanitize_that_goes_on_already_is_waited_for_first() -> None:
-    here = FakeDrive({"sanicap": BLOCK}, state=UNDER_WAY, last_action=4, looks=5).machine()
+    here = FakeNvme({"sanicap": BLOCK}, state=UNDER_WAY, last_action=4, looks=5).machine()
     assert nvme.sanitize(here, DRIVE) == "NVMe Sanitize, block erase"
     before = here.asked[: here.asked.index(sent(here, "sanitize")[0])]
     assert [argv[1] for argv in before][-3:] == ["get-log", "-c", "get-log"]
@@ -266,31 +266,31 @@ def test_a_sanitize_that_goes_on_already_is_waited_for_first() -> None:
 
 def test_a_refused_sanitize_is_passed_over() -> None:
     with pytest.raises(PassedOver, match="the drive refused it: NVMe status: Invalid"):
-        nvme.sanitize(FakeDrive({"sanicap": BLOCK}, refuses=("sanitize",)).machine(), DRIVE)
+        nvme.sanitize(FakeNvme({"sanicap": BLOCK}, refuses=("sanitize",)).machine(), DRIVE)
 
 
 def test_a_drive_whose_sanitize_fails_is_made_to_take_data_again() -> None:
-    here = FakeDrive({"sanicap": BLOCK}, ends=FAILED).machine()
+    here = FakeNvme({"sanicap": BLOCK}, ends=FAILED).machine()
     with pytest.raises(PassedOver, match="the block erase failed in the drive, which then left its failure mode"):
         nvme.sanitize(here, DRIVE)
     assert sent(here, "sanitize")[-1] == ("nvme", "sanitize", "/dev/nvme0n1", "--sanact=1")
 
 
 def test_one_that_cannot_be_is_an_error_that_says_so() -> None:
-    drive = FakeDrive({"sanicap": BLOCK}, ends=FAILED, refuses=("sanitize --sanact=1",))
+    drive = FakeNvme({"sanicap": BLOCK}, ends=FAILED, refuses=("sanitize --sanact=1",))
     with pytest.raises(RigError, match=r"S0\) did not complete its sanitize \(block erase\), and may refuse all data"):
         nvme.sanitize(drive.machine(), DRIVE)
 
 
 def test_the_success_of_an_earlier_sanitize_is_not_that_of_this_one() -> None:
-    drive = FakeDrive({"sanicap": BLOCK}, state=DONE, last_action=4)
+    drive = FakeNvme({"sanicap": BLOCK}, state=DONE, last_action=4)
     here = drive.machine().on("nvme", "sanitize", answer="")  # says yes and does nothing
     with pytest.raises(RigError, match="did not complete its sanitize"):
         nvme.sanitize(here, DRIVE)
 
 
 def test_a_log_that_cannot_be_read_any_more_is_not_a_success() -> None:
-    drive = FakeDrive({"sanicap": BLOCK})
+    drive = FakeNvme({"sanicap": BLOCK})
     here = drive.machine()
 
     def silenced(argv: tuple[str, ...]) -> str:
@@ -303,7 +303,7 @@ def test_a_log_that_cannot_be_read_any_more_is_not_a_success() -> None:
 
 
 def test_sanitize_without_end_is_an_error() -> None:
-    here = FakeDrive({"sanicap": BLOCK}).machine().on("sh", answer=DeadlineExceeded("it did not end and goes on"))
+    here = FakeNvme({"sanicap": BLOCK}).machine().on("sh", answer=DeadlineExceeded("it did not end and goes on"))
     with pytest.raises(RigError, match=r"is still being sanitized after 4 h"):
         nvme.sanitize(here, DRIVE)
 
@@ -328,7 +328,7 @@ def test_await_sanitize_script_ends_with_the_sanitize(log: str, tmp_path: Path) 
 
 
 def test_format_must_finish_and_says_so_to_other_runs() -> None:
-    here = FakeDrive().machine()
+    here = FakeNvme().machine()
     nvme.format_namespace(here, DRIVE)
     (work,) = here.must_finish
     assert work.what == f"NVMe Format of {DRIVE.describe()}"
@@ -338,12 +338,12 @@ def test_format_must_finish_and_says_so_to_other_runs() -> None:
 @pytest.mark.parametrize(
     ("drive", "waited"),
     [
-        (FakeDrive(state=UNDER_WAY), True),
-        (FakeDrive(state=DONE), False),
-        (FakeDrive(state=FAILED), False),
-        (FakeDrive(refuses=("get-log",)), False),  # the lab's drives keep no such log
+        (FakeNvme(state=UNDER_WAY), True),
+        (FakeNvme(state=DONE), False),
+        (FakeNvme(state=FAILED), False),
+        (FakeNvme(refuses=("get-log",)), False),  # the lab's drives keep no such log
     ],
 )
-def test_whether_a_sanitize_was_under_way(drive: FakeDrive, waited: bool) -> None:
+def test_whether_a_sanitize_was_under_way(drive: FakeNvme, waited: bool) -> None:
     assert nvme.await_sanitize(drive.machine(), DRIVE) is waited
     assert drive.state != UNDER_WAY

@@ -5,6 +5,7 @@ import json
 import pytest
 from support.fakes.scripted import ScriptedMachine, completed
 
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import Completed, DriveRefused, Machine, RigError
 from pytest_ssdqual.rig.purge import ata, nvme, purge
@@ -62,8 +63,8 @@ def test_when_no_rung_holds_it_is_a_discard_and_says_why() -> None:
     ladder = (rung("best", PassedOver("it is frozen")), rung("good", PassedOver("it has none")))
     purged = purge_one(machine().on("best").on("good"), drive(), ladder)
     assert purged == Purged(DISCARD, ("best: it is frozen", "good: it has none"))
-    assert purged.to_record() == {"method": DISCARD, "passed_over": ["best: it is frozen", "good: it has none"]}
-    assert json.loads(json.dumps(purged.to_record())) == purged.to_record()
+    assert plain(purged) == {"method": DISCARD, "passed_over": ["best: it is frozen", "good: it has none"]}
+    assert json.loads(json.dumps(plain(purged))) == plain(purged)
 
 
 def test_a_drive_that_can_do_nothing_is_recorded_as_not_purged() -> None:
@@ -123,12 +124,12 @@ def test_a_drive_that_somebody_sanitizes_is_waited_for(
 def test_every_drive_is_purged_and_named_by_its_identity() -> None:
     here = machine()
     purged = purge.purge(here, [drive(0), drive(1, "sata")], best=False)
-    assert purged == {name: {"method": DISCARD, "passed_over": []} for name in ("S0", "S1")}
+    assert purged == {name: Purged(DISCARD) for name in ("S0", "S1")}
     assert sorted(here.asked) == [("blkdiscard", "/dev/nvme0n1"), ("blkdiscard", "/dev/sdc")]
 
 
 def test_without_best_nothing_better_is_tried() -> None:
-    assert set(purge.purge(here := machine(), [drive()], best=False)["S0"]) == {"method", "passed_over"}
+    assert purge.purge(here := machine(), [drive()], best=False)["S0"].passed_over == ()
     assert [argv[0] for argv in here.asked] == ["blkdiscard"]
 
 
@@ -147,17 +148,17 @@ TRANSPORTS = {
 
 def test_a_sata_drive_of_a_machine_without_hdparm() -> None:
     here = machine().on("hdparm", answer=completed(["hdparm"], status=127))
-    assert purge.purge(here, [drive(transport="sata")], best=True)["S0"] == {
-        "method": DISCARD,
-        "passed_over": [
+    assert purge.purge(here, [drive(transport="sata")], best=True)["S0"] == Purged(
+        DISCARD,
+        (
             "ATA Sanitize: hdparm is not installed on scripted",
             "ATA Security Erase: hdparm is not installed on scripted",
-        ],
-    }
+        ),
+    )
 
 
 @pytest.mark.parametrize("best", [True, False])
 def test_only_the_best_means_ask_the_controller(best: bool) -> None:
     here = machine().on("nvme", "id-ctrl", answer=failing("no"))
-    assert purge.purge(here, [drive()], best=best)["S0"]["method"] == DISCARD
+    assert purge.purge(here, [drive()], best=best)["S0"].method == DISCARD
     assert (("nvme", "id-ctrl", "/dev/nvme0n1", "--output-format=json") in here.asked) is best

@@ -1,4 +1,4 @@
-"""A station that remembers: what an earlier session has measured and left."""
+"""A campaign that resumes: what an earlier session has measured and left."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
-from pytest_ssdqual.qual.workload.rounds import Loop, LoopResult, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation
+from pytest_ssdqual.rig.measure.campaign import Campaign
+from pytest_ssdqual.rig.measure.result_cache import ResultCache
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.measure.station import Station
 from pytest_ssdqual.rig.resume import readopt_array
-from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Forgetful, Inheritance, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, NoEarlierResults, ResultKey
 
 RAID5X3, RAID5X4 = Geometry.parse("raid5x3"), Geometry.parse("raid5x4")
 READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
-LOOP = Loop("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
+LOOP = Rounds("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
 SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
 PROTOCOL = Protocol(
     name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
     window_s=5, repeats=1, attempts=2,
 )  # fmt: skip
-LEFT = Inheritance(
+LEFT = Checkpoint(
     geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=1 << 29,
     data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITE, SETTLED), counters={},
 )  # fmt: skip
@@ -45,10 +46,10 @@ def measured(workload: Workload = READ, geometry: Geometry = RAID5X3) -> Measure
 
 @dataclass
 class Recalled:
-    """A ``Memory``, and what it was asked."""
+    """The ``EarlierResults``, and what they were asked."""
 
     known: dict[ResultKey, object] = field(default_factory=dict)
-    left: Inheritance | None = None
+    left: Checkpoint | None = None
 
     def has(self, key: ResultKey) -> bool:
         return key in self.known
@@ -56,13 +57,13 @@ class Recalled:
     def recall(self, key: ResultKey) -> object | None:
         return self.known.get(key)
 
-    def inheritance(self) -> Inheritance | None:
+    def left_array(self) -> Checkpoint | None:
         return self.left
 
 
 @dataclass
-class Rig:
-    """Everything below the station, and what it was asked to do."""
+class CheckpointRig:
+    """Everything below the campaign, and what it was asked to do."""
 
     did: list[str] = field(default_factory=list)
     #: What becomes of taking over, and of confirming.
@@ -89,10 +90,10 @@ class Rig:
         self.did.append(f"measure {workload}")
         return measured(workload, array.geometry)
 
-    def loop(self, setup: Setup, array: Array, loop: Loop) -> LoopResult:
+    def loop(self, setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
         self.did.append(f"loop {loop}")
         cells = tuple(measured(each, array.geometry).runs[0] for each in loop.workloads)
-        return LoopResult(array.geometry, loop, (cells,) * 5)
+        return RoundsResult(array.geometry, loop, (cells,) * 5)
 
     def saturate(self, setup: Setup, array: Array, workload: Workload) -> Saturation:
         self.did.append(f"saturate with {workload}")
@@ -100,10 +101,10 @@ class Rig:
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    rig = Rig()
+def rig(monkeypatch: pytest.MonkeyPatch) -> CheckpointRig:
+    rig = CheckpointRig()
 
-    def take_over(setup: Setup, left: Inheritance) -> Array | None:
+    def take_over(setup: Setup, left: Checkpoint) -> Array | None:
         return rig.array(left.geometry, "take over") if rig.is_as_it_was else None
 
     monkeypatch.setattr(array_lifecycle, "build", lambda setup, geometry, fill: rig.array(geometry, "build"))
@@ -118,7 +119,11 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return rig
 
 
-def done(rig: Rig) -> list[str]:
+def campaign(rig: CheckpointRig, checkpoint: Recalled | None = None) -> Campaign:
+    return Campaign(rig.setup(), cache=ResultCache(earlier=checkpoint or NoEarlierResults()))
+
+
+def done(rig: CheckpointRig) -> list[str]:
     return [each for each in rig.did if not each.startswith("count")]
 
 
@@ -126,8 +131,8 @@ def done(rig: Rig) -> list[str]:
 
 
 def test_nothing_is_known_of_a_run_that_was_not_resumed() -> None:
-    key, memory = ResultKey("measured", RAID5X3, str(READ)), Forgetful()
-    assert (memory.has(key), memory.recall(key), memory.inheritance()) == (False, None, None)
+    key, memory = ResultKey("measured", RAID5X3, str(READ)), NoEarlierResults()
+    assert (memory.has(key), memory.recall(key), memory.left_array()) == (False, None, None)
 
 
 def rebuilding(workload: Workload) -> tuple[ResultKey, Rebuild]:
@@ -135,12 +140,12 @@ def rebuilding(workload: Workload) -> tuple[ResultKey, Rebuild]:
     return ResultKey("rebuild", geometry, str(READ)), Rebuild(geometry, 60.0, 1 << 28, measured(workload, geometry), 0)
 
 
-def looped(loop: Loop) -> LoopResult:
+def looped(loop: Rounds) -> RoundsResult:
     cells = tuple(measured(each).runs[0] for each in loop.workloads)
-    return LoopResult(RAID5X3, loop, (cells,) * 5)
+    return RoundsResult(RAID5X3, loop, (cells,) * 5)
 
 
-KNOWN: dict[str, tuple[ResultKey, object, Callable[[Station], object]]] = {
+KNOWN: dict[str, tuple[ResultKey, object, Callable[[Campaign], object]]] = {
     "measured": (ResultKey("measured", RAID5X3, str(READ)), measured(), lambda here: here.measure(RAID5X3, READ)),
     "saturation": (
         ResultKey("saturation", RAID5X3, str(WRITE)),
@@ -153,16 +158,16 @@ KNOWN: dict[str, tuple[ResultKey, object, Callable[[Station], object]]] = {
 
 
 @pytest.mark.parametrize("kind", KNOWN)
-def test_what_is_recalled_is_not_made_again(rig: Rig, kind: str) -> None:
+def test_what_is_recalled_is_not_made_again(rig: CheckpointRig, kind: str) -> None:
     key, value, ask = KNOWN[kind]
-    here = Station(rig.setup(), Recalled({key: value}, LEFT))
+    here = campaign(rig, Recalled({key: value}, LEFT))
     assert ask(here) is value
     here.close()
     assert rig.did == []
 
 
 PROFILE = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver")
-CHANGED: dict[str, tuple[ResultKey, object, Callable[[Station], object]]] = {
+CHANGED: dict[str, tuple[ResultKey, object, Callable[[Campaign], object]]] = {
     "measured": (
         ResultKey("measured", RAID5X3, str(PROFILE)),
         measured(replace(PROFILE, read_percent=70)),
@@ -182,18 +187,18 @@ CHANGED: dict[str, tuple[ResultKey, object, Callable[[Station], object]]] = {
 
 
 @pytest.mark.parametrize("kind", CHANGED)
-def test_what_has_only_its_name_in_common_is_made_again(rig: Rig, kind: str) -> None:
+def test_what_has_only_its_name_in_common_is_made_again(rig: CheckpointRig, kind: str) -> None:
     """A suite may be changed between two sessions of a run."""
     key, value, ask = CHANGED[kind]
-    assert ask(Station(rig.setup(), Recalled({key: value}))) is not value
+    assert ask(campaign(rig, Recalled({key: value}))) is not value
     assert done(rig)
 
 
 # -- what was left
 
 
-def test_what_was_left_is_taken_over_and_confirmed(rig: Rig) -> None:
-    here = Station(rig.setup(), Recalled(left=LEFT))
+def test_what_was_left_is_taken_over_and_confirmed(rig: CheckpointRig) -> None:
+    here = campaign(rig, Recalled(left=LEFT))
     here.measure(RAID5X3, READ)
     here.measure(RAID5X3, WRITE)
     here.measure(RAID5X3, STREAM)
@@ -203,8 +208,8 @@ def test_what_was_left_is_taken_over_and_confirmed(rig: Rig) -> None:
     ]  # fmt: skip
 
 
-def test_what_was_conditioned_for_the_other_class_is_conditioned_anew(rig: Rig) -> None:
-    here = Station(rig.setup(), Recalled(left=LEFT))
+def test_what_was_conditioned_for_the_other_class_is_conditioned_anew(rig: CheckpointRig) -> None:
+    here = campaign(rig, Recalled(left=LEFT))
     here.measure(RAID5X3, STREAM)
     here.measure(RAID5X3, READ)
     assert done(rig) == [
@@ -212,35 +217,35 @@ def test_what_was_conditioned_for_the_other_class_is_conditioned_anew(rig: Rig) 
     ]  # fmt: skip
 
 
-def test_what_is_not_confirmed_is_conditioned_again(rig: Rig) -> None:
+def test_what_is_not_confirmed_is_conditioned_again(rig: CheckpointRig) -> None:
     rig.confirms = False
-    Station(rig.setup(), Recalled(left=LEFT)).measure(RAID5X3, READ)
+    campaign(rig, Recalled(left=LEFT)).measure(RAID5X3, READ)
     assert done(rig) == ["take over raid5x3", f"confirm {WRITE}", f"condition for {READ}", f"measure {READ}"]
 
 
-def test_what_is_not_as_it_was_is_built(rig: Rig) -> None:
+def test_what_is_not_as_it_was_is_built(rig: CheckpointRig) -> None:
     rig.is_as_it_was = False
-    Station(rig.setup(), Recalled(left=LEFT)).measure(RAID5X3, READ)
+    campaign(rig, Recalled(left=LEFT)).measure(RAID5X3, READ)
     assert done(rig) == ["build raid5x3", f"condition for {READ}", f"measure {READ}"]
 
 
 @pytest.mark.parametrize(
     "left", [replace(LEFT, passes=2), replace(LEFT, fill_bs="1m"), replace(LEFT, geometry=RAID5X4)]
 )
-def test_another_array_or_another_fill_is_not_taken_over(rig: Rig, left: Inheritance) -> None:
-    Station(rig.setup(), Recalled(left=left)).array(RAID5X3)
+def test_another_array_or_another_fill_is_not_taken_over(rig: CheckpointRig, left: Checkpoint) -> None:
+    campaign(rig, Recalled(left=left)).array(RAID5X3)
     assert done(rig) == ["build raid5x3"]
 
 
-def test_nothing_is_taken_over_when_something_was_built(rig: Rig) -> None:
-    here = Station(rig.setup(), Recalled(left=LEFT))
+def test_nothing_is_taken_over_when_something_was_built(rig: CheckpointRig) -> None:
+    here = campaign(rig, Recalled(left=LEFT))
     here.array(RAID5X4)
     here.array(RAID5X3)
     assert done(rig) == ["build raid5x4", "stop raid5x4", "build raid5x3"]
 
 
-def test_it_is_taken_over_once(rig: Rig) -> None:
-    here = Station(rig.setup(), Recalled(left=LEFT))
+def test_it_is_taken_over_once(rig: CheckpointRig) -> None:
+    here = campaign(rig, Recalled(left=LEFT))
     for geometry in (RAID5X3, RAID5X4, RAID5X3):
         here.array(geometry)
     assert done(rig) == ["take over raid5x3", "stop raid5x3", "build raid5x4", "stop raid5x4", "build raid5x3"]
@@ -251,13 +256,13 @@ def test_it_is_taken_over_once(rig: Rig) -> None:
     [lambda here: here.loop(RAID5X3, LOOP), lambda here: here.saturate(RAID5X3, WRITE)],
     ids=["loop", "saturation"],
 )
-def test_what_begins_with_a_purge_takes_nothing_over(rig: Rig, ask: Callable[[Station], object]) -> None:
+def test_what_begins_with_a_purge_takes_nothing_over(rig: CheckpointRig, ask: Callable[[Campaign], object]) -> None:
     """Not even what stands and was filled in the same way."""
-    here = Station(rig.setup(), Recalled(left=LEFT))
+    here = campaign(rig, Recalled(left=LEFT))
     ask(here)
     assert done(rig)[0] == "build raid5x3"
     rig.did.clear()
-    here = Station(rig.setup())
+    here = campaign(rig)
     here.array(RAID5X3)
     ask(here)
     assert done(rig)[:3] == ["build raid5x3", "stop raid5x3", "build raid5x3"]
@@ -266,8 +271,8 @@ def test_what_begins_with_a_purge_takes_nothing_over(rig: Rig, ask: Callable[[St
 # -- what the next session will want to know
 
 
-def test_what_drives_were_sent_is_counted_after_each_step(rig: Rig) -> None:
-    here = Station(rig.setup())
+def test_what_drives_were_sent_is_counted_after_each_step(rig: CheckpointRig) -> None:
+    here = campaign(rig)
     here.measure(RAID5X3, READ)
     here.close()
     assert rig.did == [
@@ -276,18 +281,18 @@ def test_what_drives_were_sent_is_counted_after_each_step(rig: Rig) -> None:
     ]  # fmt: skip
 
 
-def test_what_nobody_can_build_on_is_not_counted_when_it_ends(rig: Rig) -> None:
-    here = Station(rig.setup())
+def test_what_nobody_can_build_on_is_not_counted_when_it_ends(rig: CheckpointRig) -> None:
+    here = campaign(rig)
     here.saturate(RAID5X3, WRITE)
     here.close()
     assert rig.did[-1] == "stop raid5x3"
 
 
-def test_a_measurement_that_fails_is_not_counted(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_that_fails_is_not_counted(rig: CheckpointRig, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, tail: bool) -> None:
         raise InvalidMeasurement("not steady")
 
     monkeypatch.setattr(fixed_time, "measure", fail)
     with pytest.raises(InvalidMeasurement):
-        Station(rig.setup()).measure(RAID5X3, READ)
+        campaign(rig).measure(RAID5X3, READ)
     assert rig.did[-1] == "count conditioned"

@@ -10,6 +10,7 @@ from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -25,7 +26,7 @@ from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import zero
 from pytest_ssdqual.rig.resume import readopt_array
-from pytest_ssdqual.rig.resume.checkpoint import Conditioned, Inheritance
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned
 
 RAID5X3, DRIVES_X3 = Geometry.parse("raid5x3"), Geometry.parse("drivex3")
 WRITES = Workload("randwrite", "4k", 8)
@@ -48,7 +49,7 @@ def counted(sectors: int = 5000, boot: str = "boot", appearance: int = 7) -> dic
     return {f"S{number}": Written(boot, appearance, sectors, 0, None) for number in range(3)}
 
 
-LEFT = Inheritance(
+LEFT = Checkpoint(
     geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=512 << 20,
     data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITES, SETTLED),
     counters=counted(), abandoned=True,
@@ -56,7 +57,7 @@ LEFT = Inheritance(
 
 
 @dataclass
-class Rig:
+class ReadoptRig:
     """Everything below, and what was done."""
 
     drives: tuple[Drive, ...] = tuple(map(drive, range(4)))
@@ -119,8 +120,8 @@ class Rig:
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    rig = Rig()
+def rig(monkeypatch: pytest.MonkeyPatch) -> ReadoptRig:
+    rig = ReadoptRig()
     monkeypatch.setattr(mdadm, "create", rig.create)
     monkeypatch.setattr(mdadm, "stop", rig.stop)
     monkeypatch.setattr(mdadm, "free_path", lambda machine: "/dev/md100")
@@ -131,7 +132,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 # -- taking over
 
 
-def test_what_is_as_it_was_stands_again(rig: Rig) -> None:
+def test_what_is_as_it_was_stands_again(rig: ReadoptRig) -> None:
     array = readopt_array.take_over(rig.setup, LEFT)
     assert array is not None
     assert rig.did == [
@@ -151,7 +152,7 @@ def test_what_is_as_it_was_stands_again(rig: Rig) -> None:
     assert kept["conditioned"]["workload"] == str(WRITES)
 
 
-def test_drives_side_by_side_need_no_mdadm(rig: Rig) -> None:
+def test_drives_side_by_side_need_no_mdadm(rig: ReadoptRig) -> None:
     left = replace(LEFT, geometry=DRIVES_X3, uuid="", size_bytes=3 * (256 << 20), data_offset_bytes=0, abandoned=False)
     array = readopt_array.take_over(rig.setup, left)
     assert array is not None
@@ -173,22 +174,22 @@ CLOSED = replace(LEFT, abandoned=False)
     [
         (LEFT, {"now": moved(sectors=5000 + SECTORS + 1)}, "S1 was written to meanwhile: 33,280 bytes"),
         (LEFT, {"now": moved(discarded_sectors=SECTORS + 1)}, "S1 was written to meanwhile: 33,280 bytes"),
-        (LEFT, {"now": moved(boot_id="another")}, "the machine was started anew, or a drive plugged in anew, while"),
-        (LEFT, {"now": moved(appearance=8)}, "the machine was started anew, or a drive plugged in anew, while"),
-        (CLOSED, {"now": moved(boot_id="another")}, "it cannot be told whether S1 was written"),
+        (LEFT, {"now": moved(boot_id="another")}, "the machine was rebooted, or a drive replugged, while"),
+        (LEFT, {"now": moved(appearance=8)}, "the machine was rebooted, or a drive replugged, while"),
+        (CLOSED, {"now": moved(boot_id="another")}, "cannot determine whether S1 was written"),
         (CLOSED, {"now": moved(sectors=5001)}, "S1 was written to meanwhile: 512 bytes"),
         (LEFT, {"drives": tuple(map(drive, (1, 0, 2)))}, "its members are not the first drives of this session"),
-        (replace(LEFT, counters=moved() | {"S9": counted()["S0"]}), {}, "what its members had been sent was not count"),
-        (LEFT, {"zeroes": (250, 260, 65536, 255, 256)}, "S0 does not hold what it was filled with"),
-        (LEFT, {"zeroes": (250, 260, 0, 255, 256)}, "S0 does not hold what it was filled with"),
-        (LEFT, {"zeroes": (250, 260)}, "S0 does not hold what it was filled with"),
-        (LEFT, {"size_bytes": 1}, "raid5x3 came out with 1 bytes where it had 536870912"),
+        (replace(LEFT, counters=moved() | {"S9": counted()["S0"]}), {}, "no write counters of its members were record"),
+        (LEFT, {"zeroes": (250, 260, 65536, 255, 256)}, "S0 does not hold the data of the fill"),
+        (LEFT, {"zeroes": (250, 260, 0, 255, 256)}, "S0 does not hold the data of the fill"),
+        (LEFT, {"zeroes": (250, 260)}, "S0 does not hold the data of the fill"),
+        (LEFT, {"size_bytes": 1}, "raid5x3 now has 1 bytes instead of 536870912"),
         (LEFT, {"fails": RigError("mdadm: no room")}, "mdadm: no room"),
         (LEFT, {"now": RigError("there are no counters")}, "there are no counters"),
     ],
 )
 def test_what_is_not_as_it_was_is_not_taken_over(
-    rig: Rig, left: Inheritance, changes: dict[str, object], reason: str
+    rig: ReadoptRig, left: Checkpoint, changes: dict[str, object], reason: str
 ) -> None:
     for name, value in changes.items():
         setattr(rig, name, value)
@@ -203,13 +204,13 @@ def test_what_is_not_as_it_was_is_not_taken_over(
     assert bool(created) == ("size_bytes" in changes or "fails" in changes)
 
 
-def test_what_md_writes_itself_is_allowed(rig: Rig) -> None:
+def test_what_md_writes_itself_is_allowed(rig: ReadoptRig) -> None:
     rig.now = moved(sectors=5000 + SECTORS)
     assert readopt_array.take_over(rig.setup, LEFT)
     assert rig.noted("conditioning_kept")["sent_bytes"] == {"S0": 0, "S1": write_counters.STOPPING_BYTES, "S2": 0}
 
 
-def test_an_array_that_was_closed_in_order_may_have_been_through_a_boot(rig: Rig) -> None:
+def test_an_array_that_was_closed_in_order_may_have_been_through_a_boot(rig: ReadoptRig) -> None:
     def by_smart(written: dict[str, Written], boot: str) -> dict[str, Written]:
         return {name: replace(each, host_bytes=512_000, boot_id=boot) for name, each in written.items()}
 
@@ -219,14 +220,14 @@ def test_an_array_that_was_closed_in_order_may_have_been_through_a_boot(rig: Rig
     assert readopt_array.take_over(rig.setup, replace(closed, abandoned=True)) is None
 
 
-def test_what_the_guard_says_against_it_is_not_passed_over(rig: Rig) -> None:
+def test_what_the_guard_says_against_it_is_not_passed_over(rig: ReadoptRig) -> None:
     rig.refuses = DriveRefused("/dev/nvme0n1 is mounted")
     with pytest.raises(DriveRefused):
         readopt_array.take_over(rig.setup, LEFT)
     assert rig.did == []
 
 
-def test_a_lost_machine_is_not_passed_over(rig: Rig) -> None:
+def test_a_lost_machine_is_not_passed_over(rig: ReadoptRig) -> None:
     rig.now = MachineLost("gone")
     with pytest.raises(MachineLost):
         readopt_array.take_over(rig.setup, LEFT)
@@ -239,17 +240,17 @@ def test_a_lost_machine_is_not_passed_over(rig: Rig) -> None:
     ("geometry", "moment", "smart"), [("raid5x3", "measured", ""), ("raid5x3", "closed", " by SMART"),
                                       ("drivex3", "measured", " by SMART")],
 )  # fmt: skip
-def test_what_was_sent_is_noted(rig: Rig, geometry: str, moment: str, smart: str) -> None:
+def test_what_was_sent_is_noted(rig: ReadoptRig, geometry: str, moment: str, smart: str) -> None:
     array = Array(Geometry.parse(geometry), "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
     readopt_array.count(rig.setup, array, moment)
     noted = rig.noted("counters")
     assert (noted["moment"], noted["geometry"], noted["uuid"]) == (moment, geometry, "u")
-    assert {name: Written.from_record(each) for name, each in noted["written"].items()} == counted()
+    assert {name: from_plain(Written, each) for name, each in noted["written"].items()} == counted()
     assert rig.did[0] == f"count 3{smart}"
 
 
 @pytest.mark.parametrize("trouble", [{"lease": LeaseLost("lost")}, {"now": CommandFailed("sh", cast("Any", None))}])
-def test_what_cannot_be_counted_is_passed_over(rig: Rig, trouble: dict[str, RigError]) -> None:
+def test_what_cannot_be_counted_is_passed_over(rig: ReadoptRig, trouble: dict[str, RigError]) -> None:
     for name, error in trouble.items():
         setattr(rig, name, error)
     array = Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
@@ -257,7 +258,7 @@ def test_what_cannot_be_counted_is_passed_over(rig: Rig, trouble: dict[str, RigE
     assert rig.notes == []
 
 
-def test_a_machine_that_is_lost_meanwhile_is_told(rig: Rig) -> None:
+def test_a_machine_that_is_lost_meanwhile_is_told(rig: ReadoptRig) -> None:
     rig.now = MachineLost("gone")
     with pytest.raises(MachineLost):
         readopt_array.count(rig.setup, Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1, "zeroed"), "built")
@@ -278,7 +279,7 @@ def test_a_machine_that_is_lost_meanwhile_is_told(rig: Rig) -> None:
     ],
 )
 def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
-    rig: Rig, iops: list[int], confirmed: bool, monkeypatch: pytest.MonkeyPatch
+    rig: ReadoptRig, iops: list[int], confirmed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 

@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import Claim, Limit
-from pytest_ssdqual.qual.spec.datasheet import Published
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec.claims import Claim, Limit, Published
 from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.verdict.verdict import Subject, judge
+from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figure, Finding, Part, of_verdict
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part, of_verdict
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 
 NOWHERE = Path("/nonexistent")
@@ -49,13 +50,19 @@ def run(array: str, workload: Workload, rounds: Sequence[float], **more: object)
         "members": list(SERIALS[: Geometry.parse(array).width]),
         "ramp_s": 0.0,
         "window_s": float(len(rounds)),
+        "counted_s": float(len(rounds)),
         "ios": round(sum(rounds)),
         "iops": iops,
+        "read_iops": iops * workload.read_fraction,
+        "write_iops": iops * (1 - workload.read_fraction),
         "bytes_per_s": iops * workload.block_bytes,
         "mean_latency_ns": outstanding / iops * 1e9,
         "max_latency_ns": 4 * outstanding / iops * 1e9,
         "round_iops": list(rounds),
         "round_max_latency_ns": [3e6 + 1e5 * index for index in range(len(rounds))],
+        "cpu_busy": None,
+        "seen": None,
+        "look": None,
         **more,
     }
 
@@ -65,7 +72,7 @@ def measured(array: str, workload: Workload, iops: float, at_s: int = 0, **more:
     facts = {
         "geometry": array,
         "workload": str(workload),
-        "asked": workload.to_record(),
+        "asked": plain(workload),
         "iops": iops,
         "runs": [run(array, workload, rounds, **more)],
     }
@@ -85,15 +92,13 @@ def judged(
     evidence = replace(
         of_verdict(verdict, protocol="snia", acceptance=True), about=about, group=group, members=tuple(members),
         points=tuple(points), published=published, worst=worst,
-        figures=tuple(Figure(name, each) for name, each in (figures or {}).items()),
+        figures={name: each for name, each in (figures or {}).items()},
     )  # fmt: skip
     return of_evidence(evidence, test)
 
 
 def of_evidence(evidence: Evidence, test: str = "suites/test_it.py::test_it") -> Record:
-    return record(
-        "verdict", {"test": f"{test}[{evidence.geometries[0]}-{evidence.workloads[0]}]", **evidence.to_record()}
-    )
+    return record("verdict", {"test": f"{test}[{evidence.geometries[0]}-{evidence.workloads[0]}]", **plain(evidence)})
 
 
 def parity_sweep(level: str = "raid5", serials: Sequence[str] = SERIALS) -> list[Record]:
@@ -119,10 +124,10 @@ def depths(published: bool = True) -> Record:
     for workload, iops in zip(workloads, (8e3, 28e3, 88e3, 90e3), strict=True):
         depth = workload.qd_per_drive
         stated = [Published(iops * 1.1, Claim.STEADY_IOPS.unit, "habr.com 156147")] if published else []
-        figures = (Figure("outstanding", depth), Figure("iops", iops), Figure("mean_latency_ns", depth / iops * 1e9))
+        figures = {"outstanding": depth, "iops": iops, "mean_latency_ns": depth / iops * 1e9}
         points.append(Part(str(workload), figures, published=tuple(stated)))
     return judged(
-        Claim.QD_KNEE, "raid0x4", workloads, 16, 8, about=About.SERIES, group="randread_qd1to64", points=points
+        Claim.QD_KNEE, "raid0x4", workloads, 16, 8, about=About.CURVE, group="randread_qd1to64", points=points
     )
 
 
@@ -137,11 +142,11 @@ def bathtub() -> Record:
         points.append(
             Part(
                 str(workload),
-                (Figure("outstanding", 32), Figure("iops", iops), Figure("mean_latency_ns", 32 / iops * 1e9)),
+                {"outstanding": 32, "iops": iops, "mean_latency_ns": 32 / iops * 1e9},
             )
         )
     return judged(
-        Claim.BATHTUB_DEPTH, "raid0x4", workloads, 0.4, 0.6, about=About.SERIES, group="mixes_8k", points=points
+        Claim.BATHTUB_DEPTH, "raid0x4", workloads, 0.4, 0.6, about=About.CURVE, group="mixes_8k", points=points
     )
 
 
@@ -152,7 +157,7 @@ def outlier(name: str = SERIALS[4]) -> Record:
     members = [
         Part(
             serial,
-            (Figure("value", 41e3 if serial == name else 80e3 + 300 * index),),
+            {"value": 41e3 if serial == name else 80e3 + 300 * index},
             Finding.FAIL if serial == name else Finding.PASS,
         )
         for index, serial in enumerate(serials)
@@ -167,7 +172,7 @@ def saturation() -> list[Record]:
     facts = {
         "geometry": "drivex1",
         "workload": str(workload),
-        "asked": workload.to_record(),
+        "asked": plain(workload),
         "capacity_bytes": 10**9,
         "run": run("drivex1", workload, rounds),
     }
@@ -220,15 +225,14 @@ def search(outcome: str = "confirmed") -> list[Record]:
     ]  # fmt: skip
     findings = {"kept": Finding.PASS, "broken": Finding.FAIL, "undecided": Finding.INCONCLUSIVE}
     points = [
-        Part(str(work), (Figure("margin_percent", margin), Figure("seconds", 6.0)), findings.get(look))
-        for work, margin, look in looks
+        Part(str(work), {"margin_percent": margin, "seconds": 6.0}, findings.get(look)) for work, margin, look in looks
     ]
     facts = {
         "geometry": "drivex2",
         "plain": str(plain),
         "began_with": [],
         "probed": [
-            {"workload": str(work), "look": look, "told": f"steady IOPS of {work}", "trouble": []}
+            {"workload": str(work), "look": look, "verdict": f"steady IOPS of {work}", "trouble": []}
             for work, _, look in looks
         ],
         "suspects": [
@@ -276,7 +280,7 @@ def with_output(folder: Path, array: str, workload: Workload, seconds: Sequence[
     facts = {
         "geometry": array,
         "workload": str(workload),
-        "asked": workload.to_record(),
+        "asked": plain(workload),
         "iops": sum(rounds) / len(rounds),
         "runs": [run(array, workload, rounds, round_max_latency_ns=slowest, raw=raw)],
     }

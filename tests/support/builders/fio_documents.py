@@ -76,7 +76,8 @@ def ended(document: bytes) -> bytes:
     """A document when nothing is outstanding any more."""
     status = json.loads(document)
     for way in (job[name] for job in status["jobs"] for name in ("read", "write")):
-        if done := way["lat_ns"]["N"]:
+        done = way["lat_ns"]["N"]
+        if way["total_ios"] > done > 0:
             way["io_bytes"] = way["io_bytes"] // way["total_ios"] * done
             way["total_ios"] = done
     return _written(status)

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.verdict.verdict import Subject, judge
+from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
 from pytest_ssdqual.report.fleet import folder as fleets
@@ -60,7 +62,7 @@ class KeptBay:
         facts = self.facts or {"machine_id": self.name, "fio": "3.33", "kernel": "6.1"}
         kept = Kept([], started=self.started, serials=serials, protocol=self.protocol, facts=facts)
         kept.keep(folder)
-        lines = [{"kind": "verdict", "test": self._test(each), **each.evidence().to_record()} for each in self.promises]
+        lines = [{"kind": "verdict", "test": self._test(each), **plain(each.evidence())} for each in self.promises]
         lines += [{"kind": "error", "test": f"s/test_a.py::test_b[{self.name}-x]", "message": e} for e in self.errors]
         with (folder / "records.jsonl").open("a") as file:
             for line in lines:

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.verdict.verdict import Subject
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Figure, Finding, Part, of_observation
-from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, DriveEntry, Manifest
+from pytest_ssdqual.report.evidence.evidence import Finding, Part, of_observation
+from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest
 from pytest_ssdqual.rig.drives.topology import Drive
 
 READS = Workload("randread", "4k", 8)
@@ -40,8 +41,8 @@ class KeptMeasurement:
         )
         subject = Subject((Geometry.parse(self.geometry),), (self.workload,))
         found = of_observation(self.claim, subject, estimate, protocol="quick", acceptance=False)
-        parts = tuple(Part(name, (Figure("value", each),), Finding.OBSERVED) for name, each in self.drives.items())
-        return {"test": f"t.py::{self.claim}[{subject}]", **replace(found, members=parts).to_record()}
+        parts = tuple(Part(name, {"value": each}, Finding.OBSERVED) for name, each in self.drives.items())
+        return {"test": f"t.py::{self.claim}[{subject}]", **plain(replace(found, members=parts))}
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Kept:
         folder.mkdir(parents=True, mode=0o700)
         lines: list[dict[str, object]] = [{"kind": "run_started", "machine": "host"}]
         for each in self.figures:
-            asked = {**each.workload.to_record(), **self.asked}
+            asked = {**plain(each.workload), **self.asked}
             lines.append(
                 {"kind": "measured", "geometry": each.geometry, "workload": str(each.workload), "asked": asked}
             )
@@ -74,7 +75,7 @@ class Kept:
         return folder
 
     def manifest(self, name: str) -> Manifest:
-        drives = [DriveEntry(self._drive(serial)) for serial in self.serials]
+        drives = tuple(self._drive(serial) for serial in self.serials)
         return Manifest(
             run_id=name, command_line=("pytest",), started=self.started, spec=Document("acme", "spec"),
             protocol=Document("quick", self.protocol), acceptance=False,
@@ -82,7 +83,7 @@ class Kept:
         )  # fmt: skip
 
     def _drive(self, serial: str) -> Drive:
-        return Drive.from_json(
+        return from_plain(Drive,
             {
                 "path": f"/dev/{serial}", "kname": serial, "model": self.model, "serial": serial, "wwn": None,
                 "firmware": self.firmware, "size_bytes": 480_000_000_000, "logical_block_bytes": 512,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
 
 Told = Callable[..., Path]
@@ -44,7 +45,7 @@ def record(kind: str, second: int = 0, **facts: object) -> dict[str, object]:
 
 def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: object) -> dict[str, object]:
     kind = "verdict" if evidence.is_promised else "observation"
-    return record(kind, second, test=test, **{**evidence.to_record(), **more})
+    return record(kind, second, test=test, **{**plain(evidence), **more})
 
 
 @pytest.fixture

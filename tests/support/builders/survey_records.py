@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_ssdqual.rig.drives.survey_records import KINDS
+from pytest_ssdqual.rig.drives.survey_parse import KINDS
 
 FILES = ("mounts", "swaps", "mdstat")
 

@@ -38,7 +38,7 @@ class Fact:
 
 
 @dataclass(eq=False)
-class Device:
+class PlantDevice:
     kname: str
     type: str
     number: str
@@ -50,14 +50,14 @@ class Device:
     sysfs_serial: str | None = None
     sysfs_wwid: str | None = None
     model: str | None = None
-    disk: Device | None = None
+    disk: PlantDevice | None = None
     pttype: str | None = None
     #: What lsblk says is on it, and what wipefs finds.
     fstype: str | None = None
     signature: str | None = None
     #: lsblk was run before it appeared.
     unlisted: bool = False
-    uppers: list[Device] = field(default_factory=list)
+    uppers: list[PlantDevice] = field(default_factory=list)
     used: bool = False
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Device:
         spelled = [self.serial, self.sysfs_serial, *wwns]
         return {"_".join(name.replace("_", " ").split()).lower() for name in spelled if name and name.strip()}
 
-    def reach(self) -> list[Device]:
+    def reach(self) -> list[PlantDevice]:
         found = [self]
         for device in found:
             found += [upper for upper in device.uppers if upper not in found]
@@ -98,24 +98,24 @@ class Device:
 class Plant:
     """One machine."""
 
-    disks: list[Device] = field(default_factory=list)
+    disks: list[PlantDevice] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
 
     @property
-    def devices(self) -> list[Device]:
-        found: list[Device] = []
+    def devices(self) -> list[PlantDevice]:
+        found: list[PlantDevice] = []
         for disk in self.disks:
             found += [device for device in disk.reach() if device not in found]
         return found
 
-    def paths_of(self, disk: Device) -> list[Device]:
+    def paths_of(self, disk: PlantDevice) -> list[PlantDevice]:
         """A drive and all its twins: what has a name in common with it, or with one that has."""
         found = [disk]
         for one in found:
             found += [other for other in self.disks if other not in found and one.names & other.names]
         return found
 
-    def in_use(self, disk: Device) -> bool:
+    def in_use(self, disk: PlantDevice) -> bool:
         return any(each.carries_use for each in self.paths_of(disk))
 
     def everything(self) -> list[Told]:
@@ -132,7 +132,7 @@ class Plant:
         nested = {name for names in below.values() for name in names}
         known = {(each.section, *each.text.split(" ", 1)) for each in told if each.section in ("pkname", "mountpoint")}
 
-        def entry(device: Device, above: frozenset[str]) -> dict[str, object]:
+        def entry(device: PlantDevice, above: frozenset[str]) -> dict[str, object]:
             children = [name for name in below.get(device.kname, ()) if name in by_kname and name not in above]
             order.shuffle(children)
             plain = self._entry(device, {section: text for section, name, text in known if name == device.kname})
@@ -143,7 +143,7 @@ class Plant:
         order.shuffle(top)
         return json.dumps({"blockdevices": [entry(device, frozenset({device.kname})) for device in top]})
 
-    def _entry(self, device: Device, known: dict[str, str]) -> dict[str, object]:
+    def _entry(self, device: PlantDevice, known: dict[str, str]) -> dict[str, object]:
         plain: dict[str, object] = {
             "name": device.path.rpartition("/")[2],
             "kname": device.kname,
@@ -193,12 +193,12 @@ class Plant:
             order.shuffle(texts)
         return survey_records.answer(lines, **{name: "\n".join(texts) for name, texts in files.items()})
 
-    def match(self, device: Device) -> Match:
+    def match(self, device: PlantDevice) -> Match:
         return Match(device.path, device.path, device.kname)
 
     # What happens on it.
 
-    def build(self, upper: Device, lowers: Sequence[Device]) -> None:
+    def build(self, upper: PlantDevice, lowers: Sequence[PlantDevice]) -> None:
         """A device of md, dm or bcache over others, which it claims."""
         for lower in lowers:
             lower.uppers.append(upper)
@@ -212,14 +212,14 @@ class Plant:
                 told.append(Told("mdstat", f"{upper.sysfs} : active (auto-read-only) raid1 {lower.sysfs}[0](S)"))
             self.facts.append(Fact((*told, *self._busy(lower))))
 
-    def loop(self, upper: Device, lower: Device, *, odd: bool) -> None:
+    def loop(self, upper: PlantDevice, lower: PlantDevice, *, odd: bool) -> None:
         """A loop device over a device (or over a file on it), by a name that may be gone; nothing is claimed."""
         lower.uppers.append(upper)
         told = [Told("record", f"over {upper.sysfs} {lower.hexadecimal}")]
         told += [] if odd else [Told("record", f"loop {upper.sysfs} /dev/{lower.kname}")]
         self.facts.append(Fact(tuple(told)))
 
-    def use(self, device: Device, what: str, where: str) -> None:
+    def use(self, device: PlantDevice, what: str, where: str) -> None:
         device.used = True
         told = list(_uses(device, what, where))
         if what not in (*OPENED, "export"):  # none of them claims what it uses
@@ -228,12 +228,12 @@ class Plant:
             told = [each for each in told if each.section != "mountpoint"]
         self.facts.append(Fact(tuple(told)))
 
-    def _busy(self, device: Device) -> tuple[Told, ...]:
+    def _busy(self, device: PlantDevice) -> tuple[Told, ...]:
         disk = device.disk or device
         return (Told("busy", disk.kname),) if disk in self.disks else ()
 
 
-def _uses(device: Device, what: str, where: str) -> Sequence[Told]:
+def _uses(device: PlantDevice, what: str, where: str) -> Sequence[Told]:
     seen = where.replace("\\", r"\134").replace(" ", r"\040").replace("\n", r"\012").replace("\t", r"\011")
     path = device.path.replace(" ", r"\040")
     uuid = "4e1c0a5a-0000-4000-8000-3b1f8b0d3c5e"
@@ -290,11 +290,13 @@ def plants(draw: st.DrawFn) -> Plant:
         lowers = draw(st.lists(st.sampled_from(plant.devices), min_size=1, max_size=3, unique=True))
         shape = draw(st.sampled_from((*LAYERS, None, None)))
         if shape is None:
-            loop = Device(f"loop{number}", "loop", f"7:{number}", unlisted=draw(st.booleans()))
+            loop = PlantDevice(f"loop{number}", "loop", f"7:{number}", unlisted=draw(st.booleans()))
             plant.loop(loop, lowers[0], odd=draw(st.booleans()))
             continue
         kname, kind, path = shape
-        upper = Device(kname.format(number), kind, f"252:{number}", path.format(number), unlisted=draw(st.booleans()))
+        upper = PlantDevice(
+            kname.format(number), kind, f"252:{number}", path.format(number), unlisted=draw(st.booleans())
+        )
         plant.build(upper, lowers)
         if kname.startswith("md") and draw(st.booleans()):
             _partition(upper, 1, f"259:{100 + number}")
@@ -305,7 +307,7 @@ def plants(draw: st.DrawFn) -> Plant:
     return plant
 
 
-def _disk(draw: st.DrawFn, number: int) -> Device:
+def _disk(draw: st.DrawFn, number: int) -> PlantDevice:
     kname = draw(
         st.sampled_from((f"sd{'abcd'[number]}", f"nvme{number}n1", f"cciss/c{number}d0", f"vd{'abcd'[number]}"))
     )
@@ -313,7 +315,7 @@ def _disk(draw: st.DrawFn, number: int) -> Device:
     wwn = draw(st.sampled_from((f"5000c500{number:08x}", f"5000c5000ff0000{number // 2}", None)))
     serial = draw(st.sampled_from((f"SER{number}", f"TWIN {(number + 1) // 2}", *SERIALS)))
     udev, kernel = draw(st.sampled_from(((True, True), (True, False), (False, True))))
-    disk = Device(
+    disk = PlantDevice(
         kname, "disk", f"8:{number * 16}", model=f"ACME {number}",
         size=draw(st.sampled_from((480_103_981_056, 1 << 40))),
         serial=serial if udev else None, sysfs_serial=serial if kernel else None,
@@ -330,9 +332,9 @@ def _disk(draw: st.DrawFn, number: int) -> Device:
     return disk
 
 
-def _partition(disk: Device, index: int, number: str) -> Device:
+def _partition(disk: PlantDevice, index: int, number: str) -> PlantDevice:
     infix = "p" if disk.kname[-1].isdigit() else ""
-    part = Device(f"{disk.kname}{infix}{index}", "part", number, disk=disk)
+    part = PlantDevice(f"{disk.kname}{infix}{index}", "part", number, disk=disk)
     disk.uppers.append(part)
     return part
 

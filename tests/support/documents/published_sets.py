@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ssdqual.qual.methods import intel_910, intel_s3500, snia, stec, toms_s3500, toms_s3700
-from pytest_ssdqual.qual.workload.rounds import Loop
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, Series
+from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, WorkloadSet
 
 METHODS = (intel_910, intel_s3500, snia, stec, toms_s3500, toms_s3700)
-Value = Workload | Series | Loop
+Value = Workload | WorkloadSet | Rounds
 
 
 def _within(value: object) -> Iterator[Value]:
     if isinstance(value, tuple | list):
         for each in value:
             yield from _within(each)
-    elif isinstance(value, Series | Loop):
+    elif isinstance(value, WorkloadSet | Rounds):
         yield value
         yield from _within(value.workloads)
     elif isinstance(value, Workload):

@@ -179,7 +179,7 @@ def _name(name: str) -> str:
         source = Path(str(found.__file__))
         constants = [f"- `{each}`{said and ': '}{said}" for each, said in commented(source)]
         return "\n\n".join(["A module.", _prose(found.__doc__), "\n".join(constants)])
-    module = importlib.import_module(f"pytest_ssdqual.qual.workload.{pytest_ssdqual._PLACES[name]}")
+    module = importlib.import_module(f"pytest_ssdqual.qual.workload.{pytest_ssdqual._MODULES[name]}")
     source = Path(str(module.__file__))
     if inspect.isclass(found):
         rows = [(f"`{each}`", said) for each, said in commented(source, name)]

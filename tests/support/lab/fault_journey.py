@@ -233,7 +233,7 @@ def state_of(run: Finished) -> str:
 
 def how_resumed(run: Finished) -> str:
     """From what a run that was resumed says and notes."""
-    said = re.search(r"resuming \S+: \d+ measurements? recalled", run.output)
+    said = re.search(r"resuming \S+: \d+ measurements? reused", run.output)
     built = run.records("array_created")
     if not said or not built:
         return f"stopped: {run.output.splitlines()[-1]}"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.reference_model import MOST_BYTES
-from pytest_ssdqual.qual.integrity.stamp import Imprint, filled
+from pytest_ssdqual.qual.integrity.stamp import Stamp, filled
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, StepSequence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
-from pytest_ssdqual.rig.integrity.target import Aftermath, Ground
+from pytest_ssdqual.rig.integrity.target import PowerCutOutcome, TargetLayout
 from pytest_ssdqual.rig.machine.machine import RigError
 
 ATOM = 512
@@ -57,7 +57,7 @@ class Bugs:
 
 @dataclass
 class SimulatedBody:
-    """A ``living.Body``."""
+    """A ``target.IntegrityTarget``."""
 
     bugs: Bugs = field(default_factory=Bugs)
     drives: int = 4
@@ -81,7 +81,7 @@ class SimulatedBody:
     failed: list[int] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311
 
-    def build(self, history: StepSequence) -> Ground:
+    def build(self, history: StepSequence) -> TargetLayout:
         self._may_break("build")
         self.built += 1
         self.geometry, width = history.geometry, history.geometry.width
@@ -92,7 +92,9 @@ class SimulatedBody:
         self.whole, self.filling, self.idle, self.failed = list(range(1, width + 1)), [], [], []
         self.cache.clear()
         each = min(stripe, MOST_BYTES) + UNIT_BYTES
-        return Ground(self.size_bytes, each, self.regions, ATOM, stripe if self.geometry.has_parity else 0, self.drives)
+        return TargetLayout(
+            self.size_bytes, each, self.regions, ATOM, stripe if self.geometry.has_parity else 0, self.drives
+        )
 
     def abilities(self, level: RaidLevel) -> Abilities:
         return self.can
@@ -188,7 +190,7 @@ class SimulatedBody:
                 self.held[number][:UNIT_BYTES] = bytes(UNIT_BYTES)
         return self.size_bytes
 
-    def cut(self, members: Sequence[int], missing: int, history: int, over: Stretch | None) -> Aftermath:
+    def cut(self, members: Sequence[int], missing: int, history: int, over: Stretch | None) -> PowerCutOutcome:
         self._require(members)
         acknowledged = None
         if over:
@@ -207,7 +209,7 @@ class SimulatedBody:
             for number in (*self.whole, *self.filling):
                 self.held[number][at : at + ATOM] = bytes(ATOM)
         self.failed.clear()
-        return Aftermath(acknowledged, dirty)
+        return PowerCutOutcome(acknowledged, dirty)
 
     def close(self) -> None:
         self.closed = True
@@ -247,6 +249,6 @@ class SimulatedBody:
 
 def _transfers(history: int, each: Stretch) -> list[tuple[int, bytes]]:
     return [
-        (at, filled(Imprint(history, each.generation, at), each.block_bytes))
+        (at, filled(Stamp(history, each.generation, at), each.block_bytes))
         for at in range(each.offset_bytes, each.offset_bytes + each.size_bytes, each.block_bytes)
     ]

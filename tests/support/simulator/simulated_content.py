@@ -10,7 +10,7 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ssdqual.rig.guard import configured_names, label, leftover_members, sampling
+from pytest_ssdqual.rig.guard import configured_names, label, sampling
 
 
 def record(
@@ -63,7 +63,7 @@ class Contents:
         if script == label.SCRIPT:
             self.pages[arguments[0]] = stdin or b""
             return b""
-        if script == leftover_members.RAW:
+        if script == label.RAW:
             superblock, head = self.members[arguments[0]]
             return gzip.compress(superblock if int(arguments[1]) == sampling.PAGE_BYTES else head[: int(arguments[2])])
         if script == configured_names.FILES:

@@ -11,20 +11,22 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.process import FinishedProcess
+from pytest_ssdqual.rig.machine.machine import Completed
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure.array_lifecycle import Fill
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment
-from pytest_ssdqual.rig.observe.environment import When
 from support.builders import fio_documents
 from support.builders.strategies import fio_bucket
 from support.fakes.scripted import completed
@@ -54,38 +56,15 @@ class Fio:
     noise: float
     #: Of the run that is now made.
     number: int = 0
-    #: Called when fio would start, and when it has ended.
-    begin: Callable[[], None] = lambda: None
+    #: Called when fio has ended.
     ran: Callable[[Array, Sequence[Sequence[Interval]]], None] = lambda array, parts: None
 
-    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
-        """Instead of ``measuring.run``: what fio would have written, read as ever."""
-
-        def work() -> FinishedProcess:
-            self.begin()
-            curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
-            parts = self.parts(array, workload, curve)
-            self.ran(array, parts)
-            return FinishedProcess(completed(["fio"]), fio_documents.packed(*parts))
-
-        before = environment.look(setup.machine, array, When.BEFORE)
-        raw, finished = fixed_time.noted(setup, array, workload, kind, work)
-        after = environment.look(setup.machine, array, When.AFTER, before)
-        read = output.parse(finished.pieces())
-        run = Run(
-            workload=workload,
-            geometry=array.geometry,
-            members=tuple(drive.identity for drive in array.members),
-            intervals=read.intervals,
-            ramp_s=window.ramp_s,
-            window_s=window.window_s,
-            rounds=window.rounds,
-            raw=raw,
-            seen=environment.seen(array, before, after, read),
-            parts=read.parts if array.geometry.is_side_by_side else (),
-        )
-        environment.note(setup, run, kind)
-        return run
+    def process(self, array: Array, workload: Workload, window: ProcessWindow) -> UnderWay:
+        """The process of a measurement for a fixed time, from its start on."""
+        curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
+        parts = self.parts(array, workload, curve)
+        _, seconds, _ = curve[0]
+        return UnderWay(fio_documents.documents(*parts), seconds, intervals=parts, ran=partial(self.ran, array))
 
     def parts(
         self, array: Array, workload: Workload, curve: Sequence[tuple[float, float, float]]
@@ -144,7 +123,7 @@ class UnderWay:
     """
 
     documents: list[bytes]
-    report_s: int
+    report_s: float
     dies_s: float = math.inf
     last_words: str = "fio: pid=77, got signal=9"
     #: Called whenever somebody waits.
@@ -156,6 +135,8 @@ class UnderWay:
     parts: list[bytes] = field(default_factory=list)
     given: int = 0
     ended: bool = False
+    #: Its output, when it has ended.
+    output: bytes = b""
 
     @classmethod
     def of(
@@ -189,10 +170,15 @@ class UnderWay:
         self.now_s += seconds
         return self.is_alive()
 
-    def read_new(self) -> Iterator[bytes]:
+    def written(self) -> bytes:
         """Up to now, and the beginning of the document that comes next."""
+        if self.ended:
+            return self.output
         begun = self.documents[self._count][:400] if self.is_alive() else b""
-        data = (b"".join(self.documents[: self._count]) + begun)[self.given :]
+        return b"".join(self.documents[: self._count]) + begun
+
+    def read_new(self) -> Iterator[bytes]:
+        data = self.written()[self.given :]
         self.given += len(data)
         self.parts.append(gzip.compress(data, mtime=0))
         yield data
@@ -211,13 +197,13 @@ class UnderWay:
 
     @property
     def _count(self) -> int:
-        return min(int(min(self.now_s, self.lasts_s) / self.report_s), len(self.documents))
+        return min(int(min(self.now_s, self.lasts_s) / self.report_s + 1e-6), len(self.documents))
 
     def _finished(self, said: str) -> FinishedProcess:
         count = self._count + self.is_alive()
         written = self.documents[:count]
         final = fio_documents.ended(written[-1]) if written and not self._died else b""
-        data = b"".join([*written, final])
+        data = self.output = b"".join([*written, final])
         self.ran([part[:count] for part in self.intervals])
         self.ended = True
         packed = gzip.compress(data[self.given :], mtime=0)
@@ -228,6 +214,41 @@ class UnderWay:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.ended = True
+
+
+def filling(array: Array, fill: Fill) -> UnderWay:
+    """The process that fills an array, or drives side by side: one report, at its end."""
+    seconds, transfer = 10.0, parse_size(fill.bs)
+    written = [fill.passes * target.size_bytes for target in array.targets]
+    parts = [
+        [Interval(0.0, seconds, 0, ios, 0, size, histogram(0, 0.0), histogram(ios, 1e6))]
+        for size in written
+        for ios in (-(-size // transfer),)
+    ]
+    return UnderWay(fio_documents.documents(*parts), seconds, intervals=parts)
+
+
+@dataclass
+class FioProcess:
+    """A ``Tethered`` of the simulated machine, whose output is asked for as a file."""
+
+    argv: tuple[str, ...]
+    under_way: UnderWay
+
+    def wait(self, deadline_s: float) -> Completed:
+        return replace(self.under_way.wait(0).completed, argv=self.argv)
+
+    def alive(self) -> bool:
+        return self.under_way.is_alive()
+
+    def rest(self, seconds: float) -> bool:
+        return self.under_way.rest(seconds)
+
+    def read_line(self, deadline_s: float) -> str:
+        raise NotImplementedError("fio announces nothing")
+
+    def cut(self, deadline_s: float = 30.0) -> Completed:
+        return replace(self.under_way.end().completed, argv=self.argv)
 
 
 def law(geometry: Geometry, workload: Workload) -> float:
@@ -267,14 +288,14 @@ def in_buckets(done: Interval) -> Interval:
 
 
 def fail(setup: Setup, array: Array, missing: int) -> Array:
-    """Instead of ``degraded.fail``."""
+    """Instead of ``members.fail_members``."""
     geometry = Geometry(array.geometry.level, array.geometry.width, missing)
     setup.logbook.note("members_failed", geometry=str(geometry), uuid=array.uuid)
     return replace(array, geometry=geometry)
 
 
 def rebuild(run: Callable[..., Run]) -> Callable[[Setup, Array, Workload], Rebuild]:
-    """Instead of ``rebuilding.rebuild``."""
+    """Instead of ``rebuild.rebuild``."""
 
     def rebuilt(setup: Setup, array: Array, workload: Workload) -> Rebuild:
         failed = array.geometry
@@ -284,7 +305,7 @@ def rebuild(run: Callable[..., Run]) -> Callable[[Setup, Array, Workload], Rebui
         foreground = Measured((run(setup, replace(array, geometry=geometry), workload, "rebuild", window).condensed(),))
         size = array.members[0].size_bytes
         found = Rebuild(geometry, REBUILD_S, size, foreground, mismatches=0)
-        about = {"asked": workload.to_record(), "protocol": rule.name, "acceptance": rule.acceptance}
+        about = {"asked": plain(workload), "protocol": rule.name, "acceptance": rule.acceptance}
         setup.logbook.note("rebuild", **about, **found.summary())
         return found
 

@@ -1,13 +1,16 @@
 """A machine with drives that was never there, for ``-p simulated_rig``: everything of the plugin runs but fio.
 
-It answers what ``rig`` asks of a machine (survey, lease, purge, mdadm) and measures by the law of the level, at
-300 IOPS a drive. No time passes. The scene is set by environment variables, so that xdist's workers see it too.
+It answers what ``rig`` asks of a machine (survey, lease, purge, mdadm). A fio that is started on it writes documents by
+the law of the level, at 300 IOPS a drive; jobs, processes, their output and its acceptance are those of the package.
+Only failed members and their rebuild are replaced. No time passes. The scene is set by environment variables, so that
+xdist's workers see it, too.
 
 PYTEST_DONT_REWRITE: it has no assertions, and pytest warns of plugins that it finds imported already.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -16,7 +19,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -28,20 +31,31 @@ from pytest_ssdqual import lab
 from pytest_ssdqual.lab import drives as media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
 from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity.array_state import Abilities
-from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import fencing, health, survey, write_counters
+from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.guard import holders, shared_paths
-from pytest_ssdqual.rig.integrity.power_cut import Switch
+from pytest_ssdqual.rig.fio.process import RunningProcess
+from pytest_ssdqual.rig.guard import lease, shared_paths
+from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
-from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MachineLost, MustFinish, Observer, RigError
+from pytest_ssdqual.rig.machine.machine import (
+    CommandFailed,
+    Completed,
+    MachineLost,
+    MustFinish,
+    Observer,
+    RigError,
+    Tethered,
+)
 from pytest_ssdqual.rig.md import mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild, sequential_verdict
-from pytest_ssdqual.rig.measure.array_lifecycle import Fill
+from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
@@ -51,12 +65,14 @@ from support.simulator import simulated_fio, simulated_paths
 from support.simulator.simulated_array import SimulatedBody
 from support.simulator.simulated_content import Contents
 from support.simulator.simulated_disks import Device, World
-from support.simulator.simulated_fio import UnderWay
+from support.simulator.simulated_fio import FioProcess, UnderWay
 from support.simulator.simulated_media import Media
-from support.simulator.simulated_surroundings import Surroundings
+from support.simulator.simulated_surroundings import Surroundings, traffic
 
 SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
 REAL_BODY = integrity.body_of
+REAL_RUN, REAL_START, REAL_FILL = fixed_time.run, sequential_verdict.start, array_lifecycle.fill_up
+FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
 
 
@@ -190,6 +206,11 @@ class SimulatedMachine:
     contents: Contents = field(default_factory=Contents.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
+    #: Members of the last array that were failed.
+    missing: int = 0
+    #: What the next process of fio does, and the output files of those that were started.
+    next_fio: Callable[[], UnderWay] | None = None
+    outputs: dict[str, UnderWay] = field(default_factory=dict)
     #: How often it was asked who holds drives.
     asked: int = 0
     gone: bool = False
@@ -212,19 +233,40 @@ class SimulatedMachine:
         must_finish: MustFinish | None = None,
     ) -> Completed:
         self.require_alive()
-        said = self.contents.answer(fencing.unbound(argv), stdin)
-        done = self._answer(fencing.unbound(argv)) if said is None else completed(argv, said.decode())
+        done = self._done(fencing.unbound(argv), stdin)
         if self.observer:
             self.observer(done)
         if check and done.status:
             raise CommandFailed(f"{argv[0]} on {self.name} failed: {done.errors}", done)
         return done
 
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Held:
-        self.require_alive()
-        return Held(argv)
+    def _done(self, argv: tuple[str, ...], stdin: bytes | None) -> Completed:
+        if argv[:2] == ("sh", "-c") and argv[2] in FETCHES:
+            written = self.outputs[argv[4]].written()[int(argv[5]) if len(argv) > 5 else 0 :]
+            return replace(completed(argv), stdout=gzip.compress(written, mtime=0))
+        said = self.contents.answer(argv, stdin)
+        return self._answer(argv) if said is None else completed(argv, said.decode())
 
-    def talk(self, argv: Sequence[str]) -> Counting:
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
+        self.require_alive()
+        if fencing.unbound(argv)[0] != "fio":
+            return Held(argv)
+        if self.next_fio is None:
+            raise NotImplementedError(f"it is not known what this would measure: {argv}")
+        (path,) = [each.removeprefix("--output=") for each in argv if each.startswith("--output=")]
+        self.outputs[path] = running = self.next_fio()
+        return FioProcess(tuple(argv), running)
+
+    @contextmanager
+    def about_to_run(self, next_fio: Callable[[], UnderWay]) -> Iterator[None]:
+        """What fio does if it is started inside."""
+        self.next_fio = next_fio
+        try:
+            yield
+        finally:
+            self.next_fio = None
+
+    def line_process(self, argv: Sequence[str]) -> Counting:
         """Of whatever name, its drives' counters go up by the law for 4 KiB; see ``rig.observe.live_stats``."""
         return Counting(lambda: simulated_fio.IOPS * self.geometry.data_drives)
 
@@ -276,6 +318,9 @@ class SimulatedMachine:
             return completed(argv, self._script(argv))
         if argv[:2] == ("fio", "--parse-only") and self.scene.unknown_option:
             return completed(argv, status=1, stderr=f"fio: unrecognized option '--{self.scene.unknown_option}=1'")
+        if argv[0] == "rm":
+            for path in argv[1:]:
+                self.outputs.pop(path, None)
         if argv[0] == "blkdiscard":
             self.media.purge(argv[-1])
             self.contents.wipe(argv[-1])
@@ -283,7 +328,7 @@ class SimulatedMachine:
         if argv[:2] == ("mdadm", "--create"):
             said = dict(each.removeprefix("--").split("=", 1) for each in argv if each.startswith("--") and "=" in each)
             self.arrays[argv[2]] = said["uuid"]
-            self.geometry = Geometry(RaidLevel(f"raid{said['level']}"), int(said["raid-devices"]))
+            self.geometry, self.missing = Geometry(RaidLevel(f"raid{said['level']}"), int(said["raid-devices"])), 0
         if argv[:2] == ("mdadm", "--stop"):
             self.arrays.pop(argv[2])
         if argv[:2] == ("test", "-e"):
@@ -291,7 +336,7 @@ class SimulatedMachine:
         return completed(argv, self._command(argv))
 
     def _command(self, argv: tuple[str, ...]) -> str:
-        state = "array_state:clean", "sync_action:idle", "degraded:0", "mismatch_cnt:0"
+        state = "array_state:clean", "sync_action:idle", f"degraded:{self.missing}", "mismatch_cnt:0"
         answers: dict[str, Callable[[], str]] = {
             "lsblk": lambda: self.world.lsblk(),
             "id": lambda: "0",
@@ -326,11 +371,11 @@ class SimulatedMachine:
             return self.media.zeroes(arguments[0], arguments[2:])
         if script == write_counters.SCRIPT:
             return self.media.counters(arguments)
-        if script == holders.HELD:
+        if script == lease.HELD:
             if not arguments[1].endswith(".lock"):  # of all work of the machine that must finish
                 return ""
             self.asked += 1
-            note = holders.Note("anna@one", 77, "20261122T093701Z-ab12", 10_800).to_line()
+            note = lease.Note("anna@one", 77, "20261122T093701Z-ab12", 10_800).to_line()
             return "".join(f"{each}\t3600\t{note} \n" for each in arguments[1:3] if self.asked <= self.scene.held)
         if script == shared_paths.SCRIPT:
             boot = str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
@@ -347,42 +392,66 @@ class SimulatedMachine:
 
 
 def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
-    """Instead of ``measuring.run``: what ``simulated_fio`` says, unless something comes in between."""
+    """``fixed_time.run``, unless something comes in between; its fio process is a simulated one."""
     machine = machine_of(setup)
     machine.runs += 1
     mistake(machine, "run", str(array.geometry), str(workload))
-    fio = simulated_fio.Fio(
-        machine.scene.slow, machine.scene.noise, machine.runs, machine.begin_run, machine.surroundings.ran
-    )
-    run = fio.run(setup, array, workload, kind, window)
-    machine.write(array, run.bytes_written)
-    return run
+
+    def ran(array: Array, parts: Sequence[Sequence[Interval]]) -> None:
+        machine.surroundings.ran(array, parts)
+        machine.write(array, sum(traffic(part).write_bytes for part in parts))
+
+    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.noise, machine.runs, ran)
+
+    def under_way() -> UnderWay:
+        machine.begin_run()
+        return fio.process(array, workload, window)
+
+    with machine.about_to_run(under_way):
+        return REAL_RUN(setup, array, workload, kind, window)
 
 
-def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) -> UnderWay:
-    """Instead of ``sequential.start``."""
+def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) -> RunningProcess:
+    """``sequential_verdict.start``, with a simulated process."""
     machine = machine_of(setup)
     machine.runs += 1
-    machine.begin_run()
     fio = simulated_fio.Fio(machine.scene.slow, machine.scene.scatter, machine.runs)
     seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
-    running = UnderWay.of(fio, array, workload, seconds, rule.report_s if rule else 1)
-    running.dies_s = machine.scene.dies_s or running.dies_s
-    running.ran = partial(machine.surroundings.ran, array)
-    if workload.writes:
-        machine.write(array, round(seconds))
-    return running
+
+    def under_way() -> UnderWay:
+        machine.begin_run()
+        running = UnderWay.of(fio, array, workload, seconds, rule.report_s if rule else 1)
+        running.dies_s = machine.scene.dies_s or running.dies_s
+        running.ran = partial(machine.surroundings.ran, array)
+        if workload.writes:
+            machine.write(array, round(seconds))
+        return running
+
+    with machine.about_to_run(under_way):
+        return REAL_START(setup, array, workload, job)
+
+
+def simulated_fail(setup: Setup, array: Array, missing: int) -> Array:
+    machine_of(setup).missing = missing
+    return simulated_fio.fail(setup, array, missing)
+
+
+def simulated_rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
+    found = simulated_fio.rebuild(simulated_run)(setup, array, workload)
+    machine_of(setup).missing = 0
+    return found
 
 
 def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
-    """Instead of ``assembly.fill_up``; where a rig that is broken breaks."""
+    """``array_lifecycle.fill_up``, with a simulated process; where a rig that is broken breaks."""
     machine = machine_of(setup)
     mistake(machine, "fill", str(array.geometry))
     if str(array.geometry) == machine.scene.broken:
         raise RigError(f"fio on {machine.name} was refused by {array.path}")
+    with machine.about_to_run(lambda: simulated_fio.filling(array, fill)):
+        REAL_FILL(setup, array, fill)
     if fill.passes:
         machine.write(array, fill.passes * array.size_bytes)
-        setup.logbook.note("filled", geometry=str(array.geometry), passes=fill.passes, bs=fill.bs, raw="")
 
 
 def mistake(machine: SimulatedMachine, *what: str) -> None:
@@ -392,7 +461,7 @@ def mistake(machine: SimulatedMachine, *what: str) -> None:
             raise IndexError(f"{each} is out of range")
 
 
-def simulated_body(setup: Setup, switch: Switch | None) -> SimulatedBody:
+def simulated_body(setup: Setup, switch: PowerSwitch | None) -> SimulatedBody:
     """Instead of ``surviving.body_of``: an array that keeps its data."""
     chunk = parse_size(setup.protocol.array.chunk)
     return SimulatedBody(drives=len(setup.held.drives), can=Abilities(power_cut=switch is not None), chunk=chunk)
@@ -431,7 +500,7 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(fixed_time, "run", simulated_run)
     patch.setattr(sequential_verdict, "start", simulated_start)
     patch.setattr(array_lifecycle, "fill_up", simulated_fill)
-    patch.setattr(members, "fail_members", simulated_fio.fail)
-    patch.setattr(rebuild, "rebuild", simulated_fio.rebuild(simulated_run))
+    patch.setattr(members, "fail_members", simulated_fail)
+    patch.setattr(rebuild, "rebuild", simulated_rebuild)
     if integrity.body_of is REAL_BODY:  # a test may have its own
         patch.setattr(integrity, "body_of", simulated_body)

@@ -1,0 +1,119 @@
+"""What one bay's run qualifies, and how: drives, spec, protocol and options, fixed before tests are collected."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_ssdqual.plugin.options.settings import Settings
+from pytest_ssdqual.plugin.session.bay import Bay
+from pytest_ssdqual.plugin.session.resume import ResumedRun
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.qual.spec import spec as specs
+from pytest_ssdqual.qual.spec import toml
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.report.compare.baseline import Baseline
+from pytest_ssdqual.report.resume.resume import Present
+from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.manifest import (
+    BayEntry,
+    Document,
+    ExpectedDrives,
+    Manifest,
+    describe,
+)
+from pytest_ssdqual.report.terminal.summary import Header
+from pytest_ssdqual.rig.machine.machine import utc_now
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
+
+
+@dataclass(frozen=True, slots=True)
+class Qualification:
+    """The settings of one bay's run; ``state.BayRun`` has its state."""
+
+    #: The options.
+    settings: Settings
+    protocol: Protocol
+    spec: Spec
+    bay: Bay
+    #: None in a run that only collects and writes nothing.
+    journal: Journal | None
+    #: The run that this session resumes.
+    resumed: ResumedRun | None = None
+    #: The earlier run that promises may be in per cent of.
+    baseline: Baseline | None = None
+    #: Name of the bay in a run of several; empty in a run of one.
+    name: str = ""
+    #: Number of drives that the bay must have; None if only a pattern determined it.
+    expected: ExpectedDrives | None = None
+
+    @property
+    def memory(self) -> EarlierResults:
+        """Measurements of earlier sessions."""
+        return self.resumed.memory if self.resumed else NoEarlierResults()
+
+    @property
+    def present(self) -> Present:
+        """Facts that measurements of this session depend on."""
+        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *self.documents)
+
+    @property
+    def documents(self) -> tuple[Document, Document]:
+        """The current texts of the spec and the protocol."""
+        spec = Document(self.spec.key, toml.text(self.spec_source, specs.FOLDER))
+        return spec, Document(self.protocol.name, toml.text(self.settings.protocol, protocols.FOLDER))
+
+    @property
+    def acceptance(self) -> bool:
+        """True if the protocol is for acceptance."""
+        return self.protocol.acceptance
+
+    @property
+    def header(self) -> Header:
+        """Data of the header: the drives, the protocol, the spec and the run folder."""
+        return Header(
+            models=tuple(drive.model for drive in self.bay.drives),
+            machine=self.bay.machine,
+            protocol=self.protocol.name,
+            acceptance=self.acceptance,
+            spec=self.spec.name,
+            run_folder=self.journal.path if self.journal else None,
+            remarks=self.bay.remarks,
+            expected=describe(self.expected),
+        )
+
+    @property
+    def spec_source(self) -> str:
+        return self.settings.spec or self.spec.key
+
+    def manifest(self, journal: Journal, extra: Mapping[str, str]) -> Manifest:
+        """Return the manifest of a run that begins; ``extra`` are facts of the hook ``pytest_ssdqual_facts``."""
+        bay = self.bay
+        spec, protocol = self.documents
+        return Manifest(
+            run_id=journal.path.name,
+            command_line=tuple(sys.argv),
+            started=utc_now(),
+            spec=spec,
+            protocol=protocol,
+            acceptance=self.acceptance,
+            bays=(BayEntry(bay.machine, {**bay.facts, **extra}, tuple(bay.drives)),),
+            remarks=bay.remarks,
+            baseline=self.baseline.to_record() if self.baseline else None,
+            expected=self.expected,
+        )
+
+    def to_worker(self, glance_s: float) -> dict[str, Any]:
+        """Return what an xdist worker needs beyond its command line, as plain types.
+
+        ``glance_s`` is the period of live statistics.
+        """
+        journal = str(self.journal and self.journal.path)
+        baseline = str(self.baseline.folder) if self.baseline else ""
+        known = {"journal": journal, "resumed": bool(self.resumed), "baseline": baseline, "name": self.name}
+        known |= {"run_root": str(self.settings.run_root), "protocol": self.settings.protocol, "glance_s": glance_s}
+        return {"bay": plain(replace(self.bay, switch=None)), "spec": self.spec_source, **known}

@@ -1,0 +1,96 @@
+"""The protocol of everything that a claim can be judged on, and the subject of a verdict.
+
+`Measured`, `Sweep`, `Curve`, `Saturation` and `Rebuild` implement `Judgeable`. The estimators, the evidence and the
+baseline use only the protocol; a claim's scope names the kind that it is judged on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Scope
+from pytest_ssdqual.qual.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from pytest_ssdqual.qual.measured.run import Look
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The subject of a verdict: one array under one workload, several of either, or one drive of several."""
+
+    geometries: tuple[Geometry, ...]
+    workloads: tuple[Workload, ...]
+    #: Serial number, if the verdict is about only this one of the drives side by side.
+    drive: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.geometries or not self.workloads:
+            raise ValueError("a verdict needs an array and a workload")
+
+    def __str__(self) -> str:
+        arrays = _span(self.geometries)
+        return f"{f'drive {self.drive} ({arrays})' if self.drive else arrays} {_span(self.workloads)}"
+
+    @property
+    def geometry(self) -> Geometry:
+        """The array by which a spec has its promise: the widest."""
+        return max(self.geometries)
+
+    @property
+    def workload(self) -> Workload:
+        """The workload by which a spec has its promise: the first."""
+        return self.workloads[0]
+
+
+@runtime_checkable
+class Judgeable(Protocol):
+    """A measurement, or several that are judged together."""
+
+    #: Scope of the claims that are judged on it; of drives side by side also ``Scope.MEMBERS``.
+    kind: ClassVar[Scope]
+
+    @property
+    def subject(self) -> Subject:
+        """All its arrays and workloads; of a rebuild the load during it."""
+        ...
+
+    @property
+    def drive(self) -> str:
+        """Serial number, if it is of one drive that is judged alone; else ""."""
+        ...
+
+    @property
+    def look(self) -> Look | None:
+        """The look of a sequential measurement; None for one of fixed length."""
+        ...
+
+    def members(self) -> tuple[Self, ...]:
+        """Return the same of each drive side by side; only itself if there is nothing to divide."""
+        ...
+
+    def raw_files(self) -> tuple[str, ...]:
+        """Return the names of fio's outputs in the run folder, each once."""
+        ...
+
+    def counterpart(self, find: Find) -> Self:
+        """Return the same measurement of another run, in which ``find`` finds each process's result."""
+        ...
+
+
+J = TypeVar("J", bound=Judgeable)
+
+
+class Find(Protocol):
+    """Finds the same measurement in another run."""
+
+    def __call__(self, one: J, /) -> J: ...
+
+
+def _span(items: tuple[object, ...]) -> str:
+    """Return the only item, or the first and the last of many: the sentence has to stay short."""
+    return str(items[0]) if len(items) == 1 else f"{items[0]}…{items[-1]}"

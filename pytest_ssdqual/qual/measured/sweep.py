@@ -1,0 +1,67 @@
+"""Several measurements that are judged together: a `Sweep` over widths of a level, a `Curve` over workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.spec.claims import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralMeasured:
+    """One or more measurements, in their order."""
+
+    measurements: tuple[Measured, ...]
+
+    #: Drives side by side are compared with each other in a single measurement only.
+    drive: ClassVar[str] = ""
+    look: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        if not self.measurements:
+            raise ValueError("nothing was measured")
+
+    def __iter__(self) -> Iterator[Measured]:
+        return iter(self.measurements)
+
+    def __len__(self) -> int:
+        return len(self.measurements)
+
+    def __getitem__(self, index: int) -> Measured:
+        return self.measurements[index]
+
+    @property
+    def subject(self) -> Subject:
+        geometries = tuple(dict.fromkeys(each.geometry for each in self))
+        return Subject(geometries, tuple(dict.fromkeys(each.workload for each in self)))
+
+    def members(self) -> tuple[Self, ...]:
+        return (self,)
+
+    def raw_files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(raw for each in self for raw in each.raw_files()))
+
+    def counterpart(self, find: Find) -> Self:
+        return type(self)(tuple(map(find, self.measurements)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep(SeveralMeasured):
+    """The same workload on several widths of a level, narrowest first."""
+
+    kind: ClassVar[Scope] = Scope.SWEEP
+
+    def __post_init__(self) -> None:
+        SeveralMeasured.__post_init__(self)
+        object.__setattr__(self, "measurements", tuple(sorted(self.measurements, key=lambda each: each.geometry)))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve(SeveralMeasured):
+    """Several workloads on one array or drive, in the order of their set: queue depths, mixes, alignments."""
+
+    kind: ClassVar[Scope] = Scope.CURVE

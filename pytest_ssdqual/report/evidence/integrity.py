@@ -1,0 +1,78 @@
+"""Evidence of integrity tests and of rebuilds under load: whether data survived; pure."""
+
+from __future__ import annotations
+
+from pytest_ssdqual.qual.integrity.result import Survival
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.spec.claims import Direction
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
+
+CLAIM = "lost_blocks"
+SOURCE = "what was acknowledged is what is read (docs/integrity.md)"
+#: Claim about an array that was rebuilt under load.
+REBUILT = "damage_after_rebuild"
+
+
+def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()) -> Evidence:
+    """Return the evidence that no block was lost; its figure is the number lost by the shortest failing steps."""
+    wrong = float(max(found.wrong, len(found.findings)))
+    return Evidence(
+        claim=CLAIM,
+        geometries=(str(found.geometry),),
+        workloads=("histories",),
+        value=wrong,
+        low=wrong,
+        high=wrong,
+        n=found.histories,
+        unit=Unit.COUNT,
+        limit=0.0,
+        direction=Direction.AT_MOST,
+        source=SOURCE,
+        outcome=Finding.FAIL if found.findings else Finding.PASS,
+        margin_percent=0.0 if found else -100.0,
+        sentence=repr(found),
+        protocol=protocol,
+        acceptance=acceptance,
+        figures={
+            "histories": found.histories,
+            "steps": found.steps,
+            "blocks_compared": found.compared,
+            "atomic_bytes": found.atom_bytes,
+            "duration_s": found.seconds,
+            "shortest_steps": len(found.shortest.steps) if found.shortest else None,
+        },
+        raw=raw,
+        remarks=tuple(f"{found.geometry}: {each}" for each in found.remarks),
+        is_reading=True,
+    )
+
+
+def of_rebuild(found: Rebuild, *, protocol: str, acceptance: bool) -> Evidence:
+    """Return the evidence that a rebuild damaged nothing.
+
+    Its figure is md's number of mismatches, plus 1 if data was read back wrong.
+    """
+    wrong = float(found.mismatches + bool(found.damage))
+    return Evidence(
+        claim=REBUILT,
+        geometries=(str(found.geometry),),
+        workloads=(str(found.foreground.workload),),
+        value=wrong,
+        low=wrong,
+        high=wrong,
+        n=1,
+        unit=Unit.COUNT,
+        limit=0.0,
+        direction=Direction.AT_MOST,
+        source="what was written before members failed is what is read after they were rebuilt",
+        outcome=Finding.PASS if found.intact else Finding.FAIL,
+        margin_percent=0.0 if found.intact else -100.0,
+        sentence=repr(found.intact),
+        protocol=protocol,
+        acceptance=acceptance,
+        figures={"rebuild_s": found.seconds, "mismatches": found.mismatches},
+        raw=tuple(run.raw for run in found.foreground.runs),
+        about=About.REBUILD,
+        is_reading=True,
+    )

@@ -1,0 +1,56 @@
+"""The view of a run: its verdict, judged claims, errors and skips, which every surface shows; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, RunReader
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
+from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
+
+#: Kinds of records that are read.
+KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened")
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """What all surfaces show of a run; it has no records, as a fleet may have thousands of runs."""
+
+    folder: Path
+    #: Empty if it is missing or unreadable.
+    manifest: Mapping[str, object]
+    verdict: PageVerdict
+    judged: tuple[Judged, ...]
+    errors: tuple[ErrorGroup, ...]
+    #: Ids of tests by reason of their skip.
+    skipped: Mapping[str, Sequence[str]]
+    #: A sentence for each drive whose health worsened.
+    worsened: tuple[str, ...]
+
+    @classmethod
+    def read(cls, folder: Path) -> RunView:
+        """Read a run folder; ``OSError`` without records."""
+        return cls.of(RunReader.read(folder, *KINDS))
+
+    @classmethod
+    def of(cls, story: RunReader) -> RunView:
+        judged, errors, skips = story.evidence(), troubles(story), skipped(story)
+        counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())))
+        verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
+        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened)
+
+    def sentences(self, outcome: Finding) -> tuple[str, ...]:
+        """Return the sentences of all claims with this outcome."""
+        return tuple(each.evidence.sentence for each in self.judged if each.evidence.outcome is outcome)
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        return tuple(subject.text(bay, "machine") for bay in subject.tables(self.manifest.get("bays")))
+
+    def document(self, kind: str) -> str:
+        """Return the name of the protocol or the spec; empty if it is unknown."""
+        return subject.text(subject.table(self.manifest.get(kind)), "name")

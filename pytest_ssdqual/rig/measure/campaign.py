@@ -1,0 +1,241 @@
+"""Executes the plan of a run on its drives, step by step, when a test waits for the result of a step.
+
+First come the steps that the plan has before it on the same array, and before an array is taken down, the rest of its
+steps. So each array is built once, and the state in which something is measured does not depend on the order of the
+tests. A result or a failure is in the cache from then on; a hundred tests that need the same broken step report one
+cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar, cast
+
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.stats.estimate import TooFew
+from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import fixed_time, rounds, saturation, sequential_verdict
+from pytest_ssdqual.rig.measure import rebuild as rebuilding
+from pytest_ssdqual.rig.measure.campaign_plan import (
+    CampaignPlan,
+    CampaignStep,
+    Fill,
+    Preparation,
+    StepKind,
+    preparation,
+    takes_down,
+)
+from pytest_ssdqual.rig.measure.probe import Probe
+from pytest_ssdqual.rig.measure.result_cache import ResultCache
+from pytest_ssdqual.rig.measure.sequential_verdict import Enough
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.measure.standing_array import StandingArray
+from pytest_ssdqual.rig.resume import readopt_array
+
+T = TypeVar("T")
+Result = Measured | Saturation | RoundsResult | Rebuild
+
+
+@dataclass(slots=True)
+class Campaign:
+    """Executes steps and returns their results; ``close`` it, or the array stays.
+
+    Each method raises ``RigError`` or a subclass, the same again each time. A step that is not in the plan is executed,
+    too.
+    """
+
+    setup: Setup
+    plan: CampaignPlan = field(default_factory=CampaignPlan)
+    cache: ResultCache = field(default_factory=ResultCache)
+    #: Workloads with a test of a tail or an extreme, on any array: their windows are equally long.
+    tails: Container[Workload] = frozenset()
+    #: Workloads with a test of the slowest second.
+    by_the_second: Container[Workload] = frozenset()
+    #: For a group-sequential protocol: decides at a look whether it may be the last.
+    enough: Enough = sequential_verdict.at_once
+    _standing: StandingArray = field(init=False)
+    #: Number in the plan of the array that stands.
+    _array_number: int | None = None
+
+    def __post_init__(self) -> None:
+        self._standing = StandingArray(self.setup, self.cache)
+
+    def array(self, geometry: Geometry) -> Array:
+        """Return the array of this geometry, filled by the protocol; a degraded one has members failed."""
+        step = CampaignStep(StepKind.ARRAY, geometry)
+        if self._preparation(step):
+            self._execute_due(step)
+        return self._ready(step)
+
+    def steady(self, geometry: Geometry, workload: Workload) -> SteadyState | None:
+        """Return the steady state of the array's conditioning for this class of workload.
+
+        None if the protocol does not condition. ``InvalidMeasurement`` if the array did not settle in time; that is not
+        tried again for the next workload, or hours would be spent on each.
+        """
+        step = CampaignStep(StepKind.CONDITIONED, geometry, workload)
+        if self._preparation(step):
+            self._execute_due(CampaignStep(StepKind.MEASURED, geometry, workload))
+        self._ready(step)
+        return self._standing.steady
+
+    def measure(self, geometry: Geometry, workload: Workload) -> Measured:
+        """Return all repeats of one workload on one array; by a sequential protocol until ``enough``."""
+        return cast(Measured, self._result(CampaignStep(StepKind.MEASURED, geometry, workload)))
+
+    def saturate(self, geometry: Geometry, workload: Workload) -> Saturation:
+        """Return writes from the purged state until settled, or until the protocol's volume or time is used up."""
+        return cast(Saturation, self._result(CampaignStep(StepKind.SATURATION, geometry, workload)))
+
+    def loop(self, geometry: Geometry, loop: Rounds) -> RoundsResult:
+        """Return all rounds of a loop, from its own purge and fill on."""
+        return cast(RoundsResult, self._result(CampaignStep(StepKind.LOOP, geometry, loop)))
+
+    def cell(self, geometry: Geometry, loop: Rounds, workload: Workload) -> Measured:
+        """Return one workload of the rounds; ``InvalidMeasurement`` if they did not become steady."""
+        found = self.loop(geometry, loop)
+        try:
+            cell = found.measured(workload)
+        except TooFew as error:
+            raise InvalidMeasurement(str(error)) from error
+        if not found:
+            raise InvalidMeasurement(repr(found).strip("<>"))
+        return cell
+
+    def rebuild(self, geometry: Geometry, workload: Workload) -> Rebuild:
+        """Return the rebuild of a degraded array while ``workload`` runs; ``geometry`` is the rebuilding one."""
+        return cast(Rebuild, self._result(CampaignStep(StepKind.REBUILD, geometry, workload)))
+
+    def probe(self, geometry: Geometry, workload: Workload, probe: Probe) -> Measured:
+        """Return one measurement of a search, on an array that is the search's own from its purge on.
+
+        What a search writes (parts of the range, compressible data) would spoil other measurements. Raises a plain
+        ``RigError`` if the array cannot be built or conditioned.
+        """
+        step = CampaignStep(StepKind.SEARCH, geometry, workload)
+
+        def now() -> Measured:
+            try:
+                if self._preparation(step):
+                    self._execute_due(step)
+                array = self._ready(step)
+            except InvalidMeasurement as error:
+                raise RigError(f"nothing can be searched on {geometry}: {error}") from error
+            return probe.measure(self.setup, array, workload)
+
+        key = replace(step.key, kind=probe.kind)
+        return self.cache.result((probe.kind, step), key, now, partial(_is_of, step))
+
+    @property
+    def searched(self) -> Array | None:
+        """The array of a search, if it stands."""
+        condition = self._standing.condition
+        return self._standing.array if condition and condition.searched else None
+
+    def apart(self, geometry: Geometry, work: Callable[[], T]) -> T:
+        """Return the result of ``work``, an integrity test that builds arrays of its own; no array stands then."""
+
+        def now() -> T:
+            self._execute_due(CampaignStep(StepKind.INTEGRITY, geometry))
+            self.close()
+            return work()
+
+        return self.cache.unless_failed(("integrity", geometry), now)
+
+    def close(self) -> None:
+        """Stop the array; the drives stay leased."""
+        self._array_number = None
+        self._standing.close()
+
+    def _result(self, step: CampaignStep) -> Result:
+        def now() -> Result:
+            self._execute_due(step)
+            return self._execute(step)
+
+        return self.cache.result(step, step.key, now, partial(_is_of, step))
+
+    def _execute_due(self, step: CampaignStep) -> None:
+        """Execute the steps that go before ``step``. Their failures are raised in the tests that need them."""
+        for each in self._due(step):
+            if self.cache.knows(each, each.key):
+                continue
+            try:
+                self.cache.result(each, each.key, partial(self._execute, each), partial(_is_of, each))
+            except RigError as error:
+                if error.ends_run:
+                    raise
+
+    def _due(self, step: CampaignStep) -> Iterator[CampaignStep]:
+        """Yield the planned steps that go before ``step``: the rest of the array that stands, if that has to make room
+        for another one, and then those that the plan has before ``step`` on its own array.
+        """
+        if self._takes_down(step) or self.plan.array_of(step) != self._array_number:
+            for each in self.plan.on_array(self._array_number):
+                # A rebuild writes a whole member for hours, and its test may be skipped after all.
+                if each.kind is not StepKind.REBUILD and not self._takes_down(each):
+                    yield each
+        is_taken_down = self._takes_down(step)
+        for each in self.plan.before(step):
+            if is_taken_down or not self._takes_down(each):
+                yield each
+
+    def _takes_down(self, step: CampaignStep) -> bool:
+        """Return True if the array that stands has to be taken down for ``step``, or if no array stands."""
+        return takes_down(self._preparation(step))
+
+    def _preparation(self, step: CampaignStep) -> tuple[Preparation, ...]:
+        return preparation(self._standing.condition, step, Fill.of(self.setup.protocol))
+
+    def _ready(self, step: CampaignStep) -> Array:
+        """Get the array ready for a step, and return it. This measures nothing."""
+        stood = self._standing.array
+        try:
+            self._standing.prepare(self._preparation(step))
+        finally:
+            if self._standing.array is not stood:  # also one that was built, but could not be conditioned
+                self._array_number = self.plan.array_of(step)
+        return self._standing.use_for(step)
+
+    def _execute(self, step: CampaignStep) -> Result:
+        """Get the array ready and measure."""
+        array = self._ready(step)
+        if isinstance(step.what, Rounds):
+            return rounds.run(self.setup, array, step.what)
+        if step.what is None:
+            raise TypeError(f"{step} has no result")
+        if step.kind is StepKind.SATURATION:
+            return saturation.saturate(self.setup, array, step.what)
+        if step.kind is StepKind.REBUILD:
+            return rebuilding.rebuild(self.setup, array, step.what)
+        return self._measured(array, step.what)
+
+    def _measured(self, array: Array, workload: Workload) -> Measured:
+        rule = self.setup.protocol.sequential
+        if rule is None:
+            measured = fixed_time.measure(self.setup, array, workload, tail=workload in self.tails)
+        else:
+            rule = replace(rule, report_s=1) if workload in self.by_the_second else rule
+            measured = sequential_verdict.measure(self.setup, array, workload, rule, self.enough)
+        readopt_array.count(self.setup, array, "measured")
+        return measured
+
+
+def _is_of(step: CampaignStep, found: object) -> bool:
+    """Return True if a result of an earlier session is that of this step: names may have been given anew."""
+    if isinstance(found, RoundsResult):
+        return step.kind is StepKind.LOOP and found.loop == step.what
+    if isinstance(found, Saturation):
+        return step.kind is StepKind.SATURATION and found.run.workload == step.what
+    if isinstance(found, Rebuild):
+        return step.kind is StepKind.REBUILD and found.foreground.workload == step.what
+    is_run = step.kind in (StepKind.MEASURED, StepKind.SEARCH)
+    return isinstance(found, Measured) and is_run and found.workload == step.what

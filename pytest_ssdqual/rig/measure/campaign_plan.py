@@ -1,0 +1,268 @@
+"""The plan of a campaign as data: what is measured on which array, in which order, and how each array gets ready.
+
+``preparation`` decides when an array is built, preconditioned or degraded. The plan asks it for the condition that an
+array will be in, the campaign for the condition that the array is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import groupby, takewhile
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.workload.rounds import Rounds
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.resume.checkpoint import ResultKey
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Sequential passes over the whole user area after a purge; no pass for writes from the fresh state."""
+
+    passes: int
+    bs: str
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> Fill:
+        return cls(protocol.fill_passes, protocol.fill_bs)
+
+
+FRESH = Fill(0, "128k")
+
+
+class StepKind(StrEnum):
+    """Kinds of steps; the values are those of ``ResultKey``."""
+
+    #: The array itself; there is nothing to measure.
+    ARRAY = "array"
+    #: The steady state for a class of workloads.
+    CONDITIONED = "conditioned"
+    MEASURED = "measured"
+    SATURATION = "saturation"
+    LOOP = "loop"
+    REBUILD = "rebuild"
+    SEARCH = "search"
+    INTEGRITY = "integrity"
+
+
+#: Kinds that have a result in the cache.
+WITH_RESULT = (StepKind.MEASURED, StepKind.SATURATION, StepKind.LOOP, StepKind.REBUILD)
+#: Kinds that follow each other on one array.
+SHARING = (StepKind.ARRAY, StepKind.CONDITIONED, StepKind.MEASURED, StepKind.REBUILD)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignStep:
+    """One step: what is measured on which array."""
+
+    kind: StepKind
+    geometry: Geometry
+    what: Workload | Rounds | None = None
+
+    @property
+    def key(self) -> ResultKey:
+        """The key of the step's result."""
+        return ResultKey(self.kind.value, self.geometry, str(self.what))
+
+    @property
+    def loss(self) -> tuple[int, bool]:
+        """Sort key: what the array has lost when the step is done. No step restores a member, or ends a rebuild."""
+        return self.geometry.missing, self.kind is StepKind.REBUILD
+
+    @property
+    def is_random(self) -> bool | None:
+        """Class of workloads that the array is preconditioned for; None if it is not."""
+        is_conditioned = self.kind not in (StepKind.ARRAY, StepKind.INTEGRITY, StepKind.SATURATION)
+        return self.what.is_random if isinstance(self.what, Workload) and is_conditioned else None
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Purge the drives, and build and fill an array of them; the array that stands is taken down first."""
+
+    geometry: Geometry
+    fill: Fill
+    #: An array that an earlier session left is not taken over: the step begins with a purge of its own.
+    anew: bool = False
+
+    @property
+    def failure_key(self) -> object:
+        return self.geometry, self.fill
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """Bring the array, with all its members, into the steady state of the workload's class."""
+
+    geometry: Geometry
+    workload: Workload
+    for_search: bool = False
+
+    @property
+    def failure_key(self) -> object:
+        return self.geometry, self.workload.is_random, self.for_search
+
+
+@dataclass(frozen=True, slots=True)
+class FailMembers:
+    """Fail members, until the array has this geometry."""
+
+    geometry: Geometry
+    fill: Fill
+    for_search: bool = False
+
+    @property
+    def failure_key(self) -> object:
+        return self.geometry, self.fill, self.for_search
+
+
+Preparation = Build | Precondition | FailMembers
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCondition:
+    """The condition of the array that stands."""
+
+    geometry: Geometry
+    fill: Fill
+    #: Class of workloads that it is in the steady state of: True random, False sequential, None neither.
+    is_random: bool | None = None
+    #: Something was done to it that no further measurement may build on.
+    spent: bool = False
+    #: That was a search, which may go on.
+    searched: bool = False
+
+    def leads_to(self, geometry: Geometry, fill: Fill) -> bool:
+        """Return True if this is the array, or will be when more of its members have failed."""
+        now = self.geometry
+        same = (now.healthy, self.fill, self.spent) == (geometry.healthy, fill, False)
+        return same and now.missing <= geometry.missing
+
+    def after(self, done: Preparation) -> ArrayCondition:
+        """Return the condition after a preparation."""
+        if isinstance(done, Build):
+            return ArrayCondition(done.geometry, done.fill)
+        if isinstance(done, Precondition):
+            return replace(self, is_random=done.workload.is_random)
+        return replace(self, geometry=done.geometry)
+
+    def used_for(self, step: CampaignStep) -> ArrayCondition:
+        """Return the condition after a step."""
+        if step.kind in (StepKind.ARRAY, StepKind.CONDITIONED, StepKind.MEASURED):
+            return self
+        return replace(self, spent=True, searched=step.kind is StepKind.SEARCH)
+
+
+def preparation(now: ArrayCondition | None, step: CampaignStep, fill: Fill) -> tuple[Preparation, ...]:
+    """Return what the array of ``step`` needs before the step, if ``now`` stands; ``fill`` is the protocol's."""
+    target = Geometry(step.geometry.level, step.geometry.width, step.geometry.missing)
+    whole, anew = target.healthy, step.kind not in SHARING
+    if step.kind is StepKind.SEARCH and now and now.searched and now.geometry == target:
+        is_ready = now.is_random is step.is_random
+    elif anew or now is None or not now.leads_to(target, fill):
+        is_ready = False
+    else:
+        # An array is conditioned with all its members, and degraded then: that is how it happens in the field.
+        is_ready = not now.geometry.missing or step.is_random in (None, now.is_random)
+    todo: list[Preparation] = []
+    if now is None or not is_ready:
+        todo.append(Build(whole, _fill_of(step, fill), anew))
+        now = ArrayCondition(whole, fill)
+    if step.is_random not in (None, now.is_random) and isinstance(step.what, Workload):
+        todo.append(Precondition(whole, step.what, step.kind is StepKind.SEARCH))
+    if target.missing > now.geometry.missing and step.kind is not StepKind.CONDITIONED:
+        todo.append(FailMembers(target, now.fill, step.kind is StepKind.SEARCH))
+    return tuple(todo)
+
+
+def _fill_of(step: CampaignStep, fill: Fill) -> Fill:
+    if isinstance(step.what, Rounds):
+        return Fill(step.what.fill_passes, step.what.fill_bs)
+    return FRESH if step.kind in (StepKind.SATURATION, StepKind.INTEGRITY) else fill
+
+
+def on_fewest_arrays(steps: Iterable[CampaignStep]) -> Iterator[CampaignStep]:
+    """Yield the steps of each array in their order, but those that need another array after those that do not."""
+    for _, of_array in groupby(steps, key=lambda step: step.geometry.healthy):
+        left, now = list(of_array), None
+        while left:
+            step = next((each for each in left if now and not takes_down(preparation(now, each, FRESH))), left[0])
+            left.remove(step)
+            now = _after(now, preparation(now, step, FRESH), step)
+            yield step
+
+
+def takes_down(todo: Iterable[Preparation]) -> bool:
+    """Return True if the array that stands is taken down, if there is one."""
+    return any(isinstance(each, Build) for each in todo)
+
+
+def _after(
+    now: ArrayCondition | None, todo: Iterable[Preparation], step: CampaignStep, fill: Fill = FRESH
+) -> ArrayCondition:
+    """Return the condition of the array after the preparations and the step."""
+    for each in todo:
+        now = (now or ArrayCondition(each.geometry, fill)).after(each)
+    return (now or ArrayCondition(step.geometry, fill)).used_for(step)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignPlan:
+    """All steps of a run without duplicates, in the order of execution."""
+
+    steps: tuple[CampaignStep, ...] = ()
+    #: What the protocol fills arrays with.
+    fill: Fill = FRESH
+    #: Of each step, the number of its array, counted from 0, and its place.
+    _arrays: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
+    _places: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        arrays: dict[CampaignStep, int] = {}
+        number = -1
+        for todo, step in self.prepared():
+            number += takes_down(todo)
+            arrays[step] = number
+        object.__setattr__(self, "_arrays", arrays)
+        object.__setattr__(self, "_places", {step: place for place, step in enumerate(self.steps)})
+
+    @classmethod
+    def of(cls, steps: Iterable[CampaignStep], protocol: Protocol) -> CampaignPlan:
+        return cls(tuple(dict.fromkeys(steps)), Fill.of(protocol))
+
+    def prepared(self) -> Iterator[tuple[tuple[Preparation, ...], CampaignStep]]:
+        """Yield each step after the preparation that it needs if all steps are executed in order."""
+        now: ArrayCondition | None = None
+        for step in self.steps:
+            todo = preparation(now, step, self.fill)
+            now = _after(now, todo, step, self.fill)
+            yield todo, step
+
+    def array_of(self, step: CampaignStep) -> int | None:
+        """Return the number of the array that ``step`` is executed on.
+
+        For a step that is not planned, it is the first array that can serve it; None if there is none.
+        """
+        if step in self._arrays or step.kind not in SHARING:
+            return self._arrays.get(step)
+        geometry = step.geometry.healthy
+        serving = (each for each in self.steps if each.kind in SHARING and each.geometry.healthy == geometry)
+        first = next(serving, None)
+        return None if first is None else self._arrays[first]
+
+    def on_array(self, number: int | None) -> Iterator[CampaignStep]:
+        """Yield the steps with a result on one array."""
+        return (each for each in self.steps if self._arrays[each] == number and each.kind in WITH_RESULT)
+
+    def before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
+        """Return the steps with a result that come before ``step`` on the same array.
+
+        Of a step that is not planned, these are the steps after which the array has lost less.
+        """
+        same_array = tuple(self.on_array(self.array_of(step)))
+        if step in self._arrays:
+            return tuple(takewhile(lambda each: self._places[each] < self._places[step], same_array))
+        return tuple(each for each in same_array if each.loss < step.loss)

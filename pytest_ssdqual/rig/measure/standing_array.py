@@ -1,0 +1,139 @@
+"""The one array that stands on the drives: gets it ready for a step of the plan, and takes it down.
+
+Nothing is measured here. A preparation that failed is not tried again: it would fail for each of a hundred tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.rig.machine.machine import MachineLost, RigError, UnforeseenAgain
+from pytest_ssdqual.rig.md import members
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
+from pytest_ssdqual.rig.measure.campaign_plan import (
+    ArrayCondition,
+    Build,
+    CampaignStep,
+    FailMembers,
+    Fill,
+    Precondition,
+    Preparation,
+)
+from pytest_ssdqual.rig.measure.result_cache import ResultCache
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.resume import readopt_array
+from pytest_ssdqual.rig.resume.checkpoint import Conditioned
+
+
+@dataclass(slots=True)
+class StandingArray:
+    """The array and its condition; both None if no array stands. ``close`` it, or the array stays."""
+
+    setup: Setup
+    #: Failures of preparations.
+    cache: ResultCache
+    array: Array | None = None
+    condition: ArrayCondition | None = None
+    #: Steady state of the class that the array is conditioned for; None if the protocol does not condition.
+    steady: SteadyState | None = None
+    #: Conditioning by an earlier session; confirmed before anything is measured.
+    _inherited: Conditioned | None = None
+    #: Nothing was built yet in place of the array that an earlier session left.
+    _untouched: bool = True
+
+    def prepare(self, todo: Sequence[Preparation]) -> None:
+        """Execute the preparations. If one of them has failed before, raise its failure and execute none."""
+        for each in todo:
+            self._require_not_failed(each)
+        for each in todo:
+            if isinstance(each, Build):
+                self._or_closed(each, partial(self._build, each))
+            elif isinstance(each, Precondition):
+                self._precondition(each)
+            else:
+                self._or_closed(each, partial(self._fail_members, each))
+
+    def require(self) -> Array:
+        """Return the array that stands."""
+        if self.array is None:
+            raise RigError("no array stands")
+        return self.array
+
+    def use_for(self, step: CampaignStep) -> Array:
+        """Record the condition that ``step`` leaves; return the array for the step."""
+        array = self.require()
+        self.condition = self.condition and self.condition.used_for(step)
+        return array
+
+    def close(self) -> None:
+        """Stop the array; the drives stay leased."""
+        array, condition = self.array, self.condition
+        self.array = self.condition = self.steady = self._inherited = None
+        if array:
+            array_lifecycle.stop(self.setup, array)
+            if condition and not condition.spent:
+                readopt_array.count(self.setup, array, "closed")
+
+    def _require_not_failed(self, step: Preparation) -> None:
+        failure = self.cache.failure(step.failure_key)
+        if failure and not isinstance(step, Precondition) and not isinstance(failure, UnforeseenAgain):
+            raise RigError(f"{step.geometry} was not built: {failure}")
+        if failure:
+            raise failure
+
+    def _or_closed(self, step: Preparation, work: Callable[[], None]) -> None:
+        """Call ``work``, and take the array down if that fails."""
+
+        def closing() -> None:
+            try:
+                work()
+            except MachineLost:
+                raise
+            except Exception:
+                with contextlib.suppress(Exception):  # the first error has more information
+                    self.close()
+                raise
+
+        self.cache.unless_failed(step.failure_key, closing)
+
+    def _build(self, step: Build) -> None:
+        self.close()
+        if not self._taken_over(step):
+            self.array = array_lifecycle.build(self.setup, step.geometry, step.fill)
+        self.condition = ArrayCondition(step.geometry, step.fill)
+        readopt_array.count(self.setup, self.require(), "built")
+
+    def _taken_over(self, step: Build) -> bool:
+        """Take over the array that an earlier session left, if it is this one and nothing was built before."""
+        left = None if step.anew or not self._untouched else self.cache.earlier.left_array()
+        self._untouched = False
+        if left is None or (left.geometry, Fill(left.passes, left.fill_bs)) != (step.geometry, step.fill):
+            return False
+        self.array = readopt_array.take_over(self.setup, left)
+        self._inherited = left.conditioned if self.array else None
+        return self.array is not None
+
+    def _precondition(self, step: Precondition) -> None:
+        if self.condition is None:
+            raise RigError("no array stands")
+        # The writes of one class undo the state that the other one needs.
+        self.condition = replace(self.condition, is_random=None)
+        self.steady = self.cache.unless_failed(step.failure_key, partial(self._settled, step))
+        self.condition = self.condition.after(step)
+
+    def _settled(self, step: Precondition) -> SteadyState | None:
+        array, inherited, self._inherited = self.require(), self._inherited, None
+        is_its = inherited is not None and inherited.writes.is_random == step.workload.is_random
+        state = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
+        state = state or fixed_time.precondition(self.setup, array, step.workload)
+        readopt_array.count(self.setup, array, "conditioned")
+        return state
+
+    def _fail_members(self, step: FailMembers) -> None:
+        self.array = members.fail_members(self.setup, self.require(), step.geometry.missing)
+        self.condition = self.condition and self.condition.after(step)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.lab import vm
+from pytest_ssdqual.lab.vm import roomiest, scratch_directory
+from pytest_ssdqual.rig.machine.owned_directory import sweep
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from pytest_ssdqual.lab import vm as scratch
+scratch._MEMORY = Path(sys.argv[1])
+with scratch.scratch_directory(0) as directory:
+    (directory / "drive").write_bytes(b"x")
+    print(directory, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(vm, "_MEMORY", tmp_path)
+    monkeypatch.setattr(vm, "_RESERVE_BYTES", 0)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    return tmp_path
+
+
+def test_it_is_removed_with_what_is_in_it(memory: Path) -> None:
+    with scratch_directory(0) as directory:
+        (directory / "drive").write_bytes(b"x")
+        assert list(memory.iterdir()) == [directory]
+        sweep(memory, vm._PREFIX)
+        assert directory.is_dir()
+    assert list(memory.iterdir()) == []
+
+
+def test_it_is_removed_upon_an_error(memory: Path) -> None:
+    with pytest.raises(KeyError), scratch_directory(0):
+        raise KeyError
+    assert list(memory.iterdir()) == []
+
+
+def test_what_a_killed_owner_left_is_removed_by_the_next(memory: Path) -> None:
+    argv = [sys.executable, "-c", OWNER, str(memory)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as owner:
+        left = Path(owner.stdout.readline().strip() if owner.stdout else "")
+        sweep(memory, vm._PREFIX)
+        assert (left / "drive").exists()
+        owner.send_signal(signal.SIGKILL)
+    assert left.is_dir()
+    with scratch_directory(0):
+        assert not left.exists()
+
+
+def test_drives_that_do_not_fit_into_memory_go_to_the_temporary_files(tmp_path: Path) -> None:
+    assert roomiest(0, tmp_path) == tmp_path
+    assert roomiest(1 << 60, tmp_path) == Path(tempfile.gettempdir())
+    assert roomiest(0, tmp_path / "none") == Path(tempfile.gettempdir())

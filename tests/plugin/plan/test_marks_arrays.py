@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.plugin.plan.marks import ArrayRequest, ImpossibleArray, Widths, family, geometries, parse_list
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
+
+levels = st.sampled_from(RaidLevel)
+counts = st.integers(1, 30)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> ArrayRequest:
+    level = draw(levels)
+    facts = FACTS[level]
+    width = draw(st.none() | st.integers(0, 8).map(lambda more: facts.minimum + more * facts.step))
+    most = facts.may_lose(width or facts.minimum)
+    return ArrayRequest(level, width, draw(st.integers(0, most)))
+
+
+@given(requests())
+def test_a_request_is_read_back(request: ArrayRequest) -> None:
+    assert ArrayRequest.parse(str(request)) == request
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("raid4", "'raid4' is not an array; write one of drive, raid0, raid1, raid5, raid6, raid10, or e.g. raid5x4"),
+        ("raid5x", "'raid5x' is not an array"),
+        ("raid5x2", "raid5 needs 3 or more drives, not 2"),
+        ("raid10x5", "raid10 needs an even number of drives, at least 4, not 5"),
+        ("raid0x4-1failed", "raid0 may lose 0 of its members, not 1"),
+        ("raid5x4-1rebuilding", "is not an array"),
+        ("drive-1failed", "drive may lose 0 of its members, not 1"),
+    ],
+)
+def test_what_is_no_array_is_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        ArrayRequest.parse(text)
+
+
+def test_a_list_has_each_array_once() -> None:
+    assert list(map(str, parse_list("drive, raid5x4,raid0,drive"))) == ["drive", "raid5x4", "raid0"]
+    for nothing in ("", " , "):
+        with pytest.raises(ValueError, match="names no array"):
+            parse_list(nothing)
+
+
+@given(levels, counts, st.integers(0, 2), st.booleans())
+def test_every_array_of_a_level_can_be_built_and_none_is_left_out(
+    level: RaidLevel, drives: int, missing: int, rebuilding: bool
+) -> None:
+    facts = FACTS[level]
+    if facts.tolerates is not None and missing > facts.tolerates:
+        with pytest.raises(ValueError, match=f"{level} may lose"):
+            Widths(level, None, missing)
+        return
+    found = geometries(Widths(level, None, missing), drives, rebuilding=rebuilding and missing > 0)
+    built = [each for each in found if isinstance(each, Geometry)]
+    wanted = [drives] if level is RaidLevel.DRIVE else range(facts.minimum, drives + 1, facts.step)
+    assert [each.width for each in built] == [width for width in wanted if facts.may_lose(width) >= missing]
+    assert {(each.missing, each.rebuilding) for each in built} <= {(missing, rebuilding and missing > 0)}
+    assert all(str(drives) in each.reason for each in found if isinstance(each, ImpossibleArray))
+    assert found
+
+
+@given(requests(), counts)
+def test_a_request_is_one_array_or_the_numbers_that_say_why_not(request: ArrayRequest, drives: int) -> None:
+    (found,) = geometries(request, drives)
+    if isinstance(found, ImpossibleArray):
+        assert str(drives) in found.reason
+        assert found.name == str(request)
+    else:
+        assert (found.level, found.missing) == (request.level, request.missing)
+        assert found.width == (request.width or drives) <= drives
+
+
+@pytest.mark.parametrize(
+    ("request_", "drives", "reason"),
+    [
+        ("raid5", 2, "raid5 needs at least 3 drives, 2 given"),
+        ("raid10", 5, "raid10 needs an even number of drives, at least 4, 5 given"),
+        ("raid0x24", 8, "needs 24 drives, 8 given"),
+        ("raid1-2failed", 2, "raid1 of 2 drives may not lose 2 of them"),
+    ],
+)
+def test_why_not(request_: str, drives: int, reason: str) -> None:
+    (found,) = geometries(ArrayRequest.parse(request_), drives)
+    assert isinstance(found, ImpossibleArray)
+    assert found.reason == reason
+
+
+def test_an_odd_drive_is_not_left_over_without_a_word() -> None:
+    *built, odd = geometries(Widths(RaidLevel.RAID10), 7)
+    assert list(map(str, built)) == ["raid10x4", "raid10x6"]
+    assert odd == ImpossibleArray("raid10x7", "raid10 needs an even number of drives, at least 4, 7 given")
+
+
+def test_families() -> None:
+    found = family(Widths(RaidLevel.RAID5, (3, 5, 9)), 8)
+    assert not isinstance(found, ImpossibleArray)
+    assert list(map(str, found.geometries)) == ["raid5x3", "raid5x5"]
+    drives = family(ArrayRequest(RaidLevel.DRIVE), 8)
+    assert isinstance(drives, ImpossibleArray)
+    assert "no widths" in drives.reason
+    assert str(family(Widths(RaidLevel.DRIVE, (1, 8)), 8)) == "drive"
+    assert family(Widths(RaidLevel.RAID1, None, 2), 3) == ImpossibleArray(
+        "raid1-2failed", "needs two widths of raid1 (4 drives), 3 given"
+    )

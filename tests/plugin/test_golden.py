@@ -1,0 +1,162 @@
+"""The wording of every surface, as golden files: see ``support.documents.golden``."""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+from support.documents import golden
+
+from pytest_ssdqual import command
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+DEVICES = "--ssd-devices=root@dut1:/dev/nvme*"
+QUICK = "--ssd-protocol=quick"
+#: A test of each outcome: it passes, breaks its promise, is on the limit, has no limit, and finds the rig broken.
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    pytestmark = [pytest.mark.ssd_array("raid5"), pytest.mark.ssd_workload(READS, WRITES)]
+
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_promise("p99_latency")
+    def test_p99(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_promise("p50_latency")
+    def test_observed(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_promise("scaling_slope")
+    def test_scaling(ssd_sweep, ssd_sla):
+        verdict = ssd_sla.judge(ssd_sweep)
+        assert verdict
+
+    @pytest.mark.ssd_array("raid6")
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_broken(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+"""
+SPEC = (
+    PRODUCT
+    + promise(claim="steady_iops", workload="randread_*", at_least="1000 IOPS")
+    + promise(claim="steady_iops", at_least="300 IOPS")
+    + promise(claim="scaling_slope", at_least="0.9")
+)
+#: What is asked wrongly.
+WRONG = (
+    ("--ssd-devices=/dev/nvme*", "--ssd-devices=/dev/sd*"),
+    ("--ssd-devices=lab:3", "--ssd-devices=/dev/sd*"),
+    ("--ssd-devices=lab:none",),
+    (DEVICES, "--ssd-protocol=quicker"),
+    (DEVICES, "--ssd-spec=none.toml"),
+    (DEVICES, "--ssd-spec=wrong.toml"),
+    (DEVICES, "--ssd-arrays=raid7"),
+    (DEVICES, "--ssd-wipe=SSDQ99"),
+    (DEVICES, "--ssd-resume=last"),
+    (DEVICES, "--ssd-baseline=none"),
+    (DEVICES, "--ssd-bay=dut7"),
+    (DEVICES, "--ssd-devices=root@dut2:/dev/nvme*"),
+)
+
+
+@pytest.fixture
+def judged(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> tuple[Inner, pytest.RunResult]:
+    """A run in which every outcome occurs."""
+    monkeypatch.setenv("SIMULATED_BROKEN", "raid6x4")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(inner.pytester.path / "summary.md"))
+    inner.pytester.makepyfile(test_acme=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    result = inner.run(DEVICES, QUICK, "--ssd-spec=acme.toml", "-o", "ssd_page=true", "-ra", "--tb=short")
+    return inner, result
+
+
+def test_wording_of_a_run(judged: tuple[Inner, pytest.RunResult]) -> None:
+    """In one test: the run is the expensive part."""
+    inner, result = judged
+    place = inner.pytester.path
+    assert set(inner.outcomes().values()) == {"passed", "failure", "skipped", "error"}
+    (folder,) = (place / "ssdqual-runs").iterdir()
+    golden.check("terminal.txt", golden.steady(result.stdout.str(), place))
+    golden.check("junit.xml", golden.steady(junit(inner), place))
+    golden.check("markdown.md", golden.steady((place / "summary.md").read_text(), place))
+    golden.check("page.txt", golden.steady(golden.page_text((folder / "report.html").read_text()), place))
+
+
+def test_wording_of_the_plan(inner: Inner) -> None:
+    inner.pytester.makepyfile(test_acme=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    result = inner.run(DEVICES, QUICK, "--ssd-spec=acme.toml", "--collect-only", "-q")
+    golden.check("plan.txt", golden.steady(result.stdout.str(), inner.pytester.path))
+
+
+def test_wording_of_refusals(inner: Inner) -> None:
+    inner.pytester.makepyfile(test_acme=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    (inner.pytester.path / "wrong.toml").write_text(SPEC.replace("at_least", "at_last"))
+    told = []
+    for words in WRONG:
+        sentences = "\n".join(f"    {line}" for line in inner.refused(*words).splitlines())
+        told.append(f"pytest {' '.join(words)}\n{sentences}")
+    golden.check("refusals.txt", golden.steady("\n\n".join(told), inner.pytester.path))
+
+
+def test_wording_of_a_fleet(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bays, and the machine of one is lost."""
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut2")
+    monkeypatch.setenv("SIMULATED_LOST_AT", "2")
+    inner.pytester.makepyfile(test_acme=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    second = "--ssd-devices=root@dut2:/dev/nvme*"
+    monkeypatch.setattr(sys, "argv", ["pytest"])  # is on the page
+    few = ("-k", "scaling or observed and x3", "-o", "ssd_page=true")
+    result = inner.run(DEVICES, second, QUICK, "--ssd-spec=acme.toml", "-n", "1", *few)
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    place = inner.pytester.path
+    golden.check("fleet.txt", golden.steady(result.stdout.str().partition("= storage qualification of")[2], place))
+    golden.check("fleet_page.txt", golden.steady(golden.page_text((folder / "report.html").read_text()), place))
+
+
+def test_wording_of_a_comparison(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same drives before and after one of them became slow."""
+    inner.pytester.makepyfile(test_acme=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    some = (DEVICES, QUICK, "--ssd-spec=acme.toml", "-k", "x4 and not broken")
+    inner.run(*some, "--ssd-run-dir=before")
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ10002=0.8")
+    inner.run(*some, "--ssd-run-dir=after")
+    capsys.readouterr()
+    runs = [str(next((inner.pytester.path / name).iterdir())) for name in ("before", "after")]
+    assert command.main(["compare", *runs]) == 0
+    golden.check("comparison.txt", golden.steady(capsys.readouterr().out, inner.pytester.path))
+
+
+def junit(inner: Inner) -> str:
+    """An element a line; properties of the first test only."""
+    root = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
+    for each in root.iter():
+        for name in ("time", "timestamp", "hostname"):
+            each.attrib.pop(name, None)
+    first, *others = (case for case in root.iter("testcase") if case.find("properties") is not None)
+    assert first.findall("properties/property")
+    for case in others:
+        case.remove(case.find("properties"))  # type: ignore[arg-type]
+    ET.indent(root)
+    return re.sub(r"\n{2,}", "\n", ET.tostring(root, encoding="unicode"))

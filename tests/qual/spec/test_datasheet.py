@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.builders.sheet import PRODUCT, errors, figure, load
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Published
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, DataSheetValue
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+READ = figure(rw="randread", bs=["4k", "8k"], queue_depths=[8, 32], iops=1_000, mean_latency="8 ms")
+ONE, FOUR_ALONE = Geometry.parse("drivex1"), Geometry.parse("drivex4")
+READ_8 = Workload("randread", "4k", 8)
+
+
+def value(spec: Spec, claim: str, array: str, workload: Workload) -> float | None:
+    found = spec.published(claim, Geometry.parse(array), workload)
+    return found.value if found else None
+
+
+def test_a_figure_of_one_drive_holds_for_its_sizes_and_depths_only(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + READ)
+    found = acme.published("steady_iops", ONE, READ_8)
+    assert found == Published(1_000, Unit.IOPS, "sheet", approximate=False)
+    assert value(acme, "mean_latency", "drivex1", Workload("randread", "8k", 32)) == 8_000_000
+    for other in (
+        READ_8.at(4),
+        Workload("randread", "16k", 8),
+        Workload("randwrite", "4k", 8),
+        Workload("read", "4k", 8),
+    ):
+        assert acme.published("steady_iops", ONE, other) is None
+    assert acme.published("max_latency", ONE, READ_8) is None
+
+
+def test_drives_side_by_side_are_each_one_drive_and_an_array_is_not(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + READ)
+    assert acme.published("steady_iops", FOUR_ALONE, READ_8) == acme.published("steady_iops", ONE, READ_8)
+    assert acme.published("steady_iops", Geometry.parse("raid0x4"), READ_8) is None
+
+
+@pytest.mark.parametrize("text", ["randread_4k_t1xqd8", "randread_4k_t4xqd2", "randread_4k_s2_qd4"])
+def test_a_drive_only_knows_how_many_ios_are_waiting(tmp_path: Path, text: str) -> None:
+    acme = load(tmp_path, PRODUCT + READ)
+    assert value(acme, "steady_iops", "drivex3", Workload.parse(text)) == 1_000
+
+
+@pytest.mark.parametrize("text", ["randread_4k_t4xqd4", "randread_4k_off512_qd8", "randread_4k_rnd75_qd8"])
+def test_what_is_asked_of_a_drive_must_be_what_is_published(tmp_path: Path, text: str) -> None:
+    assert value(load(tmp_path, PRODUCT + READ), "steady_iops", "drivex1", Workload.parse(text)) is None
+
+
+def test_independent_streams_are_never_one_of_them(tmp_path: Path) -> None:
+    streams = figure(workload="randread+randwrite_4k_qd8", read_iops=100, write_iops=200)
+    acme = load(tmp_path, PRODUCT + READ + streams)
+    both = Workload("randread+randwrite", "4k", 8)
+    assert value(acme, "read_iops", "drivex1", both) == 100
+    assert value(acme, "write_iops", "drivex1", both) == 200
+    assert value(acme, "steady_iops", "drivex1", both) is None
+    # 8 of each are 16 outstanding, but not 16 of each.
+    assert value(acme, "read_iops", "drivex1", both.at(4)) is None
+
+
+def test_a_figure_of_an_array_is_for_that_array_and_workload(tmp_path: Path) -> None:
+    text = figure(array=["raid10x4", "raid10x8"], workload="randrw70_4k_qd8", iops=5_000, approximate=True)
+    acme = load(tmp_path, PRODUCT + text)
+    mixed = Workload("randrw", "4k", 8, read_percent=70)
+    for array in ("raid10x4", "raid10x8"):
+        found = acme.published(Claim.STEADY_IOPS, Geometry.parse(array), mixed)
+        assert found is not None
+        assert (found.value, found.approximate, str(found)) == (5_000, True, "about 5,000 IOPS")
+    assert value(acme, "steady_iops", "raid10x6", mixed) is None
+    assert value(acme, "steady_iops", "raid0x4", mixed) is None
+    assert value(acme, "steady_iops", "drivex1", mixed) is None
+    assert value(acme, "steady_iops", "raid10x4", mixed.at(4)) is None
+
+
+def test_of_an_array_the_number_of_jobs_counts(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + figure(array="raid0x4", workload="randread_4k_t1xqd32", iops=9_000))
+    assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 32, threads=1)) == 9_000
+    assert value(acme, "steady_iops", "raid0x4", READ_8) is None  # 32 outstanding, too, but of four jobs
+    acme = load(tmp_path, PRODUCT + figure(array="raid0x4", workload="randread_4k_qd8", iops=9_000))
+    assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 8, threads=1)) is None
+
+
+def test_nothing_is_published_of_arrays_with_members_missing(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + figure(array="raid5x4", workload="randread_4k_qd8", iops=5_000))
+    assert value(acme, "steady_iops", "raid5x4", READ_8) == 5_000
+    assert value(acme, "steady_iops", "raid5x4-1failed", READ_8) is None
+    assert value(acme, "steady_iops", "raid5x4-1rebuilding", READ_8) is None
+
+
+def test_profiles_are_found_by_their_name(tmp_path: Path) -> None:
+    text = figure(array="raid0x4", workload=["fileserver_qd8", "fileserver_t2xqd32"], iops=50_000)
+    acme = load(tmp_path, PRODUCT + text)
+    profile = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver")
+    assert value(acme, "steady_iops", "raid0x4", profile) == 50_000
+    assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 32, threads=2, name="fileserver")) == 50_000
+    assert value(acme, "steady_iops", "raid0x4", profile.at(4)) is None
+
+
+def test_an_id_has_one_spelling(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + figure(workload="randread_4096_qd8", iops=7))
+    assert value(acme, "steady_iops", "drivex1", READ_8) == 7
+
+
+def test_every_claim_about_one_measurement_can_be_published() -> None:
+    keys = {field.alias or name for name, field in DataSheetValue.model_fields.items()}
+    described = {"rw", "bs", "queue_depths", "workload", "array", "source", "approximate"}
+    assert keys - described == set(QUANTITIES.values())
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "found"),
+    [
+        ("iops", '"75,000 IOPS"', 75_000),
+        ("iops", "75_000", 75_000),
+        ("read_iops", "10", 10),
+        ("throughput", '"2300 MB/s"', 2_300_000_000),
+        ("mean_latency", '"140 us"', 140_000),
+        ('"p99.9_latency"', '"2 ms"', 2_000_000),
+        ('"p99.999_latency"', '"2 ms"', 2_000_000),
+        ("worst_second", "0.49", 0.49),
+        ("fresh_to_steady", '"15.9 x"', 15.9),
+    ],
+)
+def test_quantities_are_in_the_unit_of_their_claim(tmp_path: Path, key: str, text: str, found: float) -> None:
+    head = figure(workload="randwrite_4k_qd8").rstrip()
+    acme = load(tmp_path, f"{PRODUCT}{head}\n{key} = {text}\n")
+    claim = "steady_iops" if key == "iops" else key.strip('"')
+    assert value(acme, claim, "drivex1", Workload("randwrite", "4k", 8)) == found
+
+
+BAD = {
+    "neither": (figure(iops=1), "figure[0]: needs either workload, or rw, bs and queue_depths"),
+    "half": (figure(rw="read", bs="4k", iops=1), "figure[0]: needs either workload, or rw, bs and queue_depths"),
+    "both": (
+        figure(rw="read", workload="read_4k_qd1", iops=1),
+        "figure[0]: has rw, bs or queue_depths besides workload, which says all of that",
+    ),
+    "array without workload": (
+        figure(rw="read", bs="4k", queue_depths=[1], array="raid0x2", iops=1),
+        "figure[0]: rw, bs and queue_depths describe one drive; with array write workload",
+    ),
+    "nothing": (
+        figure(workload="read_4k_qd1"),
+        "figure[0]: publishes nothing; write e.g. iops, throughput or mean_latency",
+    ),
+    "no workload": (
+        figure(workload="fast", iops=1),
+        "figure[0].workload: 'fast' is not a workload; write e.g. randrw70_4k_qd8",
+    ),
+    "no size": (
+        figure(workload="randread_qd8", iops=1),
+        "figure[0].workload: 'randread_qd8' is not a workload; write e.g. randrw70_4k_qd8",
+    ),
+    "one of a list": (
+        figure(workload=["read_4k_qd1", "fast"], iops=1),
+        "figure[0].workload: 'fast' is not a workload; write e.g. randrw70_4k_qd8",
+    ),
+    "empty list": (
+        figure(workload="read_4k_qd1", array=[], iops=1),
+        "figure[0].array: [] should be text in quotes, or a list of texts",
+    ),
+    "no array": (
+        figure(workload="read_4k_qd1", array="raid7x2", iops=1),
+        "figure[0].array: 'raid7x2' is not an array; write e.g. raid5x4",
+    ),
+    "impossible array": (
+        figure(workload="read_4k_qd1", array="raid10x5", iops=1),
+        "figure[0].array: raid10 needs an even number of drives, at least 4, not 5",
+    ),
+    "degraded": (
+        figure(workload="read_4k_qd1", array="raid5x4-1failed", iops=1),
+        "figure[0].array: 'raid5x4-1failed' must be one drive or one whole array; write e.g. raid5x4",
+    ),
+    "side by side": (
+        figure(workload="read_4k_qd1", array="drivex4", iops=1),
+        "figure[0].array: 'drivex4' must be one drive or one whole array; write e.g. raid5x4",
+    ),
+    "no unit": (
+        figure(workload="read_4k_qd1", mean_latency=3),
+        "figure[0].mean_latency: 3 needs a unit, as text in quotes",
+    ),
+    "wrong unit": (
+        figure(workload="read_4k_qd1", throughput="3 ms"),
+        'figure[0].throughput: "3 ms" is not a throughput; write e.g. "450 MB/s"',
+    ),
+    "no number": (
+        figure(workload="read_4k_qd1", iops=True),
+        "figure[0].iops: True needs a unit, as text in quotes",
+    ),
+    "of a sweep": (figure(workload="read_4k_qd1", iops=1, scaling_slope=0.9), "figure[0].scaling_slope: unknown key"),
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
+def test_a_figure_that_makes_no_sense_says_so(tmp_path: Path, text: str, sentence: str) -> None:
+    assert errors(tmp_path, PRODUCT + text) == [sentence]
+
+
+def test_what_is_published_twice_is_told_for_each(tmp_path: Path) -> None:
+    text = READ + figure(workload="randread_4k_qd32", iops=2, max_latency="1 s") + figure(workload="a_qd1", iops=1)
+    again = figure(array=["drivex1", "raid0x2"], workload="a_qd1", iops=3)
+    assert errors(tmp_path, PRODUCT + text + again) == [
+        "figure[1]: figure[0] already has the steady IOPS of drivex1 randread_4k_qd32",
+        "figure[3]: figure[2] already has the steady IOPS of drivex1 a_qd1",
+    ]

@@ -1,0 +1,127 @@
+"""The data sheets that come with the package."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual.qual.methods import toms_s3700
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.workload.workload import Workload
+
+ONE = Geometry.parse("drivex1")
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+
+
+def _workload(text: str) -> Workload:
+    """By its id; of a profile the one that the methods have."""
+    profiles = {str(each): each for each in toms_s3700.MATRIX}
+    return profiles[text] if text in profiles else Workload.parse(text)
+
+
+@pytest.mark.parametrize("name", spec.shipped())
+def test_what_is_shipped_is_in_order(name: str) -> None:
+    sheet = spec.load(name)
+    assert sheet.key == name
+    assert sheet.product.models or not name.startswith("ssdqual")
+    # Every figure can be asked for.
+    for each in sheet.figures:
+        assert all(array.healthy == array for array in each.arrays)
+        assert all(_workload(text) for text in each.workloads)
+
+
+def test_a_drive_is_known_by_its_model() -> None:
+    found = spec.find_by_model("INTEL SSDSC2BB480G4")
+    assert found is not None
+    assert found.key == "intel-dc-s3500-480gb"
+    assert spec.find_by_model("Samsung SSD 870") is None
+
+
+def test_intels_mirror_of_eight_is_held_to_four_drives_where_the_paper_has_no_figure() -> None:
+    sheet, eight = spec.load("intel-dc-s3500-480gb"), Geometry.parse("raid10x8")
+    limits = [sheet.limit("steady_iops", eight, WRITE.at(depth)) for depth in (1, 4)]
+    assert [limit.bound for limit in limits if limit] == pytest.approx([0.9 * 50_000, 0.9 * 46_000])
+
+
+@pytest.mark.parametrize(
+    ("sheet", "claim", "array", "workload", "value", "approximate"),
+    [
+        ("intel-dc-s3500-480gb", "steady_iops", "drivex1", "randread_4k_qd32", 75_000, False),
+        ("intel-dc-s3500-480gb", "mean_latency", "raid10x6", "randwrite_4k_qd1", 200_000, False),
+        ("intel-dc-s3500-480gb", "mean_latency", "raid1x2", "randwrite_4k_qd8", 1_400_000, True),
+        ("intel-dc-s3500-480gb", "steady_iops", "raid10x8", "randrw70_4k_qd8", 110_000, True),
+        ("intel-dc-s3500-480gb", "throughput", "raid10x8", "read_128k_qd8", 2_300_000_000, True),
+        ("intel-dc-s3500-800gb", "steady_iops", "raid5x8", "randrw70_4k_qd8", 75_000, False),
+        ("intel-dc-s3500-800gb", "mean_latency", "raid5x8", "randwrite_4k_qd8", 2_200_000, True),
+        ("intel-dc-s3500-raid0", "steady_iops", "raid0x6", "randread_512_t2xqd32", 350_000, False),
+        ("intel-dc-s3500-raid0", "throughput", "raid0x6", "randread_64k_t2xqd32", 1_600_000_000, True),
+        ("intel-dc-s3700-800gb", "steady_iops", "raid0x24", "database_qd32", 500_000, True),
+        ("intel-dc-s3700-800gb", "steady_iops", "raid0x24", "randwrite_4k_qd32", 1_000_000, True),
+        ("intel-910-400gb", "mean_latency", "raid0x4", "randread_4k_t1xqd1024", 6_895_000, False),
+        ("intel-910-400gb", "write_iops", "raid0x4", "randread+randwrite_4k_t1xqd8", 53_522, False),
+        ("intel-910-400gb", "read_mean_latency", "raid0x4", "randread+randwrite_4k_t1xqd8", 210_000, False),
+        ("intel-910-400gb", "throughput", "raid0x4", "read_256k_s2_qd1", 1_680_000_000, False),
+        ("intel-320", "settled_iops", "drivex1", "randwrite_4k_t1xqd128", 300, True),
+        ("stec-unnamed-sata-ssd", "fresh_iops", "drivex3", "randwrite_8k_qd8", 2_700, True),
+    ],
+)
+def test_published_figures_are_found(
+    sheet: str, claim: str, array: str, workload: str, value: float, approximate: bool
+) -> None:
+    found = spec.load(sheet).published(claim, Geometry.parse(array), _workload(workload))
+    assert found is not None
+    assert (found.value, found.approximate) == (value, approximate)
+    assert found.source
+
+
+def test_a_latency_that_contradicts_its_iops_is_left_out() -> None:
+    sheet, array = spec.load("intel-910-400gb"), Geometry.parse("raid0x4")
+    bad = Workload("randwrite", "4k", 64, threads=1)
+    assert sheet.published("steady_iops", array, bad) is not None
+    assert sheet.published("mean_latency", array, bad) is None
+
+
+@pytest.mark.parametrize("name", spec.shipped())
+def test_published_iops_and_latencies_obey_littles_law(name: str) -> None:
+    sheet = spec.load(name)
+    for each in sheet.figures:
+        known = dict(each.quantities)
+        for array, text in ((array, text) for array in each.arrays for text in each.workloads):
+            load = _workload(text)
+            outstanding = load.outstanding(array.width) / (2 if load.has_streams else 1)
+            for rate, latency in ((Claim.STEADY_IOPS, Claim.MEAN_LATENCY), (Claim.READ_IOPS, Claim.READ_MEAN_LATENCY)):
+                if rate in known and latency in known:
+                    assert known[rate] * known[latency] / 1e9 == pytest.approx(outstanding, rel=0.05), text
+
+
+def test_intels_array_is_held_to_what_it_did_not_to_the_law() -> None:
+    sheet, eight = spec.load("intel-dc-s3500-480gb"), Geometry.parse("raid10x8")
+    limit = sheet.limit("steady_iops", eight, READ)
+    assert limit is not None
+    assert limit.bound == pytest.approx(0.9 * 200_000)
+    assert sheet.expected_iops(eight, READ) is None
+    assert sheet.expected_iops(eight, READ.at(32)) == 8 * 75_000
+
+
+def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
+    model = spec.find_by_model("SSDQUAL-SM300-R2")
+    assert model is not None
+    for text, iops in (("drivex1", 300), ("raid0x8", 2_400), ("raid10x4", 600), ("raid5x3", 300), ("raid6x8", 400)):
+        limit = model.limit("steady_iops", Geometry.parse(text), WRITE)
+        assert limit is not None
+        assert limit.bound == pytest.approx(0.8 * iops)
+    promised = {each.claim for each in model.promises}
+    # 1,500 I/Os of a window have no such quantile, and without flash there is no cliff.
+    silent = {Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY, Claim.CLIFF_AFTER}
+    assert {claim for claim in Claim if claim.scope is not Scope.LOT} - promised == silent
+    assert all(model.limit(claim, ONE, WRITE) is None for claim in silent)
+
+
+def test_the_scale_model_knows_what_its_arithmetic_says() -> None:
+    model = spec.load("ssdqual-sm300")
+    assert model.expected_iops(Geometry.parse("raid5x4"), Workload("randwrite", "16k", 32, threads=4)) == 300
+    assert model.expected_iops(Geometry.parse("raid5x4-1failed"), READ) == pytest.approx(600)
+    sequential = model.published("throughput", ONE, Workload("write", "128k", 1))
+    assert sequential is not None
+    assert sequential.value == 300 * (128 << 10)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.builders.kept_runs import Kept, KeptMeasurement
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.report.compare import compare_output
+from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
+
+
+def compared(tmp_path: Path, *runs: Kept) -> Comparison:
+    return compare(
+        [ComparedRun.read(run.keep(tmp_path / f"run-{index}")) for index, run in enumerate(runs)], anyway=True
+    )
+
+
+def several(*values: float) -> list[KeptMeasurement]:
+    return [KeptMeasurement(value, geometry=f"raid5x{width}") for width, value in enumerate(values, start=3)]
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_every_line_fits_and_differences_come_first(tmp_path: Path, width: int) -> None:
+    found = compared(tmp_path, Kept(several(10_000, 9_000, 8_000)), Kept(several(5_000, 9_000, 8_000), firmware="B2"))
+    lines = compare_output.table(found, width)
+    assert max(len(line.text) for line in lines) <= width
+    words = " ".join(" ".join(line.text for line in lines).split())
+    assert words.index("differs: firmware: A1 -> B2") < words.index("the same: ") < words.index("worse")
+    assert "1 worse, 0 better" in words
+    assert "raid5x3 randread_4k_qd8" in words
+    assert "raid5x4 randread_4k_qd8" not in words
+    assert "2 without a shown difference are not listed" in words
+    assert "3 comparisons at 95 %: without any difference 0.15 would show one when taken alone" in words
+    assert any(line.markup == ("red",) and "worse" in line.text for line in lines)
+
+
+def test_all_figures_are_listed_if_wanted(tmp_path: Path) -> None:
+    run = Kept(several(10_000, 9_000))
+    lines = [line.text for line in compare_output.table(compared(tmp_path, run, run), 100, every=True)]
+    assert any("raid5x4 randread_4k_qd8" in line and "9,000 IOPS" in line and line.endswith("-") for line in lines)
+    assert not any("not listed" in line for line in lines)
+    assert "no known difference of machine, drives, spec, protocol and versions" in lines
+
+
+def test_what_forbids_a_comparison_is_said_loudly(tmp_path: Path) -> None:
+    found = compared(tmp_path, Kept(several(1)), Kept(several(1), protocol="other"))
+    loud = [line for line in compare_output.table(found, 200) if line.text.startswith("differs: protocol")]
+    assert loud
+    assert loud[0].markup == ("red", "bold")
+
+
+def test_text_from_drives_cannot_break_a_line(tmp_path: Path) -> None:
+    found = compared(tmp_path, Kept(several(1)), Kept(several(1), firmware="\x1b[2J\n<b>", model="=cmd()"))
+    joined = "".join(line.text for line in compare_output.table(found, 100))
+    assert joined.isprintable()
+    assert "\\x1b[2J\\x0a<b>" in joined
+
+
+def test_readings_are_told_apart(tmp_path: Path) -> None:
+    runs = [Kept([KeptMeasurement(value, Claim.MAX_LATENCY, is_reading=True)]) for value in (5e6, 9e6)]
+    words = " ".join(" ".join(line.text for line in compare_output.table(compared(tmp_path, *runs), 200)).split())
+    assert "worse, as read" in words
+    assert "0 worse, 0 better, 0 only when taken alone, 1 only as read" in words
+    assert "1 more are readings" in words

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pytest_ssdqual.qual.lots import lot
+from pytest_ssdqual.qual.lots.lot import LotVerdict
+from pytest_ssdqual.qual.lots.sampling_plan import POINTS_PERCENT, ByAttributes, ByVariables, indexed_by_aql
+from pytest_ssdqual.qual.measured.judgeable import Subject
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.verdict import judge
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, of_verdict
+from pytest_ssdqual.report.evidence.lots import figures, remarks, standing_out
+from pytest_ssdqual.report.terminal.summary import table
+from pytest_ssdqual.report.view.sections import conclusions
+
+READS = Workload("randread", "4k", 32)
+LIMIT = Limit(Direction.AT_LEAST, 9_000, Unit.IOPS, "acme.toml promise[0]")
+PLAN = indexed_by_aql(40, "II", 1.5)
+BY_VARIABLES = ByVariables(8, 1.74, "by the s-method of ISO 3951, as agreed", lot=40)
+ALIKE = [9_480.0, 9_350.0, 9_610.0, 9_550.0, 9_420.0, 9_500.0, 9_700.0, 9_440.0]
+
+
+def judged(plan: ByAttributes | ByVariables, iops: Sequence[float], half_width: float = 50) -> LotVerdict:
+    geometry = Geometry.parse(f"drivex{len(iops)}")
+    verdicts = [
+        judge(
+            Claim.STEADY_IOPS,
+            Subject((geometry,), (READS,), f"S{number}"),
+            Estimate(each, each - half_width, each + half_width, 5, Unit.IOPS),
+            LIMIT,
+        )
+        for number, each in enumerate(iops)
+    ]
+    return lot.judge(Claim.STEADY_IOPS, plan, verdicts)
+
+
+def evidence(verdict: LotVerdict, workload: str = "randread_4k_qd32") -> Evidence:
+    found = of_verdict(verdict, protocol="snia", acceptance=True, figures=figures(verdict))
+    told = remarks(verdict, len(verdict.drives))
+    return replace(found, about=About.LOT, group="steady_iops", remarks=told, workloads=(workload,))
+
+
+def test_the_operating_characteristic_is_in_the_figures() -> None:
+    found = dict(figures(judged(PLAN, [8_000, *ALIKE[1:]])))
+    assert (found["lot_size"], found["sample_size"], found["acceptance_number"]) == (40, 8, 0)
+    assert (found["nonconforming_drives"], found["undecided_drives"], found["aql_percent"]) == (1, 0, 1.5)
+    assert found["acceptability_constant"] is None
+    curve = [found[f"accepts_at_{each:g}_percent"] for each in POINTS_PERCENT]
+    assert curve == [pytest.approx(100 * 0.01**0 * (1 - each / 100) ** 8) for each in POINTS_PERCENT]
+    assert found["rejects_at_aql_percent"] == pytest.approx(100 * (1 - 0.985**8))
+    # 10 of 40 bad: C(30, 8)/C(40, 8) = 7.6 %, of 9 it would be 10.3 %.
+    assert found["limiting_quality_percent"] == 25
+    assert found["normality_p_value"] is None
+    assert found["grubbs_p_value"] is not None
+
+
+def test_by_variables_with_how_normal_the_drives_are() -> None:
+    found = dict(figures(judged(BY_VARIABLES, ALIKE)))
+    assert (found["acceptance_number"], found["acceptability_constant"]) == (None, 1.74)
+    assert 0.05 < (found["normality_p_value"] or 0) <= 1
+    assert (found["aql_percent"], found["rejects_at_aql_percent"]) == (None, None)
+    assert 0 < (found["bad_at_most_percent"] or 0) < (found["limiting_quality_percent"] or 0)
+
+
+def test_what_is_said_beside_the_verdict() -> None:
+    assert remarks(judged(PLAN, ALIKE), measured=10) == (
+        "of samples from a process with 1 / 5 / 10 / 20 % bad drives the plan (ISO 2859-1 level II, AQL 1.5 %, code "
+        "letter D; n = 8, Ac 0) accepts 92 / 66 / 43 / 17 %",
+        "at 90 % confidence at most 25 % of the lot's drives are bad",
+        "of 10 drives the first 8 are the sample, the others do not count",
+    )
+    slow = remarks(judged(PLAN, [8_000, *ALIKE[1:]]), 8)
+    assert slow[-1].startswith("drive S0 stands out from the others (Grubbs' test of the logarithms: G = 2.4")
+    noisy = remarks(judged(BY_VARIABLES, ALIKE, half_width=60), 8)
+    assert noisy[-1].endswith(
+        "% of the variance between the drives is the measurement's, which makes the lot look worse than it is"
+    )
+    assert len(remarks(judged(BY_VARIABLES, ALIKE, half_width=10), 8)) == 2
+
+
+def test_a_drive_is_only_named_if_chance_would_hardly_do_it() -> None:
+    told, nothing = standing_out({f"S{number}": each for number, each in enumerate(ALIKE)})
+    assert nothing == ""
+    assert list(told) == ["grubbs_statistic", "grubbs_p_value"]
+    _, sentence = standing_out({"A": 300, "B": 300, "C": 300, "D": 150})
+    assert sentence == "drive D stands out from the others (Grubbs' test of the logarithms: G = 1.50, p < 0.0001)"
+    assert standing_out({"A": 300, "B": 150}) == ({}, "")
+
+
+def test_every_lot_has_its_sentence_and_the_plan_is_told_once() -> None:
+    accepted = evidence(judged(PLAN, [9_500] * 8))
+    rejected = evidence(judged(PLAN, [8_000] + [9_500] * 7), "randwrite_4k_qd32")
+    lines = list(conclusions([accepted, rejected], 100))
+    told = " ".join(line.text.strip() for line in lines)
+    assert "0 of 8 drives do not conform: ACCEPT; the plan accepts a lot with 25 % bad drives" in told
+    assert "1 of 8 drives does not conform (S0): REJECT" in told
+    assert told.count("of samples from a process") == 1
+    assert max(len(line.text) for line in lines) <= 100
+    assert not any(line.text.lstrip().startswith("% ") for line in lines)
+    assert {line.markup for line in lines if "REJECT" in line.text} == {("red", "bold")}
+    assert list(conclusions([replace(accepted, about=About.RUN)], 100)) == []
+
+
+def test_lots_are_in_no_grid_and_have_no_least_margin() -> None:
+    shown = [line.text for line in table([evidence(judged(PLAN, [9_500] * 8))], 100)]
+    assert not any(line.startswith("conforming drives") for line in shown)
+    assert not any("least margin" in line for line in shown)
+    assert "1 claim: 1 pass" in shown

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
+from pytest_ssdqual.report.run_folder.reader import RunReader
+
+Claimed = Callable[..., Evidence]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal.create(tmp_path / "runs", "story")
+
+
+def note(journal: Journal, test: str, evidence: Evidence, **more: object) -> None:
+    journal.note("verdict" if evidence.is_promised else "observation", test=test, **{**plain(evidence), **more})
+
+
+def test_a_story_is_the_records_in_order_and_the_manifest(journal: Journal, claimed: Claimed) -> None:
+    journal.write_manifest({"run_id": "1", "protocol": {"name": "quick"}})
+    journal.note("run_started", machine="lab")
+    note(journal, "a", claimed())
+    story = RunReader.read(journal.path)
+    assert story.folder == journal.path
+    assert story.manifest == {"run_id": "1", "protocol": {"name": "quick"}}
+    assert [record.kind for record in story.records] == ["run_started", "verdict"]
+    assert [record.facts["machine"] for record in story.of("run_started", "run_ended")] == ["lab"]
+    (judged,) = story.evidence()
+    assert (judged.test, judged.evidence) == ("a", claimed())
+    assert judged.time == story.records[1].time
+
+
+def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, claimed: Claimed) -> None:
+    note(journal, "a", claimed(value=812_000))
+    note(journal, "b", claimed(value=812_000))
+    note(journal, "a", claimed(value=812_000, arrays="raid5x8"))
+    note(journal, "a", claimed(value=100_000), supersedes="2026-01-01T00:00:00.000+00:00")
+    found = [
+        (each.test, each.evidence.geometries[0], each.evidence.outcome)
+        for each in RunReader.read(journal.path).evidence()
+    ]
+    assert found == [
+        ("b", "raid5x4", Finding.FAIL),
+        ("a", "raid5x8", Finding.FAIL),
+        ("a", "raid5x4", Finding.PASS),
+    ]
+
+
+@pytest.mark.parametrize("schema", [0, 2, 99])
+@pytest.mark.parametrize("kinds", [(), ("verdict",)])
+def test_records_of_another_schema_are_refused(tmp_path: Path, schema: int, kinds: tuple[str, ...]) -> None:
+    lines = [{"schema": schema, "kind": kind, "time": "t"} for kind in ("run_started", "run_ended")]
+    (tmp_path / "records.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(OtherSchema, match=rf"records\.jsonl has schema {schema}, and .* reads schema 1 only$"):
+        RunReader.read(tmp_path, *kinds)
+
+
+def test_a_manifest_of_another_schema_is_refused(journal: Journal) -> None:
+    journal.note("run_started")
+    journal.write_manifest({"schema": 2})
+    with pytest.raises(OtherSchema, match=r"manifest\.json has schema 2, and .* reads schema 1 only$"):
+        RunReader.read(journal.path)
+
+
+def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal, claimed: Claimed) -> None:
+    note(journal, "a", claimed(), outcome="splendid")
+    note(journal, "b", claimed())
+    story = RunReader.read(journal.path)
+    assert [each.test for each in story.evidence()] == ["b"]
+    assert story.unreadable() == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None])
+def test_a_manifest_that_cannot_be_read_is_an_empty_one(journal: Journal, text: str | None) -> None:
+    if text is not None:
+        (journal.path / "manifest.json").write_text(text)
+    assert RunReader.read(journal.path).manifest == {}
+
+
+def test_a_folder_without_records_is_no_story(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        RunReader.read(tmp_path)

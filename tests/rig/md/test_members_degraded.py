@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement
+from pytest_ssdqual.rig.md import mdadm, members, survival_pattern
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure.session import Setup
+
+MIB = 1 << 20
+
+
+def drive(number: int) -> Drive:
+    return Drive(
+        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=f"eui.{number}",
+        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
+        rotational=False, transport="nvme",
+    )  # fmt: skip
+
+
+WHOLE = Array(
+    Geometry.parse("raid6x5"), "/dev/md100", tuple(map(drive, range(5))), "1:2:3:4", 700 * MIB, "zeroed"
+)  # fmt: skip
+
+
+@dataclass
+class DegradedBench:
+    """What is done to the members, in its order, and what is written down."""
+
+    refused: bool = False
+    sick: str = ""
+    events: list[str] = field(default_factory=list)
+
+    def require_healthy(self, machine: object, array: Array) -> None:
+        self.events.append(f"healthy {array.geometry}")
+        if str(array.geometry) == self.sick:
+            raise InvalidMeasurement(f"{array.geometry} cannot be measured: recover is running")
+
+    def write(self, setup: Setup, array: Array) -> Array:
+        self.events.append(f"pattern {array.geometry}")
+        return replace(array, reserved_bytes=7 * MIB)
+
+    def require(self, held: object, machine: object, array: Array, drives: Sequence[Drive]) -> None:
+        self.events.append(f"require {' '.join(each.kname for each in drives)}")
+        if self.refused:
+            raise DriveRefused("/dev/md100 is mounted at /srv")
+
+    def lose(self, machine: object, array: Array, drives: Sequence[Drive]) -> None:
+        self.events.append(f"lose {' '.join(each.kname for each in drives)}")
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.events.append(f"note {kind} {facts['member']} {facts['serial']} {facts['path']} {facts['geometry']}")
+
+    def fail(self, array: Array, missing: int) -> Array:
+        nothing = cast("Any", None)
+        setup = Setup(nothing, nothing, nothing, cast("Any", self), "m", lambda *told: None)
+        return members.fail_members(setup, array, missing)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> DegradedBench:
+    bench = DegradedBench()
+    monkeypatch.setattr(mdadm, "require_healthy", bench.require_healthy)
+    monkeypatch.setattr(survival_pattern, "write", bench.write)
+    monkeypatch.setattr(members, "require", bench.require)
+    monkeypatch.setattr(members, "lose", bench.lose)
+    return bench
+
+
+def test_the_pattern_comes_first_and_what_is_failed_is_on_record_before_it_is(bench: DegradedBench) -> None:
+    found = bench.fail(WHOLE, 1)
+    assert bench.events == [
+        "healthy raid6x5",
+        "pattern raid6x5",
+        "require nvme4n1",
+        "note member_failed eui.4 S4 /dev/nvme4n1 raid6x5-1failed",
+        "lose nvme4n1",
+        "healthy raid6x5-1failed",
+    ]
+    assert found == replace(WHOLE, geometry=Geometry.parse("raid6x5-1failed"), reserved_bytes=7 * MIB)
+
+
+def test_the_second_member_is_failed_alone_and_the_pattern_stays(bench: DegradedBench) -> None:
+    once = bench.fail(WHOLE, 1)
+    bench.events.clear()
+    twice = bench.fail(once, 2)
+    assert [event for event in bench.events if not event.startswith("healthy")] == [
+        "require nvme3n1",
+        "note member_failed eui.3 S3 /dev/nvme3n1 raid6x5-2failed",
+        "lose nvme3n1",
+    ]
+    assert (twice.geometry.missing, twice.reserved_bytes) == (2, once.reserved_bytes)
+
+
+def test_both_at_once(bench: DegradedBench) -> None:
+    assert bench.fail(WHOLE, 2).geometry == Geometry.parse("raid6x5-2failed")
+    assert "lose nvme3n1 nvme4n1" in bench.events
+
+
+def test_no_member_is_failed_that_may_not_be(bench: DegradedBench) -> None:
+    bench.refused = True
+    with pytest.raises(DriveRefused):
+        bench.fail(WHOLE, 1)
+    assert not [event for event in bench.events if event.startswith(("lose", "note"))]
+
+
+@pytest.mark.parametrize(("sick", "last"), [("raid6x5", "healthy raid6x5"), ("raid6x5-1failed", "lose nvme4n1")])
+def test_an_array_that_is_not_as_it_should_be_is_an_error(bench: DegradedBench, sick: str, last: str) -> None:
+    bench.sick = sick
+    with pytest.raises(InvalidMeasurement, match="recover is running"):
+        bench.fail(WHOLE, 1)
+    assert last in bench.events
+    assert ("pattern raid6x5" in bench.events) == (sick != "raid6x5")
+
+
+def test_a_level_loses_no_more_than_it_can_and_nothing_comes_back(bench: DegradedBench) -> None:
+    with pytest.raises(ValueError, match="raid6 of 5 may lose 2 of its members, not 3"):
+        bench.fail(WHOLE, 3)
+    with pytest.raises(ValueError, match="raid6x5-1failed cannot become raid6x5-1failed by losing members"):
+        bench.fail(bench.fail(WHOLE, 1), 1)
+    with pytest.raises(ValueError, match="raid6x5 cannot become raid6x5 by losing members"):
+        bench.fail(WHOLE, 0)

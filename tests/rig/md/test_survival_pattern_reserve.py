@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.captured import captured
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.rig.fio import process
+from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.fio.process import FinishedProcess
+from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.machine.machine import Completed, InvalidMeasurement
+from pytest_ssdqual.rig.md import survival_pattern
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.md.survival_pattern import MIB, PatternRegion, reserved_bytes
+from pytest_ssdqual.rig.measure.session import Setup
+
+UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+VERSION = "3.33"
+
+
+def array_of(geometry: str = "raid5x4", size_bytes: int = 800 * MIB, uuid: str = UUID) -> Array:
+    return Array(Geometry.parse(geometry), "/dev/md100", (), uuid, size_bytes, "zeroed")
+
+
+@dataclass
+class ReserveBench:
+    """A machine whose fio does what was captured, and what is written down."""
+
+    case: str = "pattern-written"
+    leased: bool = True
+    jobs: list[Job] = field(default_factory=list)
+    notes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sysfs: list[tuple[str, bytes]] = field(default_factory=list)
+    machine: ScriptedMachine = field(default_factory=lambda: ScriptedMachine().on("cat", answer="4096\n").on("tee"))
+
+    def __post_init__(self) -> None:
+        run = self.machine.run
+
+        def noted(
+            argv: Sequence[str], *, stdin: bytes | None = None, check: bool = True, repeatable: bool = False
+        ) -> Completed:
+            if stdin is not None:
+                self.sysfs.append((argv[1], stdin))
+            return run(argv, check=check)
+
+        self.machine.run = noted  # type: ignore[method-assign, assignment]
+
+    def fio(self, machine: object, job: Job, seconds: float) -> FinishedProcess:
+        self.jobs.append(job)
+        known = captured(VERSION, self.case)
+        output = known.output.replace(b"/dev/loop0", b"/dev/md100")
+        done = completed(["fio"], status=known.status, stderr=known.stderr.replace("/dev/loop0", "/dev/md100"))
+        return FinishedProcess(done, gzip.compress(output))
+
+    def require_lease(self) -> None:
+        if not self.leased:
+            raise LeaseLost("the lease was lost")
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes[kind] = facts
+
+    def keep(self, name: str, data: bytes) -> str:
+        return f"fio/{name}"
+
+    def setup(self) -> Setup:
+        own = cast("Any", self)
+        return Setup(self.machine, own, cast("Any", None), own, "m", lambda *told: None)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ReserveBench:
+    bench = ReserveBench()
+    monkeypatch.setattr(process, "run", bench.fio)
+    return bench
+
+
+@given(st.integers(64 * MIB, 1 << 50).map(lambda size: size // 4096 * 4096))
+def test_one_per_cent_is_reserved_within_bounds(size_bytes: int) -> None:
+    reserved = reserved_bytes(size_bytes)
+    assert (size_bytes - reserved) % MIB == 0
+    assert MIB <= reserved <= (1 << 30) + MIB
+    assert reserved >= min(size_bytes * 0.01, 1 << 30) - 1
+    assert reserved <= size_bytes * 0.01 + 2 * MIB
+
+
+def test_workloads_spare_it(bench: ReserveBench) -> None:
+    bench.case = "pattern-written"
+    written = captured(VERSION, bench.case).expectation.written_bytes
+    array = array_of(size_bytes=100 * (written or 0))
+    reserved = survival_pattern.write(bench.setup(), array)
+    (target,) = reserved.targets
+    assert target.size_bytes == array.size_bytes - array.begin_bytes - reserved.reserved_bytes
+    assert target.is_part
+    assert not array.targets[0].is_part
+
+
+def test_the_pattern_fills_the_reserved_end(bench: ReserveBench) -> None:
+    written = captured(VERSION, "pattern-written").expectation.written_bytes or 0
+    array = array_of(size_bytes=100 * written)
+    reserved = survival_pattern.write(bench.setup(), array)
+    region = PatternRegion.of(reserved)
+    assert region.offset_bytes + region.size_bytes == array.size_bytes
+    assert region.size_bytes == reserved.reserved_bytes == written
+    (job,) = bench.jobs
+    assert job == survival_pattern.write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
+    facts = bench.notes["pattern_written"]
+    assert (facts["offset_bytes"], facts["size_bytes"], facts["seed"]) == (99 * written, written, region.seed)
+
+
+def test_a_pattern_that_was_not_all_written_is_no_pattern(bench: ReserveBench) -> None:
+    with pytest.raises(InvalidMeasurement, match="fio wrote"):
+        survival_pattern.write(bench.setup(), array_of(size_bytes=100 << 30))
+    assert set(bench.notes) == {"writing_pattern"}
+
+
+def test_nothing_is_written_without_the_lease(bench: ReserveBench) -> None:
+    bench.leased = False
+    with pytest.raises(LeaseLost):
+        survival_pattern.write(bench.setup(), array_of())
+    assert not bench.jobs
+
+
+def reserved_array(geometry: str = "raid5x4-1failed") -> Array:
+    size = captured(VERSION, "pattern-intact").expectation.read_bytes or 0
+    return Array(Geometry.parse(geometry), "/dev/md100", (), UUID, 100 * size, "zeroed", reserved_bytes=size)
+
+
+def test_what_is_as_it_was_written_needs_no_words(bench: ReserveBench) -> None:
+    bench.case = "pattern-intact"
+    assert survival_pattern.read_damage(bench.setup(), reserved_array()) == ""
+    assert bench.notes["pattern_read"]["damage"] == ""
+    (job,) = bench.jobs
+    region = PatternRegion.of(reserved_array())
+    assert job == survival_pattern.read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
+
+
+def test_what_is_not_is_told_and_written_down(bench: ReserveBench) -> None:
+    bench.case = "pattern-changed"
+    damage = survival_pattern.read_damage(bench.setup(), reserved_array())
+    assert "does not hold what was written" in damage
+    assert bench.notes["pattern_read"]["damage"] == damage
+
+
+def test_stripes_that_md_remembers_are_forgotten_first(bench: ReserveBench) -> None:
+    bench.case = "pattern-intact"
+    size = "/sys/block/md100/md/stripe_cache_size"
+    survival_pattern.read_damage(bench.setup(), reserved_array())
+    assert bench.sysfs == [(size, b"17"), (size, b"4096")]
+    survival_pattern.read_damage(bench.setup(), reserved_array("raid10x4-1failed"))
+    assert len(bench.sysfs) == 2
+
+
+def test_another_array_has_another_pattern() -> None:
+    seeds = {PatternRegion.of(array_of(uuid=f"00000000:00000000:00000000:{number:08x}")).seed for number in range(100)}
+    assert len(seeds) == 100
+    assert PatternRegion.of(array_of()).seed == PatternRegion.of(array_of("raid6x4")).seed

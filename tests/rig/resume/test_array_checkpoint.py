@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import from_plain, plain
+from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.rig.drives.write_counters import Written
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, after
+
+
+def left_after(records: Iterable[Record]) -> Checkpoint | None:
+    """What may be re-adopted after these events, each of which was written to a file and read back."""
+    state: Checkpoint | None = None
+    for each in records:
+        found = after(state, each.kind, plain(each.facts))
+        state = from_plain(Checkpoint, plain(found)) if found else None
+        assert state == found
+    return state if state and state.is_intact else None
+
+
+UUID = "0123abcd:4567ef01:89ab2345:cdef6789"
+MEMBERS = ("S1", "S2", "S3")
+WRITES, STREAM = Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
+SETTLED = steady_state.judge([1000.0, 1010.0, 990.0, 1000.0, 1000.0], SteadyRule())
+UNSETTLED = steady_state.judge([1000.0, 2000.0, 990.0, 1000.0, 1000.0], SteadyRule())
+
+
+def record(kind: str, **facts: object) -> Record:
+    return Record(kind, "2026-01-01T00:00:00.000+00:00", facts)
+
+
+def created(geometry: str = "raid5x3", uuid: str = UUID, **changes: object) -> list[Record]:
+    about = {"uuid": uuid, "geometry": geometry, "members": list(MEMBERS), "device": "/dev/md100", "machine_id": "m"}
+    facts = {"size_bytes": 1 << 29, "data_offset_bytes": 1 << 20, "fill": {"passes": 2, "bs": "128k"}}
+    planned = [record("array_planned", **about)] if uuid else []
+    return [
+        record("purging", geometry=geometry, members=list(MEMBERS)),
+        *planned,
+        record("array_created", **{**about, **facts, "purge": {}, "consistency": "zeroed", **changes}),
+    ]
+
+
+def filled(geometry: str = "raid5x3") -> Record:
+    return record("filled", geometry=geometry, passes=2, bs="128k", raw="fio/fill.json.gz")
+
+
+def conditioned(writes: Workload = WRITES, state: steady_state.SteadyState = SETTLED, written: int = 10) -> Record:
+    return record(
+        "conditioned", geometry="raid5x3", workload=str(writes), random=writes.is_random, seconds=60.0,
+        bytes_written=written, least_bytes=10, round_iops=[], steady={**asdict(state), "values": list(state.values)},
+        raw=[],
+    )  # fmt: skip
+
+
+def counted(moment: str = "measured", sectors: int = 1000, uuid: str = UUID) -> Record:
+    written = {name: plain(written_by(sectors)) for name in MEMBERS}
+    return record("counters", moment=moment, geometry="raid5x3", uuid=uuid, written=written)
+
+
+def written_by(sectors: int) -> Written:
+    return Written("boot", 7, sectors, 0, None)
+
+
+def measuring(fio: str = "run", *, writes: bool, geometry: str = "raid5x3") -> Record:
+    return record("measuring", geometry=geometry, workload="w", fio=fio, asked={}, writes=writes)
+
+
+def ran(geometry: str = "raid5x3") -> Record:
+    return record("ran", geometry=geometry, workload="w", fio="run", raw="fio/x.json.gz", sha256="")
+
+
+def stopped(**changes: object) -> Record:
+    return record("array_stopped", **{"uuid": UUID, "not_erased": [], "objections": [], **changes})
+
+
+LEFT_OVER = stopped(leftover=True)
+#: What was done before the session ended, and how it ended.
+WHOLE = [*created(), filled(), counted("built", 500), conditioned(), counted("conditioned")]
+KILLED = [*WHOLE, measuring(writes=False), record("run_resumed"), LEFT_OVER]
+CLOSED = [*WHOLE, stopped(), counted("closed", 1008)]
+
+
+def test_what_was_killed_while_it_read_is_left_in_order() -> None:
+    assert left_after(KILLED) == Checkpoint(
+        geometry=Geometry.parse("raid5x3"),
+        members=MEMBERS,
+        uuid=UUID,
+        passes=2,
+        fill_bs="128k",
+        size_bytes=1 << 29,
+        data_offset_bytes=1 << 20,
+        consistency="zeroed",
+        conditioned=Conditioned(WRITES, SETTLED),
+        counters=dict.fromkeys(MEMBERS, written_by(1000)),
+        abandoned=True,
+        filled=True,
+        stopped=True,
+    )
+
+
+@pytest.mark.parametrize("kind", ["looked", "steady", "environment", "measured"])
+def test_what_is_noted_of_a_measurement_is_nothing_done_to_the_array(kind: str) -> None:
+    noted = record(kind, geometry="raid5x3", workload="w")
+    assert left_after([*WHOLE, measuring(writes=False), noted, ran(), noted, LEFT_OVER]) is not None
+    other = record("shaken", geometry="raid5x3", workload="w")
+    assert left_after([*WHOLE, measuring(writes=False), other, ran(), LEFT_OVER]) is None
+
+
+def test_what_was_closed_is_left_in_order() -> None:
+    left = left_after(CLOSED)
+    assert left is not None
+    assert (left.abandoned, left.counters["S1"].sectors) == (False, 1008)
+
+
+@pytest.mark.parametrize("fio", ["run", "precondition", "confirm"])
+def test_a_write_that_was_interrupted_is_only_known_to_be_ours_if_we_counted_after_it(fio: str) -> None:
+    interrupted = measuring(fio, writes=True)
+    assert left_after([*WHOLE, interrupted, LEFT_OVER]) is None
+    assert left_after([*WHOLE, interrupted, stopped(), counted("closed")]) is not None
+    assert left_after([*WHOLE, interrupted, ran(), LEFT_OVER]) is not None  # the counters will tell
+
+
+def test_what_nobody_stopped_is_not_in_order() -> None:
+    assert left_after([*WHOLE, measuring(writes=False)]) is None
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        stopped(objections=["degraded by 1 member"]),
+        stopped(not_erased=["/dev/nvme1n1"]),
+        record("array_left", uuid=UUID, not_erased=["/dev/nvme1n1"], objections=[]),
+        stopped(uuid="another"),
+    ],
+)
+def test_what_was_not_stopped_in_order_is_not_in_order(ending: Record) -> None:
+    assert left_after([*WHOLE, ending, counted("closed")]) is None
+
+
+def test_without_a_fill_nothing_is_left() -> None:
+    assert left_after([each for each in CLOSED if each.kind != "filled"]) is None
+    fresh = [*created(fill={"passes": 0, "bs": "128k"}), counted("built"), stopped(), counted("closed")]
+    assert left_after(fresh) is None
+
+
+def test_without_counters_nothing_is_left() -> None:
+    assert left_after([each for each in KILLED if each.kind != "counters"]) is None
+
+
+@pytest.mark.parametrize("facts", [{"data_offset_bytes": None}, {"size_bytes": "?"}, {"fill": None}])
+def test_without_its_particulars_nothing_is_left(facts: dict[str, Any]) -> None:
+    assert left_after([*created(**facts), *CLOSED[3:]]) is None
+
+
+def test_a_class_that_did_not_settle_is_not_conditioned() -> None:
+    for poor in (conditioned(state=UNSETTLED), conditioned(written=9)):
+        left = left_after([*created(), filled(), poor, stopped(), counted("closed")])
+        assert left is not None
+        assert left.conditioned is None
+
+
+def test_writes_of_one_class_undo_the_state_of_the_other() -> None:
+    ended = [stopped(), counted("closed")]
+    begun = [*WHOLE, measuring("precondition", writes=True)]
+    for records, kept in (
+        (begun, None),
+        ([*begun, ran()], None),
+        ([*begun, ran(), conditioned(STREAM, UNSETTLED)], None),
+        ([*begun, ran(), conditioned(STREAM)], Conditioned(STREAM, SETTLED)),
+    ):
+        left = left_after([*records, *ended])
+        assert left is not None
+        assert left.conditioned == kept
+
+
+@given(st.integers(3, len(WHOLE)), st.sampled_from(["degrading", "rebuild", "loop_round", "something_new"]))
+def test_whatever_else_was_done_to_an_array_spends_it(at: int, kind: str) -> None:
+    for about in ({"geometry": "raid5x3"}, {"uuid": UUID}):
+        assert left_after([*CLOSED[:at], record(kind, **about), *CLOSED[at:]]) is None
+
+
+@given(st.integers(3, len(WHOLE)), st.sampled_from(["verdict", "error", "health", "drive_worsened", "something_new"]))
+def test_what_is_not_about_an_array_does_not(at: int, kind: str) -> None:
+    about = {"geometries": ["raid5x3"], "test": "x"}
+    assert left_after([*CLOSED[:at], record(kind, **about), *CLOSED[at:]]) == left_after(CLOSED)
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        measuring("saturation", writes=True),
+        measuring("snia-01", writes=False),
+        measuring(writes=False, geometry="raid5x3-1failed"),
+    ],
+)
+def test_other_ways_of_measuring_spend_it(done: Record) -> None:
+    assert left_after([*WHOLE, done, ran(), stopped(), counted("closed")]) is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_next_array_takes_the_place_of_the_last(count: int) -> None:
+    """From its purge on, wherever that was cut short."""
+    begun = [*CLOSED, *created(uuid="another")[:count]]
+    assert left_after(begun) is None
+    done = [*created(uuid="another"), filled(), counted(uuid="another"), stopped(uuid="another")]
+    left = left_after([*CLOSED, *done])
+    assert left is not None
+    assert (left.uuid, left.conditioned) == ("another", None)
+
+
+def test_what_was_taken_over_can_be_taken_over_again() -> None:
+    again = created(uuid="another", kept_of=UUID)[1:]
+    state = {"workload": str(WRITES), "steady": asdict(SETTLED)}
+    kept = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, conditioned=state)
+    ended = [counted("built", 2000, "another"), stopped(uuid="another"), counted("closed", 2008, "another")]
+    left = left_after([*CLOSED, *again, kept, *ended])
+    assert left is not None
+    assert left.conditioned == Conditioned(WRITES, SETTLED)
+    assert (left.uuid, left.counters["S1"].sectors) == ("another", 2008)
+    refuted = record("conditioning_confirmed", geometry="raid5x3", confirmed=False)
+    only_filled = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, conditioned=None)
+    for records in ([kept, refuted], [only_filled]):
+        left = left_after([*CLOSED, *again, *records, *ended])
+        assert left is not None
+        assert left.conditioned is None
+
+
+def test_drives_side_by_side_need_not_be_stopped() -> None:
+    drives = [*created("drivex3", ""), filled("drivex3"), counted("measured", uuid="")]
+    left = left_after([*drives, measuring(writes=False, geometry="drivex3")])
+    assert left is not None
+    assert (left.geometry, left.abandoned) == (Geometry.parse("drivex3"), False)
+    assert left_after([*drives, measuring(writes=True, geometry="drivex3")]) is None
+
+
+@given(st.integers(3, len(CLOSED) - 1))
+def test_a_record_that_cannot_be_read_is_a_doubt(at: int) -> None:
+    broken = record(CLOSED[at].kind, uuid=UUID, geometry="raid5x3")
+    assert left_after([*CLOSED[:at], broken, *CLOSED[at:]]) is None
+
+
+def test_nothing_is_left_where_nothing_was_built() -> None:
+    assert left_after([]) is None
+    assert left_after([record("run_started"), filled(), stopped()]) is None
