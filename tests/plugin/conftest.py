@@ -44,7 +44,9 @@ def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, python: st
     monkeypatch.setattr(sys, "executable", python)
     for name in [name for name in os.environ if name.startswith("SIMULATED_")]:
         monkeypatch.delenv(name)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)  # of the job that runs these tests
+    # Of the job that runs these tests: pytest prints its short summary in full width where CI is set.
+    for name in ("GITHUB_STEP_SUMMARY", "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     monkeypatch.setenv("COLUMNS", "140")
     pytester.makeini(INI)
