@@ -83,6 +83,21 @@ class DeviceTraffic:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceQueue:
+    """Queue of a block device during one fio process, by the kernel's counters (Documentation/block/stat.rst)."""
+
+    read_iops: float
+    write_iops: float
+    #: I/Os outstanding at the device, mean over time.
+    mean_depth: float
+    #: Mean time from submission to completion; None without such I/O.
+    read_wait_ns: float | None
+    write_wait_ns: float | None
+    #: Share of the time with at least one I/O outstanding, 0…1.
+    busy: float
+
+
+@dataclass(frozen=True, slots=True)
 class DriveEnvironment:
     """Environment of one drive."""
 
@@ -91,6 +106,8 @@ class DriveEnvironment:
     device: DeviceTraffic
     heat: DriveTemperature
     link: DriveLink | None
+    #: None if the kernel does not count.
+    queue: DeviceQueue | None = None
 
 
 @dataclass(frozen=True, slots=True)
