@@ -1,13 +1,39 @@
 """Attribution of a shortfall: which part of the system is the bound, with the evidence for it.
 
-A shortfall is what an array did less than it was promised. Drives are its cause only if an array of exactly these
-drives cannot do more (`qual.raid.prediction`); otherwise md, the host, a path that drives share, or the measurement is.
+Drives are the cause of a missed promise only if an array of exactly these drives cannot do more (`raid.prediction`), or
+if a drive does less in the array than its own curve says. Otherwise md, the host, a path that drives share, or the
+measurement is the cause. Each rule below is a sufficient condition; the first that holds decides. If none does, the
+cause is unexplained.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import median
+
+from pytest_ssdqual.qual.units import Unit, format_latency, format_value
+from pytest_ssdqual.qual.validity.shortfall import MemberEvidence, Shortfall
+
+#: Error of a prediction from exact curves: `bench/attribution.py` and the lab found up to 5 % on flawless arrays.
+MODEL_ERROR = 0.05
+#: Efficiency from which the array does what its members can.
+AS_PREDICTED = 0.93
+#: A member is slow below this share of the median member; drives of one lot differ by 1 to 2 %.
+SLOW = 0.955
+#: A member does less in the array than its curve says below this share of what its siblings deliver.
+DELIVERS_LESS = 0.88
+#: Share of the predicted outstanding I/Os below which I/Os wait above the drives.
+ABOVE = 0.85
+#: Share of the IOPS alone, below which drives side by side slow each other down.
+SHARED = 0.90
+#: Share of a ceiling from which it is reached.
+REACHED = 0.85
+#: The host's CPUs, md's thread, fio's jobs: from here on each is a bound. Validity checks object from 95 % on.
+CPU_BUSY, THREAD_BUSY, JOBS_BUSY, STARVED = 0.90, 0.90, 0.90, 0.40
+#: Drives named in a sentence.
+NAMED = 3
 
 
 class Culprit(StrEnum):
@@ -30,6 +56,26 @@ class Culprit(StrEnum):
         return self in (Culprit.DRIVE, Culprit.DRIVES)
 
 
+NAMES = {
+    Culprit.DRIVE: "a drive",
+    Culprit.DRIVES: "all drives",
+    Culprit.MD: "md",
+    Culprit.HOST: "the host",
+    Culprit.PATH: "a path that the drives share",
+    Culprit.MEASUREMENT: "the measurement",
+    Culprit.UNEXPLAINED: "unexplained",
+}
+
+ADVICE = {
+    Culprit.MD: "raise array.group_threads and array.stripe_cache, bind fio and interrupts to the drives' NUMA node, "
+    "or use a newer kernel",
+    Culprit.HOST: "use a host with more or faster CPUs, spread interrupts, or stop other programs",
+    Culprit.PATH: "compare the link widths, and spread the drives over more slots or adapters",
+    Culprit.MEASUREMENT: "stop the other load, or give fio more jobs and CPUs",
+    Culprit.UNEXPLAINED: "repeat the measurement with ssd_members on, and compare the members' waits",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """The attributed cause of one shortfall."""
@@ -46,22 +92,174 @@ class Cause:
 
     @property
     def subject(self) -> str:
-        """The culprit in a sentence: ``drive SSDQ0003``, ``md``, ``the host's CPUs``."""
-        names = {
-            Culprit.MD: "md",
-            Culprit.HOST: "the host",
-            Culprit.PATH: "a path that the drives share",
-            Culprit.MEASUREMENT: "the measurement",
-            Culprit.UNEXPLAINED: "unexplained",
-        }
-        if self.culprit.is_drive:
-            shown = self.drives[:3]
-            more = f" and {len(self.drives) - len(shown)} more" if len(self.drives) > len(shown) else ""
-            word = "drive" if len(self.drives) == 1 else "drives"
-            return f"{word} {', '.join(shown)}{more}" if shown else "all drives"
-        return names[self.culprit]
+        """The culprit in a sentence: ``drive SSDQ0003``, ``md``, ``the host``."""
+        if not self.culprit.is_drive or not self.drives:
+            return NAMES[self.culprit]
+        more = f" and {len(self.drives) - NAMED} more" if len(self.drives) > NAMED else ""
+        word = "drive" if len(self.drives) == 1 else "drives"
+        return f"{word} {', '.join(self.drives[:NAMED])}{more}"
 
     def __str__(self) -> str:
         if self.culprit is Culprit.UNEXPLAINED:
             return f"cause unexplained: {self.evidence}"
         return f"cause: {self.subject}, {self.evidence}"
+
+
+def attribute(shortfall: Shortfall) -> Cause:
+    """Return the cause of the shortfall; ``Culprit.UNEXPLAINED`` if the evidence fits none."""
+    return next(filter(None, (rule(shortfall) for rule in RULES)), None) or _unexplained(shortfall)
+
+
+def _members_cannot(found: Shortfall) -> Cause | None:
+    """The members cannot do what is needed, whatever is above them."""
+    if found.predicted is None or found.predicted.high * (1 + MODEL_ERROR) >= found.needed:
+        return None
+    return _of_members(found, 0.97)
+
+
+def _foreign(found: Shortfall) -> Cause | None:
+    """Another program used the members meanwhile."""
+    return _cause(Culprit.MEASUREMENT, 0.97, found.foreign[0]) if found.foreign else None
+
+
+def _as_predicted(found: Shortfall) -> Cause | None:
+    """The array does what its members can, which is less than needed."""
+    if found.efficiency is None or found.efficiency < AS_PREDICTED or _ceiling_is_reached(found):
+        return None
+    return _of_members(found, 0.93)
+
+
+def _drive_delivers_less(found: Shortfall) -> Cause | None:
+    """A drive delivers less in the array than its own curve says, and its siblings do not."""
+    known = [
+        (each.delivered, each.wait_ns, each)
+        for each in found.members
+        if each.delivered is not None and each.wait_ns is not None
+    ]
+    if len(known) < 3 or len(known) < len(found.members):
+        return None
+    usual, wait_ns = median(share for share, _, _ in known), median(wait for _, wait, _ in known)
+    slow = [each for each in known if each[0] < DELIVERS_LESS * usual and each[1] > wait_ns]
+    if not slow or len(slow) > len(known) / 3:
+        return None
+    slow.sort(key=lambda each: each[0])
+    whose = "its" if len(slow) == 1 else "their"
+    longest, others = format_latency(slow[0][1]), format_latency(wait_ns)
+    what = f"{whose} I/Os waited {longest} in the array, those of the others {others}"
+    return _drives(0.95, what, [each for _, _, each in slow])
+
+
+def _fio_is_the_bound(found: Shortfall) -> Cause | None:
+    host = found.host
+    if host.jobs_busy is not None and host.jobs_busy >= JOBS_BUSY:
+        return _cause(Culprit.MEASUREMENT, 0.95, f"fio's jobs used {host.jobs_busy:.0%} of a CPU each")
+    if host.fio_iops and found.measured.value >= REACHED * host.fio_iops:
+        alone = format_value(host.fio_iops, Unit.IOPS)
+        return _cause(Culprit.MEASUREMENT, 0.9, f"fio submits no more than {alone} without any device")
+    return None
+
+
+def _host_is_the_bound(found: Shortfall) -> Cause | None:
+    """The CPUs are busy, or tasks wait for them, and the drives are not."""
+    host = found.host
+    if not _is_above_drives(found):
+        return None
+    if host.cpu_busy is not None and host.cpu_busy >= CPU_BUSY:
+        return _cause(Culprit.HOST, 0.93, f"its CPUs were {host.cpu_busy:.0%} busy")
+    if host.cpu_pressure is not None and host.cpu_pressure >= STARVED:
+        return _cause(Culprit.HOST, 0.9, f"tasks waited for a CPU for {host.cpu_pressure:.0%} of the time")
+    return None
+
+
+def _md_is_the_bound(found: Shortfall) -> Cause | None:
+    """Md's own ceiling is reached, its thread is busy, or I/Os wait between fio and the drives."""
+    ceiling, host = found.ceiling, found.host
+    if _ceiling_is_reached(found) and ceiling and ceiling.iops is not None:
+        reached = format_value(ceiling.iops, Unit.IOPS)
+        return _cause(Culprit.MD, 0.96, f"{found.geometry} of {ceiling.driver} devices does {reached} on this host")
+    if not _is_above_drives(found):
+        return None
+    if host.md_thread_busy is not None and host.md_thread_busy >= THREAD_BUSY:
+        return _cause(Culprit.MD, 0.95, f"its thread used {host.md_thread_busy:.0%} of a CPU")
+    share = found.depth_share
+    if share is None:
+        return None
+    what = f"the drives had {share:.0%} of the I/Os outstanding that they would have if they were the bound"
+    return _cause(Culprit.MD, 0.85, what)
+
+
+#: In the order of decision.
+RULES: tuple[Callable[[Shortfall], Cause | None], ...] = (
+    _foreign,
+    _members_cannot,
+    _drive_delivers_less,
+    _as_predicted,
+    _fio_is_the_bound,
+    _host_is_the_bound,
+    _md_is_the_bound,
+)
+
+
+def _unexplained(found: Shortfall) -> Cause:
+    done = format_value(found.measured.value, Unit.IOPS)
+    if found.predicted is None:
+        return _cause(Culprit.UNEXPLAINED, 0.0, found.why_not or "there is no prediction")
+    of = format_value(found.predicted.value, Unit.IOPS)
+    return _cause(Culprit.UNEXPLAINED, 0.0, f"{found.geometry} did {done} of the {of} that its drives can do")
+
+
+def _of_members(found: Shortfall, confidence: float) -> Cause:
+    """Name the path or the drives because of which the members cannot do more."""
+    if path := _path(found):
+        return path
+    known = [(each.speed, each) for each in found.members if each.speed is not None]
+    slow = sorted((pair for pair in known if pair[0] < SLOW), key=lambda pair: pair[0])
+    names = [each.drive for _, each in slow]
+    if slow and len(slow) <= len(known) / 3 and _is_enough(found, names):
+        shares = ", ".join(f"{share:.0%}" for share, _ in slow[:NAMED])
+        whose = "it does" if len(slow) == 1 else "they do"
+        return _drives(
+            confidence, f"{whose} {shares} of the median drive's IOPS at this load", [each for _, each in slow]
+        )
+    predicted = format_value(found.predicted.value, Unit.IOPS) if found.predicted else "less"
+    what = f"{found.geometry} of these drives can do {predicted}, by their own curves"
+    return Cause(Culprit.DRIVES, confidence, what, tuple(names))
+
+
+def _is_enough(found: Shortfall, names: list[str]) -> bool:
+    """Return True if the array would do what is needed with the named drives replaced by median ones."""
+    return found.replaced is None or found.replaced(names) * (1 + MODEL_ERROR) >= found.needed
+
+
+def _path(found: Shortfall) -> Cause | None:
+    """Drives are slower side by side than alone, and alone they would suffice."""
+    known = [(each.together, each) for each in found.members if each.together is not None]
+    slowed = sorted((pair for pair in known if pair[0] < SHARED), key=lambda pair: pair[0])
+    if len(slowed) < 2 or found.predicted is None:
+        return None
+    share = median(share for share, _ in slowed)
+    if found.predicted.high * (1 + MODEL_ERROR) / share < found.needed:
+        return None
+    behind = tuple(each.drive for _, each in slowed)
+    what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"
+    return Cause(Culprit.PATH, 0.95, what, behind, ADVICE[Culprit.PATH])
+
+
+def _ceiling_is_reached(found: Shortfall) -> bool:
+    ceiling = found.ceiling
+    return ceiling is not None and ceiling.iops is not None and found.measured.value >= REACHED * ceiling.iops
+
+
+def _is_above_drives(found: Shortfall) -> bool:
+    """Return True if the drives had fewer I/Os outstanding than as the bound; True if that is unknown."""
+    share = found.depth_share
+    return share is None or share < ABOVE
+
+
+def _cause(culprit: Culprit, confidence: float, evidence: str) -> Cause:
+    return Cause(culprit, confidence, evidence, advice=ADVICE.get(culprit, ""))
+
+
+def _drives(confidence: float, evidence: str, members: Iterable[MemberEvidence]) -> Cause:
+    names = tuple(each.drive for each in members)
+    return Cause(Culprit.DRIVE if len(names) == 1 else Culprit.DRIVES, confidence, evidence, names)
