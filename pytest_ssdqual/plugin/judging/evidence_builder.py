@@ -24,6 +24,9 @@ from pytest_ssdqual.report.evidence import evidence, figures, lots
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Finding, Part
 from pytest_ssdqual.report.evidence.multiplicity import P_VALUE
 
+#: An array beside its prediction is shown with the other measurements of one workload.
+_ABOUT = {Scope.PREDICTED: About.RUN}
+
 
 @dataclass(frozen=True, slots=True)
 class EvidenceBuilder:
@@ -88,7 +91,7 @@ class EvidenceBuilder:
         loop = self.loop() if self.loop else None
         return replace(
             found,
-            about=About(judged.kind) if loop is None else About.LOOP,
+            about=_ABOUT.get(judged.kind) or About(judged.kind) if loop is None else About.LOOP,
             group=self.group,
             published=None if in_percent else self.published(claim, subject.geometry, subject.workload),
             members=tuple(members) if len(members) > 1 else (),

@@ -13,11 +13,22 @@ class Direction(StrEnum):
     AT_MOST = "at_most"
 
 
+class Accountable(StrEnum):
+    """The part of the system that a promise is about: its failure blames only this part."""
+
+    #: The drives; what md, the host or a shared path did is no verdict on them.
+    DRIVE = "drive"
+    #: The whole system: drives, md and the host.
+    SYSTEM = "system"
+
+
 class Scope(StrEnum):
     """The measurement that a claim is judged on."""
 
     #: One workload on one array.
     RUN = "run"
+    #: One workload on one array, compared with the prediction from its members' own curves.
+    PREDICTED = "predicted"
     #: The same workload on several drives side by side.
     MEMBERS = "members"
     #: Drives that are a sample of a lot, judged by the plan of the spec's table ``lot``; no promise has such a claim.
@@ -52,6 +63,7 @@ class Claim(StrEnum):
     MAX_LATENCY = "max_latency"
     LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time"
     WORST_SECOND = "worst_second"
+    ARRAY_EFFICIENCY = "array_efficiency"
     MEMBER_SPREAD = "member_spread"
     LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members"
     CONFORMING_DRIVES = "conforming_drives"
@@ -90,6 +102,11 @@ class Claim(StrEnum):
     @property
     def scope(self) -> Scope:
         return _SHAPES[self][2]
+
+    @property
+    def is_of_system(self) -> bool:
+        """Return whether the claim is about md and the host by its nature, whatever a spec says."""
+        return self.scope is Scope.PREDICTED
 
 
 #: Percentiles that few I/Os decide; slow I/Os come in bursts, so they take longer to measure than a rate.
@@ -138,6 +155,7 @@ _SHAPES = {
     Claim.MAX_LATENCY: _LATENCY,
     Claim.LATENCY_SPREAD_OVER_TIME: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
     Claim.WORST_SECOND: (Unit.RATIO, Direction.AT_LEAST, Scope.RUN),
+    Claim.ARRAY_EFFICIENCY: (Unit.PERCENT, Direction.AT_LEAST, Scope.PREDICTED),
     Claim.MEMBER_SPREAD: (Unit.RATIO, Direction.AT_LEAST, Scope.MEMBERS),
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: (Unit.RATIO, Direction.AT_MOST, Scope.MEMBERS),
     Claim.CONFORMING_DRIVES: (Unit.COUNT, Direction.AT_LEAST, Scope.LOT),

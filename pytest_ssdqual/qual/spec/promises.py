@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_v
 from pydantic.json_schema import SkipJsonSchema
 
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Scope
+from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Accountable, Claim, Direction, Scope
 from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
 from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
 from pytest_ssdqual.qual.units import Unit
@@ -81,6 +81,14 @@ class Promise:
     workload: Annotated[
         Name | None, Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"])
     ] = None
+    subject: Annotated[
+        Accountable | None,
+        Field(
+            strict=False,
+            description="What a failure blames: drive (only if the drives are the bound) or system; if left out as in "
+            "the table product",
+        ),
+    ] = None
     relative_to: Annotated[
         Annotated[Workload, parsed(Workload.parse)] | None,
         Field(
@@ -130,6 +138,14 @@ class Promise:
         claim = info.data.get("claim")
         if claim and claim.scope is Scope.REBUILD and given not in (None, "rebuilding"):
             raise ValueError(f"{claim} is about arrays that are rebuilding, not {given}")
+        return given
+
+    @field_validator("subject", mode="after")
+    @classmethod
+    def _of_the_system(cls, given: Accountable | None, info: ValidationInfo) -> Accountable | None:
+        claim = info.data.get("claim")
+        if claim and claim.is_of_system and given is Accountable.DRIVE:
+            raise ValueError(f"{claim} is about the system of md and the host, not about drives")
         return given
 
     @field_validator("relative_to", mode="before")

@@ -19,7 +19,15 @@ from pytest_ssdqual.qual.lots.lot import LotTable
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec import datasheet, toml
-from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Limit, Published, Scope
+from pytest_ssdqual.qual.spec.claims import (
+    OF_RARE_EVENTS,
+    TIMES_PER_HOUR,
+    Accountable,
+    Claim,
+    Limit,
+    Published,
+    Scope,
+)
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import TABLE, Name, Size, Strict, Throughput
@@ -45,6 +53,10 @@ class Product(Strict):
         Throughput | None,
         Field(alias="sequential_write", description="Of one drive; only used to plan how long a fill takes"),
     ] = None
+    subject: Annotated[
+        Accountable,
+        Field(strict=False, description="What is accepted: the drives, or the system of drives, md and host"),
+    ] = Accountable.DRIVE
     drives: Annotated[
         int | None, Field(ge=1, le=10_000, description="How many of them a bay has; with more or fewer no run begins")
     ] = None
@@ -156,6 +168,13 @@ class Spec:
         source = f"{promise.source}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
         per_hour = self.times_per_hour(claim, geometry, workload)
         return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source, per_hour)
+
+    def subject(self, claim: Claim, geometry: Geometry, workload: Workload) -> Accountable:
+        """Return what a broken promise blames: the promise's own subject, else the product's."""
+        if claim.is_of_system:
+            return Accountable.SYSTEM
+        promise = self._promise(claim, geometry, workload)
+        return (promise and promise.subject) or self.product.subject
 
     def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
         """Times an hour that the limit of a claim about rare events may be exceeded; None for other claims."""

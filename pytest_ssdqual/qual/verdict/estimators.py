@@ -1,7 +1,7 @@
 """Maps each claim to the estimator that computes it from a measurement.
 
-The tables ``OF_RUN``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_CURVE``, ``OF_SATURATION`` and ``OF_REBUILD`` have one entry
-for each claim of their scope; ``estimate`` is the only entry point that verdicts use.
+The tables ``OF_RUN``, ``OF_PREDICTED``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_CURVE``, ``OF_SATURATION`` and
+``OF_REBUILD`` have one entry for each claim of their scope; ``estimate`` is the only entry point that verdicts use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
+from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -52,6 +53,7 @@ def estimate(
 #: The type that the claims of a scope are judged on; a lot is judged by its plan, not here.
 KINDS: Mapping[Scope, type[Judgeable]] = {
     Scope.RUN: Measured,
+    Scope.PREDICTED: PredictedRun,
     Scope.MEMBERS: Measured,
     Scope.SWEEP: Sweep,
     Scope.CURVE: Curve,
@@ -61,6 +63,7 @@ KINDS: Mapping[Scope, type[Judgeable]] = {
 
 _NEEDED = {
     Scope.RUN: "what was measured of one workload on one array or drive",
+    Scope.PREDICTED: "what was measured of one workload on one array, and its members before it",
     Scope.MEMBERS: "what was measured of one workload on several drives side by side",
     Scope.LOT: "a sample of a lot",
     Scope.SWEEP: "what was measured of one workload on several widths of a level",
@@ -132,6 +135,15 @@ OF_RARE: Mapping[Claim, Callable[[Measured, ConfidenceLevel, float], Estimate]] 
     Claim.MAX_LATENCY: spread.max_latency,
     Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
     Claim.WORST_SECOND: spread.worst_second,
+}
+
+
+#: Claims about an array and the prediction from its members.
+OF_PREDICTED: Mapping[Claim, Callable[[PredictedRun, ConfidenceLevel], Estimate]] = {
+    # The prediction's interval is a bound that includes the model's error, so the confidence is the measurement's.
+    Claim.ARRAY_EFFICIENCY: lambda run, confidence_level: replace(
+        ratio(iops(run.measured, confidence_level), run.predicted), confidence=confidence_level.confidence
+    ),
 }
 
 
@@ -281,6 +293,7 @@ OF_REBUILD: Mapping[Claim, Callable[[Rebuild, ConfidenceLevel], Estimate]] = {
 #: All but those about rare events, which also take the rate; each takes the type in ``KINDS`` of its scope.
 ESTIMATORS: Mapping[Claim, Callable[[Any, ConfidenceLevel], Estimate]] = {
     **OF_RUN,
+    **OF_PREDICTED,
     **OF_MEMBERS,
     **OF_SWEEP,
     **{claim: _on_curve(claim) for claim in OF_CURVE},

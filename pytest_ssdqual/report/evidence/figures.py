@@ -6,6 +6,7 @@ import math
 from functools import singledispatch
 
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
+from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -42,6 +43,12 @@ def of_measured(measured: Measured) -> Figures:
         **_environment_figures(measured),
         **_look(measured),
     }
+
+
+@of.register
+def of_predicted(run: PredictedRun) -> Figures:
+    """Return the figures of the measurement, and the predicted IOPS."""
+    return {**of_measured(run.measured), "predicted_iops": run.predicted.value}
 
 
 def of_exceedance(slower: Exceedance) -> Figures:

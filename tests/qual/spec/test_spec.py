@@ -8,7 +8,7 @@ from support.builders.sheet import PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.claims import Claim, Direction, Scope
+from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Scope
 from pytest_ssdqual.qual.spec.spec import SpecError
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -132,7 +132,7 @@ def test_where_no_number_holds_for_every_ssd_nothing_is_promised_by_default() ->
     silent = set(Claim) - {each.claim for each in spec.default().promises}
     # About lots nothing can be promised: they have a plan.
     of_lots = {claim for claim in Claim if claim.scope is Scope.LOT}
-    assert silent == {Claim.QD_KNEE, Claim.QD_DEPENDENCE, *of_lots}
+    assert silent == {Claim.QD_KNEE, Claim.QD_DEPENDENCE, Claim.ARRAY_EFFICIENCY, *of_lots}
     with pytest.raises(ValueError, match="not a valid Claim"):
         spec.default().limit("speed", RAID0, READ)
 
@@ -317,3 +317,17 @@ def test_no_law_carries_figures_over_to_what_is_not_usual(more: dict[str, Any]) 
     sheet, two = spec.load("ssdqual-sm300"), Geometry.parse("raid0x2")
     assert sheet.expected_iops(two, Workload("randwrite", "4k", 8)) == 600
     assert sheet.expected_iops(two, Workload("randwrite", "4k", 8, **more)) is None
+
+
+def test_a_failure_blames_the_drives_unless_the_spec_accepts_systems(tmp_path: Path) -> None:
+    text = PRODUCT + promise(claim="steady_iops", at_least="10 IOPS")
+    of_drives = load(tmp_path, text)
+    assert of_drives.subject(Claim.STEADY_IOPS, RAID0, READ) is Accountable.DRIVE
+    assert of_drives.subject(Claim.ARRAY_EFFICIENCY, RAID0, READ) is Accountable.SYSTEM
+    of_system = load(tmp_path, text.replace("[product]", '[product]\nsubject = "system"'))
+    assert of_system.subject(Claim.STEADY_IOPS, RAID0, READ) is Accountable.SYSTEM
+    mixed = load(tmp_path, PRODUCT + promise(claim="steady_iops", at_least="10 IOPS", subject="system"))
+    assert mixed.subject(Claim.STEADY_IOPS, RAID0, READ) is Accountable.SYSTEM
+    assert mixed.subject(Claim.P99_LATENCY, RAID0, READ) is Accountable.DRIVE
+    with pytest.raises(spec.SpecError, match="md and the host"):
+        load(tmp_path, PRODUCT + promise(claim="array_efficiency", at_least="80 %", subject="drive"))

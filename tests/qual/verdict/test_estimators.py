@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import histogram, interval, run, side_by_side
 
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
+from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -18,6 +19,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.stats import spread
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, TooFew
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.estimators import (
     OF_SWEEP,
@@ -70,6 +72,7 @@ MANY = measured([400_000] * 5, workload=MIX)
 #: Something of each kind that every claim of a scope can be judged on.
 EVIDENCE: dict[Scope, list[Judgeable]] = {
     Scope.RUN: [MANY],
+    Scope.PREDICTED: [PredictedRun(MANY, Estimate(500_000, 490_000, 510_000, 5, Unit.IOPS))],
     Scope.MEMBERS: [Measured((side_by_side([[1_000] * 5, [600] * 5, [1_010] * 5]),))],
     Scope.SWEEP: [sweep_of(lawful("raid5x3"), lawful("raid5x4"))],
     Scope.CURVE: [MIXES, DEPTHS, OFFSETS],
@@ -82,6 +85,7 @@ FIGURES = {
     Claim.READ_IOPS: 200_000,
     Claim.WRITE_IOPS: 200_000,
     Claim.THROUGHPUT: 400_000 * 4096,
+    Claim.ARRAY_EFFICIENCY: 80,
     Claim.MEMBER_SPREAD: 0.6,
     Claim.WORST_SECOND: 1,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,

@@ -1,0 +1,43 @@
+"""A measurement of an array beside what an array of exactly its members can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.spec.claims import Scope
+from pytest_ssdqual.qual.stats.estimate import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedRun:
+    """One workload on one array, and the prediction from the curves of its members."""
+
+    measured: Measured
+    #: IOPS, by ``raid.prediction``.
+    predicted: Estimate
+
+    kind: ClassVar[Scope] = Scope.PREDICTED
+
+    @property
+    def subject(self) -> Subject:
+        return self.measured.subject
+
+    @property
+    def drive(self) -> str:
+        return self.measured.drive
+
+    @property
+    def look(self) -> Look | None:
+        return self.measured.look
+
+    def members(self) -> tuple[Self, ...]:
+        return (self,)
+
+    def raw_files(self) -> tuple[str, ...]:
+        return self.measured.raw_files()
+
+    def counterpart(self, find: Find) -> Self:
+        return replace(self, measured=find(self.measured))
