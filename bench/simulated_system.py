@@ -133,6 +133,9 @@ class Simulation:
     _rng: random.Random = field(init=False)
     _members: list[SimulatedMember] = field(init=False)
     _dies: list[list[float]] = field(init=False)
+    #: Latencies of member I/Os after the ramp, seconds.
+    read_latencies: list[float] = field(default_factory=list)
+    write_latencies: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)  # noqa: S311 (a simulation)
@@ -266,9 +269,11 @@ class Simulation:
         if is_read:
             found.reads += 1
             found.read_wait_s += now - begin
+            self.read_latencies.append(now - begin)
         else:
             found.writes += 1
             found.write_wait_s += now - begin
+            self.write_latencies.append(now - begin)
 
     def _reset(self, now: float) -> None:
         for found in self._members:

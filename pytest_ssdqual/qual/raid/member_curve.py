@@ -1,0 +1,216 @@
+"""A drive's measured curve: IOPS and latencies over the number of I/Os outstanding at it, for one mix.
+
+Curves are measured on bare drives side by side before arrays are judged; `prediction` computes from them what an array
+of these drives can do. This module also lists the measurements that a prediction needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, costs, loads
+from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Mixes of members are measured in steps of 5 %; a mix this close is used as it is.
+MIX_STEP, SAME_MIX = 5, 0.03
+#: A drive whose IOPS grow less than this from one outstanding I/O to the most is rate-limited: it has no dies to wait
+#: for, but a budget, and it may catch up after idle time. QEMU's throttle, cloud volumes and drained write caches do.
+RATE_LIMITED = 1.1
+#: Quantiles that represent a latency distribution.
+QUANTILES = 64
+#: Largest parity write that md handles as one stripe page (drivers/md/raid5.c).
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """One drive with a constant number of I/Os outstanding."""
+
+    depth: float
+    iops: Estimate
+    #: Latencies over the mean latency of all I/Os, as equally likely values; empty if there was no such I/O.
+    reads: tuple[float, ...] = ()
+    writes: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, measured: Measured, iops: Estimate) -> CurvePoint:
+        """Build from the measurement of one drive; ``iops`` is its estimate."""
+        latency = measured.latency
+        mean_ns = latency.mean_ns if latency else 1.0
+        reads = LatencyHistogram.merged(run.read_latency for run in measured.runs)
+        writes = LatencyHistogram.merged(run.write_latency for run in measured.runs)
+        return cls(measured.workload.outstanding(1), iops, _shape(reads, mean_ns), _shape(writes, mean_ns))
+
+
+@dataclass(frozen=True)
+class MemberCurve:
+    """One drive under one mix; points in the order of depth, at least one."""
+
+    #: Serial number.
+    drive: str
+    #: Share of reads at the drive, 0…1.
+    read_fraction: float
+    points: tuple[CurvePoint, ...]
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.points, key=lambda point: point.depth))
+        if not ordered or ordered[0].iops.value <= 0:
+            raise NotApplicable(f"drive {self.drive} has no curve of its own")
+        object.__setattr__(self, "points", ordered)
+
+    @cached_property
+    def most(self) -> float:
+        """Highest IOPS of all depths."""
+        return max(point.iops.value for point in self.points)
+
+    @property
+    def is_rate_limited(self) -> bool:
+        """Return whether the drive does as much with one outstanding I/O as with many; see ``RATE_LIMITED``."""
+        first = self.points[0]
+        return first.depth == 1 and len(self.points) > 1 and self.most < RATE_LIMITED * first.iops.value
+
+    @property
+    def error(self) -> float:
+        """Largest relative half-width of the points' intervals."""
+        return max((point.iops.high - point.iops.low) / 2 / point.iops.value for point in self.points)
+
+    def iops(self, depth: float) -> float:
+        """IOPS at a depth: linear in the logarithms between points.
+
+        Below the first point each I/O takes as long as there; beyond the last, IOPS stay.
+        """
+        points = self.points
+        if depth <= points[0].depth:
+            return points[0].iops.value * depth / points[0].depth
+        for lower, upper in pairwise(points):
+            if depth <= upper.depth:
+                share = math.log(depth / lower.depth) / math.log(upper.depth / lower.depth)
+                return lower.iops.value * math.pow(upper.iops.value / lower.iops.value, share)
+        return points[-1].iops.value
+
+    def nearest(self, depth: float) -> CurvePoint:
+        """Return the point nearest to a depth, by ratio."""
+        return min(self.points, key=lambda point: abs(math.log(point.depth / max(depth, 0.5))))
+
+    def faster(self, factor: float) -> MemberCurve:
+        """Return the curve with all IOPS multiplied."""
+
+        def times(point: CurvePoint) -> CurvePoint:
+            iops = point.iops
+            scaled = replace(iops, value=factor * iops.value, low=factor * iops.low, high=factor * iops.high)
+            return replace(point, iops=scaled)
+
+        return replace(self, points=tuple(map(times, self.points)))
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCurves:
+    """The curves of several drives, for one size of transfers; one curve for each drive and mix."""
+
+    curves: tuple[MemberCurve, ...]
+
+    def of(self, drives: Sequence[str], read_fraction: float) -> tuple[MemberCurve, ...]:
+        """Return the curve of each drive at this mix.
+
+        Between two measured mixes, the time per I/O is interpolated linearly. ``NotApplicable`` outside of the measured
+        mixes, or for a drive without a curve.
+        """
+        return tuple(self._of_drive(drive, read_fraction) for drive in drives)
+
+    def _of_drive(self, drive: str, read_fraction: float) -> MemberCurve:
+        own = sorted((each for each in self.curves if each.drive == drive), key=lambda each: each.read_fraction)
+        near = min(own, key=lambda each: abs(each.read_fraction - read_fraction), default=None)
+        if near and abs(near.read_fraction - read_fraction) <= SAME_MIX:
+            return near
+        below = [each for each in own if each.read_fraction < read_fraction]
+        above = [each for each in own if each.read_fraction > read_fraction]
+        if not below or not above:
+            raise NotApplicable(f"drive {drive} was not measured alone at {read_fraction:.0%} reads")
+        return _between(below[-1], above[0], read_fraction)
+
+
+def _between(first: MemberCurve, last: MemberCurve, read_fraction: float) -> MemberCurve:
+    """Interpolate the time per I/O between two mixes, at the depths of the first that both cover."""
+    share = (read_fraction - first.read_fraction) / (last.read_fraction - first.read_fraction)
+
+    def point(one: CurvePoint) -> CurvePoint:
+        value = 1 / ((1 - share) / one.iops.value + share / last.iops(one.depth))
+        error = max(first.error, last.error)
+        iops = replace(one.iops, value=value, low=value * (1 - error), high=value * (1 + error))
+        return replace(one, iops=iops, reads=one.reads or last.nearest(one.depth).reads, writes=one.writes)
+
+    return MemberCurve(first.drive, read_fraction, tuple(map(point, first.points)))
+
+
+def _shape(latency: LatencyHistogram, mean_ns: float) -> tuple[float, ...]:
+    if not latency:
+        return ()
+    values = [latency.quantile((index + 0.5) / QUANTILES).value_ns / mean_ns for index in range(QUANTILES)]
+    # The middle of each of 64 parts misses the tail; the mean has to stay that of the histogram.
+    scale = latency.mean_ns / mean_ns * QUANTILES / sum(values)
+    return tuple(value * scale for value in values)
+
+
+def physical_read_fraction(geometry: Geometry, workload: Workload) -> float:
+    """Share of reads among the member I/Os of a workload on an array, 0…1."""
+    read, write = workload.read_fraction, costs(geometry)
+    reads = read * float(sum(each.reads_for_read for each in loads(geometry))) + (1 - read) * write.reads
+    return reads / (reads + (1 - read) * write.writes)
+
+
+def mean_depth(geometry: Geometry, workload: Workload) -> float:
+    """Upper estimate of the I/Os outstanding at the busiest member, on average: those of a phase, all in flight."""
+    read, write, each_member = workload.read_fraction, costs(geometry), loads(geometry)
+    of_members = [float(each.reads_for_read + each.writes_for_write) for each in each_member]
+    at_once = read * max(1.0, float(sum(each.reads_for_read for each in each_member)))
+    at_once += (1 - read) * max(write.reads, write.writes)
+    uneven = max(of_members) * len(of_members) / sum(of_members)
+    return workload.outstanding(geometry.width) * at_once * uneven / len(of_members)
+
+
+def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
+    """Reason why no prediction exists for this workload on this array; "" if there is one."""
+    if geometry.is_side_by_side:
+        return "bare drives have no prediction but their own measurement"
+    if geometry.rebuilding:
+        return f"no law says what {geometry} can do while it is rebuilt"
+    if not workload.is_random or workload.random_percent < 100:
+        return f"no law says how md merges and splits sequential I/O, as {workload} has"
+    if workload.has_streams or len(workload.sizes) > 1 or not workload.is_usual or workload.offset_bytes:
+        return f"{workload} is not of one size, aligned and evenly random over the whole array"
+    widest = workload.largest_bytes
+    if geometry.level is not RaidLevel.RAID1 and widest > chunk_bytes:
+        return f"transfers of {widest // 1024} KiB are split at chunks of {chunk_bytes // 1024} KiB"
+    if geometry.has_parity and workload.writes and widest > PAGE_BYTES:
+        return f"md handles parity writes page by page, and those of {widest // 1024} KiB may reach a member in parts"
+    return ""
+
+
+def member_workloads(geometry: Geometry, workload: Workload, queue_limit: int | None = None) -> tuple[Workload, ...]:
+    """Return the measurements of the bare members that a prediction for ``workload`` needs, the shallowest first.
+
+    The mix is that of the member I/Os, in steps of 5 %. The depths are 1 and the powers of two around the number of
+    I/Os outstanding at a member, which fluctuates as random addresses do; at most ``queue_limit``.
+    """
+    percent = MIX_STEP * round(100 * physical_read_fraction(geometry, workload) / MIX_STEP)
+    return tuple(_bare(workload.bs, percent, depth) for depth in _depths(mean_depth(geometry, workload), queue_limit))
+
+
+def _bare(bs: str, percent: int, depth: int) -> Workload:
+    if percent in (0, 100):
+        return Workload("randread" if percent else "randwrite", bs, depth)
+    return Workload("randrw", bs, depth, percent)
+
+
+def _depths(mean: float, limit: int | None) -> Iterator[int]:
+    spread = 2.5 * math.sqrt(mean)
+    first, last = math.floor(math.log2(max(2.0, mean - spread))), math.ceil(math.log2(mean + spread) - 0.1)
+    wanted = (1, *(1 << power for power in range(first, last + 1)))
+    yield from dict.fromkeys(min(depth, limit or depth) for depth in wanted)
