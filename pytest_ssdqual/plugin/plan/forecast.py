@@ -16,6 +16,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.campaign_plan import (
+    OF_MEMBERS,
     Build,
     CampaignPlan,
     CampaignStep,
@@ -104,6 +105,8 @@ def predict(
 def _name(step: CampaignStep) -> str:
     """Return the name of a step's row: the array, and the kind of work if it is not a plain measurement."""
     of_kinds = {
+        StepKind.MEMBER: " for prediction",
+        StepKind.ALONE: " for prediction",
         StepKind.SATURATION: " saturation",
         StepKind.LOOP: f" {step.what}",
         StepKind.INTEGRITY: " integrity",
@@ -128,6 +131,8 @@ class Prices:
             return self.loop(geometry, what)
         if step.kind is StepKind.MEASURED and what:
             return self.measurement(geometry, what)
+        if step.kind in OF_MEMBERS and what:
+            return self.members(step.kind, geometry, what)
         cost = StepCost()
         if step.kind is StepKind.SATURATION and what:
             cost = self.saturation(geometry, what)
@@ -179,6 +184,13 @@ class Prices:
 
         window_s = self.protocol.window_of(tail=workload in self.tails)
         return lasting(window_s), lasting(looks.limit_s if looks else window_s)
+
+    def members(self, kind: StepKind, geometry: Geometry, workload: Workload) -> tuple[StepCost, StepCost]:
+        """Return the cost of one workload on the bare drives: side by side, or on one after another."""
+        rule = self.protocol.members
+        each_s, times = rule.ramp_s + rule.window_s, geometry.width if kind is StepKind.ALONE else 1
+        cost = StepCost(times * (each_s + OVERHEAD_S), self._written(geometry, workload, each_s))
+        return cost, cost
 
     def saturation(self, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of writing the whole volume at the published rate (a fresh drive is faster), or of the time

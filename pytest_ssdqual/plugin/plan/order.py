@@ -5,7 +5,7 @@ This is the only place that decides an order; ``rig.measure.campaign`` executes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 import pytest
@@ -13,8 +13,11 @@ import pytest
 from pytest_ssdqual.plugin.plan import needs
 from pytest_ssdqual.plugin.plan.marks import needs_drives
 from pytest_ssdqual.plugin.plan.needs import Need
-from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid import member_curve
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.measure.campaign_plan import WITH_RESULT, CampaignStep, StepKind, on_fewest_arrays
@@ -45,6 +48,8 @@ STAGES = {
     StepKind.SATURATION: Stage.FRESH,
     StepKind.LOOP: Stage.LOOP,
     StepKind.ARRAY: Stage.MEASURED,
+    StepKind.MEMBER: Stage.MEASURED,
+    StepKind.ALONE: Stage.MEASURED,
     StepKind.MEASURED: Stage.MEASURED,
     StepKind.REBUILD: Stage.REBUILD,
     StepKind.SEARCH: Stage.SEARCH,
@@ -72,11 +77,52 @@ def order(items: list[pytest.Item]) -> None:
     items.sort(key=key)
 
 
-def plan(items: Iterable[pytest.Item], spec: Spec) -> Steps:
-    """Return the steps that these tests need, with the workloads that promises of ``spec`` compare with."""
+def plan(
+    items: Iterable[pytest.Item], spec: Spec, protocol: Protocol | None = None, queue_limit: int | None = None
+) -> Steps:
+    """Return the steps that these tests need, with the workloads that promises of ``spec`` compare with.
+
+    With ``protocol`` also the measurements of bare drives from which it predicts arrays; ``queue_limit`` is the most
+    I/Os that a drive queues.
+    """
     selected = [needs.of(item) for item in items if not item.get_closest_marker("skip")]
     steps = dict.fromkeys(step for need in selected for step in _steps(need))
-    return in_order([*steps, *_references(steps, spec)])
+    found = [*steps, *_references(steps, spec)]
+    return in_order([*found, *(of_members(found, protocol, queue_limit) if protocol else ())])
+
+
+def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: int | None = None) -> Steps:
+    """Return the measurements of bare drives, side by side and alone, that predictions for these steps need.
+
+    The drives are those of the widest array. What a test measures on them anyway is not measured twice.
+    """
+    if not protocol.members.window_s:
+        return ()
+    chunk_bytes = parse_size(protocol.array.chunk)
+    predicted = {
+        each.geometry: None for each in steps if each.kind is StepKind.MEASURED and not each.geometry.is_side_by_side
+    }
+    workloads = {
+        member: None
+        for each in steps
+        if each.geometry in predicted
+        and isinstance(each.what, Workload)
+        and not member_curve.objection(each.geometry, each.what, chunk_bytes)
+        for member in member_curve.member_workloads(each.geometry, each.what, queue_limit)
+    }
+    if not workloads:
+        return ()
+    widest = max(each.width for each in predicted)
+    planned = [each.geometry for each in steps if each.geometry.is_side_by_side and each.geometry.width >= widest]
+    bare = min(planned, default=Geometry(RaidLevel.DRIVE, widest))
+    members = [CampaignStep(StepKind.MEMBER, bare, each) for each in workloads]
+    reads = [each for each in workloads if not each.writes]
+    deepest = max(reads, key=lambda each: each.qd_per_drive * each.block_bytes, default=None)
+    reference = deepest or Workload("randread", next(iter(workloads)).bs, max(each.qd_per_drive for each in workloads))
+    known = {each.what for each in steps if each.kind is StepKind.MEASURED and each.geometry == bare}
+    together = [] if deepest else [CampaignStep(StepKind.MEMBER, bare, reference)]
+    both = (*(each for each in [*members, *together] if each.what not in known),)
+    return (*both, CampaignStep(StepKind.ALONE, bare, reference))
 
 
 def in_order(steps: Iterable[CampaignStep]) -> Steps:

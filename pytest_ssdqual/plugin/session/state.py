@@ -85,7 +85,9 @@ class BayRun:
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Plan the measurements of the tests that will run."""
-        self.steps = order.plan(items, self.qualification.spec)
+        found = self.qualification
+        limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
+        self.steps = order.plan(items, found.spec, found.protocol, min(limits, default=None))
         self.asked = stopping.asked(items)
 
     def forecast(self) -> PrintedPlan | None:

@@ -26,8 +26,8 @@ from pytest_ssdqual.qual.raid.member_curve import MemberCurve
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 
-#: Host I/Os of a simulation, and its first part that is not counted.
-IOS, RAMP = 3000, 0.15
+#: Fewest host I/Os of a simulation, fewest turns of those outstanding, and the first part that is not counted.
+IOS, TURNS, RAMP = 3000, 40, 0.15
 #: Relative error of a simulation of so many I/Os: its standard deviation over seeds is up to 0.7 %.
 SIMULATION_ERROR = 0.015
 SEED = 20
@@ -71,7 +71,7 @@ def predict(
     (``member_curve.physical_read_fraction``). The result is the same for the same arguments.
     """
     simulation = _Simulation(geometry, read_fraction, outstanding, curves)
-    seconds, latencies = simulation.run(ios)
+    seconds, latencies = simulation.run(max(ios, TURNS * outstanding))
     # All rates enter with degree 1, so a common error of the curves is that of the result; the largest bounds it.
     value, error = len(latencies) / seconds, max(curve.error for curve in curves) + SIMULATION_ERROR
     points = min(point.iops.n for curve in curves for point in curve.points)

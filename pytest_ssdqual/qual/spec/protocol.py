@@ -60,7 +60,17 @@ class ArraySettings:
     group_threads: Annotated[int, Field(ge=0, le=1024)] = 0
     #: Layout of RAID 5 and 6.
     raid5_layout: Literal["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"] = "left-symmetric"
-    raid10_layout: Annotated[str, Field(pattern="^[nfo][2-9]$")] = "n2"
+    #: Only layouts with two copies: capacity, scaling and prediction count two.
+    raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = "n2"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRule:
+    """Measurements of the bare drives before arrays, from which arrays are predicted; none with a window of 0."""
+
+    #: Counted time of each, cut into the rounds of the steady-state rule.
+    window_s: Annotated[Seconds, Field(alias="window", ge=0)] = 30.0
+    ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +253,7 @@ class Protocol:
     precondition_capacities: float = 0.0
     steady: SteadyRule = field(default_factory=SteadyRule)
     array: ArraySettings = field(default_factory=ArraySettings)
+    members: MemberRule = field(default_factory=MemberRule)
     loop: LoopRule = field(default_factory=LoopRule)
     saturation: SaturationRule = field(default_factory=SaturationRule)
     rebuild: RebuildRule = field(default_factory=RebuildRule)
@@ -256,6 +267,15 @@ class Protocol:
     def round_s(self) -> float:
         """Length of one round of the steady-state window."""
         return self.window_s / self.steady.window
+
+    @property
+    def of_members(self) -> Protocol:
+        """The protocol by which bare drives are measured before arrays: once, for a fixed time."""
+        rule, attempts = self.members, max(self.attempts, SEQUENTIAL_ATTEMPTS)
+        return replace(
+            self, sequential=None, window_s=rule.window_s, tail_window_s=None, ramp_s=rule.ramp_s, repeats=1,
+            attempts=attempts,
+        )  # fmt: skip
 
     def window_of(self, *, tail: bool) -> float:
         """Counted time of a measurement in seconds; ``tail`` if a percentile of its tail is judged."""
@@ -321,6 +341,7 @@ class CommonDocument(Strict):
     verdict: Annotated[VerdictRule, TABLE] = VerdictRule()
     steady: Annotated[SteadyRule, TABLE] = SteadyRule()
     array: Annotated[ArraySettings, TABLE] = ArraySettings()
+    members: Annotated[MemberRule, TABLE] = MemberRule()
     loop: Annotated[LoopRule, TABLE] = LoopRule()
     saturation: Annotated[SaturationRule, TABLE, AfterValidator(SaturationRule.validated)] = SaturationRule()
     rebuild: Annotated[RebuildRule, TABLE, AfterValidator(RebuildRule.validated)] = RebuildRule()
@@ -332,6 +353,12 @@ class CommonDocument(Strict):
             raise ValueError(
                 f"explore.budget ({self.explore.budget_s:g} s) is less than one measurement takes ({measurement_s:g} s)"
             )
+
+    @model_validator(mode="after")
+    def _members_in_rounds(self) -> Self:
+        if self.members.window_s:
+            self._require_rounds("members.window", self.members.window_s)
+        return self
 
     def _require_rounds(self, what: str, window_s: float) -> None:
         # fio reports once a second; a shorter round would be a fraction of one report.
@@ -414,6 +441,7 @@ def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int,
         purge=read.purge,
         steady=read.steady,
         array=read.array,
+        members=read.members,
         loop=read.loop,
         saturation=read.saturation,
         rebuild=read.rebuild,

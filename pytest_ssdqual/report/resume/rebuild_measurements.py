@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.measured.alone import DrivesAlone
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -114,6 +115,10 @@ def _measured(facts: Mapping[str, Any], shelf: Shelf) -> Measured:
     return Measured(tuple(_condensed(shelf, noted, workload) for noted in facts["runs"]))
 
 
+def _alone(facts: Mapping[str, Any], shelf: Shelf) -> DrivesAlone:
+    return DrivesAlone(tuple(_measured({**each, "asked": facts["asked"]}, shelf) for each in facts["drives"]))
+
+
 def _saturation(facts: Mapping[str, Any], shelf: Shelf) -> Saturation:
     noted = from_plain(RunRecord, facts["run"])
     run = _agreeing(shelf.run(noted, from_plain(Workload, facts["asked"])), noted)
@@ -164,6 +169,8 @@ def _agreeing(run: Run, noted: RunRecord) -> Run:
 
 BUILDERS: Mapping[str, tuple[str, Builder]] = {
     "measured": ("workload", _measured),
+    "member": ("workload", _measured),
+    "alone": ("workload", _alone),
     "explored": ("workload", _measured),
     "explored_longer": ("workload", _measured),
     "confirmed": ("workload", _measured),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
 
+from pytest_ssdqual.qual.measured.alone import DrivesAlone
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -23,9 +24,10 @@ from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import fixed_time, rounds, saturation, sequential_verdict
+from pytest_ssdqual.rig.measure import drives_alone, fixed_time, rounds, saturation, sequential_verdict
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure.campaign_plan import (
+    SHARING,
     CampaignPlan,
     CampaignStep,
     Fill,
@@ -42,7 +44,7 @@ from pytest_ssdqual.rig.measure.standing_array import StandingArray
 from pytest_ssdqual.rig.resume import readopt_array
 
 T = TypeVar("T")
-Result = Measured | Saturation | RoundsResult | Rebuild
+Result = Measured | DrivesAlone | Saturation | RoundsResult | Rebuild
 
 
 @dataclass(slots=True)
@@ -91,6 +93,33 @@ class Campaign:
     def measure(self, geometry: Geometry, workload: Workload) -> Measured:
         """Return all repeats of one workload on one array; by a sequential protocol until ``enough``."""
         return cast(Measured, self._result(CampaignStep(StepKind.MEASURED, geometry, workload)))
+
+    def member(self, workload: Workload) -> Measured:
+        """Return the workload on all bare drives side by side, as measured before any array.
+
+        ``RigError`` if it was not: it was not planned, or failed.
+        """
+        bare = self.plan.bare
+        for kind in (StepKind.MEASURED, StepKind.MEMBER):
+            if bare and (step := CampaignStep(kind, bare, workload)) in self.plan.steps:
+                return cast(Measured, self._result(step) if self._is_known(step) else self._refuse(step))
+        raise RigError(f"{workload} was not measured on the bare drives")
+
+    def alone(self) -> DrivesAlone | None:
+        """Return the reference workload on each drive alone; None if it was not measured."""
+        step = next((each for each in self.plan.of_members if each.kind is StepKind.ALONE), None)
+        if step is None or not self._is_known(step):
+            return None
+        try:
+            return cast(DrivesAlone, self._result(step))
+        except RigError:
+            return None
+
+    def _is_known(self, step: CampaignStep) -> bool:
+        return self.cache.knows(step, step.key)
+
+    def _refuse(self, step: CampaignStep) -> Measured:
+        raise RigError(f"{step.what} was not measured on the bare drives before the arrays")
 
     def saturate(self, geometry: Geometry, workload: Workload) -> Saturation:
         """Return writes from the purged state until settled, or until the protocol's volume or time is used up."""
@@ -183,6 +212,8 @@ class Campaign:
                 # A rebuild writes a whole member for hours, and its test may be skipped after all.
                 if each.kind is not StepKind.REBUILD and not self._takes_down(each):
                     yield each
+        if step.kind in SHARING and not step.geometry.is_side_by_side:
+            yield from self.plan.of_members
         is_taken_down = self._takes_down(step)
         for each in self.plan.before(step):
             if is_taken_down or not self._takes_down(each):
@@ -216,7 +247,14 @@ class Campaign:
             return saturation.saturate(self.setup, array, step.what)
         if step.kind is StepKind.REBUILD:
             return rebuilding.rebuild(self.setup, array, step.what)
+        if step.kind is StepKind.MEMBER:
+            return fixed_time.measure(self._of_members(), array, step.what, step.kind.value)
+        if step.kind is StepKind.ALONE:
+            return drives_alone.measure(self._of_members(), array, step.what)
         return self._measured(array, step.what)
+
+    def _of_members(self) -> Setup:
+        return replace(self.setup, protocol=self.setup.protocol.of_members)
 
     def _measured(self, array: Array, workload: Workload) -> Measured:
         rule = self.setup.protocol.sequential
@@ -235,7 +273,9 @@ def _is_of(step: CampaignStep, found: object) -> bool:
         return step.kind is StepKind.LOOP and found.loop == step.what
     if isinstance(found, Saturation):
         return step.kind is StepKind.SATURATION and found.run.workload == step.what
+    if isinstance(found, DrivesAlone):
+        return step.kind is StepKind.ALONE and found.workload == step.what
     if isinstance(found, Rebuild):
         return step.kind is StepKind.REBUILD and found.foreground.workload == step.what
-    is_run = step.kind in (StepKind.MEASURED, StepKind.SEARCH)
+    is_run = step.kind in (StepKind.MEMBER, StepKind.MEASURED, StepKind.SEARCH)
     return isinstance(found, Measured) and is_run and found.workload == step.what

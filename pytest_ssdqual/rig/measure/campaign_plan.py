@@ -40,6 +40,10 @@ class StepKind(StrEnum):
     ARRAY = "array"
     #: The steady state for a class of workloads.
     CONDITIONED = "conditioned"
+    #: A workload on all bare drives side by side, from which arrays are predicted.
+    MEMBER = "member"
+    #: A workload on each bare drive alone, to compare with all side by side.
+    ALONE = "alone"
     MEASURED = "measured"
     SATURATION = "saturation"
     LOOP = "loop"
@@ -49,9 +53,20 @@ class StepKind(StrEnum):
 
 
 #: Kinds that have a result in the cache.
-WITH_RESULT = (StepKind.MEASURED, StepKind.SATURATION, StepKind.LOOP, StepKind.REBUILD)
+WITH_RESULT = (StepKind.MEMBER, StepKind.ALONE, StepKind.MEASURED, StepKind.SATURATION, StepKind.LOOP, StepKind.REBUILD)
 #: Kinds that follow each other on one array.
-SHARING = (StepKind.ARRAY, StepKind.CONDITIONED, StepKind.MEASURED, StepKind.REBUILD)
+SHARING = (
+    StepKind.ARRAY,
+    StepKind.CONDITIONED,
+    StepKind.MEMBER,
+    StepKind.ALONE,
+    StepKind.MEASURED,
+    StepKind.REBUILD,
+)
+#: Kinds that leave the array as it was.
+HARMLESS = (StepKind.ARRAY, StepKind.CONDITIONED, StepKind.MEMBER, StepKind.ALONE, StepKind.MEASURED)
+#: Kinds that are executed before any array is built.
+OF_MEMBERS = (StepKind.MEMBER, StepKind.ALONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +166,7 @@ class ArrayCondition:
 
     def used_for(self, step: CampaignStep) -> ArrayCondition:
         """Return the condition after a step."""
-        if step.kind in (StepKind.ARRAY, StepKind.CONDITIONED, StepKind.MEASURED):
+        if step.kind in HARMLESS:
             return self
         return replace(self, spent=True, searched=step.kind is StepKind.SEARCH)
 
@@ -256,6 +271,16 @@ class CampaignPlan:
     def on_array(self, number: int | None) -> Iterator[CampaignStep]:
         """Yield the steps with a result on one array."""
         return (each for each in self.steps if self._arrays[each] == number and each.kind in WITH_RESULT)
+
+    @property
+    def of_members(self) -> tuple[CampaignStep, ...]:
+        """The measurements of bare drives that come before all arrays."""
+        return tuple(each for each in self.steps if each.kind in OF_MEMBERS)
+
+    @property
+    def bare(self) -> Geometry | None:
+        """The drives side by side that arrays are predicted from; None if no array is."""
+        return next((each.geometry for each in self.steps if each.kind is StepKind.ALONE), None)
 
     def before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
         """Return the steps with a result that come before ``step`` on the same array.

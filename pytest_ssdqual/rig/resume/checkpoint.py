@@ -22,14 +22,14 @@ from pytest_ssdqual.rig.drives.write_counters import Written
 #: Purposes of fio processes that preserve the conditioning of an array; any other one ends it.
 REPEATABLE = ("run", "precondition", "confirm")
 #: Kinds of records about an array that do not change it.
-REMARKS = ("environment", "looked", "steady", "measured", "conditioning_not_kept")
+REMARKS = ("environment", "looked", "steady", "member", "alone", "measured", "conditioning_not_kept")
 
 
 @dataclass(frozen=True, slots=True)
 class ResultKey:
     """Key of one measurement."""
 
-    #: ``measured``, ``saturation``, ``loop`` or ``rebuild``.
+    #: ``measured``, ``member``, ``alone``, ``saturation``, ``loop`` or ``rebuild``.
     kind: str
     geometry: Geometry
     #: A workload, or the name of a workload set.
@@ -115,6 +115,8 @@ def _created(facts: Mapping[str, Any]) -> Checkpoint:
 
 
 def _measuring(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint | None:
+    if before.geometry.is_side_by_side and not facts["writes"]:
+        return before  # also of one of the drives alone
     if facts["fio"] not in REPEATABLE or facts["geometry"] != str(before.geometry):
         return None
     # The writes of one workload class undo the state of another.
