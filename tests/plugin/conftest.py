@@ -28,6 +28,7 @@ INI = """
     strict = true
     filterwarnings = error
     ssd_page = false
+    ssd_members = false
 """
 
 

@@ -226,6 +226,12 @@ def _declare_policies(parser: pytest.Parser) -> None:
     parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
     parser.addini("ssd_expect", "Default of --ssd-expect, unless an inventory has it", type="string", default="")
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
+    parser.addini(
+        "ssd_members",
+        "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
+        type="bool",
+        default=True,
+    )
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
     parser.addini(

@@ -58,6 +58,8 @@ class Settings:
     junit_properties: bool
     #: Write report.html at the end.
     page: bool
+    #: Bare drives are measured before arrays.
+    members: bool
     #: Folder for the findings of searches.
     explore_database: Path
     #: Seed of searches; empty: the name of the run folder.
@@ -121,6 +123,7 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
         inconclusive=inconclusive,
         junit_properties=config.getini("ssd_junit_properties"),
+        members=config.getini("ssd_members"),
         page=asked == "yes" if (asked := config.getoption("ssd_page")) else config.getini("ssd_page"),
         explore_database=config.rootpath / (_either(config, "ssd_explore_database") or Path(run_dir, ".explore")),
         explore_seed=config.getoption("ssd_explore_seed") or "",

@@ -84,7 +84,10 @@ class DeviceTraffic:
 
 @dataclass(frozen=True, slots=True)
 class DeviceQueue:
-    """Queue of a block device during one fio process, by the kernel's counters (Documentation/block/stat.rst)."""
+    """Queue of a block device during one fio process, by the kernel's counters (Documentation/block/stat.rst).
+
+    Rates, depth and busy share are over fio's run time, its ramp included.
+    """
 
     read_iops: float
     write_iops: float
@@ -95,6 +98,18 @@ class DeviceQueue:
     write_wait_ns: float | None
     #: Share of the time with at least one I/O outstanding, 0…1.
     busy: float
+
+    @property
+    def iops(self) -> float:
+        return self.read_iops + self.write_iops
+
+    @property
+    def wait_ns(self) -> float | None:
+        """Mean time of all I/Os from submission to completion; None without I/O."""
+        if not self.iops:
+            return None
+        total_ns = self.read_iops * (self.read_wait_ns or 0) + self.write_iops * (self.write_wait_ns or 0)
+        return total_ns / self.iops
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +137,8 @@ class ArrayEnvironment:
     #: Kernel messages about resyncs, checks and recoveries that began during the process; None if the log cannot be
     #: read.
     syncs: tuple[str, ...] | None
+    #: CPU time of md's own thread, share of one CPU; None if it has none (RAID 0), or was not found.
+    md_thread_busy: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +205,9 @@ class ProcessEnvironment:
     array: ArrayEnvironment | None
     #: None if the kernel's log could not be read.
     kernel: KernelLog | None = None
+    #: Share of the time in which at least one task waited for a CPU (pressure stall information, ``some``), 0…1; None
+    #: if the kernel does not report it.
+    cpu_pressure: float | None = None
 
     def of_drive(self, index: int) -> ProcessEnvironment:
         """Return the environment of one of several drives side by side; the machine's values are the same for all."""

@@ -82,7 +82,7 @@ class MemberCurve:
         return max((point.iops.high - point.iops.low) / 2 / point.iops.value for point in self.points)
 
     def iops(self, depth: float) -> float:
-        """IOPS at a depth: linear in the logarithms between points.
+        """IOPS at a depth; between points the latency is linear over the depth, as of a queue.
 
         Below the first point each I/O takes as long as there; beyond the last, IOPS stay.
         """
@@ -91,8 +91,9 @@ class MemberCurve:
             return points[0].iops.value * depth / points[0].depth
         for lower, upper in pairwise(points):
             if depth <= upper.depth:
-                share = math.log(depth / lower.depth) / math.log(upper.depth / lower.depth)
-                return lower.iops.value * math.pow(upper.iops.value / lower.iops.value, share)
+                share = (depth - lower.depth) / (upper.depth - lower.depth)
+                first_s, last_s = lower.depth / lower.iops.value, upper.depth / upper.iops.value
+                return depth / ((1 - share) * first_s + share * last_s)
         return points[-1].iops.value
 
     def nearest(self, depth: float) -> CurvePoint:
@@ -211,6 +212,6 @@ def _bare(bs: str, percent: int, depth: int) -> Workload:
 
 def _depths(mean: float, limit: int | None) -> Iterator[int]:
     spread = 2.5 * math.sqrt(mean)
-    first, last = math.floor(math.log2(max(2.0, mean - spread))), math.ceil(math.log2(mean + spread) - 0.1)
+    first, last = math.floor(math.log2(max(2.0, mean / 3))), math.ceil(math.log2(mean + spread) - 0.1)
     wanted = (1, *(1 << power for power in range(first, last + 1)))
     yield from dict.fromkeys(min(depth, limit or depth) for depth in wanted)

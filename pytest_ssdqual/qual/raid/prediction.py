@@ -211,6 +211,8 @@ class _Simulation:
         self.pending = [0] * geometry.width
         self.events: list[tuple[float, int, int, int]] = []
         self.number = 0
+        #: Reads that are due; drawn ones would add their own scatter to that of the result.
+        self.reads_due = 0.5
 
     def run(self, ios: int) -> tuple[float, list[float]]:
         """Return the seconds that ``ios`` host I/Os took after the ramp, and their latencies in seconds."""
@@ -245,7 +247,9 @@ class _Simulation:
             self._schedule(member)
 
     def _begin(self, now_s: float) -> None:
-        is_read = self.draw.random() < self.read_fraction
+        self.reads_due += self.read_fraction
+        is_read = self.reads_due >= 1
+        self.reads_due -= is_read
         self._next_phase(_HostIo(now_s, iter(phases(self.geometry, is_read, self.draw, self.pending))), now_s)
 
     def _next_phase(self, io: _HostIo, now_s: float) -> bool:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pytest_ssdqual.qual.measured.environment import (
     ArrayEnvironment,
     Cpu,
+    DeviceQueue,
     DeviceTraffic,
     DriveEnvironment,
     DriveLink,
@@ -39,9 +40,18 @@ SECTOR_BYTES = 512
 FIELDS = 8
 #: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.
 READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
+#: Of the same file, milliseconds: of all reads, of all writes, with any I/O outstanding, of all outstanding I/Os.
+READ_MS, WRITE_MS, BUSY_MS, QUEUED_MS = 3, 7, 9, 10
+#: Fields of /proc/<pid>/stat after the name in parentheses, counted from 0: user and system time, in ticks.
+USER_TIME, SYSTEM_TIME = 11, 12
+#: Ticks a second of /proc (sysconf(_SC_CLK_TCK)); 100 on all Linux architectures that have SSDs.
+TICKS_PER_S = 100
+MICROSECONDS = 1e-6
 COUNT = re.compile(r"\d{1,20}", re.ASCII)
 CLOCK = re.compile(r"(?P<s>\d{1,15})(?:\.(?P<ns>\d{9}))?", re.ASCII)
 UPTIME = re.compile(r"\d{1,12}(?:\.\d+)?", re.ASCII)
+PRESSURE = re.compile(r"/proc/pressure/cpu:some .*\btotal=(?P<us>\d{1,18})", re.ASCII)
+THREAD = re.compile(r"/proc/\d{1,9}/stat:\d+ \(md[^)]*_raid\d+\) (?P<rest>\w(?: -?\d{1,20}){20,})", re.ASCII)
 LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
 #: Resolution of the uptime.
 TICK_S = 0.01
@@ -55,6 +65,8 @@ class Counted:
     appearance: int = 0
     #: I/O since it appeared; None if it is absent, or does not count.
     traffic: Traffic | None = None
+    #: Milliseconds of reads, of writes, with I/O outstanding, and of all outstanding I/Os; None as above.
+    milliseconds: tuple[int, int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,10 @@ class EnvironmentReading:
     kernel_log: KernelLogExcerpt | None
     #: Names whose messages count; only in the earlier reading, where a device that was removed later still had them.
     names: tuple[str, ...]
+    #: CPU time of md's thread, ticks; None if it has none.
+    md_thread_ticks: int | None = None
+    #: Time in which a task waited for a CPU; None if the kernel does not report it.
+    cpu_pressure_us: int | None = None
 
 
 def parse(text: str, array: str, drives: Sequence[str]) -> EnvironmentReading:
@@ -117,7 +133,14 @@ def parse(text: str, array: str, drives: Sequence[str]) -> EnvironmentReading:
         bitmap=files.get(f"/sys/block/{array}/md/bitmap/location", "none") != "none" if array else None,
         kernel_log=kernel_log.parse(log_head.removeprefix("kernel "), sections[log_head]) if log_head else None,
         names=kernel_log.names(sections.get("names", ())),
+        md_thread_ticks=_md_thread(rest),
+        cpu_pressure_us=next((int(found["us"]) for line in rest if (found := PRESSURE.fullmatch(line))), None),
     )
+
+
+def _md_thread(lines: Sequence[str]) -> int | None:
+    found = (match["rest"].split() for line in lines if (match := THREAD.fullmatch(line)))
+    return next((_count(words[USER_TIME]) + _count(words[SYSTEM_TIME]) for words in found), None)
 
 
 def _sections(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
@@ -174,7 +197,16 @@ def _counted(name: str, files: Mapping[str, str]) -> Counted:
         max(head.read_bytes, sum(count.read_bytes for count in paths)),
         max(head.write_bytes, sum(count.write_bytes for count in paths)),
     )
-    return Counted(_whole(files.get(f"/sys/block/{name}/diskseq")) or 0, traffic)
+    # Paths of a namespace count their own queues; the head of old kernels counts none.
+    milliseconds = _milliseconds(files.get(f"/sys/block/{name}/stat", "")) if not paths else None
+    return Counted(_whole(files.get(f"/sys/block/{name}/diskseq")) or 0, traffic, milliseconds)
+
+
+def _milliseconds(text: str) -> tuple[int, int, int, int] | None:
+    fields = [_count(word) for word in text.split()]
+    if len(fields) <= QUEUED_MS:
+        return None
+    return fields[READ_MS], fields[WRITE_MS], fields[BUSY_MS], fields[QUEUED_MS]
 
 
 def _traffic(text: str) -> Traffic | None:
@@ -275,11 +307,13 @@ def between(
                 DeviceTraffic(_traffic_between(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
                 _worse(first.link, last.link),
+                _queue(first.counted, last.counted, result.seconds),
             )
             for drive, first, last, by_fio in zip(array.members, before.drives, after.drives, by_drive, strict=True)
         ),
         array=None if is_side_by_side else _array(array, before, after, requested[0], kernel),
         kernel=kernel,
+        cpu_pressure=_pressure(before, after, seconds),
     )
 
 
@@ -320,6 +354,39 @@ def _array(
         after.chunk_bytes,
         after.bitmap,
         None if kernel is None else kernel_log.syncs(kernel, array.kname),
+        _md_thread_busy(before, after),
+    )
+
+
+def _md_thread_busy(before: EnvironmentReading, after: EnvironmentReading) -> float | None:
+    first, last, seconds = before.md_thread_ticks, after.md_thread_ticks, after.uptime_s - before.uptime_s
+    if first is None or last is None or last < first or seconds <= 0:
+        return None
+    return (last - first) / TICKS_PER_S / seconds
+
+
+def _pressure(before: EnvironmentReading, after: EnvironmentReading, seconds: float) -> float | None:
+    first, last = before.cpu_pressure_us, after.cpu_pressure_us
+    if first is None or last is None or last < first or seconds <= 0:
+        return None
+    return min(1.0, (last - first) * MICROSECONDS / seconds)
+
+
+def _queue(before: Counted, after: Counted, seconds: float) -> DeviceQueue | None:
+    """Queue of a device between two readings, over the run time of fio; None if it is not known."""
+    moved, first, last = _traffic_between(before, after), before.milliseconds, after.milliseconds
+    if moved is None or first is None or last is None or seconds <= 0:
+        return None
+    reads_ms, writes_ms, busy_ms, queued_ms = (now - then for then, now in zip(first, last, strict=True))
+    if min(reads_ms, writes_ms, busy_ms, queued_ms) < 0:
+        return None
+    return DeviceQueue(
+        read_iops=moved.reads / seconds,
+        write_iops=moved.writes / seconds,
+        mean_depth=queued_ms / 1000 / seconds,
+        read_wait_ns=1e6 * reads_ms / moved.reads if moved.reads else None,
+        write_wait_ns=1e6 * writes_ms / moved.writes if moved.writes else None,
+        busy=min(1.0, busy_ms / 1000 / seconds),
     )
 
 

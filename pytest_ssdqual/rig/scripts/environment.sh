@@ -23,7 +23,7 @@ counters() {
     now=$(date +%s.%N)
     read -r later rest </proc/uptime
     echo "clock $up $now $later"
-    set -- /proc/stat /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_total_time_ms "$@"
+    set -- /proc/stat /proc/pressure/cpu /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_total_time_ms "$@"
     grep -sH '' "$@" | grep -v '^/proc/stat:[^c]'
 }
 warmth() {
@@ -47,6 +47,10 @@ files() {
     if [ "$array" != - ]; then
         echo "/sys/block/$array/stat /sys/block/$array/diskseq /sys/block/$array/queue/iostats"
         echo "$m/chunk_size $m/bitmap/location"
+        for t in /proc/[0-9]*/comm; do
+            { read -r name <"$t"; } 2>/dev/null || continue
+            case $name in "${array}_raid"*) echo "${t%comm}stat" ;; esac
+        done
     fi
     while [ $# -gt 1 ]; do
         # shellcheck disable=SC2125  # patterns, which are expanded where counters is called

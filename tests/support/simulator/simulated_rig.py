@@ -220,7 +220,7 @@ class SimulatedMachine:
     def __post_init__(self) -> None:
         self.inherited = set(self.media.filled)
         serials = {device.kname: device.serial or "" for device in self.world.disks}
-        self.surroundings = Surroundings(self.scene.trouble, serials)
+        self.surroundings = Surroundings(self.scene.trouble, serials, slow=self.scene.slow)
 
     def run(
         self,

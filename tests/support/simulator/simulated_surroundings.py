@@ -35,6 +35,8 @@ class Surroundings:
     """Of one machine; ``serials`` by kernel name, for those drives that have trouble."""
 
     trouble: Sequence[str] = ()
+    #: Share of its speed that a drive has, by serial.
+    slow: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     serials: Mapping[str, str] = field(default_factory=dict)
     uptime_s: float = 5000.0
     wall_s: float = 1_795_286_113.25
@@ -42,6 +44,9 @@ class Surroundings:
     ticks: list[list[int]] = field(default_factory=lambda: [[1000] * 8 for _ in range(CPUS)])
     log: list[str] = field(default_factory=list)
     runs: int = 0
+    #: Of each device: time of all I/Os, and time with any outstanding.
+    queued_ms: dict[str, int] = field(default_factory=dict)
+    busy_ms: dict[str, int] = field(default_factory=dict)
 
     def ran(self, array: Array, parts: Sequence[Sequence[Interval]]) -> None:
         """A fio process, of one target or of drives side by side, and what happened meanwhile."""
@@ -60,6 +65,7 @@ class Surroundings:
             self._count(array.kname, done[0])
             for drive, each in zip(array.members, of_members(array.geometry, done[0]), strict=False):
                 self._count(drive.kname, each)
+        self._wait(array, seconds - 1.5)
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("reads"):
                 self._count(drive.kname, FOREIGN)
@@ -68,6 +74,18 @@ class Surroundings:
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
+
+    def _wait(self, array: Array, seconds: float) -> None:
+        """The slowest drive is always busy, and most I/Os wait for it; each has eight outstanding on average."""
+        speeds = [self.slow.get(self.serials.get(drive.kname, drive.serial or ""), 1.0) for drive in array.members]
+        slowest = min(speeds)
+        shares = [1.0 if speed == slowest else slowest / speed / 2 for speed in speeds]
+        if array.geometry.is_side_by_side:
+            shares = [1.0] * len(speeds)
+        for drive, share in zip(array.members, shares, strict=True):
+            depth = 8 * len(shares) * share / sum(shares)
+            self.queued_ms[drive.kname] = self.queued_ms.get(drive.kname, 0) + round(1000 * seconds * depth)
+            self.busy_ms[drive.kname] = self.busy_ms.get(drive.kname, 0) + round(1000 * seconds * share)
 
     def text(self, argv: Sequence[str]) -> str:
         """The answer to ``sh -c SCRIPT surroundings PICK WHEN ARRAY SINCE NAMES KNAME PATH …``."""
@@ -96,7 +114,12 @@ class Surroundings:
         lines = []
         for kname in [*drives, *([] if array == "-" else [array])]:
             seen = self.counted.get(kname, NOTHING)
-            stat = f"{seen.reads} 0 {seen.read_bytes // 512} 0 {seen.writes} 0 {seen.write_bytes // 512} 0 0 0 0"
+            queued, busy = self.queued_ms.get(kname, 0), self.busy_ms.get(kname, 0)
+            reads_ms = queued * seen.reads // max(1, seen.ios)
+            stat = (
+                f"{seen.reads} 0 {seen.read_bytes // 512} {reads_ms} "
+                f"{seen.writes} 0 {seen.write_bytes // 512} {queued - reads_ms} 0 {busy} {queued}"
+            )
             lines += [f"/sys/block/{kname}/{each}" for each in (f"stat:{stat}", "diskseq:9", "queue/iostats:1")]
         if array != "-":
             lines += [f"/sys/block/{array}/md/{each}" for each in ("chunk_size:65536", "bitmap/location:none")]
