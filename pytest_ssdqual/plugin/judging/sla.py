@@ -9,11 +9,13 @@ from typing import Any, NoReturn
 
 import pytest
 
+from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
+from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -55,6 +57,7 @@ class Sla:
         measure: Measure,
         baseline: Baseline | None = None,
         promised: Collection[Claim] = (),
+        attributor: Attributor | None = None,
     ) -> None:
         """``inconclusive`` is the report of an inconclusive verdict: ``error`` or ``skip``.
 
@@ -68,6 +71,7 @@ class Sla:
         self._measure = measure
         self._baseline = baseline
         self._promised = frozenset(promised)
+        self._attributor = attributor
 
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
@@ -96,7 +100,10 @@ class Sla:
             loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
         )
         note, promised = request.node.stash.setdefault(EVIDENCE, []).append, marks.promised(request.node)
-        return cls(found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised)
+        return cls(
+            found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised,
+            run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
+        )  # fmt: skip
 
     def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:
         """Judge a run, a sweep, a workload set, a saturation or a rebuild.
@@ -113,7 +120,7 @@ class Sla:
         if wanted.scope is Scope.MEMBERS and len(judged.members()) < 2:
             target = judged.subject.geometry
             pytest.skip(f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target")
-        found = self.verdicts(wanted, judged)
+        found = tuple(self._attributed(each, judged) for each in self.verdicts(wanted, judged))
         verdict = verdicts.naming_all(verdicts.worst(found), found)
         if wanted.scope is Scope.MEMBERS:
             slowest = estimators.slowest_member(judged, wanted)
@@ -127,10 +134,33 @@ class Sla:
         ``pytest.UsageError`` for a claim that the test does not declare, or that is judged on another kind of result.
         """
         claim, judged = self._named(first, second)
+        if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
+            judged = self._predicted(judged)
         try:
             return claim, estimators.of_kind(claim, judged)
         except NotApplicable as error:
             raise pytest.UsageError(str(error)) from error
+
+    def _predicted(self, measured: Measured) -> PredictedRun:
+        """Return the run beside its prediction; ``InvalidMeasurement`` if there is none."""
+        where = f"{measured.geometry} {measured.workload} cannot be predicted"
+        if self._attributor is None:
+            raise InvalidMeasurement(f"{where}: the bare drives were not measured (ssd_members = false)")
+        try:
+            return self._attributor.predicted_run(measured)
+        except NotApplicable as error:
+            raise InvalidMeasurement(f"{where}: {error}") from error
+
+    def _attributed(self, verdict: Verdict, judged: Judgeable) -> Verdict:
+        """Return a failed verdict with its cause, if one can be named."""
+        if verdict.outcome is not Outcome.FAIL or self._attributor is None:
+            return verdict
+        cause = self._attributor.cause(verdict, judged)
+        if cause is None:
+            return verdict
+        subject = verdict.subject
+        accountable = self._spec.subject(verdict.claim, subject.geometry, subject.workload)
+        return verdicts.attributed(verdict, cause, accountable)
 
     def _named(self, first: str | Judgeable, second: Judgeable | None) -> tuple[Claim, Judgeable]:
         declared = ", ".join(sorted(self._promised)) or "nothing"
@@ -186,7 +216,8 @@ class Sla:
         """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict."""
         self._note(evidence)
         if verdict.outcome is Outcome.INCONCLUSIVE:
-            if self._inconclusive == "skip":
+            is_blamed = isinstance(verdict, Verdict) and verdict.cause is not None
+            if self._inconclusive == "skip" and not is_blamed:
                 pytest.skip(repr(verdict))
             raise Inconclusive(repr(verdict))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.plan import forecast, order, stopping
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement
@@ -16,6 +17,7 @@ from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
@@ -57,6 +59,7 @@ class BayRun:
     #: Result of writing the page; None: no page.
     page: PageResult | None = None
     complaints: tuple[str, ...] = ()  #: Sentences about artefacts that could not be written.
+    _attributor: Attributor | None = None
     #: Why this bay of several cannot measure or record any more; empty if it can.
     lost: str = ""
 
@@ -104,6 +107,16 @@ class BayRun:
         )
         self.planned_s = printed.seconds
         return replace(printed, is_expected=found.expected is not None)
+
+    def attributor(self, campaign: Callable[[], Campaign]) -> Attributor | None:
+        """Return what names the causes of shortfalls; None if the bare drives are not measured."""
+        if not self.qualification.settings.members:
+            return None
+        if self._attributor is None:
+            chunk_bytes = parse_size(self.qualification.protocol.array.chunk)
+            self._attributor = Attributor(campaign, chunk_bytes)
+        self._attributor.campaign = campaign
+        return self._attributor
 
     def note_judged(self, family: Mapping[str, object] | None, judged: Mapping[str, object]) -> None:
         """Add the tally of the claims and the counts of the tests to the manifest."""

@@ -112,7 +112,8 @@ def attribute(shortfall: Shortfall) -> Cause:
 
 def _members_cannot(found: Shortfall) -> Cause | None:
     """The members cannot do what is needed, whatever is above them."""
-    if found.predicted is None or found.predicted.high * (1 + MODEL_ERROR) >= found.needed:
+    predicted, needed = found.predicted, found.needed
+    if predicted is None or needed is None or predicted.high * (1 + MODEL_ERROR) >= needed:
         return None
     return _of_members(found, 0.97)
 
@@ -228,7 +229,9 @@ def _of_members(found: Shortfall, confidence: float) -> Cause:
 
 def _is_enough(found: Shortfall, names: list[str]) -> bool:
     """Return True if the array would do what is needed with the named drives replaced by median ones."""
-    return found.replaced is None or found.replaced(names) * (1 + MODEL_ERROR) >= found.needed
+    if found.replaced is None or found.needed is None:
+        return True
+    return found.replaced(names) * (1 + MODEL_ERROR) >= found.needed
 
 
 def _path(found: Shortfall) -> Cause | None:
@@ -238,7 +241,7 @@ def _path(found: Shortfall) -> Cause | None:
     if len(slowed) < 2 or found.predicted is None:
         return None
     share = median(share for share, _ in slowed)
-    if found.predicted.high * (1 + MODEL_ERROR) / share < found.needed:
+    if found.needed is not None and found.predicted.high * (1 + MODEL_ERROR) / share < found.needed:
         return None
     behind = tuple(each.drive for _, each in slowed)
     what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"

@@ -5,12 +5,20 @@ Numbers only; `attribution` decides from them. A number that is not known is Non
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
+from types import MappingProxyType
 
 from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.measured.environment import DeviceQueue, ProcessEnvironment
+from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid import prediction as prediction_of
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.member_curve import MemberCurve
+from pytest_ssdqual.qual.raid.prediction import Prediction
 from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.validity import foreign_io
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +64,8 @@ class Shortfall:
 
     geometry: Geometry
     measured: Estimate
-    #: IOPS that the promise demands.
-    needed: float
+    #: IOPS that the promise demands; None if it is about something that follows from no IOPS.
+    needed: float | None
     #: IOPS of an array of exactly these members; None with the reason.
     predicted: Estimate | None = None
     why_not: str = ""
@@ -81,3 +89,62 @@ class Shortfall:
         if not known or len(known) < len(self.members):
             return None
         return sum(depth for depth, _ in known) / sum(predicted for _, predicted in known)
+
+
+def of_run(
+    run: Run,
+    measured: Estimate,
+    needed: float | None,
+    prediction: Prediction | None,
+    curves: Sequence[MemberCurve] = (),
+    together: Mapping[str, float] = MappingProxyType({}),
+) -> Shortfall:
+    """Collect the evidence of one measurement.
+
+    ``curves`` are those of the members at the mix of member I/Os, in order; ``together`` has the IOPS of drives side by
+    side over those alone, by serial number.
+    """
+    seen = run.seen
+    queues = {drive.name: drive.queue for drive in seen.drives} if seen else {}
+    expected = {each.drive: each for each in prediction.members} if prediction else {}
+    by_drive = {curve.drive: curve for curve in curves}
+    depth = median(each.depth for each in expected.values()) if expected else 0.0
+    speeds = prediction_of.speeds(curves, depth) if curves and depth else {}
+    present = run.members[: run.geometry.width - run.geometry.missing]
+    return Shortfall(
+        geometry=run.geometry,
+        measured=measured,
+        needed=needed,
+        predicted=prediction.iops if prediction else None,
+        members=tuple(
+            MemberEvidence(
+                drive,
+                speed=speeds.get(drive),
+                delivered=_delivered(queues.get(drive), by_drive.get(drive)),
+                depth=queue.mean_depth if (queue := queues.get(drive)) else None,
+                predicted_depth=expected[drive].depth if drive in expected else None,
+                wait_ns=queue.wait_ns if queue else None,
+                together=together.get(drive),
+            )
+            for drive in present
+        ),
+        host=_host(seen) if seen else HostEvidence(),
+        foreign=tuple(objection for check in foreign_io.of_run(run) for objection in check.objections) if seen else (),
+    )
+
+
+def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None) -> float | None:
+    """IOPS over those of the drive's own curve at the same mean depth; a depth that varies costs a few per cent."""
+    if queue is None or curve is None or queue.mean_depth <= 0:
+        return None
+    return queue.iops / curve.iops(queue.mean_depth)
+
+
+def _host(seen: ProcessEnvironment) -> HostEvidence:
+    return HostEvidence(
+        cpu_busy=seen.cpu.busy if seen.cpu else None,
+        kernel_busy=seen.cpu.busiest_in_kernel if seen.cpu else None,
+        md_thread_busy=seen.array.md_thread_busy if seen.array else None,
+        jobs_busy=seen.jobs_busy,
+        cpu_pressure=seen.cpu_pressure,
+    )

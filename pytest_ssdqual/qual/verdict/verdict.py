@@ -19,11 +19,12 @@ from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import scaling as bend
-from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim, Direction, Limit
+from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Accountable, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, ConfidenceLevel, Estimate, format_confidence
 from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -61,6 +62,9 @@ class BaselineReference:
         return f"the baseline, {self.now} now against {self.then} in run {self.run}{by}"
 
 
+#: Part of the sentence of a broken promise that the drives did not break.
+NOT_THE_BOUND = "the drives are not the bound: the limit is missed"
+
 #: Drives named in a sentence, and characters of a serial there; the evidence has all serials in full.
 MOST_NAMED, NAME_CHARACTERS = 8, 40
 
@@ -95,6 +99,8 @@ class Verdict:
     p_value: float | None = None
     #: Reason why a failure is reported as inconclusive among the claims that are judged together; part of a sentence.
     held_back: str = ""
+    #: The attributed cause of a broken promise.
+    cause: Cause | None = None
     #: Computes the estimate for a share of the error rate, for the widenings that the record stores.
     again: Callable[[float], Estimate] | None = field(default=None, compare=False)
 
@@ -104,7 +110,7 @@ class Verdict:
     def __repr__(self) -> str:
         of = f" of {self.reference}" if self.reference else ""
         limit = format_value(self.limit.bound, self.limit.unit)
-        ending = "; ".join(map(str, filter(None, (self._ending(), self.slower, self.because))))
+        ending = "; ".join(map(str, filter(None, (self._ending(), self.slower, self.because, self.cause))))
         return f"{self.claim.label} of {self.subject}: {self.estimate}{of}, limit {limit}: {ending}"
 
     @property
@@ -290,6 +296,17 @@ def naming_all(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
     more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
     how = "break it" if verdict.outcome is Outcome.FAIL else "are inconclusive"
     return with_remark(verdict, f"{len(alike)} of {len(of_drives)} drives {how}: {', '.join(names)}{more}")
+
+
+def attributed(verdict: Verdict, cause: Cause, accountable: Accountable) -> Verdict:
+    """Return a failed verdict with its cause.
+
+    A failure that is to blame drives only, and that drives did not cause, becomes inconclusive about them.
+    """
+    found = replace(verdict, cause=cause)
+    if accountable is Accountable.SYSTEM or cause.culprit.is_drive:
+        return found
+    return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"{NOT_THE_BOUND} by {-verdict.margin_percent:.1f} %")
 
 
 def with_remark(verdict: Verdict, remark: str) -> Verdict:

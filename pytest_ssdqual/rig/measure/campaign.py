@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.measured.alone import DrivesAlone
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
@@ -104,6 +105,20 @@ class Campaign:
             if bare and (step := CampaignStep(kind, bare, workload)) in self.plan.steps:
                 return cast(Measured, self._result(step) if self._is_known(step) else self._refuse(step))
         raise RigError(f"{workload} was not measured on the bare drives")
+
+    def member_workloads(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
+        """Return the workloads of bare drives from which ``workload`` on an array is predicted, the shallowest first.
+
+        They are those that it needs, and all others of the same mix and size.
+        """
+        limits = [drive.queue_limit for drive in self.setup.held.drives if drive.queue_limit is not None]
+        needed = member_curve.member_workloads(geometry, workload, min(limits, default=None))
+        alike = (
+            each.what
+            for each in self.plan.of_members
+            if isinstance(each.what, Workload) and each.what.at(1) == needed[0].at(1)
+        )
+        return tuple(sorted(dict.fromkeys((*needed, *alike)), key=lambda each: each.qd_per_drive))
 
     def alone(self) -> DrivesAlone | None:
         """Return the reference workload on each drive alone; None if it was not measured."""

@@ -50,12 +50,12 @@ def test_everything_is_found() -> None:
     assert set(seen.cpus) == {"cpu", "cpu0", "cpu1"}
     assert list(seen.throttled_ms.values()) == [1250]
     first, second = seen.drives
-    assert first.counted == Counted(9, Traffic(59, 6, 2096 * 512, 8 * 512))
+    assert first.counted == Counted(9, Traffic(59, 6, 2096 * 512, 8 * 512), (92, 0, 12, 92))
     assert first.link == DriveLink("PCIe", 8.0, 4, 16.0, 4)
     assert (first.alarm_c, first.warmth.temperature_c) == (81.85, None)
-    assert second.counted == Counted(0, Traffic(49, 0, 2096 * 512, 0))
+    assert second.counted == Counted(0, Traffic(49, 0, 2096 * 512, 0), (92, 0, 12, 92))
     assert (second.link, second.alarm_c, second.warmth.temperature_c) == (None, None, 50)
-    assert seen.array == Counted(0, Traffic(9415, 0, 75320 * 512, 0))
+    assert seen.array == Counted(0, Traffic(9415, 0, 75320 * 512, 0), (0, 0, 0, 0))
     assert (seen.chunk_bytes, seen.bitmap) == (65536, True)
     assert seen.kernel_log
     assert (seen.kernel_log.mark, seen.kernel_log.log.more, seen.names) == ("k812", 3, ())

@@ -56,6 +56,8 @@ class Fio:
     noise: float
     #: Of the run that is now made.
     number: int = 0
+    #: IOPS that no array exceeds, whatever its drives can do.
+    md_iops: float = math.inf
     #: Called when fio has ended.
     ran: Callable[[Array, Sequence[Sequence[Interval]]], None] = lambda array, parts: None
 
@@ -76,7 +78,7 @@ class Fio:
         alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
         rates = [law(each, workload) * speed for each, speed in zip(alone, speeds, strict=False)]
         if not geometry.is_side_by_side:  # the slowest member sets the pace of all
-            rates = [rates[0] / speeds[0] * min(speeds)]
+            rates = [min(self.md_iops, rates[0] / speeds[0] * min(speeds))]
         return [
             tuple(
                 interval(at, seconds, workload, workload.outstanding(each.width), rate * share)

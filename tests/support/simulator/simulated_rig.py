@@ -112,6 +112,8 @@ class Scene:
     #: Its drives report a critical warning as soon as something was measured.
     worn: bool
     #: What goes wrong around each run, see ``simulated_surroundings``.
+    #: IOPS that no array exceeds.
+    md_iops: float
     trouble: tuple[str, ...]
     #: How often those who ask are told that somebody holds the first two drives.
     held: int
@@ -143,6 +145,7 @@ class Scene:
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
+            md_iops=float(given("SIMULATED_MD", "inf")),
             trouble=tuple(given("SIMULATED_TROUBLE", "").split()),
             held=int(given("SIMULATED_HELD", "0")),
             takes_s=float(given("SIMULATED_TAKES", "0")),
@@ -220,7 +223,7 @@ class SimulatedMachine:
     def __post_init__(self) -> None:
         self.inherited = set(self.media.filled)
         serials = {device.kname: device.serial or "" for device in self.world.disks}
-        self.surroundings = Surroundings(self.scene.trouble, serials, slow=self.scene.slow)
+        self.surroundings = Surroundings(self.scene.trouble, serials, slow=self.scene.slow, md_iops=self.scene.md_iops)
 
     def run(
         self,
@@ -401,7 +404,7 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         machine.surroundings.ran(array, parts)
         machine.write(array, sum(traffic(part).write_bytes for part in parts))
 
-    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.noise, machine.runs, ran)
+    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.noise, machine.runs, machine.scene.md_iops, ran)
 
     def under_way() -> UnderWay:
         machine.begin_run()
@@ -415,7 +418,7 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
     """``sequential_verdict.start``, with a simulated process."""
     machine = machine_of(setup)
     machine.runs += 1
-    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.scatter, machine.runs)
+    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.scatter, machine.runs, machine.scene.md_iops)
     seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
 
     def under_way() -> UnderWay:

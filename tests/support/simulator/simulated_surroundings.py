@@ -7,6 +7,7 @@ environment variable ``SIMULATED_TROUBLE``: ``reads:SSDQ0002 resync clock:3600``
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ class Surroundings:
     trouble: Sequence[str] = ()
     #: Share of its speed that a drive has, by serial.
     slow: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    #: IOPS that no array exceeds: if it is finite, I/Os wait for md and not for drives.
+    md_iops: float = field(default=math.inf, kw_only=True)
     serials: Mapping[str, str] = field(default_factory=dict)
     uptime_s: float = 5000.0
     wall_s: float = 1_795_286_113.25
@@ -44,13 +47,13 @@ class Surroundings:
     ticks: list[list[int]] = field(default_factory=lambda: [[1000] * 8 for _ in range(CPUS)])
     log: list[str] = field(default_factory=list)
     runs: int = 0
-    #: Of each device: time of all I/Os, and time with any outstanding.
-    queued_ms: dict[str, int] = field(default_factory=dict)
-    busy_ms: dict[str, int] = field(default_factory=dict)
+    #: Of each drive: time of all reads, of all writes, and with any of them outstanding.
+    milliseconds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
     def ran(self, array: Array, parts: Sequence[Sequence[Interval]]) -> None:
         """A fio process, of one target or of drives side by side, and what happened meanwhile."""
         self.runs += 1
+        before = dict(self.counted)
         seconds = parts[0][-1].end_s + 1.5
         self.uptime_s += seconds
         self.wall_s += seconds + sum(float(each) for each in self._about("clock"))
@@ -65,7 +68,7 @@ class Surroundings:
             self._count(array.kname, done[0])
             for drive, each in zip(array.members, of_members(array.geometry, done[0]), strict=False):
                 self._count(drive.kname, each)
-        self._wait(array, seconds - 1.5)
+        self._wait(array, seconds - 1.5, before)
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("reads"):
                 self._count(drive.kname, FOREIGN)
@@ -75,7 +78,7 @@ class Surroundings:
             if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
 
-    def _wait(self, array: Array, seconds: float) -> None:
+    def _wait(self, array: Array, seconds: float, before: Mapping[str, Traffic]) -> None:
         """The slowest drive is always busy, and most I/Os wait for it; each has eight outstanding on average."""
         speeds = [self.slow.get(self.serials.get(drive.kname, drive.serial or ""), 1.0) for drive in array.members]
         slowest = min(speeds)
@@ -84,8 +87,16 @@ class Surroundings:
             shares = [1.0] * len(speeds)
         for drive, share in zip(array.members, shares, strict=True):
             depth = 8 * len(shares) * share / sum(shares)
-            self.queued_ms[drive.kname] = self.queued_ms.get(drive.kname, 0) + round(1000 * seconds * depth)
-            self.busy_ms[drive.kname] = self.busy_ms.get(drive.kname, 0) + round(1000 * seconds * share)
+            if math.isfinite(self.md_iops) and not array.geometry.is_side_by_side:
+                depth, share = 0.5, 0.5
+            earlier, now = before.get(drive.kname, NOTHING), self.counted.get(drive.kname, NOTHING)
+            reads = (now.reads - earlier.reads) / max(1, now.ios - earlier.ios)
+            reads_ms, writes_ms, busy_ms = self.milliseconds.get(drive.kname, (0, 0, 0))
+            self.milliseconds[drive.kname] = (
+                reads_ms + round(1000 * seconds * depth * reads),
+                writes_ms + round(1000 * seconds * depth * (1 - reads)),
+                busy_ms + round(1000 * seconds * share),
+            )
 
     def text(self, argv: Sequence[str]) -> str:
         """The answer to ``sh -c SCRIPT surroundings PICK WHEN ARRAY SINCE NAMES KNAME PATH …``."""
@@ -114,11 +125,10 @@ class Surroundings:
         lines = []
         for kname in [*drives, *([] if array == "-" else [array])]:
             seen = self.counted.get(kname, NOTHING)
-            queued, busy = self.queued_ms.get(kname, 0), self.busy_ms.get(kname, 0)
-            reads_ms = queued * seen.reads // max(1, seen.ios)
+            reads_ms, writes_ms, busy_ms = self.milliseconds.get(kname, (0, 0, 0))
             stat = (
                 f"{seen.reads} 0 {seen.read_bytes // 512} {reads_ms} "
-                f"{seen.writes} 0 {seen.write_bytes // 512} {queued - reads_ms} 0 {busy} {queued}"
+                f"{seen.writes} 0 {seen.write_bytes // 512} {writes_ms} 0 {busy_ms} {reads_ms + writes_ms}"
             )
             lines += [f"/sys/block/{kname}/{each}" for each in (f"stat:{stat}", "diskseq:9", "queue/iostats:1")]
         if array != "-":

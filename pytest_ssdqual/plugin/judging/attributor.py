@@ -1,0 +1,167 @@
+"""Finds the cause of a broken promise: predicts the array from its bare members, and collects the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
+from pytest_ssdqual.qual.measured.predicted import PredictedRun
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.raid import member_curve, prediction
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
+from pytest_ssdqual.qual.raid.prediction import Prediction
+from pytest_ssdqual.qual.spec.claims import Claim, Direction
+from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Estimate, NotApplicable
+from pytest_ssdqual.qual.stats.throughput import iops
+from pytest_ssdqual.qual.validity import attribution, shortfall
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.qual.validity.shortfall import Shortfall
+from pytest_ssdqual.qual.verdict import estimators
+from pytest_ssdqual.qual.verdict.verdict import Verdict
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.measure.campaign import Campaign
+
+#: Claims whose limit follows from IOPS: rates, and the mean latency by Little's law.
+OF_RATE = (
+    Claim.STEADY_IOPS,
+    Claim.READ_IOPS,
+    Claim.WRITE_IOPS,
+    Claim.THROUGHPUT,
+    Claim.MEAN_LATENCY,
+    Claim.ARRAY_EFFICIENCY,
+    Claim.SCALING_SLOPE,
+    Claim.SCALING_DEVIATION,
+)
+
+
+@dataclass(slots=True)
+class PredictedArray:
+    """The prediction of one measurement, with the curves that it was made from."""
+
+    prediction: Prediction
+    curves: tuple[MemberCurve, ...]
+    read_fraction: float
+
+
+@dataclass(slots=True)
+class Attributor:
+    """Attributes the shortfalls of one run; predictions are made once for each array and workload."""
+
+    campaign: Callable[[], Campaign]
+    chunk_bytes: int
+    _predicted: dict[tuple[Geometry, Workload], PredictedArray | str] = field(default_factory=dict)
+
+    def predicted_run(self, measured: Measured) -> PredictedRun:
+        """Return the measurement beside its prediction; ``NotApplicable`` with the reason if there is none."""
+        found = self._of(measured)
+        if isinstance(found, str):
+            raise NotApplicable(found)
+        return PredictedRun(measured, found.prediction.iops)
+
+    def cause(self, verdict: Verdict, judged: Judgeable) -> Cause | None:
+        """Return the cause of a broken promise; None if it is not about one array, or if nothing is known of it.
+
+        Without a prediction only positive evidence counts: a busy host, another program.
+        """
+        if judged.subject.geometry.is_side_by_side:
+            return self._of_drive(verdict)
+        measured = _measured(judged)
+        if measured is None:
+            return None
+        found = self._of(measured)
+        cause = attribution.attribute(self._shortfall(verdict, measured, found))
+        return None if cause.culprit is Culprit.UNEXPLAINED and isinstance(found, str) else cause
+
+    def _of_drive(self, verdict: Verdict) -> Cause | None:
+        """Name the drive itself; drives side by side have nothing above them but the host, which checks cover."""
+        if not verdict.subject.drive:
+            return None
+        return Cause(Culprit.DRIVE, 0.95, "measured without an array", (verdict.subject.drive,))
+
+    def _shortfall(self, verdict: Verdict, measured: Measured, found: PredictedArray | str) -> Shortfall:
+        run = measured.runs[-1]
+        needed = _needed_iops(verdict, measured)
+        estimate = _estimate(measured)
+        if isinstance(found, str):
+            return replace(shortfall.of_run(run, estimate, needed, None), why_not=found)
+        together = self._together()
+        collected = shortfall.of_run(run, estimate, needed, found.prediction, found.curves, together)
+        return replace(collected, replaced=lambda drives: _replaced(found, drives).iops.value)
+
+    def _together(self) -> dict[str, float]:
+        """Return the IOPS of each drive side by side over those alone; empty if that was not measured."""
+        campaign = self.campaign()
+        alone = campaign.alone()
+        try:
+            return alone.shares(campaign.member(alone.workload)) if alone else {}
+        except RigError:
+            return {}
+
+    def _of(self, measured: Measured) -> PredictedArray | str:
+        """Return the prediction, or the reason why there is none."""
+        key = measured.geometry, measured.workload
+        if key not in self._predicted:
+            try:
+                self._predicted[key] = self._predict(measured)
+            except (RigError, CannotJudge) as error:
+                self._predicted[key] = str(error)
+        return self._predicted[key]
+
+    def _predict(self, measured: Measured) -> PredictedArray:
+        geometry, workload = measured.geometry, measured.workload
+        if why := member_curve.objection(geometry, workload, self.chunk_bytes):
+            raise NotApplicable(why)
+        campaign = self.campaign()
+        drives = measured.runs[0].members[: geometry.width - geometry.missing]
+        curves = _curves([campaign.member(each) for each in campaign.member_workloads(geometry, workload)], drives)
+        reads = workload.read_fraction
+        found = prediction.predict(geometry, reads, workload.outstanding(geometry.width), curves)
+        return PredictedArray(found, curves, reads)
+
+
+def _curves(members: Sequence[Measured], drives: Sequence[str]) -> tuple[MemberCurve, ...]:
+    """Return the curve of each drive; all measurements have one mix."""
+    points: dict[str, list[CurvePoint]] = {drive: [] for drive in drives}
+    for measured in members:
+        for each in measured.members():
+            if each.drive in points:
+                points[each.drive].append(CurvePoint.of(each, _estimate(each)))
+    mix = members[0].workload.read_fraction
+    return tuple(MemberCurve(drive, mix, tuple(found)) for drive, found in points.items())
+
+
+def _replaced(found: PredictedArray, drives: Collection[str]) -> Prediction:
+    """Predict the array with the named drives replaced by median ones."""
+    depth = max(1.0, max(each.depth for each in found.prediction.members))
+    curves = prediction.with_median(found.curves, drives, depth)
+    return prediction.predict(found.prediction.geometry, found.read_fraction, found.prediction.outstanding, curves)
+
+
+def _estimate(measured: Measured) -> Estimate:
+    return iops(measured, ConfidenceLevel())
+
+
+def _measured(judged: Judgeable) -> Measured | None:
+    """Return the measurement to be explained; of a sweep the worst width."""
+    if isinstance(judged, PredictedRun):
+        return judged.measured
+    if isinstance(judged, Measured):
+        return judged
+    if isinstance(judged, Sweep) and len(judged) > 1:
+        worst = estimators.of_scaling(judged, ConfidenceLevel()).worst
+        return next(each for each in judged if each.geometry == worst)
+    return None
+
+
+def _needed_iops(verdict: Verdict, measured: Measured) -> float | None:
+    """IOPS at which the promise would just hold; None if it does not follow from IOPS."""
+    if verdict.claim not in OF_RATE or verdict.estimate.value <= 0:
+        return None
+    if verdict.claim is Claim.SCALING_DEVIATION:  # per cent that are missing
+        return measured.iops * (100 - verdict.limit.bound) / max(1e-9, 100 - verdict.estimate.value)
+    ratio = verdict.limit.bound / verdict.estimate.value
+    return measured.iops * (ratio if verdict.limit.direction is Direction.AT_LEAST else 1 / ratio)

@@ -1,0 +1,85 @@
+"""Causes of broken promises, of simulated drives whose fault is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    pytestmark = [pytest.mark.ssd_array("raid5", widths=[4]), pytest.mark.ssd_workload(READS, WRITES)]
+
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_promise("array_efficiency")
+    def test_efficiency(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+"""
+DEVICES, QUICK = "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick"
+
+
+@pytest.fixture
+def four(inner: Inner) -> Inner:
+    """Four drives that do 1,200 reads and 300 writes a second as RAID 5, of which 1,150 and 285 are promised."""
+    inner.pytester.makepyfile(test_acme=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(
+        PRODUCT
+        + promise(claim="steady_iops", workload="randread_*", at_least="1150 IOPS")
+        + promise(claim="steady_iops", at_least="285 IOPS")
+        + promise(claim="array_efficiency", at_least="90 %")
+    )
+    return inner
+
+
+def judged(inner: Inner, *args: str) -> dict[str, str]:
+    inner.run(DEVICES, QUICK, "--ssd-spec=acme.toml", "-o", "ssd_members=true", *args)
+    return inner.outcomes()
+
+
+def sentences(inner: Inner) -> list[str]:
+    return [str(record["sentence"]) for record in inner.records("verdict")]
+
+
+def test_flawless_drives_pass_and_the_array_is_as_predicted(four: Inner) -> None:
+    assert set(judged(four).values()) == {"passed"}
+    (reads, writes) = (each for each in four.records("verdict") if each["claim"] == "array_efficiency")
+    assert 93 < reads["value"] < 107
+    assert 93 < writes["value"] < 107
+
+
+def test_a_slow_drive_is_named_and_the_array_is_not_blamed(four: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ10002=0.8")
+    outcomes = judged(four)
+    assert {name.partition("[")[0].rpartition(".")[2]: found for name, found in outcomes.items()} == {
+        "test_iops": "failure",
+        "test_efficiency": "passed",
+    }
+    assert all("cause: drive SSDQ10002" in each for each in sentences(four) if "FAIL" in each)
+
+
+def test_drives_below_an_md_that_is_the_bound_are_not_failed(four: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_MD", "150")
+    outcomes = judged(four, "-k", "iops")
+    assert set(outcomes.values()) == {"error"}
+    assert all("cause: md" in each for each in sentences(four))
+
+
+def test_the_same_is_a_failure_of_a_system(four: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_MD", "150")
+    spec = four.pytester.path / "acme.toml"
+    spec.write_text(spec.read_text().replace("[product]", '[product]\nsubject = "system"'))
+    outcomes = judged(four)
+    assert set(outcomes.values()) == {"failure"}
+    assert all("cause: md" in each for each in sentences(four))
