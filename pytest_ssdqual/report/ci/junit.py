@@ -130,6 +130,11 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
         yield "basis", evidence.basis
     if evidence.is_promised:
         yield "limit_source", evidence.source
+    if evidence.cause:
+        yield "cause", evidence.cause.culprit.value
+        yield "cause_confidence_percent", _plain(100 * evidence.cause.confidence)
+        if evidence.cause.drives:
+            yield "cause_drives", " ".join(evidence.cause.drives)
     yield from _published(evidence, suffix)
     yield from _members(evidence)
     if evidence.group:
@@ -194,6 +199,7 @@ def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
         ("drive", evidence.worst),
         ("failed by", _serials(evidence, Finding.FAIL)),
         ("workload", " ".join(evidence.workloads)),
+        ("advice", evidence.cause.advice if evidence.cause else ""),
         ("protocol", evidence.protocol + ("" if evidence.acceptance else " (not for acceptance)")),
         ("figures", figures),
         *(("remark", remark) for remark in evidence.remarks),

@@ -92,6 +92,7 @@ def _head(run: RunView) -> Iterator[str]:
     use = "" if verdict.acceptance else "The protocol is for rehearsals: this run does not decide about a product."
     yield from _verdict(verdict.word, verdict.sentence, use, map(words, verdict.remarks))
     for title, found in (
+        ("Causes", (code(each.headline) for each in run.causes)),
         ("Failed promises", map(code, run.sentences(Finding.FAIL))),
         ("Inconclusive", map(code, run.sentences(Finding.INCONCLUSIVE))),
         ("Tests in error", map(_trouble, run.errors)),

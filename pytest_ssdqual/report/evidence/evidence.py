@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.records import LARGEST, HighEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 
@@ -152,6 +153,8 @@ class Evidence:
     is_reading: bool = False
     #: Condition of the figure: ``rounds of 2 min``.
     basis: str = ""
+    #: The attributed cause of a broken promise.
+    cause: Cause | None = None
     #: Baseline of a figure in per cent of it.
     baseline: Earlier | None = None
     #: Intervals for shares of the error rate, for later comparisons of many figures.
@@ -170,6 +173,11 @@ class Evidence:
     @property
     def is_promised(self) -> bool:
         return self.limit is not None
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether the limit is certainly missed, by the drives or by what was found to be the cause."""
+        return self.outcome is Finding.FAIL or (self.outcome is Finding.INCONCLUSIVE and self.cause is not None)
 
     @property
     def measured(self) -> str:
@@ -243,6 +251,7 @@ def of_verdict(
         confidence=verdict.estimate.confidence,
         is_reading=verdict.estimate.is_reading,
         basis=verdict.estimate.basis,
+        cause=verdict.cause,
         wider=multiplicity.of(verdict.again) if verdict.again else (),
     )
 

@@ -18,6 +18,7 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands, promises, subject
 from pytest_ssdqual.report.view import errors as trouble
+from pytest_ssdqual.report.view.causes import CauseGroup
 from pytest_ssdqual.report.view.commands import ShownCommand
 from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
@@ -155,6 +156,7 @@ class RunPage:
     about: tuple[tuple[str, str], ...]
     #: Remarks of the guard and of resumed sessions.
     remarks: tuple[str, ...]
+    causes: tuple[CauseGroup, ...]
     failures: tuple[Failure, ...]
     #: Further failed promises, and the number of those left out.
     more_failures: tuple[str, ...]
@@ -193,6 +195,7 @@ def compose(story: RunReader) -> RunPage:
         protocol=run.document("protocol") or "unknown",
         about=tuple(_about(run)),
         remarks=subject.texts(story.manifest.get("remarks")),
+        causes=run.causes,
         failures=failed,
         more_failures=broken[MOST : MOST + MOST_SENTENCES],
         left_failures=max(0, len(broken) - MOST - MOST_SENTENCES),

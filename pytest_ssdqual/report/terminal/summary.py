@@ -21,6 +21,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
+from pytest_ssdqual.report.view import causes
 from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
 from pytest_ssdqual.report.view.tables import (
     COLOUR,
@@ -52,6 +53,10 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
         return []
     ordered = sorted(evidence, key=sorting)
     lines: list[TextLine] = []
+    for group in causes.groups(ordered):
+        lines += paragraph(group.headline, width, ("red", "bold"))
+        lines += paragraph(group.advice, width, ("yellow",)) if group.advice else []
+    lines += [TextLine("")] if lines else []
     for outcome in (*MARK, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else MARK:
         lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
     if verbosity == 0:

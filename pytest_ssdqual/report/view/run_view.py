@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, RunReader
 from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.causes import CauseGroup, groups
 from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
 from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
 
@@ -46,6 +47,11 @@ class RunView:
     def sentences(self, outcome: Finding) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome."""
         return tuple(each.evidence.sentence for each in self.judged if each.evidence.outcome is outcome)
+
+    @property
+    def causes(self) -> tuple[CauseGroup, ...]:
+        """The broken promises by their causes; see ``causes.groups``."""
+        return groups(each.evidence for each in self.judged)
 
     @property
     def machines(self) -> tuple[str, ...]:

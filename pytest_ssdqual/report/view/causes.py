@@ -1,0 +1,63 @@
+"""Groups of broken promises by their attributed cause, so that one slow drive is one headline and not eighty; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.validity.attribution import Culprit
+from pytest_ssdqual.report.evidence.evidence import Evidence
+
+#: Serial numbers in a headline; the evidence of each promise has all.
+NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup:
+    """Broken promises with one cause, the worst first; at least one."""
+
+    #: None for those without an attributed cause.
+    culprit: Culprit | None
+    #: Serial numbers.
+    drives: tuple[str, ...]
+    broken: tuple[Evidence, ...]
+    #: Number of broken promises of all groups together.
+    of: int
+
+    @property
+    def headline(self) -> str:
+        """The group as one sentence: ``drive SSDQ0003 explains 80 of 80 broken promises``."""
+        count = f"{len(self.broken):,} of {self.of:,} broken promises"
+        cause = self.broken[0].cause
+        if self.culprit is None or cause is None:
+            return f"{count}: no cause was attributed"
+        if self.culprit is Culprit.UNEXPLAINED:
+            return f"{count} are unexplained: {cause.evidence}"
+        verb = "explain" if len(self.drives) > 1 or cause.subject == "all drives" else "explains"
+        return f"{cause.subject} {verb} {count}: {cause.evidence}"
+
+    @property
+    def advice(self) -> str:
+        """What to change; empty if drives are the cause."""
+        cause = self.broken[0].cause
+        return cause.advice if cause else ""
+
+
+def groups(evidence: Iterable[Evidence]) -> tuple[CauseGroup, ...]:
+    """Return the groups, the largest first, those without a cause last; empty if no cause was attributed."""
+    broken = [each for each in evidence if each.is_broken]
+    if not any(each.cause for each in broken):
+        return ()
+    found: dict[tuple[Culprit | None, tuple[str, ...]], list[Evidence]] = {}
+    for each in broken:
+        key = (each.cause.culprit, tuple(sorted(each.cause.drives))) if each.cause else (None, ())
+        found.setdefault(key, []).append(each)
+    grouped = (
+        CauseGroup(culprit, drives, tuple(sorted(each, key=_margin)), len(broken))
+        for (culprit, drives), each in found.items()
+    )
+    return tuple(sorted(grouped, key=lambda group: (group.culprit is None, -len(group.broken), group.drives)))
+
+
+def _margin(evidence: Evidence) -> float:
+    return 0.0 if evidence.margin_percent is None else evidence.margin_percent
