@@ -18,8 +18,8 @@ from pytest_ssdqual.qual.validity.shortfall import MemberEvidence, Shortfall
 
 #: Error of a prediction from exact curves: `bench/attribution.py` and the lab found up to 5 % on flawless arrays.
 MODEL_ERROR = 0.05
-#: Efficiency from which the array does what its members can.
-AS_PREDICTED = 0.93
+#: Efficiency from which the array does what its members can, and from which it certainly does.
+AS_PREDICTED, EXACTLY = 0.93, 0.97
 #: A member is slow below this share of the median member; drives of one lot differ by 1 to 2 %.
 SLOW = 0.955
 #: A member does less in the array than its curve says below this share of what its siblings deliver.
@@ -123,11 +123,15 @@ def _foreign(found: Shortfall) -> Cause | None:
     return _cause(Culprit.MEASUREMENT, 0.97, found.foreign[0]) if found.foreign else None
 
 
-def _as_predicted(found: Shortfall) -> Cause | None:
+def _as_predicted(found: Shortfall, least: float = AS_PREDICTED) -> Cause | None:
     """The array does what its members can, which is less than needed."""
-    if found.efficiency is None or found.efficiency < AS_PREDICTED or _ceiling_is_reached(found):
+    if found.efficiency is None or found.efficiency < least or _ceiling_is_reached(found):
         return None
     return _of_members(found, 0.93)
+
+
+def _exactly_as_predicted(found: Shortfall) -> Cause | None:
+    return _as_predicted(found, EXACTLY)
 
 
 def _drive_delivers_less(found: Shortfall) -> Cause | None:
@@ -193,6 +197,7 @@ def _md_is_the_bound(found: Shortfall) -> Cause | None:
 RULES: tuple[Callable[[Shortfall], Cause | None], ...] = (
     _foreign,
     _members_cannot,
+    _exactly_as_predicted,
     _drive_delivers_less,
     _as_predicted,
     _fio_is_the_bound,
@@ -215,14 +220,13 @@ def _of_members(found: Shortfall, confidence: float) -> Cause:
         return path
     known = [(each.speed, each) for each in found.members if each.speed is not None]
     slow = sorted((pair for pair in known if pair[0] < SLOW), key=lambda pair: pair[0])
-    # The fewest drives that explain it, the slowest first: the next one may be within the scatter of its lot.
-    for number in range(1, 1 + len(known) // 3):
-        named = slow[:number]
-        if len(named) == number and _is_enough(found, [each.drive for _, each in named]):
-            shares = ", ".join(f"{share:.0%}" for share, _ in named[:NAMED])
-            whose = "it does" if number == 1 else "they do"
-            evidence = f"{whose} {shares} of the median drive's IOPS at this load"
-            return _drives(confidence, evidence, [each for _, each in named])
+    # Drives half as far off as the slowest one, and not those that are within the scatter of their lot.
+    named = [pair for pair in slow if 1 - pair[0] >= (1 - slow[0][0]) / 2]
+    if named and len(named) <= len(known) / 3 and _is_enough(found, [each.drive for _, each in named]):
+        shares = ", ".join(f"{share:.0%}" for share, _ in named[:NAMED])
+        whose = "it does" if len(named) == 1 else "they do"
+        evidence = f"{whose} {shares} of the median drive's IOPS at this load"
+        return _drives(confidence, evidence, [each for _, each in named])
     predicted = format_value(found.predicted.value, Unit.IOPS) if found.predicted else "less"
     what = f"{found.geometry} of these drives can do {predicted}, by their own curves"
     return Cause(Culprit.DRIVES, confidence, what, tuple(each.drive for _, each in slow))
