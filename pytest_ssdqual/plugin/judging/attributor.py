@@ -90,6 +90,10 @@ class Attributor:
             return replace(shortfall.of_run(run, estimate, needed, None), why_not=found)
         together = self._together()
         collected = shortfall.of_run(run, estimate, needed, found.prediction, found.curves, together)
+        if (collected.efficiency or 0) < attribution.EXACTLY:
+            # Devices that need no time: what is left is md's and the host's.
+            ceiling = self.campaign().ceiling(measured.geometry, measured.workload, 0)
+            collected = replace(collected, ceiling=ceiling)
         return replace(collected, replaced=lambda drives: _replaced(found, drives).iops.value)
 
     def _together(self) -> dict[str, float]:

@@ -193,6 +193,14 @@ def _md_is_the_bound(found: Shortfall) -> Cause | None:
     return _cause(Culprit.MD, 0.85, what)
 
 
+def _at_the_drives(found: Shortfall) -> Cause | None:
+    """The drives have as many I/Os outstanding as if they were the bound, and do less than their curves say."""
+    share = found.depth_share
+    if share is None or share < ABOVE or found.efficiency is None:
+        return None
+    return _of_members(found, 0.75)
+
+
 #: In the order of decision.
 RULES: tuple[Callable[[Shortfall], Cause | None], ...] = (
     _foreign,
@@ -203,6 +211,7 @@ RULES: tuple[Callable[[Shortfall], Cause | None], ...] = (
     _fio_is_the_bound,
     _host_is_the_bound,
     _md_is_the_bound,
+    _at_the_drives,
 )
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar, cast
 
 from pytest_ssdqual.qual.measured.alone import DrivesAlone
+from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -24,6 +25,7 @@ from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
+from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import drives_alone, fixed_time, rounds, saturation, sequential_verdict
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
@@ -68,6 +70,8 @@ class Campaign:
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
+    #: By array and workload; a resumed run measures them again, as the machine may have been booted since.
+    _ceilings: dict[tuple[Geometry, Workload], Ceiling] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._standing = StandingArray(self.setup, self.cache)
@@ -129,6 +133,16 @@ class Campaign:
             return cast(DrivesAlone, self._result(step))
         except RigError:
             return None
+
+    def ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling:
+        """Return what md and the host can do with the same array on memory devices; measured once for each.
+
+        ``MachineLost`` if the machine is lost.
+        """
+        key = geometry, workload
+        if key not in self._ceilings:
+            self._ceilings[key] = ceiling.measure(self.setup, geometry, workload, completion_ns)
+        return self._ceilings[key]
 
     def _is_known(self, step: CampaignStep) -> bool:
         return self.cache.knows(step, step.key)

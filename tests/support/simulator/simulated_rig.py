@@ -31,6 +31,7 @@ from pytest_ssdqual import lab
 from pytest_ssdqual.lab import drives as media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
 from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity.array_state import Abilities
+from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -52,7 +53,7 @@ from pytest_ssdqual.rig.machine.machine import (
     RigError,
     Tethered,
 )
-from pytest_ssdqual.rig.md import mdadm, members
+from pytest_ssdqual.rig.md import ceiling, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild, sequential_verdict
 from pytest_ssdqual.rig.measure.campaign_plan import Fill
@@ -72,6 +73,7 @@ from support.simulator.simulated_surroundings import Surroundings, traffic
 SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
 REAL_BODY = integrity.body_of
 REAL_RUN, REAL_START, REAL_FILL = fixed_time.run, sequential_verdict.start, array_lifecycle.fill_up
+REAL_CEILING = ceiling.measure
 FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
 
@@ -445,6 +447,14 @@ def simulated_rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild
     return found
 
 
+def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
+    """That of an md that is the bound; else the machine has no memory devices."""
+    md_iops = machine_of(setup).scene.md_iops
+    if math.isinf(md_iops):
+        return REAL_CEILING(setup, geometry, workload, completion_ns)
+    return Ceiling(geometry, str(workload), "null_blk", md_iops)
+
+
 def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
     """``array_lifecycle.fill_up``, with a simulated process; where a rig that is broken breaks."""
     machine = machine_of(setup)
@@ -505,5 +515,6 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(array_lifecycle, "fill_up", simulated_fill)
     patch.setattr(members, "fail_members", simulated_fail)
     patch.setattr(rebuild, "rebuild", simulated_rebuild)
+    patch.setattr(ceiling, "measure", simulated_ceiling)
     if integrity.body_of is REAL_BODY:  # a test may have its own
         patch.setattr(integrity, "body_of", simulated_body)

@@ -1,0 +1,103 @@
+"""Ceiling of md and the host: the same array on memory devices of the machine under test, for a few seconds.
+
+No drive is opened. The members are devices that this module makes itself with null_blk (``scripts/null_devices.sh``),
+and it refuses any other path. What cannot be measured is unknown, with the reason; only a lost machine raises.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.fencing import Checked
+from pytest_ssdqual.rig.fio import acceptance, jobs, process
+from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.machine import scripts
+from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, count
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.measure.session import Setup
+
+DRIVER, PREFIX = "null_blk", "ssdqualnull"
+#: Size of a member, MiB: a thousand stripes for each I/O outstanding would be better, but memory is short.
+MEMBER_MIB = 48
+#: Counted time and the ramp before it, seconds.
+WINDOW_S, RAMP_S = 4.0, 1.0
+DEVICES = scripts.text("null_devices.sh")
+#: Paths that null_blk gives its devices, by its own numbers or by their names in configfs.
+OWN = re.compile(rf"/dev/(?:nullb\d{{1,4}}|{PREFIX}\d{{1,4}})", re.ASCII)
+
+
+def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
+    """Measure ``workload`` on an array of memory devices that complete each I/O after ``completion_ns``.
+
+    ``MachineLost`` if the machine is lost; any other fault gives a ceiling that is unknown, with the reason.
+    """
+    setup.progress(f"{geometry}: {workload} on {DRIVER} devices", RAMP_S + WINDOW_S)
+    try:
+        with _devices(setup.machine, geometry.width, completion_ns) as members:
+            iops = _on(setup, geometry, workload, members)
+        found = Ceiling(geometry, str(workload), DRIVER, iops, completion_ns=completion_ns)
+    except MachineLost:
+        raise
+    except (RigError, ValueError) as error:
+        found = Ceiling(geometry, str(workload), "", None, unknown=str(error), completion_ns=completion_ns)
+    setup.logbook.note(
+        "ceiling",
+        array=str(geometry),
+        workload=str(workload),
+        driver=found.driver,
+        iops=found.iops,
+        unknown=found.unknown,
+        completion_ns=completion_ns,
+    )
+    return found
+
+
+@contextmanager
+def _devices(machine: Machine, number: int, completion_ns: int) -> Iterator[tuple[str, ...]]:
+    """Make the memory devices, and remove them; ``RigError`` if the machine cannot."""
+    argv = ["sh", "-c", DEVICES, "null_devices"]
+    try:
+        up = [*argv, "up", PREFIX, str(number), str(MEMBER_MIB), str(completion_ns)]
+        done = machine.run(up, check=False, deadline_s=120)
+        if done.status:
+            raise RigError(done.errors.strip().splitlines()[-1] if done.errors.strip() else f"no {DRIVER}")
+        paths = tuple(done.text.split())
+        if len(set(paths)) != number or not all(OWN.fullmatch(path) for path in paths):
+            raise RigError(f"{DRIVER} made {', '.join(paths)[:200] or 'no devices'}")
+        yield paths
+    finally:
+        machine.run([*argv, "down", PREFIX], check=False, deadline_s=120)
+
+
+def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[str]) -> float:
+    """Build the array on ``members``, measure, and stop it."""
+    machine, settings = setup.machine, setup.protocol.array
+    uuid = ":".join(secrets.token_hex(4) for _ in range(4))
+    path = mdadm.free_path(machine)
+    try:
+        machine.run(
+            mdadm.create_argv(geometry.healthy, path, members, settings, uuid, assume_clean=True), deadline_s=120
+        )
+        machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+        for member in members[geometry.width - geometry.missing :]:
+            machine.run(["mdadm", path, "--fail", member], deadline_s=60)
+        mdadm.tune(machine, geometry, path.removeprefix("/dev/"), settings)
+        size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
+        target = JobTarget(path, size, checked=Checked(path, size))
+        seconds = RAMP_S + WINDOW_S
+        job = jobs.measurement(workload, [target], geometry.width, seconds)
+        finished = process.run(machine, job, seconds)
+        done = finished.completed
+        result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+    finally:
+        if machine.run(["test", "-e", path], check=False, repeatable=True).status == 0:
+            mdadm.require_uuid(machine, path, uuid)
+            mdadm.halt(machine, path)
+    counted = [each for each in result.intervals if each.start_s >= RAMP_S]
+    return sum(each.ios for each in counted) / max(1e-9, sum(each.seconds for each in counted))

@@ -1,0 +1,32 @@
+"""Known culprits in the lab, with real md: the verdict names them."""
+
+from __future__ import annotations
+
+import pytest
+from support.lab.rehearsed import Server, Start, drives
+
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+
+READS = "test_steady_state_iops_match_the_data_sheet[raid5x4-randread_4k_qd8]"
+
+
+def test_a_slow_drive_is_the_cause_by_its_serial_number(server: Server, start: Start) -> None:
+    server.lab.vm.set_iops("SSDQ0003", 180)
+    run = start(drives(4), "-o", "ssd_members=true", "-k", "raid5x4 and randread_4k_qd8 and steady_state").finish()
+    assert run.status == 1, run.output
+    assert set(run.results()) == {READS}
+    found = run.properties(READS)
+    assert found["ssd.outcome"] == "fail"
+    assert (found["ssd.cause"], found["ssd.cause_drives"]) == ("drive", "SSDQ0003")
+    assert "drive SSDQ0003 explains 1 of 1 broken promises" in run.output
+    assert server.left() == []
+
+
+def test_flawless_drives_do_what_is_predicted(server: Server, start: Start) -> None:
+    start.suite = "suites/efficiency"
+    run = start(
+        drives(4), "-o", "ssd_members=true", "-k", "raid5x4 and randread_4k_qd8 or raid6x4 and randwrite_4k_qd1"
+    )
+    done = run.finish()
+    assert done.status == 0, done.output
+    assert len(done.results()) == 2

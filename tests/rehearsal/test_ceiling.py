@@ -1,0 +1,42 @@
+"""md's ceiling on memory devices, with real md: known on every level, and nothing is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.lab.bare_drives import Book, bench
+from support.lab.rehearsed import Lab
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.md import ceiling
+from pytest_ssdqual.rig.measure.session import Setup
+
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+
+PROTOCOL = Protocol(
+    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
+    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def setup(lab: Lab) -> Iterator[Setup]:
+    with bench(lab) as here:
+        held = HeldDrives(here.machine, here.drives)
+        yield Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
+        held.release()
+
+
+@pytest.mark.parametrize("name", ["raid0x4", "raid5x4", "raid6x4-1failed", "raid10x4"])
+def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, name: str) -> None:
+    found = ceiling.measure(setup, Geometry.parse(name), Workload("randwrite", "4k", 4))
+    assert found.unknown == ""
+    assert found.iops is not None
+    assert found.iops > 500
+    left = setup.machine.run(["sh", "-c", "cat /proc/mdstat; ls /sys/kernel/config/nullb"]).text
+    assert "md1" not in left
+    assert ceiling.PREFIX not in left
