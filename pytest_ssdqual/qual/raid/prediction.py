@@ -27,7 +27,7 @@ from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 
 #: Fewest host I/Os of a simulation, fewest turns of those outstanding, and the first part that is not counted.
-IOS, TURNS, RAMP = 3000, 40, 0.15
+IOS, TURNS, RAMP = 3000, 16, 0.2
 #: Relative error of a simulation of so many I/Os: its standard deviation over seeds is up to 0.7 %.
 SIMULATION_ERROR = 0.015
 SEED = 20

@@ -22,8 +22,9 @@ MODEL_ERROR = 0.05
 AS_PREDICTED, EXACTLY = 0.93, 0.97
 #: A member is slow below this share of the median member; drives of one lot differ by 1 to 2 %.
 SLOW = 0.955
-#: A member does less in the array than its curve says below this share of what its siblings deliver.
-DELIVERS_LESS = 0.88
+#: A member does less in the array than its curve says below this share of what its siblings deliver, if its I/Os wait
+#: this many times as long as theirs.
+DELIVERS_LESS, WAITS_LONGER = 0.88, 1.2
 #: Share of the predicted outstanding I/Os below which I/Os wait above the drives.
 ABOVE = 0.85
 #: Share of the IOPS alone, below which drives side by side slow each other down.
@@ -112,8 +113,7 @@ def attribute(shortfall: Shortfall) -> Cause:
 
 def _members_cannot(found: Shortfall) -> Cause | None:
     """The members cannot do what is needed, whatever is above them."""
-    predicted, needed = found.predicted, found.needed
-    if predicted is None or needed is None or predicted.high * (1 + MODEL_ERROR) >= needed:
+    if found.predicted is None or found.needed is None or _most(found) >= found.needed:
         return None
     return _of_members(found, 0.97)
 
@@ -144,7 +144,7 @@ def _drive_delivers_less(found: Shortfall) -> Cause | None:
     if len(known) < 3 or len(known) < len(found.members):
         return None
     usual, wait_ns = median(share for share, _, _ in known), median(wait for _, wait, _ in known)
-    slow = [each for each in known if each[0] < DELIVERS_LESS * usual and each[1] > wait_ns]
+    slow = [each for each in known if each[0] < DELIVERS_LESS * usual and each[1] > WAITS_LONGER * wait_ns]
     if not slow or len(slow) > len(known) / 3:
         return None
     slow.sort(key=lambda each: each[0])
@@ -255,11 +255,20 @@ def _path(found: Shortfall) -> Cause | None:
     if len(slowed) < 2 or found.predicted is None:
         return None
     share = median(share for share, _ in slowed)
-    if found.needed is not None and found.predicted.high * (1 + MODEL_ERROR) / share < found.needed:
+    if found.needed is not None and _most(found) / share < found.needed:
         return None
     behind = tuple(each.drive for _, each in slowed)
     what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"
     return Cause(Culprit.PATH, 0.95, what, behind, ADVICE[Culprit.PATH])
+
+
+def _most(found: Shortfall) -> float:
+    """Most IOPS that an array of these members could do: as predicted, or as it did.
+
+    It can do more than predicted if fewer drives share a path in the array than side by side.
+    """
+    predicted = found.predicted.high * (1 + MODEL_ERROR) if found.predicted else 0.0
+    return max(predicted, found.measured.high)
 
 
 def _ceiling_is_reached(found: Shortfall) -> bool:

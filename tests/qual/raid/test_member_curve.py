@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.strategies import side_by_side
+
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.raid import member_curve
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve, MemberCurves
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable
+from pytest_ssdqual.qual.stats.throughput import iops
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+CHUNK = 64 << 10
+READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+
+
+def curve(*pairs: tuple[float, float], reads: float = 1.0, drive: str = "A") -> MemberCurve:
+    points = (CurvePoint(depth, Estimate(rate, rate, rate, 5, Unit.IOPS)) for depth, rate in pairs)
+    return MemberCurve(drive, reads, tuple(points))
+
+
+@given(st.floats(0.1, 200), st.floats(0.1, 200))
+def test_iops_rise_with_the_depth_and_pass_through_the_points(one: float, other: float) -> None:
+    found = curve((4, 30_000), (1, 10_000), (16, 60_000))
+    assert found.iops(4) == pytest.approx(30_000)
+    assert found.iops(0.5) == pytest.approx(5_000)
+    assert found.iops(1_000) == 60_000
+    low, high = sorted((one, other))
+    assert found.iops(low) <= found.iops(high) * (1 + 1e-9)
+
+
+def test_latency_is_linear_between_two_depths() -> None:
+    # 100 µs at depth 1 and 600 µs at depth 6: 350 µs between them, at 3.5.
+    assert curve((1, 10_000), (6, 10_000)).iops(3.5) == pytest.approx(10_000)
+    assert curve((1, 10_000), (11, 55_000)).iops(6) == pytest.approx(6 / 150e-6)
+
+
+def test_between_two_mixes_the_time_of_an_io_is_linear_and_beyond_them_unknown() -> None:
+    both = MemberCurves((curve((1, 10_000)), curve((1, 40_000), reads=0.0)))
+    assert both.of(["A"], 0.99)[0].iops(1) == 10_000
+    (half,) = both.of(["A"], 0.5)
+    assert half.iops(1) == pytest.approx(2 / (1 / 10_000 + 1 / 40_000))
+    with pytest.raises(NotApplicable, match="drive B was not measured"):
+        both.of(["B"], 0.5)
+    with pytest.raises(NotApplicable):
+        MemberCurves((curve((1, 10_000)),)).of(["A"], 0.5)
+
+
+def test_a_point_has_the_measured_rate_and_the_shape_of_the_latencies() -> None:
+    measured = Measured((side_by_side([[1_000] * 5, [600] * 5]),)).members()[1]
+    point = CurvePoint.of(measured, iops(measured, ConfidenceLevel()))
+    assert point.iops.value == pytest.approx(600)
+    shape = point.reads or point.writes
+    assert sum(shape) / len(shape) == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("array", "workload", "mix", "depths"),
+    [
+        ("raid0x8", READ, "randread_4k", (1, 2, 4, 8, 16)),
+        ("raid5x8", WRITE, "randrw50_4k", (1, 4, 8, 16, 32)),
+        ("raid6x4", WRITE.at(1), "randrw25_4k", (1, 2, 4, 8)),
+        ("raid10x4", WRITE.at(1), "randwrite_4k", (1, 2, 4, 8)),
+    ],
+)
+def test_members_are_measured_at_their_own_mix_and_around_their_own_depth(
+    array: str, workload: Workload, mix: str, depths: tuple[int, ...]
+) -> None:
+    found = member_curve.member_workloads(Geometry.parse(array), workload)
+    assert [str(each) for each in found] == [f"{mix}_qd{depth}" for depth in depths]
+    limited = member_curve.member_workloads(Geometry.parse(array), workload, 5)
+    assert max(each.qd_per_drive for each in limited) <= 5
+
+
+@pytest.mark.parametrize("level", ["raid0x4", "raid1x2", "raid5x4", "raid6x4", "raid10x4", "raid5x4-1failed"])
+def test_small_random_io_has_a_prediction(level: str) -> None:
+    for workload in (READ, WRITE, Workload("randrw", "4k", 1, 70)):
+        assert not member_curve.objection(Geometry.parse(level), workload, CHUNK)
+
+
+@pytest.mark.parametrize(
+    ("level", "workload", "why"),
+    [
+        ("drivex4", READ, "bare drives"),
+        ("raid5x4-1rebuilding", READ, "rebuilt"),
+        ("raid5x4", Workload("read", "128k", 8), "sequential"),
+        ("raid5x4", Workload("randread", "128k", 8), "split at chunks"),
+        ("raid5x4", Workload("randwrite", "16k", 8), "page by page"),
+        ("raid0x4", Workload("randwrite", "4k", 8, offset="512"), "aligned"),
+        ("raid0x4", Workload("randread", "4k", 8, zipf=120), "evenly random"),
+    ],
+)
+def test_where_no_law_exists_the_reason_is_stated(level: str, workload: Workload, why: str) -> None:
+    assert why in member_curve.objection(Geometry.parse(level), workload, CHUNK)

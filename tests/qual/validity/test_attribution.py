@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit, attribute
+from pytest_ssdqual.qual.validity.shortfall import HostEvidence, MemberEvidence, Shortfall
+
+ARRAY = Geometry.parse("raid5x4")
+
+
+def about(value: float) -> Estimate:
+    return Estimate(value, 0.99 * value, 1.01 * value, 5, Unit.IOPS)
+
+
+def members(**changes: dict[str, float]) -> tuple[MemberEvidence, ...]:
+    even = {name: MemberEvidence(name, 1.0, 1.0, 8.0, 8.0, 1e6, 1.0) for name in ("A", "B", "C", "D")}
+    return tuple(replace(each, **changes.get(name, {})) for name, each in even.items())
+
+
+def shortfall(measured: float, predicted: float | None, needed: float | None = 1_000, **more: object) -> Shortfall:
+    found = {"members": members(), **more}
+    return Shortfall(ARRAY, about(measured), needed, about(predicted) if predicted else None, **found)  # type: ignore[arg-type]
+
+
+IDLE = members(**{name: {"depth": 3.0} for name in "ABCD"})
+
+
+def heals(drives: Collection[str]) -> float:
+    return 1_100 if "C" in drives else 700
+
+
+def test_one_slow_drive_is_named() -> None:
+    found = attribute(shortfall(700, 700, members=members(C={"speed": 0.7}), replaced=heals))
+    assert (found.culprit, found.drives) == (Culprit.DRIVE, ("C",))
+    assert "70%" in found.evidence
+
+
+def test_drives_that_are_all_too_slow_are_the_cause_together() -> None:
+    found = attribute(shortfall(700, 700))
+    assert (found.culprit, found.drives, found.subject) == (Culprit.DRIVES, (), "all drives")
+    # Also if one of them is slower, but a median one in its place would not help.
+    slower = shortfall(700, 700, members=members(C={"speed": 0.9}), replaced=lambda drives: 750)
+    assert attribute(slower).culprit is Culprit.DRIVES
+    assert attribute(slower).drives == ("C",)
+
+
+def test_drives_that_are_slower_side_by_side_than_alone_share_a_path() -> None:
+    behind = members(A={"together": 0.6}, B={"together": 0.62})
+    found = attribute(shortfall(700, 700, members=behind))
+    assert (found.culprit, found.drives) == (Culprit.PATH, ("A", "B"))
+    assert found.advice
+    alone_too_slow = shortfall(300, 300, members=behind)
+    assert attribute(alone_too_slow).culprit is Culprit.DRIVES
+
+
+def test_md_at_its_ceiling_is_the_cause() -> None:
+    ceiling = Ceiling(ARRAY, "randread_4k_qd8", "null_blk", 620)
+    found = attribute(shortfall(600, 1_200, ceiling=ceiling, members=IDLE))
+    assert found.culprit is Culprit.MD
+    assert "null_blk" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("host", "culprit"),
+    [
+        (HostEvidence(cpu_busy=0.93), Culprit.HOST),
+        (HostEvidence(cpu_busy=0.4, cpu_pressure=0.7), Culprit.HOST),
+        (HostEvidence(cpu_busy=0.4, md_thread_busy=0.97), Culprit.MD),
+        (HostEvidence(jobs_busy=0.97), Culprit.MEASUREMENT),
+        (HostEvidence(cpu_busy=0.4), Culprit.MD),
+    ],
+)
+def test_what_is_above_idle_drives_is_the_cause(host: HostEvidence, culprit: Culprit) -> None:
+    assert attribute(shortfall(600, 1_200, host=host, members=IDLE)).culprit is culprit
+
+
+def test_a_drive_that_became_slow_in_the_array_is_named() -> None:
+    waits = members(B={"delivered": 0.5, "wait_ns": 3e6, "depth": 20.0})
+    found = attribute(shortfall(600, 1_200, members=waits))
+    assert (found.culprit, found.drives) == (Culprit.DRIVE, ("B",))
+
+
+def test_another_program_is_the_cause_whatever_else() -> None:
+    assert attribute(shortfall(700, 700, foreign=("something read 5 GB",))).culprit is Culprit.MEASUREMENT
+
+
+def test_without_a_prediction_only_positive_evidence_counts() -> None:
+    found = attribute(shortfall(600, None, members=(), why_not="no law for it"))
+    assert (found.culprit, found.evidence) == (Culprit.UNEXPLAINED, "no law for it")
+    busy = shortfall(600, None, members=(), host=HostEvidence(jobs_busy=0.99))
+    assert attribute(busy).culprit is Culprit.MEASUREMENT
+
+
+@given(st.floats(10, 2_000), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_drives_that_can_do_what_is_needed_and_are_idle_are_never_blamed(
+    measured: float, cpu: float, pressure: float, jobs: float
+) -> None:
+    host = HostEvidence(cpu_busy=cpu, cpu_pressure=pressure, jobs_busy=jobs)
+    found = attribute(shortfall(min(measured, 900), 1_200, host=host, members=IDLE))
+    assert not found.culprit.is_drive
+
+
+@given(st.floats(10, 900), st.floats(0, 1))
+def test_drives_that_cannot_do_what_is_needed_are_never_acquitted(measured: float, cpu: float) -> None:
+    found = attribute(shortfall(measured, 900, members=IDLE, host=HostEvidence(cpu_busy=cpu)))
+    assert found.culprit.is_drive
+
+
+def test_a_cause_as_a_sentence() -> None:
+    assert str(Cause(Culprit.DRIVE, 0.9, "it waits", ("A",))) == "cause: drive A, it waits"
+    several = Cause(Culprit.DRIVES, 0.9, "they wait", tuple("ABCDE"))
+    assert str(several) == "cause: drives A, B, C and 2 more, they wait"
+    assert str(Cause(Culprit.UNEXPLAINED, 0, "nothing fits")) == "cause unexplained: nothing fits"

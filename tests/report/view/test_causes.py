@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.view import causes
+
+Claimed = Callable[..., Evidence]
+SLOW = Cause(Culprit.DRIVE, 0.95, "it does 60% of the median drive's IOPS", ("S3",))
+MD = Cause(Culprit.MD, 0.95, "its thread used 97% of a CPU", advice="raise array.group_threads")
+
+
+@pytest.fixture
+def failed(claimed: Claimed) -> Evidence:
+    return replace(claimed(Claim.STEADY_IOPS), outcome=Finding.FAIL)
+
+
+def test_one_drive_is_one_headline_the_worst_promise_first(failed: Evidence) -> None:
+    several = [replace(failed, cause=SLOW, margin_percent=-percent) for percent in (10, 40, 20)]
+    (group,) = causes.groups(several)
+    assert group.headline == "drive S3 explains 3 of 3 broken promises: it does 60% of the median drive's IOPS"
+    assert [each.margin_percent for each in group.broken] == [-40, -20, -10]
+    assert group.advice == ""
+
+
+def test_the_largest_group_comes_first_and_what_has_no_cause_last(failed: Evidence) -> None:
+    held_back = replace(failed, outcome=Finding.INCONCLUSIVE, cause=MD)
+    passed = replace(failed, outcome=Finding.PASS)
+    undecided = replace(failed, outcome=Finding.INCONCLUSIVE)
+    found = causes.groups([failed, failed, failed, held_back, *[replace(failed, cause=SLOW)] * 2, passed, undecided])
+    assert [(each.culprit, len(each.broken), each.of) for each in found] == [
+        (Culprit.DRIVE, 2, 6), (Culprit.MD, 1, 6), (None, 3, 6),
+    ]  # fmt: skip
+    assert found[1].advice == MD.advice
+    assert "no cause was attributed" in found[2].headline
+
+
+def test_without_any_cause_there_is_no_group(failed: Evidence) -> None:
+    assert causes.groups([failed]) == ()
+    assert causes.groups([]) == ()
