@@ -187,6 +187,8 @@ class Sla:
         why = ""
         try:
             if limit is not None:
+                if self._spec.is_by_law(claim, *place) and (no_law := self._no_law(*place)):
+                    self._observe(claim, judged, f"{self._spec.name} promises it by the law of the level: {no_law}")
                 self._require_law(claim, *place)
                 rule = self.builder.rule
                 margin, family = rule.indifference_percent, self.builder.family
@@ -209,8 +211,12 @@ class Sla:
 
     def _require_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> None:
         """Raise ``NotApplicable`` for a scaling promise if the level's scaling law does not cover the array."""
-        if claim in LAWFUL and (why := scaling.objection(geometry, workload, self.builder.chunk_bytes)):
+        if claim in LAWFUL and (why := self._no_law(geometry, workload)):
             raise NotApplicable(why)
+
+    def _no_law(self, geometry: Geometry, workload: Workload) -> str:
+        """Return why the level's cost model does not cover the array; empty if it does."""
+        return scaling.objection(geometry, workload, self.builder.chunk_bytes)
 
     def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence) -> None:
         """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict."""

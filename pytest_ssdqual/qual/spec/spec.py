@@ -176,6 +176,13 @@ class Spec:
         promise = self._promise(claim, geometry, workload)
         return (promise and promise.subject) or self.product.subject
 
+    def is_by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
+        """Return whether the limit is a percentage of what the level's cost model gives from one drive's figures."""
+        promise = self._promise(claim, geometry, workload)
+        if promise is None or promise.percent_of_spec is None or self.published(claim, geometry, workload):
+            return False
+        return self._by_law(claim, geometry, workload) is not None
+
     def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
         """Times an hour that the limit of a claim about rare events may be exceeded; None for other claims."""
         if claim not in OF_RARE_EVENTS:
