@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support.lab.rehearsed import Server, Start, drives
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
+QUICK = Path("quick")
 READS = "test_steady_state_iops_match_the_data_sheet[raid5x4-randread_4k_qd8]"
 
 
 def test_a_slow_drive_is_the_cause_by_its_serial_number(server: Server, start: Start) -> None:
     server.lab.vm.set_iops("SSDQ0003", 180)
+    start.protocol = QUICK
     run = start(drives(4), "-o", "ssd_members=true", "-k", "raid5x4 and randread_4k_qd8 and steady_state").finish()
     assert run.status == 1, run.output
     assert set(run.results()) == {READS}
@@ -23,7 +27,7 @@ def test_a_slow_drive_is_the_cause_by_its_serial_number(server: Server, start: S
 
 
 def test_flawless_drives_do_what_is_predicted(server: Server, start: Start) -> None:
-    start.suite = "suites/efficiency"
+    start.suite, start.protocol = "suites/efficiency", QUICK
     run = start(
         drives(4), "-o", "ssd_members=true", "-k", "raid5x4 and randread_4k_qd8 or raid6x4 and randwrite_4k_qd1"
     )

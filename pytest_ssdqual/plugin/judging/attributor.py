@@ -62,6 +62,17 @@ class Attributor:
             raise NotApplicable(found)
         return PredictedRun(measured, found.prediction.iops)
 
+    def expected(self, sweep: Sweep) -> Sweep:
+        """Return the sweep with what arrays of equal drives do: every member like the median of all drives."""
+        found = {each.geometry: self._of(each) for each in sweep}
+        curves = [curve for each in found.values() if not isinstance(each, str) for curve in each.curves]
+        if any(isinstance(each, str) for each in found.values()):
+            return sweep
+        even = {
+            geometry: _even(each, curves).iops.value for geometry, each in found.items() if not isinstance(each, str)
+        }
+        return replace(sweep, expected=even)
+
     def cause(self, verdict: Verdict, judged: Judgeable) -> Cause | None:
         """Return the cause of a broken promise; None if it is not about one array, or if nothing is known of it.
 
@@ -142,6 +153,16 @@ def _replaced(found: PredictedArray, drives: Collection[str]) -> Prediction:
     """Predict the array with the named drives replaced by median ones."""
     depth = max(1.0, max(each.depth for each in found.prediction.members))
     curves = prediction.with_median(found.curves, drives, depth)
+    return prediction.predict(found.prediction.geometry, found.read_fraction, found.prediction.outstanding, curves)
+
+
+def _even(found: PredictedArray, every: Sequence[MemberCurve]) -> Prediction:
+    """Predict the array with every member like the median of all drives, at the array's own mix."""
+    depth = max(1.0, max(each.depth for each in found.prediction.members))
+    mix = found.curves[0].read_fraction
+    ordered = sorted((each for each in every if each.read_fraction == mix), key=lambda each: each.iops(depth))
+    usual = ordered[len(ordered) // 2]
+    curves = [replace(usual, drive=each.drive) for each in found.curves]
     return prediction.predict(found.prediction.geometry, found.read_fraction, found.prediction.outstanding, curves)
 
 

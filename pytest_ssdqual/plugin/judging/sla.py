@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
@@ -136,6 +137,8 @@ class Sla:
         claim, judged = self._named(first, second)
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
             judged = self._predicted(judged)
+        if claim in LAWFUL and isinstance(judged, Sweep) and self._attributor:
+            judged = self._attributor.expected(judged)
         try:
             return claim, estimators.of_kind(claim, judged)
         except NotApplicable as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 
 
@@ -46,7 +47,7 @@ class SeveralMeasured:
         return tuple(dict.fromkeys(raw for each in self for raw in each.raw_files()))
 
     def counterpart(self, find: Find) -> Self:
-        return type(self)(tuple(map(find, self.measurements)))
+        return replace(self, measurements=tuple(map(find, self.measurements)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class Sweep(SeveralMeasured):
     """The same workload on several widths of a level, narrowest first."""
 
     kind: ClassVar[Scope] = Scope.SWEEP
+    #: IOPS of arrays of equal drives, by prediction; empty if not all widths have one.
+    expected: Mapping[Geometry, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         SeveralMeasured.__post_init__(self)

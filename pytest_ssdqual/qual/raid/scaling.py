@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from types import MappingProxyType
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -34,6 +35,7 @@ class ScalingPoint:
 
     geometry: Geometry
     iops: Estimate
+    #: Drives' worth of host I/O, by the cost model or by the prediction at this depth.
     effective_drives: float
     #: IOPS per effective drive over that of the narrowest array; 1 by definition for that one.
     efficiency: Estimate
@@ -66,7 +68,10 @@ class Scaling:
 
 
 def fit(
-    iops: Mapping[Geometry, Estimate], read_fraction: float, together: Mapping[Geometry, Estimate] | None = None
+    iops: Mapping[Geometry, Estimate],
+    read_fraction: float,
+    together: Mapping[Geometry, Estimate] | None = None,
+    expected: Mapping[Geometry, float] = MappingProxyType({}),
 ) -> Scaling:
     """Fit the scaling of a sweep: IOPS of each width of one level under the same workload per drive.
 
@@ -74,6 +79,9 @@ def fit(
     worst of the single ones. "One falls short" does, because any of them may seem to by chance: ``deviation.low`` comes
     from ``together``, estimates that hold simultaneously for all widths (Bonferroni; the first step of Holm's, which
     decides about "some width"). Without ``together`` there is no correction.
+
+    ``expected`` is what arrays of equal drives do at this depth, by prediction. Without it the line is that of the cost
+    model, for drives that are always busy. At low depth drives are delays, and arrays grow with N, not with N/P.
 
     A single run of each width shows the variation of IOPS within it, not that of rebuilding the array, other members or
     another fill; see ``with_repeats``. A baseline whose interval reaches zero gives no upper bound. ``NotApplicable``
@@ -83,7 +91,11 @@ def fit(
     if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
         found = ", ".join(map(str, widths)) or "none"
         raise NotApplicable(f"scaling needs at least 2 widths of one level, not {found}")
-    points, simultaneous = _points(iops, read_fraction), _points(together or iops, read_fraction)
+    drives = {each: effective_drives(each, read_fraction) for each in widths}
+    if expected.keys() >= set(widths):
+        first = drives[widths[0]] / expected[widths[0]]
+        drives = {each: first * expected[each] for each in widths}
+    points, simultaneous = _points(iops, drives), _points(together or iops, drives)
     worst = min(points[1:], key=lambda point: point.efficiency.value)
     deviation = Estimate(
         value=100 * (1 - worst.efficiency.value),
@@ -137,16 +149,16 @@ def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
     )
 
 
-def _points(iops: Mapping[Geometry, Estimate], read_fraction: float) -> tuple[ScalingPoint, ...]:
+def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, float]) -> tuple[ScalingPoint, ...]:
     widths = sorted(iops)
     first = widths[0]
-    baseline, unit_drives = iops[first], effective_drives(first, read_fraction)
+    baseline, unit_drives = iops[first], drives_of[first]
     if baseline.value <= 0:
         raise NotApplicable(f"{first} is no baseline: {baseline}")
     none = Estimate(1.0, 1.0, 1.0, baseline.n, Unit.RATIO, confidence=baseline.confidence)
     points = [ScalingPoint(first, baseline, unit_drives, none, 1.0)]
     for geometry in widths[1:]:
-        drives = effective_drives(geometry, read_fraction)
+        drives = drives_of[geometry]
         found, share = _quotient(iops[geometry], baseline), unit_drives / drives
         efficiency = replace(found, value=found.value * share, low=found.low * share, high=found.high * share)
         points.append(ScalingPoint(geometry, iops[geometry], drives, efficiency, efficiency.high))

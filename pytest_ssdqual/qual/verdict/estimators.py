@@ -212,7 +212,10 @@ def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scali
         return scaling.with_repeats(alone, repeats, max(Basis.of(each, confidence_level).level for each in ordered))
 
     return scaling.fit(
-        of_each(confidence_level), workload.read_fraction, of_each(confidence_level.among(len(ordered) - 1))
+        of_each(confidence_level),
+        workload.read_fraction,
+        of_each(confidence_level.among(len(ordered) - 1)),
+        expected=sweep.expected,
     )
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.measured.environment import KernelLog, ProcessEnvironment
+from pytest_ssdqual.qual.measured.environment import DeviceQueue, KernelLog, ProcessEnvironment
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.units import format_capacity, format_value
+from pytest_ssdqual.qual.units import format_capacity, format_latency, format_value
 from pytest_ssdqual.report.charts.drives import figure_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
@@ -191,7 +191,7 @@ def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Ta
         return bounded(("Drive", "Value", "Outcome", "Remark"), rows, "Each drive", MOST_MEMBERS, COMMON)
     run = next((runs[name] for name in evidence.raw if name in runs), None)
     rows = list(_seen(run)) if run else []
-    columns = ("Drive", "Reads", "Writes", "Read", "Written", "Temperature")
+    columns = ("Drive", "Reads", "Writes", "Read", "Written", "Temperature", "Mean wait", "Mean queue")
     title = "I/O at each member in the first measurement"
     return bounded(columns, rows, title, MOST_MEMBERS, COMMON) if rows else None
 
@@ -212,7 +212,15 @@ def _seen(run: Mapping[str, object]) -> Iterator[TableRow]:
                 format_capacity(counted.read_bytes),
                 format_capacity(counted.write_bytes),
                 "" if heat is None else f"{heat:g} °C",
+                *_queue(drive.queue),
             )
+
+
+def _queue(queue: DeviceQueue | None) -> tuple[str, str]:
+    """Return the mean wait of an I/O and the mean number outstanding; empty if unknown."""
+    if queue is None or queue.wait_ns is None:
+        return "", ""
+    return format_latency(queue.wait_ns), f"{queue.mean_depth:.1f}"
 
 
 def _neighbours(judged: Judged, every: Sequence[Judged]) -> Table | None:

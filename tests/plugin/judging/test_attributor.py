@@ -83,3 +83,43 @@ def test_the_same_is_a_failure_of_a_system(four: Inner, monkeypatch: pytest.Monk
     outcomes = judged(four)
     assert set(outcomes.values()) == {"failure"}
     assert all("cause: md" in each for each in sentences(four))
+
+
+SWEEP = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS = Workload("randread", "4k", 8)
+    pytestmark = [pytest.mark.ssd_array("raid0", widths=[2, 3, 4]), pytest.mark.ssd_workload(READS)]
+
+    @pytest.mark.ssd_promise("scaling_deviation")
+    def test_scaling(ssd_sweep, ssd_sla):
+        verdict = ssd_sla.judge(ssd_sweep)
+        assert verdict
+"""
+
+
+def test_a_sweep_that_bends_at_a_slow_drive_names_it(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner.pytester.makepyfile(test_acme=SWEEP)
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="scaling_deviation", at_most="10 %"))
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ10004=0.7")
+    assert judged(inner) == {"test_scaling[raid0-randread_4k_qd8]": "failure"}
+    (sentence,) = sentences(inner)
+    assert "cause: drive SSDQ10004" in sentence
+
+
+def test_members_come_before_arrays_and_are_measured_once_also_in_a_resumed_run(four: Inner) -> None:
+    judged(four, "-k", "iops")
+    kinds = [str(record["kind"]) for record in four.records("member", "alone", "measured")]
+    assert kinds == ["member"] * (len(kinds) - 3) + ["alone", "measured", "measured"]
+    assert {record["geometry"] for record in four.records("member")} == {"drivex4"}
+    judged(four, "--ssd-resume=last")
+    assert len(four.records("member")) == len(kinds) - 3
+    assert len(four.records("alone")) == 1
+
+
+def test_without_members_nothing_is_predicted_and_efficiency_is_skipped(four: Inner) -> None:
+    four.run(DEVICES, QUICK, "--ssd-spec=acme.toml")
+    outcomes = {name.partition("[")[0]: found for name, found in four.outcomes().items()}
+    assert outcomes == {"test_iops": "passed", "test_efficiency": "skipped"}
+    assert four.records("member", "alone") == []

@@ -228,3 +228,19 @@ def test_of_writes_wider_than_a_chunk_the_law_would_be_wrong() -> None:
     assert drives_worth(8) / drives_worth(3) == pytest.approx(1.27, abs=0.01)
     law = [expected_iops(Geometry(RaidLevel.RAID5, width), 0.0, 1, 1) for width in (3, 4, 8)]
     assert [each / law[0] for each in law] == pytest.approx([1, 1, 2])
+
+
+def test_drives_that_are_delays_scale_by_the_prediction_and_not_by_the_law() -> None:
+    """At depth 1 a RAID 5 write waits for two phases, so IOPS grow with N; the law of busy drives has N/P."""
+    measured = sweep(RaidLevel.RAID5, {3: 3_000, 4: 4_000, 8: 8_000}, 1.0)
+    assert fit(measured, 0.0).warnings()
+    predicted = {each: 1_000.0 * each.width for each in measured}
+    found = fit(measured, 0.0, expected=predicted)
+    assert found.slope.value == pytest.approx(1)
+    assert found.deviation.value == pytest.approx(0, abs=1e-9)
+    assert not found.warnings()
+    short = fit({**measured, max(measured): about(6_000)}, 0.0, expected=predicted)
+    assert short.deviation.value == pytest.approx(25)
+    # A prediction for some widths only is no line.
+    some = {each: value for each, value in predicted.items() if each.width < 8}
+    assert fit(measured, 0.0, expected=some).slope == fit(measured, 0.0).slope
