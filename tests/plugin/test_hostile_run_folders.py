@@ -24,7 +24,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence import evidence
 from pytest_ssdqual.report.resume.rebuild_measurements import MOST_UNPACKED_TIMES, Forgotten, Shelf
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
-from pytest_ssdqual.report.run_folder.journal import read_checkpoint
+from pytest_ssdqual.report.run_folder.journal import OtherSchema, read_checkpoint
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import read_records, unfinished_arrays, worsened_drives
 from pytest_ssdqual.rig.drives.write_counters import Written
@@ -46,7 +46,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 def read_all(folder: Path) -> None:
     """Everything that a resumed session reads of a folder."""
     past = survives(lambda: Past.read(folder), NotResumable)
-    worsened_drives(folder)
+    survives(lambda: worsened_drives(folder), OtherSchema)  # the schema may be what was damaged
     unfinished_arrays(folder.parent)
     if not isinstance(past, Past):
         return
