@@ -27,7 +27,7 @@ BY_NAME = {
     ("plugin/session/recorder.py", "KIND"): {KIND},
     ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
     ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},
-    ("rig/measure/fixed_time.py", "kind"): {"measured", EXPLORED, EXPLORED_LONGER, CONFIRMED},
+    ("rig/measure/fixed_time.py", "kind"): {"measured", "member", EXPLORED, EXPLORED_LONGER, CONFIRMED},
 }
 #: What is said above the table of records.
 ABOUT = {"geometry", "uuid", "workload", "asked", "raw", "protocol", "acceptance"}
