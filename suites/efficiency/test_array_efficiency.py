@@ -9,34 +9,39 @@ import pytest
 
 from pytest_ssdqual import INTEL_RAID
 
-pytestmark = [pytest.mark.ssd_workload(*INTEL_RAID), pytest.mark.ssd_promise("array_efficiency")]
+pytestmark = pytest.mark.ssd_workload(*INTEL_RAID)
 
 
 @pytest.mark.ssd_array("raid0")
+@pytest.mark.ssd_promise("array_efficiency")
 def test_raid0_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_array("raid1")
+@pytest.mark.ssd_promise("array_efficiency")
 def test_raid1_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_array("raid5")
+@pytest.mark.ssd_promise("array_efficiency")
 def test_raid5_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_array("raid6")
+@pytest.mark.ssd_promise("array_efficiency")
 def test_raid6_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_array("raid10")
+@pytest.mark.ssd_promise("array_efficiency")
 def test_raid10_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict

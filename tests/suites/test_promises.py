@@ -15,6 +15,7 @@ JUDGING = [each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures)]
 #: The fixture that holds what a claim is judged on.
 SUBJECTS = {
     Scope.RUN: ("ssd_run",),
+    Scope.PREDICTED: ("ssd_run",),
     Scope.MEMBERS: ("ssd_run",),
     Scope.SWEEP: ("ssd_sweep",),
     Scope.CURVE: ("ssd_runs",),
