@@ -33,6 +33,8 @@ ramp = "0 s"
 window = "4 s"
 repeats = 1
 attempts = 1
+[members]
+window = "0 s"
 [steady]
 window = 3
 range_percent = 1000
