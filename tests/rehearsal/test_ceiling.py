@@ -29,6 +29,8 @@ def setup(lab: Lab) -> Iterator[Setup]:
         held = HeldDrives(here.machine, here.drives)
         yield Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
         held.release()
+        # Another rehearsal loads the module with devices of its own.
+        here.machine.run(["rmmod", "null_blk"])
 
 
 @pytest.mark.parametrize("name", ["raid0x4", "raid5x4", "raid6x4-1failed", "raid10x4"])
