@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pytest_ssdqual.qual.measured.placement import DrivePlacement
+
 #: Names of the severities from warning upwards, by number (syslog(3)).
 LEVELS = "emergency", "alert", "critical", "error", "warning"
 
@@ -123,6 +125,23 @@ class DriveEnvironment:
     link: DriveLink | None
     #: None if the kernel does not count.
     queue: DeviceQueue | None = None
+    placement: DrivePlacement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StripeCache:
+    """Stripes of RAID 5 or 6 in use, sampled during one fio process (stripe_cache_active in md's sysfs)."""
+
+    #: Number of stripes that the cache can hold (stripe_cache_size).
+    size: int
+    samples: int
+    mean: float
+    most: int
+
+    @property
+    def share(self) -> float:
+        """Mean share of the cache in use, 0…1."""
+        return min(1.0, self.mean / self.size) if self.size else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +158,21 @@ class ArrayEnvironment:
     syncs: tuple[str, ...] | None
     #: CPU time of md's own thread, share of one CPU; None if it has none (RAID 0), or was not found.
     md_thread_busy: float | None = None
+    #: None if the level has none, or if it was not sampled.
+    stripe_cache: StripeCache | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuUse:
+    """Shares of one CPU's time, 0…1."""
+
+    #: The kernel's number of the CPU; -1: all together.
+    number: int
+    busy: float
+    #: In the kernel, interrupts included.
+    kernel: float
+    #: In interrupts, as far as the kernel counts them apart.
+    interrupts: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +188,8 @@ class Cpu:
     busiest_in_kernel: float
     #: Share of the time that the most affected CPU was thermally throttled.
     throttled: float | None
+    #: Every CPU; empty if not recorded.
+    each: tuple[CpuUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

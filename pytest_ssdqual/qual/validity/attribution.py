@@ -9,7 +9,7 @@ cause is unexplained.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
@@ -33,6 +33,8 @@ SHARED = 0.90
 REACHED = 0.85
 #: The host's CPUs, md's thread, fio's jobs: from here on each is a bound. Validity checks object from 95 % on.
 CPU_BUSY, THREAD_BUSY, JOBS_BUSY, STARVED = 0.90, 0.90, 0.90, 0.40
+#: Mean share of md's stripe cache in use from which new writes wait for a stripe.
+CACHE_FULL = 0.95
 #: Drives named in a sentence.
 NAMED = 3
 
@@ -108,7 +110,11 @@ class Cause:
 
 def attribute(shortfall: Shortfall) -> Cause:
     """Return the cause of the shortfall; ``Culprit.UNEXPLAINED`` if the evidence fits none."""
-    return next(filter(None, (rule(shortfall) for rule in RULES)), None) or _unexplained(shortfall)
+    cause = next(filter(None, (rule(shortfall) for rule in RULES)), None) or _unexplained(shortfall)
+    nodes = shortfall.host.numa_nodes
+    if cause.culprit in (Culprit.MD, Culprit.HOST) and len(nodes) > 1:
+        return replace(cause, advice=f"{cause.advice}; the drives are on NUMA nodes {', '.join(map(str, nodes))}")
+    return cause
 
 
 def _members_cannot(found: Shortfall) -> Cause | None:
@@ -171,6 +177,9 @@ def _host_is_the_bound(found: Shortfall) -> Cause | None:
         return None
     if host.cpu_busy is not None and host.cpu_busy >= CPU_BUSY:
         return _cause(Culprit.HOST, 0.93, f"its CPUs were {host.cpu_busy:.0%} busy")
+    if host.interrupts_busy is not None and host.interrupts_busy >= CPU_BUSY:
+        what = f"all interrupts of the drives go to CPU {host.interrupt_cpus}, {host.interrupts_busy:.0%} busy"
+        return _cause(Culprit.HOST, 0.85, what)
     if host.cpu_pressure is not None and host.cpu_pressure >= STARVED:
         return _cause(Culprit.HOST, 0.9, f"tasks waited for a CPU for {host.cpu_pressure:.0%} of the time")
     return None
@@ -186,6 +195,8 @@ def _md_is_the_bound(found: Shortfall) -> Cause | None:
         return None
     if host.md_thread_busy is not None and host.md_thread_busy >= THREAD_BUSY:
         return _cause(Culprit.MD, 0.95, f"its thread used {host.md_thread_busy:.0%} of a CPU")
+    if host.stripe_cache is not None and host.stripe_cache >= CACHE_FULL:
+        return _cause(Culprit.MD, 0.85, f"{host.stripe_cache:.0%} of its stripe cache was in use")
     share = found.depth_share
     if share is None:
         return None

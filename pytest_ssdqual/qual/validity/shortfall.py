@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.environment import DeviceQueue, ProcessEnvironment
+from pytest_ssdqual.qual.measured.placement import format_list
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid import prediction as prediction_of
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -54,6 +55,14 @@ class HostEvidence:
     jobs_busy: float | None = None
     #: Share of the time in which a task waited for a CPU (PSI, some).
     cpu_pressure: float | None = None
+    #: Mean share of md's stripe cache in use; None if the level has none.
+    stripe_cache: float | None = None
+    #: CPUs that serve the members' interrupts, in the kernel's list format, if they are less than half of all CPUs; and
+    #: the share of the time that the busiest of these was busy.
+    interrupt_cpus: str = ""
+    interrupts_busy: float | None = None
+    #: NUMA nodes of the members; empty if unknown.
+    numa_nodes: tuple[int, ...] = ()
     #: IOPS that fio can submit without any device.
     fio_iops: float | None = None
 
@@ -141,10 +150,20 @@ def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None) -> float | 
 
 
 def _host(seen: ProcessEnvironment) -> HostEvidence:
+    array = seen.array
+    serving = frozenset[int]().union(*(drive.placement.cpus for drive in seen.drives if drive.placement))
+    uses = seen.cpu.each if seen.cpu else ()
+    busy = [use.busy for use in uses if use.number in serving]
+    few = busy and 2 * len(busy) < len(uses)
+    nodes = {drive.placement.numa_node for drive in seen.drives if drive.placement}
     return HostEvidence(
         cpu_busy=seen.cpu.busy if seen.cpu else None,
         kernel_busy=seen.cpu.busiest_in_kernel if seen.cpu else None,
-        md_thread_busy=seen.array.md_thread_busy if seen.array else None,
+        md_thread_busy=array.md_thread_busy if array else None,
         jobs_busy=seen.jobs_busy,
         cpu_pressure=seen.cpu_pressure,
+        stripe_cache=array.stripe_cache.share if array and array.stripe_cache else None,
+        interrupt_cpus=format_list(serving) if few else "",
+        interrupts_busy=max(busy) if few else None,
+        numa_nodes=tuple(sorted(node for node in nodes if node is not None)),
     )

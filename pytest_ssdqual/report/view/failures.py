@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.measured.environment import DeviceQueue, KernelLog, ProcessEnvironment
+from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.units import format_capacity, format_latency, format_value
+from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.charts.drives import figure_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.view import commands
+from pytest_ssdqual.report.view import commands, witnesses
 from pytest_ssdqual.report.view.commands import Mention, Repeat, ShownCommand
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded, parse_geometry, workload_order
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
@@ -99,6 +99,7 @@ class Failure:
     #: Names and texts of files by which a search or an integrity test can be repeated.
     scripts: tuple[tuple[str, str], ...]
     members: Table | None
+    host: Table | None
     figures: Table
     neighbours: Table | None
     kernel: KernelDuring
@@ -140,6 +141,7 @@ def failures(context: Context) -> Iterator[Failure]:
             repeat=commands.of(context.commands, mentioned[:MOST_COMMANDS], context.drives),
             scripts=tuple(_scripts(context.folder, raw)),
             members=_members(each.evidence, context.runs),
+            host=_host(each.evidence, context.runs),
             figures=_figures(each.evidence),
             neighbours=_neighbours(each, context.judged),
             kernel=kernel_during(context.kernel_logs, raw),
@@ -190,37 +192,12 @@ def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Ta
         ]
         return bounded(("Drive", "Value", "Outcome", "Remark"), rows, "Each drive", MOST_MEMBERS, COMMON)
     run = next((runs[name] for name in evidence.raw if name in runs), None)
-    rows = list(_seen(run)) if run else []
-    columns = ("Drive", "Reads", "Writes", "Read", "Written", "Temperature", "Mean wait", "Mean queue")
-    title = "I/O at each member in the first measurement"
-    return bounded(columns, rows, title, MOST_MEMBERS, COMMON) if rows else None
+    return witnesses.members(run) if run else None
 
 
-def _seen(run: Mapping[str, object]) -> Iterator[TableRow]:
-    """Yield the I/O at each member of an array, as the kernel counted it."""
-    try:
-        seen = from_plain(ProcessEnvironment, run.get("seen"))
-    except ValueError:
-        return
-    for drive in seen.drives:
-        if counted := drive.device.counted:
-            heat = drive.heat.temperature_c
-            yield (
-                drive.name,
-                f"{counted.reads:,}",
-                f"{counted.writes:,}",
-                format_capacity(counted.read_bytes),
-                format_capacity(counted.write_bytes),
-                "" if heat is None else f"{heat:g} °C",
-                *_queue(drive.queue),
-            )
-
-
-def _queue(queue: DeviceQueue | None) -> tuple[str, str]:
-    """Return the mean wait of an I/O and the mean number outstanding; empty if unknown."""
-    if queue is None or queue.wait_ns is None:
-        return "", ""
-    return format_latency(queue.wait_ns), f"{queue.mean_depth:.1f}"
+def _host(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Table | None:
+    run = next((runs[name] for name in evidence.raw if name in runs), None)
+    return witnesses.host(run) if run else None
 
 
 def _neighbours(judged: Judged, every: Sequence[Judged]) -> Table | None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
+from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.spec.protocol import Protocol, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
@@ -19,7 +20,7 @@ from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment, live_stats
+from pytest_ssdqual.rig.observe import environment, live_stats, stripe_cache
 from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
 
@@ -57,7 +58,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    raw, finished = record_run(setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds))
+    raw, finished, stripes = record_run(setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds))
     after = environment.take_reading(setup.machine, array, When.AFTER, before)
     mdadm.require_healthy(setup.machine, array)
     done = finished.completed
@@ -71,7 +72,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         window_s=window.window_s if window.volume_bytes is None else min(window.window_s, result.seconds),
         rounds=window.rounds,
         raw=raw,
-        seen=environment.between(array, before, after, result),
+        seen=environment.between(array, before, after, result, stripes),
         parts=result.parts if array.geometry.is_side_by_side else (),
         reports=result.of_target,
         part_reports=result.reports if array.geometry.is_side_by_side and result.parts else (),
@@ -93,18 +94,21 @@ def require(setup: Setup, array: Array, *, writes: bool) -> None:
 
 def record_run(
     setup: Setup, array: Array, workload: Workload, kind: str, work: Callable[[], FinishedProcess]
-) -> tuple[str, FinishedProcess]:
-    """Run ``work`` and return the name of its stored output; its start is recorded first.
+) -> tuple[str, FinishedProcess, StripeCache | None]:
+    """Run ``work`` and return the name of its stored output, and the stripe cache; its start is recorded first.
 
     If this process dies meanwhile, the record shows whether something was being written.
     """
     about = {"geometry": str(array.geometry), "workload": str(workload), "fio": kind}
     setup.logbook.note("measuring", **about, asked=workload, writes=workload.writes)
-    with live_stats.watched(setup.live, array, workload, kind, workload.block_bytes):
+    with (
+        stripe_cache.sampled(setup.machine, array) as samples,
+        live_stats.watched(setup.live, array, workload, kind, workload.block_bytes),
+    ):
         finished = work()
     raw = setup.logbook.keep(f"{array.geometry}-{workload}-{kind}.json.gz", finished.packed)
     setup.logbook.note("ran", **about, raw=raw, sha256=hashlib.sha256(finished.packed).hexdigest())
-    return raw, finished
+    return raw, finished, samples.result
 
 
 def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measured", *, tail: bool = False) -> Measured:

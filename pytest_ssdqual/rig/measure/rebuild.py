@@ -128,7 +128,7 @@ def _under_load(
             return running.end()
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    raw, finished = fixed_time.record_run(setup, array, workload, "rebuild", work)
+    raw, finished, stripes = fixed_time.record_run(setup, array, workload, "rebuild", work)
     after = environment.take_reading(setup.machine, array, When.AFTER, before)
     done = finished.completed
     result = acceptance.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
@@ -136,7 +136,7 @@ def _under_load(
     # fio ended at the latest when its process did, by the controller's clock; by its own, after its run time.
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)
     run = _counted(setup, array, workload, result, window, raw)
-    run = replace(run, seen=environment.between(array, before, after, result))
+    run = replace(run, seen=environment.between(array, before, after, result, stripes))
     environment.note(setup, run, "rebuild")
     return run, timing
 

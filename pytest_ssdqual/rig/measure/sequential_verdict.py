@@ -101,13 +101,13 @@ def _attempt(
         return finished
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    raw, finished = fixed_time.record_run(setup, array, workload, "run", work)
+    raw, finished, stripes = fixed_time.record_run(setup, array, workload, "run", work)
     after = environment.take_reading(setup.machine, array, When.AFTER, before)
     mdadm.require_healthy(setup.machine, array)
     done = finished.completed
     accept = acceptance.accept_read_ended if process_watch.ended_early else acceptance.accept_read
     result = accept(process_watch.reader, done.status, done.errors, job.expectation)
-    run = replace(process_watch.last(result, raw), seen=environment.between(array, before, after, result))
+    run = replace(process_watch.last(result, raw), seen=environment.between(array, before, after, result, stripes))
     environment.note(setup, run, "run")
     return run, process_watch.given_up
 

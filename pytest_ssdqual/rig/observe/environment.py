@@ -13,15 +13,15 @@ from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import (
     ArrayEnvironment,
-    Cpu,
-    DeviceQueue,
     DeviceTraffic,
     DriveEnvironment,
     DriveLink,
     KernelLog,
     ProcessEnvironment,
+    StripeCache,
     Traffic,
 )
+from pytest_ssdqual.qual.measured.placement import DrivePlacement
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.rig.drives import temperature
@@ -31,42 +31,16 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import kernel_log
+from pytest_ssdqual.rig.observe import host_load, kernel_log, placement
+from pytest_ssdqual.rig.observe.device_counters import Counted, counted, queue, traffic_between, whole
+from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
 
-SECTOR_BYTES = 512
-#: Fields of a CPU's line in /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. Guest time
-#: follows, and is already part of the first two.
-FIELDS = 8
-#: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.
-READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
-#: Of the same file, milliseconds: of all reads, of all writes, with any I/O outstanding, of all outstanding I/Os.
-READ_MS, WRITE_MS, BUSY_MS, QUEUED_MS = 3, 7, 9, 10
-#: Fields of /proc/<pid>/stat after the name in parentheses, counted from 0: user and system time, in ticks.
-USER_TIME, SYSTEM_TIME = 11, 12
-#: Ticks a second of /proc (sysconf(_SC_CLK_TCK)); 100 on all Linux architectures that have SSDs.
-TICKS_PER_S = 100
-MICROSECONDS = 1e-6
-COUNT = re.compile(r"\d{1,20}", re.ASCII)
 CLOCK = re.compile(r"(?P<s>\d{1,15})(?:\.(?P<ns>\d{9}))?", re.ASCII)
 UPTIME = re.compile(r"\d{1,12}(?:\.\d+)?", re.ASCII)
-PRESSURE = re.compile(r"/proc/pressure/cpu:some .*\btotal=(?P<us>\d{1,18})", re.ASCII)
-THREAD = re.compile(r"/proc/\d{1,9}/stat:\d+ \(md[^)]*_raid\d+\) (?P<rest>\w(?: -?\d{1,20}){20,})", re.ASCII)
 LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
 #: Resolution of the uptime.
 TICK_S = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Counters of one block device at one moment."""
-
-    #: The kernel's number of this appearance of the device (diskseq); 0 if the kernel reports none.
-    appearance: int = 0
-    #: I/O since it appeared; None if it is absent, or does not count.
-    traffic: Traffic | None = None
-    #: Milliseconds of reads, of writes, with I/O outstanding, and of all outstanding I/Os; None as above.
-    milliseconds: tuple[int, int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +50,8 @@ class DriveReading:
     link: DriveLink | None
     #: Threshold that hwmon reports.
     alarm_c: float | None
+    #: Only in the earlier reading.
+    placement: DrivePlacement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +62,7 @@ class EnvironmentReading:
     #: The wall clock at that moment, and its resolution.
     clock_s: float | None
     resolution_s: float
-    #: Ticks by use, for each CPU; ``cpu`` is their total.
-    cpus: Mapping[str, tuple[int, ...]]
-    #: Total time that each CPU was throttled, by its file in sysfs.
-    throttled_ms: Mapping[str, int]
+    host: HostCounters
     drives: tuple[DriveReading, ...]
     array: Counted
     chunk_bytes: int | None
@@ -98,10 +71,6 @@ class EnvironmentReading:
     kernel_log: KernelLogExcerpt | None
     #: Names whose messages count; only in the earlier reading, where a device that was removed later still had them.
     names: tuple[str, ...]
-    #: CPU time of md's thread, ticks; None if it has none.
-    md_thread_ticks: int | None = None
-    #: Time in which a task waited for a CPU; None if the kernel does not report it.
-    cpu_pressure_us: int | None = None
 
 
 def parse(text: str, array: str, drives: Sequence[str]) -> EnvironmentReading:
@@ -119,28 +88,19 @@ def parse(text: str, array: str, drives: Sequence[str]) -> EnvironmentReading:
         raise ValueError("it has no clock")
     uptime_s, clock_s, resolution_s = _clock(*clock)
     files = dict(line.split(":", 1) for line in rest if line.startswith("/sys/") and ":" in line)
-    cpus = [line.removeprefix("/proc/stat:").split() for line in rest if line.startswith("/proc/stat:cpu")]
     return EnvironmentReading(
         uptime_s=uptime_s,
         clock_s=clock_s,
         resolution_s=resolution_s,
-        cpus={words[0]: tuple(map(_count, words[1 : 1 + FIELDS])) for words in cpus},
-        throttled_ms={name: _count(value) for name, value in files.items() if name.endswith("_total_time_ms")},
-        drives=tuple(_drive(name, files, "\n".join(sections.get(f"warmth {name}", ()))) for name in drives),
-        array=_counted(array, files) if array else Counted(),
-        chunk_bytes=_whole(files.get(f"/sys/block/{array}/md/chunk_size")),
+        host=host_load.parse(rest, files),
+        drives=tuple(_drive(name, files, sections) for name in drives),
+        array=counted(array, files) if array else Counted(),
+        chunk_bytes=whole(files.get(f"/sys/block/{array}/md/chunk_size")),
         # RAID 0 has neither such a file nor a bitmap.
         bitmap=files.get(f"/sys/block/{array}/md/bitmap/location", "none") != "none" if array else None,
         kernel_log=kernel_log.parse(log_head.removeprefix("kernel "), sections[log_head]) if log_head else None,
         names=kernel_log.names(sections.get("names", ())),
-        md_thread_ticks=_md_thread(rest),
-        cpu_pressure_us=next((int(found["us"]) for line in rest if (found := PRESSURE.fullmatch(line))), None),
     )
-
-
-def _md_thread(lines: Sequence[str]) -> int | None:
-    found = (match["rest"].split() for line in lines if (match := THREAD.fullmatch(line)))
-    return next((_count(words[USER_TIME]) + _count(words[SYSTEM_TIME]) for words in found), None)
 
 
 def _sections(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
@@ -173,52 +133,13 @@ def _clock(up: str, now: str, later: str) -> tuple[float, float | None, float]:
     return uptime_s, int(match["s"]) + int(match["ns"]) / 1e9, resolution_s
 
 
-def _drive(name: str, files: Mapping[str, str], answer: str) -> DriveReading:
-    warmth, link = temperature.parse(answer)
+def _drive(name: str, files: Mapping[str, str], sections: Mapping[str, Sequence[str]]) -> DriveReading:
+    warmth, link = temperature.parse("\n".join(sections.get(f"warmth {name}", ())))
     own = {path: value for path, value in files.items() if path.startswith(f"/sys/block/{name}/device/")}
-    alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and _whole(value)]
+    alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and whole(value)]
     alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
-    return DriveReading(_counted(name, files), warmth, _pcie_link(own) or link, alarm_c)
-
-
-def _counted(name: str, files: Mapping[str, str]) -> Counted:
-    """Counters of the head, or of all its paths together where only those count."""
-    before, _, number = map(re.escape, name.rpartition("n"))
-    path = re.compile(rf"/sys/block/{before}c\d+n{number}/stat")
-    head = _traffic(files.get(f"/sys/block/{name}/stat", ""))
-    paths = [
-        path_traffic for file, value in files.items() if path.fullmatch(file) and (path_traffic := _traffic(value))
-    ]
-    if head is None or files.get(f"/sys/block/{name}/queue/iostats") == "0":
-        return Counted()
-    traffic = Traffic(
-        max(head.reads, sum(count.reads for count in paths)),
-        max(head.writes, sum(count.writes for count in paths)),
-        max(head.read_bytes, sum(count.read_bytes for count in paths)),
-        max(head.write_bytes, sum(count.write_bytes for count in paths)),
-    )
-    # Paths of a namespace count their own queues; the head of old kernels counts none.
-    milliseconds = _milliseconds(files.get(f"/sys/block/{name}/stat", "")) if not paths else None
-    return Counted(_whole(files.get(f"/sys/block/{name}/diskseq")) or 0, traffic, milliseconds)
-
-
-def _milliseconds(text: str) -> tuple[int, int, int, int] | None:
-    fields = [_count(word) for word in text.split()]
-    if len(fields) <= QUEUED_MS:
-        return None
-    return fields[READ_MS], fields[WRITE_MS], fields[BUSY_MS], fields[QUEUED_MS]
-
-
-def _traffic(text: str) -> Traffic | None:
-    fields = [_count(word) for word in text.split()]
-    if len(fields) <= WRITE_SECTORS:
-        return None
-    return Traffic(
-        fields[READS] + fields[READ_MERGES],
-        fields[WRITES] + fields[WRITE_MERGES],
-        fields[READ_SECTORS] * SECTOR_BYTES,
-        fields[WRITE_SECTORS] * SECTOR_BYTES,
-    )
+    place = placement.parse(sections[f"placement {name}"]) if f"placement {name}" in sections else None
+    return DriveReading(counted(name, files), warmth, _pcie_link(own) or link, alarm_c, place)
 
 
 def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
@@ -240,25 +161,10 @@ def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
     return min(links, key=lambda link: link.share, default=None)
 
 
-def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and COUNT.fullmatch(text) else None
-
-
-def _count(word: str) -> int:
-    if not COUNT.fullmatch(word):
-        raise ValueError(f"{word[:40]!r} is no count")
-    return int(word)
-
-
 #: Deadline of a reading: the kernel gives an admin command of NVMe a minute before it resets the drive.
 LOOK_S = 150.0
 
-SCRIPT = kernel_log.SCRIPT + scripts.text("environment.sh")
-
-#: Fields of /proc/stat (proc(5)): idle and iowait; system, irq and softirq. Steal time (last field) belongs to neither.
-IDLE, KERNEL = (3, 4), (2, 5, 6)
-#: Fewest ticks of CPU time between two readings that allow a statement; a tick is mostly 10 ms.
-FEWEST_TICKS = 20
+SCRIPT = kernel_log.SCRIPT + scripts.text("placement.sh") + scripts.text("environment.sh")
 
 
 class When(StrEnum):
@@ -286,7 +192,11 @@ def take_reading(
 
 
 def between(
-    array: Array, before: EnvironmentReading, after: EnvironmentReading, result: FioResult
+    array: Array,
+    before: EnvironmentReading,
+    after: EnvironmentReading,
+    result: FioResult,
+    stripe_cache: StripeCache | None = None,
 ) -> ProcessEnvironment:
     """Environment of the time between two readings, with what fio counted itself."""
     seconds = after.uptime_s - before.uptime_s
@@ -299,21 +209,22 @@ def between(
         fio_s=result.seconds,
         clock_jump_s=_jump(before, after, seconds),
         clock_resolution_s=before.resolution_s + after.resolution_s,
-        cpu=_cpu(before, after, seconds),
+        cpu=host_load.cpu(before.host, after.host, seconds),
         jobs_busy=(result.user_percent + result.system_percent) / 100,
         drives=tuple(
             DriveEnvironment(
                 drive.serial or drive.identity,
-                DeviceTraffic(_traffic_between(first.counted, last.counted), by_fio),
+                DeviceTraffic(traffic_between(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
                 _worse(first.link, last.link),
-                _queue(first.counted, last.counted, result.seconds),
+                queue(first.counted, last.counted, result.seconds),
+                first.placement,
             )
             for drive, first, last, by_fio in zip(array.members, before.drives, after.drives, by_drive, strict=True)
         ),
-        array=None if is_side_by_side else _array(array, before, after, requested[0], kernel),
+        array=None if is_side_by_side else _array(array, before, after, requested[0], kernel, stripe_cache),
         kernel=kernel,
-        cpu_pressure=_pressure(before, after, seconds),
+        cpu_pressure=host_load.pressure(before.host, after.host, seconds),
     )
 
 
@@ -347,61 +258,21 @@ def _requested(intervals: Sequence[Interval]) -> Traffic:
 
 
 def _array(
-    array: Array, before: EnvironmentReading, after: EnvironmentReading, requested: Traffic, kernel: KernelLog | None
+    array: Array,
+    before: EnvironmentReading,
+    after: EnvironmentReading,
+    requested: Traffic,
+    kernel: KernelLog | None,
+    stripe_cache: StripeCache | None,
 ) -> ArrayEnvironment:
     return ArrayEnvironment(
-        DeviceTraffic(_traffic_between(before.array, after.array), requested),
+        DeviceTraffic(traffic_between(before.array, after.array), requested),
         after.chunk_bytes,
         after.bitmap,
         None if kernel is None else kernel_log.syncs(kernel, array.kname),
-        _md_thread_busy(before, after),
+        host_load.md_thread_busy(before.host, after.host, after.uptime_s - before.uptime_s),
+        stripe_cache,
     )
-
-
-def _md_thread_busy(before: EnvironmentReading, after: EnvironmentReading) -> float | None:
-    first, last, seconds = before.md_thread_ticks, after.md_thread_ticks, after.uptime_s - before.uptime_s
-    if first is None or last is None or last < first or seconds <= 0:
-        return None
-    return (last - first) / TICKS_PER_S / seconds
-
-
-def _pressure(before: EnvironmentReading, after: EnvironmentReading, seconds: float) -> float | None:
-    first, last = before.cpu_pressure_us, after.cpu_pressure_us
-    if first is None or last is None or last < first or seconds <= 0:
-        return None
-    return min(1.0, (last - first) * MICROSECONDS / seconds)
-
-
-def _queue(before: Counted, after: Counted, seconds: float) -> DeviceQueue | None:
-    """Queue of a device between two readings, over the run time of fio; None if it is not known."""
-    moved, first, last = _traffic_between(before, after), before.milliseconds, after.milliseconds
-    if moved is None or first is None or last is None or seconds <= 0:
-        return None
-    reads_ms, writes_ms, busy_ms, queued_ms = (now - then for then, now in zip(first, last, strict=True))
-    if min(reads_ms, writes_ms, busy_ms, queued_ms) < 0:
-        return None
-    return DeviceQueue(
-        read_iops=moved.reads / seconds,
-        write_iops=moved.writes / seconds,
-        mean_depth=queued_ms / 1000 / seconds,
-        read_wait_ns=1e6 * reads_ms / moved.reads if moved.reads else None,
-        write_wait_ns=1e6 * writes_ms / moved.writes if moved.writes else None,
-        busy=min(1.0, busy_ms / 1000 / seconds),
-    )
-
-
-def _traffic_between(before: Counted, after: Counted) -> Traffic | None:
-    """I/O between two readings of a device; None if it is not the same appearance of the same device."""
-    earlier, now = before.traffic, after.traffic
-    if earlier is None or now is None or before.appearance != after.appearance:
-        return None
-    moved = Traffic(
-        now.reads - earlier.reads,
-        now.writes - earlier.writes,
-        now.read_bytes - earlier.read_bytes,
-        now.write_bytes - earlier.write_bytes,
-    )
-    return moved if min(moved.reads, moved.writes, moved.read_bytes, moved.write_bytes) >= 0 else None
 
 
 def _worse(first: DriveLink | None, last: DriveLink | None) -> DriveLink | None:
@@ -412,33 +283,3 @@ def _jump(before: EnvironmentReading, after: EnvironmentReading, seconds: float)
     if before.clock_s is None or after.clock_s is None:
         return None
     return after.clock_s - before.clock_s - seconds
-
-
-def _cpu(before: EnvironmentReading, after: EnvironmentReading, seconds: float) -> Cpu | None:
-    """CPU use of each CPU that is in both readings.
-
-    Idle and iowait may go back a little (proc(5) calls iowait unreliable): that counts as no time.
-    """
-    shares: dict[str, tuple[float, float]] = {}
-    for name, now in after.cpus.items():
-        earlier = before.cpus.get(name, ())
-        ticks = [max(0, last - first) for first, last in zip(earlier, now, strict=False)]
-        if len(ticks) < FIELDS or sum(ticks) < FEWEST_TICKS:
-            continue
-        busy = 1 - sum(ticks[field] for field in IDLE) / sum(ticks)
-        shares[name] = busy, sum(ticks[field] for field in KERNEL) / sum(ticks)
-    total = shares.pop("cpu", None)
-    if total is None or not shares:
-        return None
-    throttled_ms = [
-        after.throttled_ms[name] - earlier
-        for name, earlier in before.throttled_ms.items()
-        if name in after.throttled_ms
-    ]
-    return Cpu(
-        count=len(shares),
-        busy=total[0],
-        busiest=max(busy for busy, _ in shares.values()),
-        busiest_in_kernel=max((busy for busy, kernel in shares.values() if kernel >= busy / 2), default=0.0),
-        throttled=min(1.0, max(throttled_ms) / 1000 / seconds) if throttled_ms and seconds > 0 else None,
-    )

@@ -1,6 +1,6 @@
-# A look at the machine, just before or just after a fio process; kernel_log.sh is put in front of it. Counters are read
-# nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after another: some shells write
-# line by line, and answers of several at once would get mixed.
+# A look at the machine, just before or just after a fio process; kernel_log.sh and placement.sh are put in front of it.
+# Counters are read nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after another:
+# some shells write line by line, and answers of several at once would get mixed.
 #
 # A namespace of an NVMe subsystem with several controllers is a head (nvme0n1) above hidden paths (nvme0c1n1), and
 # kernels before 6.4 count on the paths only. Where hwmon has a threshold it is temp1_max.
@@ -8,8 +8,8 @@
 # Arguments: $1 the text of kernel_log.awk; $2 `before` or `after`; $3 the array's kernel name or `-`; $4 where the log
 #   ended at the earlier look (`new`: there was none, `-`: it could not be read); $5 the names found then; of each drive
 #   its kernel name, as sysfs spells it, and its path.
-# Output: sections `==warmth NAME`, `==names`, `==kernel`, each ended by `==`; lines `clock`, and FILE:LINE of counters;
-#   `==end`.
+# Output: sections `==warmth NAME`, `==placement NAME` (before), `==names`, `==kernel`, each ended by `==`; lines
+#   `clock`, and FILE:LINE of counters; `==end`.
 # Exit status: not used; an answer without `==end` was cut short.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -64,6 +64,7 @@ files() {
 }
 if [ "$when" = before ]; then
     warmth "$@"
+    placement "$@"
     echo '==names'
     names "$@"
     echo '=='

@@ -75,12 +75,26 @@ def test_md_at_its_ceiling_is_the_cause() -> None:
         (HostEvidence(cpu_busy=0.93), Culprit.HOST),
         (HostEvidence(cpu_busy=0.4, cpu_pressure=0.7), Culprit.HOST),
         (HostEvidence(cpu_busy=0.4, md_thread_busy=0.97), Culprit.MD),
+        (HostEvidence(cpu_busy=0.4, interrupt_cpus="3", interrupts_busy=0.97), Culprit.HOST),
+        (HostEvidence(cpu_busy=0.4, stripe_cache=0.99), Culprit.MD),
         (HostEvidence(jobs_busy=0.97), Culprit.MEASUREMENT),
         (HostEvidence(cpu_busy=0.4), Culprit.MD),
     ],
 )
 def test_what_is_above_idle_drives_is_the_cause(host: HostEvidence, culprit: Culprit) -> None:
     assert attribute(shortfall(600, 1_200, host=host, members=IDLE)).culprit is culprit
+
+
+def test_busy_interrupts_and_a_full_stripe_cache_are_no_cause_where_the_drives_are_the_bound() -> None:
+    busy = HostEvidence(cpu_busy=0.4, interrupt_cpus="3", interrupts_busy=0.97, stripe_cache=1.0)
+    assert attribute(shortfall(700, 1_200, host=busy)).culprit.is_drive
+
+
+def test_drives_on_several_nodes_are_part_of_the_advice() -> None:
+    host = HostEvidence(cpu_busy=0.95, numa_nodes=(0, 1))
+    assert "NUMA nodes 0, 1" in attribute(shortfall(600, 1_200, members=IDLE, host=host)).advice
+    one = replace(host, numa_nodes=(0,))
+    assert "nodes" not in attribute(shortfall(600, 1_200, members=IDLE, host=one)).advice
 
 
 def test_a_drive_that_became_slow_in_the_array_is_named() -> None:

@@ -267,7 +267,7 @@ def looked_at_by(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sequential_verdict, "start", start)
         patch.setattr(surroundings, "take_reading", lambda machine, array, when, *_: None)
-        patch.setattr(surroundings, "between", lambda array, before, after, result: None)
+        patch.setattr(surroundings, "between", lambda *_: None)
         return sequential_verdict.measure(bench.setup, array_of(geometry), workload, rule, enough)
 
 

@@ -48,7 +48,7 @@ def test_a_failure_has_what_helps(told: Told, claimed: Claimed) -> None:
     (failure,) = all_of(folder)
     assert failure.repeat.fio == ("fio --output=x --rw=randread",)
     assert failure.members is not None
-    assert failure.members.rows[0] == ("S1", "661", "1,322", "86.6 MB", "173 MB", "50 °C", "", "")
+    assert failure.members.rows[0] == ("S1", "661", "1,322", "86.6 MB", "173 MB", "50 °C")
     assert failure.members.rows[1][-1] == ""
     assert ("iops", "1,234.5") in failure.figures.rows
     assert ("limit", "≤ 500 µs (acme.toml promise[3])") in failure.figures.rows

@@ -126,7 +126,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> SequentialRig:
     monkeypatch.setattr(sequential_verdict, "start", rig.start)
     monkeypatch.setattr(mdadm, "require_healthy", rig.require_healthy)
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: rig.events.append(f"look {when}"))
-    monkeypatch.setattr(environment, "between", lambda array, before, after, result: None)
+    monkeypatch.setattr(environment, "between", lambda *_: None)
     monkeypatch.setattr(environment, "note", lambda setup, run, kind: rig.events.append(f"note {kind}"))
     return rig
 

@@ -13,6 +13,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_surroundings import Surroundings, of_members, traffic
 
 from pytest_ssdqual.qual.measured.environment import DriveLink, KernelLog, ProcessEnvironment, Traffic
+from pytest_ssdqual.qual.measured.placement import DrivePlacement
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -23,6 +24,7 @@ from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.environment import SCRIPT, EnvironmentReading, When, between, parse, take_reading
+from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import PICK
 
 SMART_LOG = (Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text()
@@ -48,6 +50,17 @@ TREE = {
     "sys/block/nvme1n1/device/nvme1/device/max_link_width": "4\n",
     "sys/block/sda/stat": STAT,
     "sys/block/sda/device/hwmon/hwmon4/temp1_max": "70000\n",
+    "sys/block/nvme0n1/queue/scheduler": "[none] mq-deadline\n",
+    "sys/block/nvme0n1/queue/nr_requests": "1023\n",
+    "sys/block/nvme0n1/device/device/irq": "11\n",
+    "sys/block/nvme0n1/device/device/numa_node": "1\n",
+    "sys/block/nvme0n1/device/device/msi_irqs/45": "msix\n",
+    "sys/block/nvme0n1/device/device/msi_irqs/46": "msix\n",
+    "proc/irq/45/effective_affinity_list": "3\n",
+    "proc/irq/46/effective_affinity_list": "0-1\n",
+    "sys/block/sda/queue/scheduler": "mq-deadline [bfq]\n",
+    "sys/block/sda/device/irq": "17\n",
+    "proc/irq/17/effective_affinity_list": "2\n",
     "sys/block/md100/stat": STAT,
     "sys/block/md100/md/chunk_size": "65536\n",
     "sys/block/md100/md/bitmap/location": "none\n",
@@ -94,8 +107,8 @@ def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str
     reading = parse(told(machine, shell, when, since="new" if when == "before" else "t9.0"), "md100", KNAMES)
     assert reading.uptime_s == 1442.10
     assert reading.clock_s is not None
-    assert reading.cpus["cpu0"] == (90, 0, 584, 2775, 12, 0, 36, 3)
-    assert list(reading.throttled_ms.values()) == [7]
+    assert reading.host.cpus["cpu0"] == (90, 0, 584, 2775, 12, 0, 36, 3)
+    assert list(reading.host.throttled_ms.values()) == [7]
     one, several, sata = reading.drives
     counted = Traffic(15, 7, 800 * 512, 56 * 512)
     assert [each.counted.traffic for each in reading.drives] == [counted] * 3
@@ -110,6 +123,10 @@ def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str
     assert (several.warmth.temperature_c, several.alarm_c) == (None, None)
     assert (sata.warmth.temperature_c, sata.warmth.limit_c, sata.alarm_c) == (38, 72, 70)
     assert (reading.chunk_bytes, reading.bitmap) == (65536, False)
+    places = [DrivePlacement("none", 1023, 1, "0-1,3"), DrivePlacement("", None, None, "2")]
+    assert [one.placement, sata.placement and replace(sata.placement, scheduler="")] == (
+        places if when == "before" else [None, None]
+    )
     assert reading.kernel_log
     said = ["md: data-check of RAID array md100"] if when == "after" else []
     assert (reading.kernel_log.mark, [each.text for each in reading.kernel_log.log.lines]) == ("t9.1", said)
@@ -128,7 +145,7 @@ def test_without_tools_and_without_an_array_less_is_known_and_nothing_fails(mach
     shutil.rmtree(machine / "sys/block/sda")
     reading = parse(told(machine, ["sh"], array="-"), "", KNAMES)
     assert [each.warmth.temperature_c for each in reading.drives] == [None] * 3
-    assert (reading.throttled_ms, reading.kernel_log) == ({}, None)
+    assert (reading.host.throttled_ms, reading.kernel_log) == ({}, None)
     assert reading.drives[2].counted.traffic is None
     assert parse(told(machine, ["sh"]), "md100", KNAMES).kernel_log is None
 
@@ -228,13 +245,17 @@ def sight(**changed: object) -> EnvironmentReading:
     return replace(plain, **changed)  # type: ignore[arg-type]
 
 
+def counters(cpus: dict[str, tuple[int, ...]], throttled_ms: dict[str, int] | None = None) -> EnvironmentReading:
+    return sight(host=HostCounters(cpus, throttled_ms or {}))
+
+
 def of(before: EnvironmentReading, after: EnvironmentReading) -> ProcessEnvironment:
     return between(array_of("drivex1"), before, replace(after, uptime_s=before.uptime_s + 100), result(()))
 
 
 def test_waiting_is_idle_and_stolen_time_is_not() -> None:
-    before = sight(cpus={"cpu": (0,) * 8, "cpu0": (0,) * 8})
-    after = sight(cpus={"cpu": (10, 0, 20, 30, 20, 0, 10, 10), "cpu0": (10, 0, 20, 30, 20, 0, 10, 10)})
+    before = counters({"cpu": (0,) * 8, "cpu0": (0,) * 8})
+    after = counters({"cpu": (10, 0, 20, 30, 20, 0, 10, 10), "cpu0": (10, 0, 20, 30, 20, 0, 10, 10)})
     found = of(before, after).cpu
     assert found
     assert found.busy == found.busiest == found.busiest_in_kernel == pytest.approx(0.5)
@@ -246,7 +267,7 @@ def test_a_cpu_busy_with_programs_is_not_busy_in_the_kernel() -> None:
         "cpu0": (90, 0, 10, 0, 0, 0, 0, 0),
         "cpu1": (10, 0, 30, 60, 0, 0, 0, 0),
     }
-    found = of(sight(cpus=dict.fromkeys(ticks, (0,) * 8)), sight(cpus=ticks)).cpu
+    found = of(counters(dict.fromkeys(ticks, (0,) * 8)), counters(ticks)).cpu
     assert found
     assert [found.busiest, found.busiest_in_kernel, found.count] == pytest.approx([1.0, 0.4, 2])
 
@@ -255,7 +276,7 @@ def test_idle_time_that_went_back_and_cpus_that_came_or_went() -> None:
     """On kernels without ticks idle and waiting are estimates."""
     before = {"cpu": (0, 0, 0, 500, 50, 0, 0, 0), "cpu0": (0, 0, 0, 500, 50, 0, 0, 0), "cpu7": (0,) * 8}
     after = {"cpu": (30, 0, 0, 570, 48, 0, 0, 0), "cpu0": (30, 0, 0, 570, 48, 0, 0, 0), "cpu8": (9,) * 8}
-    found = of(sight(cpus=before), sight(cpus=after)).cpu
+    found = of(counters(before), counters(after)).cpu
     assert found
     assert [found.count, found.busy] == pytest.approx([1, 0.3])
 
@@ -267,8 +288,8 @@ def test_no_cpu_time_at_all_says_nothing() -> None:
 
 def test_how_long_the_hottest_cpu_was_throttled() -> None:
     cpus = {"cpu": (0,) * 8, "cpu0": (0,) * 8}
-    before = sight(cpus=cpus, throttled_ms={"a": 100, "b": 5000})
-    after = sight(cpus=dict.fromkeys(cpus, (50,) * 8), throttled_ms={"a": 2100, "b": 5500, "c": 9})
+    before = counters(cpus, {"a": 100, "b": 5000})
+    after = counters(dict.fromkeys(cpus, (50,) * 8), {"a": 2100, "b": 5500, "c": 9})
     found = of(before, after).cpu
     assert found
     assert found.throttled == pytest.approx(2 / 100)

@@ -4,7 +4,8 @@ import pytest
 from support.simulator.simulated_surroundings import Surroundings
 
 from pytest_ssdqual.qual.measured.environment import DriveLink, KernelLog, Traffic
-from pytest_ssdqual.rig.observe.environment import Counted, parse
+from pytest_ssdqual.rig.observe.device_counters import Counted
+from pytest_ssdqual.rig.observe.environment import parse
 
 #: As in the lab, with an array of two (kernel 6.1), and what hwmon and a throttled CPU would add.
 TEXT = """\
@@ -46,9 +47,9 @@ def test_everything_is_found() -> None:
     assert seen.uptime_s == pytest.approx(1442.12)
     assert seen.clock_s == pytest.approx(1795286113.157, abs=1e-3)
     assert seen.resolution_s == pytest.approx(0.03)
-    assert seen.cpus["cpu1"] == (68, 0, 270, 1384, 7, 0, 20, 2)
-    assert set(seen.cpus) == {"cpu", "cpu0", "cpu1"}
-    assert list(seen.throttled_ms.values()) == [1250]
+    assert seen.host.cpus["cpu1"] == (68, 0, 270, 1384, 7, 0, 20, 2)
+    assert set(seen.host.cpus) == {"cpu", "cpu0", "cpu1"}
+    assert list(seen.host.throttled_ms.values()) == [1250]
     first, second = seen.drives
     assert first.counted == Counted(9, Traffic(59, 6, 2096 * 512, 8 * 512), (92, 0, 12, 92))
     assert first.link == DriveLink("PCIe", 8.0, 4, 16.0, 4)
@@ -149,4 +150,4 @@ def test_the_simulation_speaks_the_same_language() -> None:
     assert seen.drives[0].counted.traffic == seen.array.traffic == Traffic(0, 0, 0, 0)
     assert seen.drives[0].link == DriveLink("PCIe", 16.0, 4, 16.0, 4)
     assert seen.drives[0].warmth.temperature_c == 50
-    assert set(seen.cpus) == {"cpu", "cpu0", "cpu1"}
+    assert set(seen.host.cpus) == {"cpu", "cpu0", "cpu1"}

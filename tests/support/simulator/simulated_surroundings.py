@@ -180,4 +180,4 @@ def of_members(geometry: Geometry, done: Traffic) -> list[Traffic]:
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the surroundings: for tests of what else happens."""
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: None)
-    monkeypatch.setattr(environment, "between", lambda array, before, after, result: None)
+    monkeypatch.setattr(environment, "between", lambda *_: None)

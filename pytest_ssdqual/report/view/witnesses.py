@@ -1,0 +1,96 @@
+"""Tables of what was observed while an array was measured: I/O, queue and placement of each member, md and the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_ssdqual.qual.measured.environment import Cpu, DeviceQueue, ProcessEnvironment
+from pytest_ssdqual.qual.measured.placement import DrivePlacement
+from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.units import format_capacity, format_latency
+from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
+
+#: Rows of a table.
+MOST_ROWS = 64
+COLUMNS = (
+    "Drive", "Reads", "Writes", "Read", "Written", "Temperature", "Mean wait", "Mean queue", "Busy", "Scheduler",
+    "NUMA node", "Interrupts on CPU",
+)  # fmt: skip
+REST = "records.jsonl has them"
+
+
+def members(run: Mapping[str, object]) -> Table | None:
+    """Return the I/O at each member of an array, as the kernel counted it; None if it is not recorded."""
+    seen = _environment(run)
+    rows = list(_members(seen)) if seen else []
+    # A column of which nothing is known says nothing.
+    known = [number for number, _ in enumerate(COLUMNS) if number == 0 or any(row[number] for row in rows)]
+    kept = [tuple(row[number] for number in known) for row in rows]
+    title = "I/O at each member in the first measurement"
+    return bounded(tuple(COLUMNS[number] for number in known), kept, title, MOST_ROWS, REST) if rows else None
+
+
+def host(run: Mapping[str, object]) -> Table | None:
+    """Return what md and the host did meanwhile; None if nothing is recorded."""
+    seen = _environment(run)
+    rows = list(_host(seen)) if seen else []
+    return Table(("Witness", "Observed"), tuple(rows), "md and the host in the first measurement") if rows else None
+
+
+def _environment(run: Mapping[str, object]) -> ProcessEnvironment | None:
+    try:
+        return from_plain(ProcessEnvironment, run.get("seen"))
+    except ValueError:
+        return None
+
+
+def _members(seen: ProcessEnvironment) -> Iterator[TableRow]:
+    for drive in seen.drives:
+        if counted := drive.device.counted:
+            heat = drive.heat.temperature_c
+            yield (
+                drive.name,
+                f"{counted.reads:,}",
+                f"{counted.writes:,}",
+                format_capacity(counted.read_bytes),
+                format_capacity(counted.write_bytes),
+                "" if heat is None else f"{heat:g} °C",
+                *_queue(drive.queue),
+                *_place(drive.placement),
+            )
+
+
+def _queue(queue: DeviceQueue | None) -> tuple[str, str, str]:
+    """Return the mean wait of an I/O, the mean number outstanding and the busy share; empty if unknown."""
+    if queue is None or queue.wait_ns is None:
+        return "", "", ""
+    return format_latency(queue.wait_ns), f"{queue.mean_depth:.1f}", f"{queue.busy:.0%}"
+
+
+def _place(place: DrivePlacement | None) -> tuple[str, str, str]:
+    if place is None:
+        return "", "", ""
+    requests = "" if place.nr_requests is None else f", {place.nr_requests:,} requests"
+    node = "" if place.numa_node is None else str(place.numa_node)
+    return f"{place.scheduler}{requests}" if place.scheduler else "", node, place.interrupt_cpus
+
+
+def _host(seen: ProcessEnvironment) -> Iterator[TableRow]:
+    if seen.array and seen.array.md_thread_busy is not None:
+        yield "md's thread", f"{seen.array.md_thread_busy:.0%} of a CPU"
+    if seen.array and (cache := seen.array.stripe_cache):
+        most = f"at most {cache.most:,} of {cache.size:,} stripes, {cache.samples:,} samples"
+        yield "md's stripe cache", f"{cache.share:.0%} in use; {most}"
+    if seen.cpu:
+        yield "CPUs", f"{seen.cpu.busy:.0%} of {seen.cpu.count} busy; the busiest {seen.cpu.busiest:.0%}"
+        if seen.cpu.each:
+            yield "CPUs most in interrupts", _interrupts(seen.cpu)
+    if seen.jobs_busy is not None:
+        yield "fio's jobs", f"{seen.jobs_busy:.0%} of a CPU each"
+    if seen.cpu_pressure is not None:
+        yield "Tasks waited for a CPU", f"{seen.cpu_pressure:.0%} of the time"
+
+
+def _interrupts(cpu: Cpu) -> str:
+    most = sorted(cpu.each, key=lambda use: -use.interrupts)[:3]
+    return ", ".join(f"CPU {use.number}: {use.interrupts:.0%}, {use.busy:.0%} busy" for use in most)

@@ -1,0 +1,112 @@
+"""Counters of block devices in sysfs, and the traffic and queue of a device between two readings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.measured.environment import DeviceQueue, Traffic
+
+SECTOR_BYTES = 512
+#: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.
+READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
+#: Of the same file, milliseconds: of all reads, of all writes, with any I/O outstanding, of all outstanding I/Os.
+READ_MS, WRITE_MS, BUSY_MS, QUEUED_MS = 3, 7, 9, 10
+COUNT = re.compile(r"\d{1,20}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Counters of one block device at one moment."""
+
+    #: The kernel's number of this appearance of the device (diskseq); 0 if the kernel reports none.
+    appearance: int = 0
+    #: I/O since it appeared; None if it is absent, or does not count.
+    traffic: Traffic | None = None
+    #: Milliseconds of reads, of writes, with I/O outstanding, and of all outstanding I/Os; None as above.
+    milliseconds: tuple[int, int, int, int] | None = None
+
+
+def counted(name: str, files: Mapping[str, str]) -> Counted:
+    """Counters of the head, or of all its paths together where only those count."""
+    before, _, number = map(re.escape, name.rpartition("n"))
+    path = re.compile(rf"/sys/block/{before}c\d+n{number}/stat")
+    head = _traffic(files.get(f"/sys/block/{name}/stat", ""))
+    paths = [
+        path_traffic for file, value in files.items() if path.fullmatch(file) and (path_traffic := _traffic(value))
+    ]
+    if head is None or files.get(f"/sys/block/{name}/queue/iostats") == "0":
+        return Counted()
+    traffic = Traffic(
+        max(head.reads, sum(each.reads for each in paths)),
+        max(head.writes, sum(each.writes for each in paths)),
+        max(head.read_bytes, sum(each.read_bytes for each in paths)),
+        max(head.write_bytes, sum(each.write_bytes for each in paths)),
+    )
+    # Paths of a namespace count their own queues; the head of old kernels counts none.
+    milliseconds = _milliseconds(files.get(f"/sys/block/{name}/stat", "")) if not paths else None
+    return Counted(whole(files.get(f"/sys/block/{name}/diskseq")) or 0, traffic, milliseconds)
+
+
+def _milliseconds(text: str) -> tuple[int, int, int, int] | None:
+    fields = [count(word) for word in text.split()]
+    if len(fields) <= QUEUED_MS:
+        return None
+    return fields[READ_MS], fields[WRITE_MS], fields[BUSY_MS], fields[QUEUED_MS]
+
+
+def _traffic(text: str) -> Traffic | None:
+    fields = [count(word) for word in text.split()]
+    if len(fields) <= WRITE_SECTORS:
+        return None
+    return Traffic(
+        fields[READS] + fields[READ_MERGES],
+        fields[WRITES] + fields[WRITE_MERGES],
+        fields[READ_SECTORS] * SECTOR_BYTES,
+        fields[WRITE_SECTORS] * SECTOR_BYTES,
+    )
+
+
+def queue(before: Counted, after: Counted, seconds: float) -> DeviceQueue | None:
+    """Queue of a device between two readings, over the run time of fio; None if it is not known."""
+    moved, first, last = traffic_between(before, after), before.milliseconds, after.milliseconds
+    if moved is None or first is None or last is None or seconds <= 0:
+        return None
+    reads_ms, writes_ms, busy_ms, queued_ms = (now - then for then, now in zip(first, last, strict=True))
+    if min(reads_ms, writes_ms, busy_ms, queued_ms) < 0:
+        return None
+    return DeviceQueue(
+        read_iops=moved.reads / seconds,
+        write_iops=moved.writes / seconds,
+        mean_depth=queued_ms / 1000 / seconds,
+        read_wait_ns=1e6 * reads_ms / moved.reads if moved.reads else None,
+        write_wait_ns=1e6 * writes_ms / moved.writes if moved.writes else None,
+        busy=min(1.0, busy_ms / 1000 / seconds),
+    )
+
+
+def traffic_between(before: Counted, after: Counted) -> Traffic | None:
+    """I/O between two readings of a device; None if it is not the same appearance of the same device."""
+    earlier, now = before.traffic, after.traffic
+    if earlier is None or now is None or before.appearance != after.appearance:
+        return None
+    moved = Traffic(
+        now.reads - earlier.reads,
+        now.writes - earlier.writes,
+        now.read_bytes - earlier.read_bytes,
+        now.write_bytes - earlier.write_bytes,
+    )
+    return moved if min(moved.reads, moved.writes, moved.read_bytes, moved.write_bytes) >= 0 else None
+
+
+def whole(text: str | None) -> int | None:
+    """Return the count; None for anything else."""
+    return int(text) if text is not None and COUNT.fullmatch(text) else None
+
+
+def count(word: str) -> int:
+    """Return the count; ``ValueError`` for anything else."""
+    if not COUNT.fullmatch(word):
+        raise ValueError(f"{word[:40]!r} is no count")
+    return int(word)

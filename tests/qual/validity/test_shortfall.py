@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.builders import strategies
+
+from pytest_ssdqual.qual.measured.environment import (
+    ArrayEnvironment,
+    CpuUse,
+    DeviceQueue,
+    DeviceTraffic,
+    StripeCache,
+    Traffic,
+)  # fmt: skip
+from pytest_ssdqual.qual.measured.placement import DrivePlacement
+from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity import shortfall
+from pytest_ssdqual.qual.validity.shortfall import Shortfall
+
+ABOUT = Estimate(1_000, 990, 1_010, 5, Unit.IOPS)
+
+
+def drive(name: str, cpus: str, node: int | None = 0) -> object:
+    seen = strategies.seen_drive(name, Traffic(1_000, 0, 4_096_000, 0), None)
+    queue = DeviceQueue(100.0, 0.0, 8.0, 8e7, None, 1.0)
+    return replace(seen, queue=queue, placement=DrivePlacement("none", 64, node, cpus))
+
+
+def evidence(*drives: object, busy: tuple[float, ...], cache: StripeCache | None = None) -> Shortfall:
+    array = ArrayEnvironment(DeviceTraffic(None, None), 65536, None, (), 0.5, cache)
+    seen = strategies.seen(drives, array)  # type: ignore[arg-type]
+    assert seen.cpu
+    uses = tuple(CpuUse(number, share, share, 0.0) for number, share in enumerate(busy))
+    run = replace(strategies.run([1_000] * 5), seen=replace(seen, cpu=replace(seen.cpu, each=uses)))
+    return shortfall.of_run(run, ABOUT, 2_000, None)
+
+
+def test_interrupts_that_few_cpus_serve() -> None:
+    host = evidence(drive("S0", "3"), drive("S1", "3-4"), busy=(0.1, 0.2, 0.1, 0.97, 0.5, 0.1)).host
+    assert (host.interrupt_cpus, host.interrupts_busy) == ("3-4", 0.97)
+
+
+def test_interrupts_that_most_cpus_serve_are_no_bound_of_their_own() -> None:
+    host = evidence(drive("S0", "0-1"), drive("S1", "2-3"), busy=(0.1, 0.2, 0.1, 0.97)).host
+    assert (host.interrupt_cpus, host.interrupts_busy) == ("", None)
+
+
+def test_interrupts_of_which_nothing_is_known() -> None:
+    assert evidence(drive("S0", ""), busy=(0.9, 0.9)).host.interrupts_busy is None
+
+
+def test_nodes_and_stripe_cache() -> None:
+    host = evidence(
+        drive("S0", "0", 1), drive("S1", "1", 0), drive("S2", "1", None), busy=(0.1,) * 8,
+        cache=StripeCache(256, 4, 128.0, 200),
+    ).host  # fmt: skip
+    assert host.numa_nodes == (0, 1)
+    assert host.stripe_cache == pytest.approx(0.5)
+    assert host.md_thread_busy == 0.5
