@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from support.lab.rehearsed import Server, Start, drives
 
+from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
+from pytest_ssdqual.qual.records import from_plain
+
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 QUICK = Path("quick")
@@ -23,4 +26,15 @@ def test_a_slow_drive_is_the_cause_by_its_serial_number(server: Server, start: S
     assert found["ssd.outcome"] == "fail"
     assert (found["ssd.cause"], found["ssd.cause_drives"]) == ("drive", "SSDQ0003")
     assert "drive SSDQ0003 explains 1 of 1 broken promises" in run.output
+    (measured,) = [each for each in run.folder.records("measured") if each.facts["geometry"] == "raid5x4"]
+    (process, *_) = measured.facts["runs"]
+    seen = from_plain(ProcessEnvironment, process["seen"])
+    waits = {drive.name: drive.queue.wait_ns for drive in seen.drives if drive.queue and drive.queue.wait_ns}
+    assert max(waits, key=lambda name: waits[name]) == "SSDQ0003"
+    assert all(drive.placement and drive.placement.scheduler and drive.placement.cpus for drive in seen.drives)
+    assert seen.cpu
+    assert len(seen.cpu.each) == seen.cpu.count
+    assert seen.array
+    assert seen.array.stripe_cache
+    assert seen.array.stripe_cache.samples > 1
     assert server.left() == []

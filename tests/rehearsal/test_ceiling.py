@@ -30,7 +30,7 @@ def setup(lab: Lab) -> Iterator[Setup]:
         yield Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
         held.release()
         # Another rehearsal loads the module with devices of its own.
-        here.machine.run(["rmmod", "null_blk"])
+        here.machine.run(["rmmod", "null_blk"], check=False)
 
 
 @pytest.mark.parametrize("name", ["raid0x4", "raid5x4", "raid6x4-1failed", "raid10x4"])
@@ -42,3 +42,22 @@ def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, n
     left = setup.machine.run(["sh", "-c", "cat /proc/mdstat; ls /sys/kernel/config/nullb"]).text
     assert "md1" not in left
     assert ceiling.PREFIX not in left
+
+
+def test_brd_serves_where_null_blk_is_missing(setup: Setup) -> None:
+    setup.machine.run(["rmmod", "null_blk"], check=False)
+    # modprobe finds the module by its table; without the file it fails.
+    setup.machine.run(
+        ["sh", "-c", "mkdir -p /root/m && find /lib/modules -name 'null_blk.ko*' -exec mv {} /root/m ';'"]
+    )
+    try:
+        found = ceiling.measure(setup, Geometry.parse("raid5x3"), Workload("randread", "4k", 4))
+        delayed = ceiling.measure(setup, Geometry.parse("raid5x3"), Workload("randread", "4k", 4), 100_000)
+    finally:
+        setup.machine.run(["sh", "-c", "mv /root/m/* $(dirname $(find /lib/modules -name 'brd.ko*' | head -n 1))/"])
+    assert (found.driver, found.unknown) == (ceiling.BRD, "")
+    assert found.iops is not None
+    assert found.iops > 500
+    assert (delayed.driver, delayed.iops) == ("", None)
+    assert "brd cannot delay" in delayed.unknown
+    assert setup.machine.run(["sh", "-c", "ls -d /sys/module/brd /run/*.brd 2>/dev/null || :"]).text == ""

@@ -46,7 +46,7 @@ MODULES = _words(
     "algif_hash"
 )
 #: There to be loaded by a test: the first makes a device by itself, the others are for the guard to be tried on.
-LATER_MODULES = _words("null_blk faulty nvmet dm_multipath dm_round_robin virtio_blk sd_mod sg scsi_debug")
+LATER_MODULES = _words("null_blk brd faulty nvmet dm_multipath dm_round_robin virtio_blk sd_mod sg scsi_debug")
 
 #: Parts of packages that run nothing here, and files that ours replace.
 _UNWANTED = _words(

@@ -1,7 +1,8 @@
 """Ceiling of md and the host: the same array on memory devices of the machine under test, for a few seconds.
 
-No drive is opened. The members are devices that this module makes itself with null_blk (``scripts/null_devices.sh``),
-and it refuses any other path. What cannot be measured is unknown, with the reason; only a lost machine raises.
+No drive is opened. The members are devices that this module makes itself (``scripts/memory_devices.sh``) with null_blk
+or, where that is missing, brd, and it refuses any other path. What cannot be measured is unknown, with the reason; only
+a lost machine raises.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, c
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure.session import Setup
 
-DRIVER, PREFIX = "null_blk", "ssdqualnull"
+NULL_BLK, BRD, PREFIX = "null_blk", "brd", "ssdqualnull"
 #: Size of a member, MiB: a thousand stripes for each I/O outstanding would be better, but memory is short.
 MEMBER_MIB = 48
 #: Counted time and the ramp before it, seconds.
 WINDOW_S, RAMP_S = 4.0, 1.0
-DEVICES = scripts.text("null_devices.sh")
-#: Paths that null_blk gives its devices, by its own numbers or by their names in configfs.
-OWN = re.compile(rf"/dev/(?:nullb\d{{1,4}}|{PREFIX}\d{{1,4}})", re.ASCII)
+DEVICES = scripts.text("memory_devices.sh")
+#: Paths that null_blk gives its devices, by its own numbers or by their names in configfs, and those of brd, which the
+#: script loads for this purpose only.
+OWN = re.compile(rf"/dev/(?:nullb\d{{1,4}}|{PREFIX}\d{{1,4}}|(?P<brd>ram\d{{1,4}}))", re.ASCII)
 
 
 def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
@@ -37,11 +39,12 @@ def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns:
 
     ``MachineLost`` if the machine is lost; any other fault gives a ceiling that is unknown, with the reason.
     """
-    setup.progress(f"{geometry}: {workload} on {DRIVER} devices", RAMP_S + WINDOW_S)
+    setup.progress(f"{geometry}: {workload} on memory devices", RAMP_S + WINDOW_S)
     try:
         with _devices(setup.machine, geometry.width, completion_ns) as members:
             iops = _on(setup, geometry, workload, members)
-        found = Ceiling(geometry, str(workload), DRIVER, iops, completion_ns=completion_ns)
+        driver = BRD if all(path["brd"] for path in map(OWN.fullmatch, members) if path) else NULL_BLK
+        found = Ceiling(geometry, str(workload), driver, iops, completion_ns=completion_ns)
     except MachineLost:
         raise
     except (RigError, ValueError) as error:
@@ -61,15 +64,15 @@ def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns:
 @contextmanager
 def _devices(machine: Machine, number: int, completion_ns: int) -> Iterator[tuple[str, ...]]:
     """Make the memory devices, and remove them; ``RigError`` if the machine cannot."""
-    argv = ["sh", "-c", DEVICES, "null_devices"]
+    argv = ["sh", "-c", DEVICES, "memory_devices"]
     try:
         up = [*argv, "up", PREFIX, str(number), str(MEMBER_MIB), str(completion_ns)]
         done = machine.run(up, check=False, deadline_s=120)
         if done.status:
-            raise RigError(done.errors.strip().splitlines()[-1] if done.errors.strip() else f"no {DRIVER}")
+            raise RigError(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no memory devices")
         paths = tuple(done.text.split())
         if len(set(paths)) != number or not all(OWN.fullmatch(path) for path in paths):
-            raise RigError(f"{DRIVER} made {', '.join(paths)[:200] or 'no devices'}")
+            raise RigError(f"the script made {', '.join(paths)[:200] or 'no devices'}")
         yield paths
     finally:
         machine.run([*argv, "down", PREFIX], check=False, deadline_s=120)
