@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 RUNS = "ssdqual-runs"
 #: Exit status of a usage error: pytest's ``ExitCode.USAGE_ERROR``, without importing pytest.
 USAGE = 4
+#: Exit status of ``compare --fail-on-worse`` if a figure is worse.
+WORSE = 1
 #: Width of output to a pipe.
 PLAIN_WIDTH = 120
 #: ANSI codes of the markup in ``report.view.tables``.
@@ -46,12 +49,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, or 4 after a sentence on standard error."""
+    """Return the exit status: 0, 1 if a comparison fails its condition, or 4 after a sentence on standard error."""
     given = _parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without … must not cause an error
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        given.act(given)
+        status: int = given.act(given) or 0
     except BrokenPipeError:  # ``| head``
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -60,11 +63,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         cause = error.strerror and f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else ""
         print(f"ssdqual: {safe_text.lines(cause or str(error))}", file=sys.stderr)
         return USAGE
-    return 0
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="ssdqual", description="Commands on run folders of pytest-ssdqual.")
+    parser.add_argument("--version", action="version", version=f"pytest-ssdqual {metadata.version('pytest-ssdqual')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
@@ -85,6 +89,9 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="the others are compared with the first")
     parser.add_argument("--anyway", action="store_true", help="compare although the protocols differ")
     parser.add_argument("--all", action="store_true", help="also list figures without a shown difference")
+    parser.add_argument(
+        "--fail-on-worse", action="store_true", help="exit status 1 if a figure is worse; for a gate in CI"
+    )
     parser.add_argument(
         "--run-to-run",
         metavar="PERCENT",
@@ -139,8 +146,9 @@ def report(given: argparse.Namespace) -> None:
     print(fleet_page.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
 
 
-def compare(given: argparse.Namespace) -> None:
-    """``ssdqual compare RUN RUN…``."""
+def compare(given: argparse.Namespace) -> int:
+    """``ssdqual compare RUN RUN…``; return the exit status."""
+    from pytest_ssdqual.qual.verdict.ratio import ChangeKind
     from pytest_ssdqual.report.compare import compare as comparison
     from pytest_ssdqual.report.compare import compare_output
 
@@ -162,6 +170,11 @@ def compare(given: argparse.Namespace) -> None:
     else:
         write_lines(compare_output.table(found, _width(), every=given.all))
     _keep(given, lambda: compare_output.svg(found), lambda: compare_output.page(found))
+    if not given.fail_on_worse:
+        return 0
+    if not all(other.pairs for other in found.others):
+        raise Refused("no figure is in both runs, so --fail-on-worse has nothing to decide")
+    return WORSE if any(other.count(ChangeKind.WORSE) for other in found.others) else 0
 
 
 def _require_different(runs: Sequence[ComparedRun]) -> None:

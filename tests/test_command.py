@@ -121,6 +121,26 @@ def test_another_protocol_is_refused_unless_it_is_wanted(runs: Path, capsys: Out
     assert "differs: protocol: quick (" in capsys.readouterr().out
 
 
+def test_a_gate_fails_on_a_figure_that_is_worse(runs: Path, capsys: Out) -> None:
+    assert command.main(["compare", "20260301", "20260303", "--fail-on-worse"]) == 1
+    assert "1 worse" in capsys.readouterr().out
+    assert command.main(["compare", "20260301", "20260302", "--fail-on-worse"]) == 0
+    assert command.main(["compare", "20260303", "20260301", "--fail-on-worse"]) == 0
+
+
+def test_a_gate_does_not_pass_if_nothing_is_compared(runs: Path, capsys: Out) -> None:
+    Kept([KeptMeasurement(1.0, Claim.MEAN_LATENCY)]).keep(runs / "20260401T120000Z-bbbb")
+    assert command.main(["compare", "20260301", "20260401", "--fail-on-worse"]) == 4
+    assert "nothing to decide" in capsys.readouterr().err
+
+
+def test_the_version(capsys: Out) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("pytest-ssdqual ")
+
+
 def test_json_and_csv_are_all_that_is_printed(runs: Path, capsys: Out) -> None:
     assert command.main(["compare", "20260301", "20260302", "20260303", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

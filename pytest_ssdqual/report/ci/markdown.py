@@ -17,6 +17,7 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html.fleet_page import FleetPage
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.view import promises, subject
+from pytest_ssdqual.report.view.causes import blamed
 from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
@@ -41,7 +42,7 @@ def text(folder: Path) -> str:
     """Return the summary of a run, at most ``MOST_BYTES``; it states what is left out. ``OSError`` without records."""
     run = RunView.read(folder)
     head = "\n".join(_head(run))
-    tail = "\n".join([*_table(subject.drives(run.manifest), MOST_DRIVES, ALL), *_means(run)])
+    tail = "\n".join([*_table(subject.drives(run.manifest, blamed(run.causes)), MOST_DRIVES, ALL), *_means(run)])
     table = promises.promised(run.judged)
     room = MOST_BYTES - len(head.encode()) - len(tail.encode()) - len("\n\n")
     return "\n".join([head, *_table(table, _fitting(table, room), ALL), tail])

@@ -139,6 +139,10 @@ def _run(page: MetricsText, run: RunView) -> None:
         "Tests that ended in an error or failed for another reason than a promise.",
         counts.errors,
     )
+    for group in run.causes:
+        culprit = group.culprit.value if group.culprit else "none"
+        what = "Broken promises by their attributed cause."
+        page.add("run_cause", "", what, len(group.broken), culprit=culprit, drives=" ".join(group.drives))
     status = manifest.get("exit_status")
     status = status if isinstance(status, int) and abs(status) < MOST_STATUS else None
     page.add("run_exit_status", "", "Exit status of pytest.", status)

@@ -18,7 +18,7 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands, promises, subject
 from pytest_ssdqual.report.view import errors as trouble
-from pytest_ssdqual.report.view.causes import CauseGroup
+from pytest_ssdqual.report.view.causes import CauseGroup, blamed
 from pytest_ssdqual.report.view.commands import ShownCommand
 from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
@@ -203,7 +203,7 @@ def compose(story: RunReader) -> RunPage:
         left_inconclusive=max(0, len(inconclusive) - MOST_SENTENCES),
         errors=tuple(_errors(errors[:MOST_TROUBLES], found)),
         left_errors=max(0, len(errors) - MOST_TROUBLES),
-        drives=subject.drives(run.manifest),
+        drives=subject.drives(run.manifest, blamed(run.causes)),
         means=subject.means(run.manifest),
         drawn=draw(story, failed),
         promised=promises.promised(judged),

@@ -61,3 +61,12 @@ def groups(evidence: Iterable[Evidence]) -> tuple[CauseGroup, ...]:
 
 def _margin(evidence: Evidence) -> float:
     return 0.0 if evidence.margin_percent is None else evidence.margin_percent
+
+
+def blamed(found: Iterable[CauseGroup]) -> dict[str, int]:
+    """Return by serial number of how many broken promises a drive is the cause, alone or with others."""
+    counts: dict[str, int] = {}
+    for group in found:
+        for drive in group.drives if group.culprit is not None and group.culprit.is_drive else ():
+            counts[drive] = counts.get(drive, 0) + len(group.broken)
+    return counts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
@@ -39,9 +40,10 @@ def expected(manifest: Mapping[str, object]) -> str:
         return ""
 
 
-def drives(manifest: Mapping[str, object]) -> Table:
-    """Return every drive of every machine."""
-    rows: list[TableRow] = [
+def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingProxyType({})) -> Table:
+    """Return every drive of every machine; ``blamed``: by serial number the broken promises that it is the cause of."""
+    found = list(manifest_drives(manifest))
+    rows = [
         (
             text(drive, "serial") or text(drive, "identity"),
             text(drive, "model") or "unknown model",
@@ -49,9 +51,17 @@ def drives(manifest: Mapping[str, object]) -> Table:
             _capacity(drive.get("size_bytes")),
             text(drive, "path"),
         )
-        for drive in manifest_drives(manifest)
+        for drive in found
     ]
-    return Table(("Serial number", "Model", "Firmware", "Capacity", "Name"), tuple(rows), "Drives")
+    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name")
+    if not blamed:
+        return Table(columns, tuple(rows), "Drives")
+    marked = tuple((*row, _broken(blamed.get(row[0], 0))) for row in rows)
+    return Table((*columns, "Cause of"), marked, "Drives")
+
+
+def _broken(count: int) -> str:
+    return f"{count:,} broken {'promise' if count == 1 else 'promises'}" if count else ""
 
 
 def means(manifest: Mapping[str, object]) -> Table:

@@ -17,8 +17,9 @@ from support.builders.report_page import MANIFEST, Told, judged, record, told
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.ci import openmetrics
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
 __all__ = ["told"]
 Claimed = Callable[..., Evidence]
@@ -111,6 +112,15 @@ def test_the_run_says_what_it_was(told: Told, claimed: Claimed) -> None:
     assert value(series, "ssdqual_run_exit_status") == 0
     assert value(series, "ssdqual_run_ended_timestamp_seconds") == 1767229200
     assert value(series, "ssdqual_run_started_timestamp_seconds") == 1767225600
+
+
+def test_broken_promises_are_counted_by_cause(told: Told, claimed: Claimed) -> None:
+    cause = Cause(Culprit.DRIVE, 0.95, "it does 60% of the median drive's IOPS", ("S3",))
+    broken = replace(claimed(), outcome=Finding.FAIL, cause=cause)
+    page = openmetrics.text(told(judged(broken, "a", 1), judged(replace(broken, geometries=("raid5x5",)), "b", 2)))
+    (line,) = [line for line in page.splitlines() if line.startswith("ssdqual_run_cause{")]
+    assert 'culprit="drive",drives="S3"' in line
+    assert float(line.split()[-1]) == 2
 
 
 def test_the_last_health_of_a_drive_is_told(told: Told) -> None:

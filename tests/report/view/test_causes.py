@@ -43,3 +43,10 @@ def test_the_largest_group_comes_first_and_what_has_no_cause_last(failed: Eviden
 def test_without_any_cause_there_is_no_group(failed: Evidence) -> None:
     assert causes.groups([failed]) == ()
     assert causes.groups([]) == ()
+
+
+def test_drives_and_how_many_broken_promises_they_are_the_cause_of(failed: Evidence) -> None:
+    both = replace(SLOW, culprit=Culprit.DRIVES, drives=("S3", "S4"))
+    path = replace(MD, culprit=Culprit.PATH, drives=("S5", "S6"))
+    found = causes.groups([replace(failed, cause=each) for each in (SLOW, SLOW, both, path, MD)])
+    assert causes.blamed(found) == {"S3": 3, "S4": 1}

@@ -20,6 +20,13 @@ def test_every_drive_of_every_machine_is_named(told: Told) -> None:
     )
 
 
+def test_a_drive_that_is_a_cause_is_marked(told: Told) -> None:
+    bays = [{"machine": "a", "drives": [{"serial": "S1"}, {"serial": "S2"}, {"serial": "S3"}]}]
+    grid = subject.drives(RunReader.read(told(bays=bays)).manifest, {"S2": 80, "S3": 1})
+    assert grid.columns[-1] == "Cause of"
+    assert [row[-1] for row in grid.rows] == ["", "80 broken promises", "1 broken promise"]
+
+
 def test_the_means_are_named_with_each_session(told: Told) -> None:
     sessions = [
         {"started": "t1", "ended": None, "exit_status": None, "command_line": ["pytest", "-x"]},
