@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pytest_ssdqual.plugin.fleet.worker import BayWorker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
 from pytest_ssdqual.plugin.plan import marks, needs, order
-from pytest_ssdqual.plugin.session import attachments
+from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
@@ -70,7 +71,7 @@ def configure(config: pytest.Config) -> None:
     if worker_data is None:
         xdist.register(config, runs)
         watched = LivePageFeed(page, [each.qualification for each in runs], folder) if page else None
-        controller = SessionController(config, runs, watched, fleet)
+        controller = SessionController(config, runs, watched, fleet, folder)
         config.pluginmanager.register(controller, "ssdqual-controller")
         config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
         config.add_cleanup(controller.close_late)
@@ -141,8 +142,10 @@ class SessionController:
         runs: Sequence[BayRun],
         page: LivePageFeed | None = None,
         fleet: FleetRun | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._config = config
+        self._folder = folder
         self._recorders = {run.qualification.name: Recorder(config, run) for run in runs}
         self._fleet = fleet
         #: The plan for the summary, with --collect-only.
@@ -221,6 +224,9 @@ class SessionController:
         for error in self.errors:
             message = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
             summary.write_line(terminalreporter, message, red=True)
+        if self._status == pytest.ExitCode.INTERRUPTED and self._folder:
+            command = resume.command(self._config.invocation_params.args, self._folder.name)
+            summary.write_line(terminalreporter, f"ssdqual: continue with: {command}")
 
     # Before JUnit's file is written, and after that, but before the terminal's summary.
     @pytest.hookimpl(wrapper=True, trylast=True)

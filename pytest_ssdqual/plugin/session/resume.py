@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,19 @@ class ResumedRun:
             differences=self.past.remarks(now),
             damaged=self.damaged,
         )
+
+
+def command(arguments: Sequence[str], name: str) -> str:
+    """Return the command line that resumes the run of this name, from the ``arguments`` of its last session."""
+    option = "--ssd-resume"
+    words = iter(arguments)
+    kept = []
+    for word in words:
+        if word == option:
+            next(words, None)
+        elif not word.startswith(f"{option}="):
+            kept.append(word)
+    return shlex.join(["pytest", *kept, f"{option}={name}"])
 
 
 def asked_for(config: pytest.Config, settings: Settings) -> ResumedRun | None:
