@@ -205,6 +205,11 @@ def device_properties(position: int, drive: ScaleModel) -> dict[str, str]:
     }
 
 
-def limits(iops: int) -> dict[str, int]:
-    """Return the value for ``qom-set`` of a throttle group; other limits do not change."""
-    return {"iops-total": iops}
+def limits(iops: int, write_iops: int | None = None) -> dict[str, int]:
+    """Return the value for ``qom-set`` of a throttle group: of all I/Os together, or of reads and of writes.
+
+    0 is no limit. Limits of bandwidth do not change.
+    """
+    if write_iops is None:
+        return {"iops-total": iops, "iops-read": 0, "iops-write": 0}
+    return {"iops-total": 0, "iops-read": iops, "iops-write": write_iops}

@@ -24,6 +24,7 @@ from pytest_ssdqual.lab.drives import (
     device_properties,
     limits,
     position_of,
+    throttle_options,
 )
 from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, QmpCommand, RequestKind, Warned
 from pytest_ssdqual.lab.host import architecture, require, to_boot
@@ -122,11 +123,21 @@ class Vm:
         """File with the content of the root disk, of a guest that has one."""
         return root_file(self._hardware.directory)
 
-    def set_iops(self, serial: str, iops: int) -> None:
-        """Make a drive faster or slower from now on."""
+    def set_iops(self, serial: str, iops: int, write_iops: int | None = None) -> None:
+        """Make a drive faster or slower from now on; with ``write_iops``, ``iops`` is about reads only; 0: no limit."""
         position, _ = self._drive(serial)
         path = Names(position).limit_path
-        self._ask("qom-set", path=path, property="limits", value=limits(iops))
+        self._ask("qom-set", path=path, property="limits", value=limits(iops, write_iops))
+
+    def share_limit(self, serials: Sequence[str], *, shared: bool = True) -> None:
+        """Put drives behind the limit of the first of them, like a link that they share; or each behind its own."""
+        first = Names(self._drive(serials[0])[0])
+        for serial in serials:
+            names = Names(self._drive(serial)[0])
+            options = throttle_options(names, names.media_node)
+            if shared:
+                options["throttle-group"] = first.limit
+            self._ask("blockdev-reopen", options=[options])
 
     def pull(self, serial: str, deadline_s: float = 30.0) -> None:
         """Remove a drive from the running machine; return when the guest has released it."""

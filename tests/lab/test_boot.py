@@ -98,6 +98,23 @@ def test_a_changed_limit(vm: Vm) -> None:
     assert limits["iops-total"] == 77
     with pytest.raises(UnknownDrive):
         vm.set_iops("SSDQ9999", 1)
+    vm.set_iops("SSDQ0003", 300, 100)
+    limits = vm._ask("qom-get", path="/objects/limit2", property="limits")
+    vm.set_iops("SSDQ0003", 300)
+    again = vm._ask("qom-get", path="/objects/limit2", property="limits")
+    assert isinstance(limits, dict)
+    assert isinstance(again, dict)
+    names = ("iops-total", "iops-read", "iops-write")
+    assert [[found[name] for name in names] for found in (limits, again)] == [[0, 300, 100], [300, 0, 0]]
+
+
+def test_drives_behind_one_limit(vm: Vm) -> None:
+    both = ["SSDQ0001", "SSDQ0002"]
+    vm.share_limit(both)
+    ask(vm.ssh, f"dd if={by_id(both[1])} of=/dev/null bs=4096 count=1 iflag=direct 2>/dev/null")
+    vm.share_limit(both, shared=False)
+    with pytest.raises(UnknownDrive):
+        vm.share_limit(["SSDQ0001", "SSDQ9999"])
 
 
 def test_pull_and_plug(vm: Vm) -> None:
