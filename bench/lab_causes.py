@@ -30,6 +30,8 @@ ROOT = Path(__file__).parents[1]
 SERIALS = [f"SSDQ000{number}" for number in range(1, 5)]
 BY_ID = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_"
 IOPS = 300
+#: File of the guest with the processes of a culprit.
+PIDS = "/run/culprits"
 LEVELS = ("raid0", "raid5", "raid6", "raid10")
 #: Longest time of one run, seconds.
 DEADLINE_S = 1200
@@ -71,11 +73,13 @@ def path(vm: Vm) -> None:
 
 def second_load(vm: Vm) -> None:
     argv = f"nohup fio --name=other --filename={BY_ID}{SERIALS[3]} --readonly --direct=1 --rw=randread --bs=4k"
-    _in_guest(vm, f"{argv} --ioengine=libaio --iodepth=8 --time_based --runtime=900 >/dev/null 2>&1 &")
+    _in_guest(vm, f"{argv} --ioengine=libaio --iodepth=8 --time_based --runtime=900 >/dev/null 2>&1 & echo $! >>{PIDS}")
 
 
 def starved(vm: Vm) -> None:
-    _in_guest(vm, "for i in 1 2 3 4 5 6; do nohup sh -c 'while :; do :; done' >/dev/null 2>&1 & done")
+    _in_guest(
+        vm, f"for i in 1 2 3 4 5 6; do nohup sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $! >>{PIDS}; done"
+    )
 
 
 CULPRITS = {
@@ -95,7 +99,7 @@ def _in_guest(vm: Vm, command: str) -> None:
 
 
 def _mend(vm: Vm) -> None:
-    _in_guest(vm, "pkill -f name=other; pkill -f 'while :'; true")
+    _in_guest(vm, f"kill $(cat {PIDS} 2>/dev/null) 2>/dev/null; rm -f {PIDS}")
     vm.share_limit(SERIALS, shared=False)
     for serial in SERIALS:
         vm.set_iops(serial, IOPS)
