@@ -404,6 +404,15 @@ def test_what_the_second_look_is_told(machine: Path) -> None:
     assert kernel_log.parameters(None, ("sda",), is_first=False) == ["-", "sda"]
 
 
+def test_the_gravest_messages_come_first_and_once() -> None:
+    said = [(6, "link up"), (4, "timeout"), (3, "medium error"), (4, "timeout"), (2, "fatal")]
+    log = KernelLog(tuple(KernelLine(float(number), *each) for number, each in enumerate(said)), 0, lost=False)
+    assert kernel_log.gravest(log, 9) == ("fatal", "medium error", "timeout")
+    assert kernel_log.gravest(log, 1) == ("fatal",)
+    unranked = KernelLog((KernelLine(1.0, None, "a"), KernelLine(2.0, None, "b")), 0, lost=False)
+    assert kernel_log.gravest(unranked, 9) == ("a", "b")
+
+
 def test_only_names_are_names() -> None:
     assert kernel_log.names(["cciss!c0d0", "sda", "sda", "x y", "$(reboot)", "a" * 99]) == ("cciss/c0d0", "sda")
 
