@@ -49,6 +49,7 @@ TROUBLE = {
         DRIVES: "drive SSDQ0004 is connected by less than it can do: PCIe 16 GT/s x2, at most 16 GT/s x4",
     },
     "clock:3600": {RAID: "the machine's clock was set forward by 60 min"},
+    "hung": dict.fromkeys((RAID, DRIVES), "a task on the machine hung meanwhile (kernel log: ["),
     "cpu": {RAID: "one of the host's 2 CPUs was 100.0% busy, most of it in the kernel"},
 }
 CASES = [(trouble, array, said) for trouble, each in TROUBLE.items() for array, said in each.items()]
@@ -129,6 +130,21 @@ def test_what_the_kernel_said_is_on_record_and_changes_no_verdict(
     assert times == sorted(set(times))
     (measured,) = found(inner, "measured")
     assert measured["runs"][-1]["seen"]["kernel"] == records[-1]["kernel"]
+
+
+def test_an_array_that_loses_a_member_is_an_error_with_the_kernel_s_words(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "drops:SSDQ0003")
+    run(inner, RAID).assert_outcomes(errors=1)
+    (case,) = inner.cases().values()
+    message = "critical medium error, dev nvme2n1, sector 2048"
+    assert f"degraded by 1 member (kernel log: {message})" in case.message
+    (record,) = found(inner, "environment")
+    assert [line["text"] for line in record["kernel"]["lines"]] == [message]
+    assert (record["checks"], len(record["objections"])) == ({}, 1)
+    assert record["raw"].startswith("fio/")
+    assert found(inner, "verdict") == []
 
 
 def test_a_log_that_cannot_be_read_is_on_record_and_no_error(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

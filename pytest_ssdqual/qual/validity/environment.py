@@ -5,9 +5,16 @@ Each limit has its reason beside it. A value that was not read is unknown: neith
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from pytest_ssdqual.qual.measured.environment import Cpu, DriveEnvironment, DriveTemperature, ProcessEnvironment
+from pytest_ssdqual.qual.measured.environment import (
+    Cpu,
+    DriveEnvironment,
+    DriveTemperature,
+    KernelLog,
+    ProcessEnvironment,
+)
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity.check import Check, unknown
@@ -27,6 +34,13 @@ CLOCK_S, CLOCK_SHARE = 0.5, 0.001
 CPU_RANGE, ONE_CPU_RANGE = f"up to {CPU_BUSY:.0%}", f"below {ONE_CPU_BUSY:.0%} in the kernel"
 JOBS_RANGE, THROTTLED_RANGE = f"up to {JOBS_BUSY:.0%}", f"up to {CPU_THROTTLED:.0%} of the time"
 CLOCK_RANGE = f"up to {CLOCK_S:g} s and {CLOCK_SHARE:.1%}"
+#: Kernel messages of faults that are the host's: kernel/hung_task.c, drivers/iommu/{intel/dmar,amd/iommu}.c, and
+#: drivers/firmware/efi/cper.c, which prints each record of firmware (GHES) with a number of its own.
+HOST_FAULTS = (
+    (re.compile(r"INFO: task .* blocked .*for more than \d+ seconds"), "a task on the machine hung"),
+    (re.compile(r"DMAR: ?\[.*\] Request device \[|AMD-Vi: Event logged \["), "the IOMMU reported a fault"),
+    (re.compile(r"\{\d+\}\[Hardware Error\]: "), "firmware reported a hardware error"),
+)
 HEAT_RANGE, LINK_RANGE = "below its own warning threshold", "100%"
 
 
@@ -34,12 +48,26 @@ def of_host(run: Run) -> Iterator[Check]:
     """Checks of the machine, once for any number of drives."""
     environment = run.seen
     if environment is None:
-        names = ("cpu_busy_percent", CPU_RANGE), ("clock_jump_s", CLOCK_RANGE)
+        names = ("cpu_busy_percent", CPU_RANGE), ("clock_jump_s", CLOCK_RANGE), ("host_faults", "none")
         yield from (unknown(*each) for each in names)
         return
     yield from _cpu(environment.cpu)
     yield _jobs(environment)
     yield from _clock(environment)
+    if environment.kernel is None:
+        yield unknown("host_faults", "none")
+    else:
+        faults = host_faults(environment.kernel)
+        yield Check("host_faults", len(faults), "none", faults)
+
+
+def host_faults(kernel: KernelLog) -> tuple[str, ...]:
+    """Faults of the host in the kernel's log, a sentence for each kind, with its first message."""
+    return tuple(
+        f"{fault} meanwhile (kernel log: {first.describe()})"
+        for pattern, fault in HOST_FAULTS
+        if (first := next((line for line in kernel.lines if pattern.search(line.text)), None))
+    )
 
 
 def of_drives(run: Run) -> Iterator[Check]:

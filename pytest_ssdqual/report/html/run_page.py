@@ -178,6 +178,7 @@ class RunPage:
     verdicts: tuple[Judged, ...]
     arrays: Table
     environment: Table
+    kernel: Table
     documents: tuple[tuple[str, str], ...]
     files: Table
 
@@ -215,6 +216,7 @@ def compose(story: RunReader) -> RunPage:
         verdicts=tuple(each for each in judged if _is_special(each)),
         arrays=subject.arrays(story),
         environment=subject.environment_checks(story),
+        kernel=subject.kernel_messages(story),
         documents=subject.documents(run.manifest),
         files=subject.files(_files(story.folder)),
     )

@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.run_folder import manifest as expectation
 from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
+from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of rows of a table without a natural limit.
 MOST_ROWS = 100
@@ -142,6 +145,36 @@ def environment_checks(story: RunReader) -> Table:
     ]
     columns = ("Check of each measurement", "Least", "Most", "Known", "Unknown")
     return Table(columns, tuple(rows), "Environment")
+
+
+def kernel_messages(story: RunReader) -> Table:
+    """Return the kernel's messages during all measurements, the gravest first, equal ones once; damaged records are
+    left out.
+    """
+    severities: dict[str, int] = {}
+    during: dict[str, list[str]] = {}
+    for record in story.of("environment"):
+        try:
+            lines = from_plain(KernelLog, record.facts["kernel"]).lines
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+        where = " ".join(filter(None, (text(record.facts, name) for name in ("geometry", "workload", "fio"))))
+        for line in lines:
+            during.setdefault(line.text, []).append(where)
+            # Where only dmesg could be read, a message has no severity.
+            level = len(LEVELS) if line.level is None else min(line.level, len(LEVELS))
+            severities[line.text] = min(level, severities.get(line.text, level))
+    rows: list[TableRow] = [
+        (
+            (*LEVELS, "other")[severities[said]],
+            safe_text.line(said, LINE_CHARACTERS),
+            f"{len(during[said]):,}",
+            during[said][0],
+        )
+        for said in sorted(during, key=lambda said: severities[said])
+    ]
+    columns = ("Severity", "Message", "Number", "First during")
+    return bounded(columns, rows, f"Kernel messages during the measurements: {len(rows):,}", MOST_ROWS, RECORDS)
 
 
 def documents(manifest: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -58,11 +58,15 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    raw, finished, stripes = record_run(setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds))
-    after = environment.take_reading(setup.machine, array, When.AFTER, before)
-    mdadm.require_healthy(setup.machine, array)
-    done = finished.completed
-    result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+    with environment.explained(setup, array, workload, kind, before) as files:
+        raw, finished, stripes = record_run(
+            setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds)
+        )
+        files.append(raw)
+        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        mdadm.require_healthy(setup.machine, array)
+        done = finished.completed
+        result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
     measured_run = Run(
         workload=workload,
         geometry=array.geometry,

@@ -128,10 +128,12 @@ def _under_load(
             return running.end()
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    raw, finished, stripes = fixed_time.record_run(setup, array, workload, "rebuild", work)
-    after = environment.take_reading(setup.machine, array, When.AFTER, before)
-    done = finished.completed
-    result = acceptance.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
+    with environment.explained(setup, array, workload, "rebuild", before) as files:
+        raw, finished, stripes = fixed_time.record_run(setup, array, workload, "rebuild", work)
+        files.append(raw)
+        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        done = finished.completed
+        result = acceptance.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
     (timing,) = timings
     # fio ended at the latest when its process did, by the controller's clock; by its own, after its run time.
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)

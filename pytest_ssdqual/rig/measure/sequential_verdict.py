@@ -101,12 +101,14 @@ def _attempt(
         return finished
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    raw, finished, stripes = fixed_time.record_run(setup, array, workload, "run", work)
-    after = environment.take_reading(setup.machine, array, When.AFTER, before)
-    mdadm.require_healthy(setup.machine, array)
-    done = finished.completed
-    accept = acceptance.accept_read_ended if process_watch.ended_early else acceptance.accept_read
-    result = accept(process_watch.reader, done.status, done.errors, job.expectation)
+    with environment.explained(setup, array, workload, "run", before) as files:
+        raw, finished, stripes = fixed_time.record_run(setup, array, workload, "run", work)
+        files.append(raw)
+        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        mdadm.require_healthy(setup.machine, array)
+        done = finished.completed
+        accept = acceptance.accept_read_ended if process_watch.ended_early else acceptance.accept_read
+        result = accept(process_watch.reader, done.status, done.errors, job.expectation)
     run = replace(process_watch.last(result, raw), seen=environment.between(array, before, after, result, stripes))
     environment.note(setup, run, "run")
     return run, process_watch.given_up

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
+from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLine, KernelLog
 from pytest_ssdqual.rig.machine import scripts
 
 #: Limit of a line: a message with an address, a command and its sense data has 150 characters.
@@ -63,6 +63,15 @@ def syncs(log: KernelLog, kname: str) -> tuple[str, ...]:
 def between(first: KernelLogExcerpt | None, last: KernelLogExcerpt | None) -> KernelLog | None:
     """Messages between two readings; None if the log could not be read at both."""
     return last.log if first and last else None
+
+
+def gravest(log: KernelLog, most: int) -> tuple[str, ...]:
+    """The ``most`` gravest messages from warning upwards, without time stamps and repeats; where only dmesg could be
+    read, no message has a severity, and the first ones are returned.
+    """
+    grave = (line for line in log.lines if line.level is None or line.level < len(LEVELS))
+    by_level = sorted(grave, key=lambda line: len(LEVELS) if line.level is None else line.level)
+    return tuple(dict.fromkeys(line.text for line in by_level))[:most]
 
 
 def parameters(first: KernelLogExcerpt | None, names: Sequence[str], *, is_first: bool) -> list[str]:

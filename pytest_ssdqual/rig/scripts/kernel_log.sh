@@ -3,23 +3,41 @@
 #
 # above: the directories in between that are no devices (nvme, platform) have no number; a root bus is everybody's.
 # libata's name of a drive is its port's with port multiplier plus device number, which are channel and target of its
-# SCSI address; mpt3sas calls itself by its driver and the host's number.
+# SCSI address; mpt3sas, mpi3mr and Fusion MPT call themselves by their own number, which is the host's unique_id.
+# driver_words: libsas, mvsas, pm80xx, megasas and aacraid have messages without any number of a device, which hold for
+# all their controllers.
 # ring: a read of /dev/kmsg is one message, and fails when the log was overtaken; the next one goes on behind.
 #
-# Arguments: of above a directory of sysfs; of names the kernel name and path of each drive; of kernel none.
-# Output: of above and names a name a line, `+` before it if other drives may hang on it, too; of kernel the section
-#   `==kernel` of kernel_log.awk, and `==`, if the log could be read.
+# Arguments: of above a directory of sysfs; of driver_words one of a PCI device, and the host's number; of names the
+#   kernel name and path of each drive; of kernel none.
+# Output: of above, driver_words and names a name a line, `+` before it if other drives may hang on it, too; of kernel
+#   the section `==kernel` of kernel_log.awk, and `==`, if the log could be read.
 # Exit status: not used.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
 
+driver_words() {
+    d=$(readlink -f "$1/driver" 2>/dev/null)
+    case ${d##*/} in
+    mvsas) printf '%s\n' +sas: +mvs_abort_task +mv_sas.c ;;
+    pm80xx) printf '%s\n' +sas: +pm80xx +pm80xx0 +pm80xx1 ;;
+    isci | aic94xx | hisi_sas*) echo +sas: ;;
+    megaraid_sas) echo +megasas: ;;
+    aacraid) echo +aacraid: ;;
+    arcmsr) echo "arcmsr$2" ;;
+    esac
+}
 above() {
-    p=$(readlink -f "$1" 2>/dev/null) shared='' address=0:0:0:0
+    p=$(readlink -f "$1" 2>/dev/null) shared='' address=0:0:0:0 number=''
     while [ "${p#/sys/devices/}" != "$p" ]; do
         n=${p##*/} p=${p%/*}
         case $n in
         pci????*:??) ;;
-        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]) printf '%s\n' "$shared$n"; shared=+ ;;
+        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7])
+            printf '%s\n' "$shared$n"
+            [ -n "$shared" ] || driver_words "$p/$n" "$number"
+            shared=+
+            ;;
         [0-9]*:*:*:*) printf '%s\n' "$shared$n"; address=$n ;;
         ata[0-9]*)
             target=${address#*:}
@@ -28,10 +46,15 @@ above() {
             ;;
         host[0-9]*)
             printf '%s\n' "$n"
-            h=/sys/class/scsi_host/$n
-            [ -r "$h/unique_id" ] && [ -r "$h/proc_name" ] && read -r number <"$h/unique_id" &&
-                read -r driver <"$h/proc_name" && [ "${driver#mpt}" != "$driver" ] &&
-                printf '%s\n' "${driver}_cm$number"
+            number=${n#host} h=/sys/class/scsi_host/$n
+            [ -r "$h/unique_id" ] && [ -r "$h/proc_name" ] || continue
+            read -r id <"$h/unique_id"
+            read -r driver <"$h/proc_name"
+            case $driver in
+            mptsas | mptspi | mptfc) echo "ioc$id" ;;
+            mpt*) printf '%s\n' "${driver}_cm$id" "$driver$id" ;;
+            mpi3mr) echo "$driver$id" ;;
+            esac
             ;;
         *[!0-9.:-]*) [ "${n#*[0-9]}" = "$n" ] || printf '%s\n' "$shared$n" ;;
         esac

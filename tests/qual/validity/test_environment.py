@@ -12,6 +12,8 @@ from pytest_ssdqual.qual.measured.environment import (
     DeviceTraffic,
     DriveLink,
     DriveTemperature,
+    KernelLine,
+    KernelLog,
     ProcessEnvironment,
 )
 from pytest_ssdqual.qual.measured.run import Run
@@ -36,7 +38,7 @@ def syncs(log: tuple[str, ...] | None, geometry: str = "raid5x4") -> list[Check]
 
 
 def test_a_quiet_host_and_cool_drives_hold() -> None:
-    assert [check.holds for check in host(cpu=CPU).values()] == [True] * 6
+    assert [check.holds for check in host(cpu=CPU).values()] == [True] * 7
     assert [check.holds for check in drive().values()] == [True] * 3
 
 
@@ -196,3 +198,24 @@ def test_what_was_seen_of_one_drive_says_nothing_of_another() -> None:
     around: ProcessEnvironment = seen([seen_drive("A", None, None), warm])
     objecting = {check.drive for check in of_drives(replace(run([1000] * 5), seen=around)) if check.objections}
     assert objecting == {"B"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("INFO: task fio:12 blocked for more than 122 seconds.", "a task on the machine hung meanwhile"),
+        ("DMAR: [DMA Write] Request device [01:00.0] fault addr 0", "the IOMMU reported a fault meanwhile"),
+        ("nvme 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x1]", "the IOMMU reported a fault meanwhile"),
+        ("{7}[Hardware Error]: event severity: corrected", "firmware reported a hardware error meanwhile"),
+    ],
+)
+def test_a_fault_of_the_host_makes_a_measurement_suspect(text: str, said: str) -> None:
+    check = host(kernel=KernelLog((KernelLine(12.5, 3, text), KernelLine(13.5, 3, text)), 0, lost=False))["host_faults"]
+    assert check.objections == (f"{said} (kernel log: [   12.500000] error: {text})",)
+    assert (check.figure, check.holds) == (1, False)
+
+
+def test_messages_about_drives_are_no_faults_of_the_host() -> None:
+    log = KernelLog((KernelLine(1.0, 3, "critical medium error, dev sda, sector 8"),), 0, lost=False)
+    assert host(kernel=log)["host_faults"].holds
+    assert host(kernel=None)["host_faults"].holds is None

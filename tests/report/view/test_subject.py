@@ -90,6 +90,24 @@ def test_the_worst_of_the_surroundings_is_shown(told: Told) -> None:
     )
 
 
+def test_kernel_messages_of_all_measurements_are_shown_once_and_the_gravest_first(told: Told) -> None:
+    def said(*lines: tuple[int | None, str]) -> dict[str, object]:
+        plain = [{"time_s": 1.0, "level": level, "text": text} for level, text in lines]
+        return {"lines": plain, "more": 0, "lost": False}
+
+    folder = told(
+        record("environment", geometry="raid5x4", workload="w", fio="run", kernel=said((6, "up"), (4, "timeout"))),
+        record("environment", geometry="raid5x4", workload="v", fio="run", kernel=said((4, "timeout"), (3, "medium"))),
+        record("environment", geometry="raid5x4", workload="v", fio="run", kernel=None),
+        record("environment", kernel={"lines": 3}),
+    )
+    assert subject.kernel_messages(RunReader.read(folder)).rows == (
+        ("error", "medium", "1", "raid5x4 v run"),
+        ("warning", "timeout", "2", "raid5x4 w run"),
+        ("other", "up", "1", "raid5x4 w run"),
+    )
+
+
 def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(told: Told) -> None:
     many = [(f"fio/{number:04}.json.gz", 1000) for number in range(300)]
     grid = subject.files([("manifest.json", 500), *many, ("transcript/main-1.out", 70)])

@@ -58,12 +58,14 @@ def program(machine: Path, name: str, script: str) -> None:
     (machine / "bin" / name).chmod(0o755)
 
 
-def say(machine: Path, *texts: str, first: int = 1) -> None:
-    """Put them into the kernel's log, as errors, a second each, in the manner of /dev/kmsg."""
+def say(machine: Path, *texts: str, first: int = 1, level: int = 3) -> None:
+    """Put them into the kernel's log, a second each, in the manner of /dev/kmsg."""
     (machine / "dev").mkdir(exist_ok=True)
     with (machine / "dev/kmsg").open("a") as log:
         for number, text in enumerate(texts, first):
-            log.write(f"3,{number},{1_000_000 * number + 5},-;{text}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:01:00.0\n")
+            log.write(
+                f"{level},{number},{1_000_000 * number + 5},-;{text}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:01:00.0\n"
+            )
 
 
 def look(
@@ -101,7 +103,7 @@ def between(machine: Path, drives: Sequence[str], *texts: str, array: str = "md1
         ("sdb", "3:1:0:0 target3:1:0 host3 ata4 ata4.01 0000:00:1f.2"),
         (
             "sdc",
-            "6:0:1:0 target6:0:1 end_device-6:0 port-6:0 host6 mpt3sas_cm1 0000:05:00.0 +0000:00:03.0",
+            "6:0:1:0 target6:0:1 end_device-6:0 port-6:0 host6 mpt3sas_cm1 mpt3sas1 0000:05:00.0 +0000:00:03.0",
         ),
         ("vda", "virtio2 0000:00:05.0"),
         ("nvme1n1", "nvme1c3n1 nvme-subsys1 nvme3 0000:02:00.0 +0000:00:1d.0"),
@@ -127,6 +129,16 @@ OURS = {
         "md/raid:md100: Disk failure on nvme0n1, disabling device.",
         "md: data-check of RAID array md100",
         "INFO: task md100_raid5:811 blocked for more than 120 seconds.",
+        "INFO: task fio:1234 blocked for more than 122 seconds.",
+        "INFO: task fio:1234 blocked in I/O wait for more than 122 seconds.",
+        "DMAR: [DMA Write] Request device [01:00.0] fault addr fff6d000 [fault reason 05] PTE Write access is not set",
+        "DMAR: [DMA Read NO_PASID] Request device [01:00.0] fault addr 0xfff6d000 [fault reason 0x06] not set",
+        "AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x000c address=0xfe00 flags=0x0020]",
+        "AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:01:00.0 domain=0x000c address=0xfe00 flags=0x0020]",
+        "{1}[Hardware Error]:   device_id: 0000:01:00.0",
+        "{1}[Hardware Error]: event severity: corrected",
+        "{2}[Hardware Error]:   aer_uncor_status: 0x00004000, aer_uncor_mask: 0x00100000",
+        "md: super_written gets error=-5",
     ),
     "sda": (
         "ata3: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
@@ -136,7 +148,10 @@ OURS = {
         "ahci 0000:00:1f.2: controller reset",
         "critical medium error, dev sda, sector 2048",
     ),
-    "sdc": ("mpt3sas_cm1: log_info(0x31120303): originator(PL), code(0x12), sub_code(0x0303)",),
+    "sdc": (
+        "mpt3sas_cm1: log_info(0x31120303): originator(PL), code(0x12), sub_code(0x0303)",
+        "mpt3sas1: log_info(0x31120303): originator(PL), code(0x12), sub_code(0x0303)",
+    ),
 }
 OTHERS = {
     "nvme0n1": (
@@ -154,6 +169,13 @@ OTHERS = {
         "md/raid:md10: Disk failure on nvme1n1, disabling device.",
         "nvme: starting",
         "pci_bus 0000:00: resource 4",
+        "DMAR: [DMA Write] Request device [02:00.0] fault addr fff6d000 [fault reason 05] PTE Write access is not set",
+        "AMD-Vi: Event logged [IO_PAGE_FAULT device=02:00.0 domain=0x000c address=0xfe00 flags=0x0020]",
+        "{1}[Hardware Error]:   device_id: 0000:02:00.0",
+        "INFO: rcu_sched self-detected stall on CPU",
+        "sas: Enter sas_scsi_recover_host busy: 1 failed: 1",
+        "megasas: [ 5]waiting for 3 commands to complete",
+        "mpt3sas0: log_info(0x31120303)",
     ),
     "sda": (
         "ata30: SATA link up",
@@ -165,8 +187,46 @@ OTHERS = {
         "critical medium error, dev sdaa, sector 2048",
         "scsi host22: ahci",
     ),
-    "sdc": ("mpt3sas_cm0: log_info(0x31120303)", "sd 6:0:2:0: [sdd] tag#4 FAILED"),
+    "sdc": (
+        "mpt3sas_cm0: log_info(0x31120303)",
+        "mpt3sas0: log_info(0x31120303)",
+        "sd 6:0:2:0: [sdd] tag#4 FAILED",
+        "sas: Enter sas_scsi_recover_host busy: 1 failed: 1",
+    ),
 }
+#: Of other controllers: the PCI driver, what the SCSI host reports as its driver, messages that count, and some that do
+#: not. The drive is 6:0:1:0, and the host's own number 1.
+CONTROLLERS = {
+    "mpi3mr": ("mpi3mr", ("mpi3mr1: issued target reset",), ("mpi3mr0: issued target reset",)),
+    "mpt2sas": ("mpt2sas", ("mpt2sas1: attempting task abort!",), ("mpt2sas0: attempting task abort!",)),
+    "mptsas": ("mptsas", ("mptscsih: ioc1: attempting task abort! (sc=1)",), ("mptscsih: ioc0: task abort: SUCCESS",)),
+    "megaraid_sas": (
+        "megaraid_sas", ("megasas: [ 5]waiting for 3 commands to complete",), ("mpt3sas1: x", "megasas_x: y")
+    ),
+    "mvsas": (
+        "(null)",
+        ("sas: Enter sas_scsi_recover_host busy: 1 failed: 1", "drivers/scsi/mvsas/mv_sas.c 1669:mvs_abort_task:rc= 5"),
+        ("pm80xx0:: pm8001_abort_task 1283:rc= -5",),
+    ),
+    "pm80xx": (
+        "pm80xx",
+        (
+            "sas: sas_scsi_find_task: aborting task 0x1", "pm80xx0:: pm8001_abort_task 1283:task abort failed",
+            "pm80xx pm8001_abort_task 1283:task abort failed",
+        ),
+        ("nosas: sas", "drivers/scsi/mvsas/mv_sas.c 1669:mvs_abort_task:rc= 5"),
+    ),
+    "aacraid": (
+        "aacraid",
+        ("aacraid: Host adapter abort request (6,0,1,0)", "aacraid: Host adapter abort request."),
+        ("aacraid: Host adapter abort request (6,0,2,0)", "aacraid: Host adapter abort request (7,0,1,0)"),
+    ),
+    "arcmsr": (
+        "arcmsr",
+        ("arcmsr6: abort device command of scsi id = 1 lun = 0", "arcmsr6: executing bus reset eh.....num_resets = 0"),
+        ("arcmsr6: abort device command of scsi id = 2 lun = 0", "arcmsr7: executing bus reset eh.....num_resets = 0"),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("kname", "text"), [(kname, text) for kname, texts in OURS.items() for text in texts])
@@ -177,6 +237,29 @@ def test_what_is_said_of_a_drive_its_ports_and_its_array_counts(machine: Path, k
 @pytest.mark.parametrize(("kname", "text"), [(kname, text) for kname, texts in OTHERS.items() for text in texts])
 def test_what_is_said_of_others_does_not(machine: Path, kname: str, text: str) -> None:
     assert between(machine, [kname], text) == []
+
+
+@pytest.mark.parametrize("driver", CONTROLLERS)
+def test_messages_of_sas_controllers_count_in_their_own_spelling(machine: Path, driver: str) -> None:
+    proc_name, ours, others = CONTROLLERS[driver]
+    (machine / "sys/class/scsi_host/host6/proc_name").write_text(f"{proc_name}\n")
+    drivers = machine / "sys/bus/pci/drivers" / driver
+    drivers.mkdir(parents=True)
+    (machine / "sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0/driver").symlink_to(drivers)
+    assert between(machine, ["sdc"], *ours, *others) == list(ours)
+
+
+def test_an_error_record_of_firmware_is_whole_unless_it_names_another_device(machine: Path) -> None:
+    def record(number: int, device: str) -> tuple[str, ...]:
+        lines = ("event severity: recoverable", f"  device_id: {device}", "  aer_uncor_status: 0x00004000")
+        return tuple(f"{{{number}}}[Hardware Error]: {line}" for line in lines)
+
+    ours = record(2, "0000:01:00.0")
+    assert between(machine, ["nvme0n1"], *record(1, "0000:02:00.0"), *ours, *record(3, "0000:02:00.0")) == list(ours)
+
+
+def test_a_failed_superblock_counts_only_for_an_array(machine: Path) -> None:
+    assert between(machine, ["nvme0n1"], "md: super_written gets error=-5", array="-") == []
 
 
 def test_a_drive_that_was_pulled_is_known_by_the_names_it_had(machine: Path) -> None:
@@ -219,13 +302,49 @@ def test_a_log_that_has_forgotten_says_so(machine: Path) -> None:
     assert heard == KernelLogExcerpt("k502", KernelLog((), 0, lost=False))
 
 
-def test_of_many_messages_the_first_are_kept_and_the_others_counted(machine: Path) -> None:
+def test_of_a_flood_the_most_severe_messages_are_kept(machine: Path) -> None:
+    """60 warnings of the PCIe path, then a timeout of the same severity, an error and a remark."""
+    say(machine, *(f"nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected {number}" for number in range(60)), level=4)
+    say(machine, "nvme nvme0: I/O 12 QID 1 timeout, aborting", first=61, level=4)
+    say(machine, "critical medium error, dev nvme0n1, sector 2048", first=62, level=3)
+    say(machine, "nvme nvme0: 8/0/0 default/read/poll queues", first=63, level=6)
+    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
+    assert heard
+    texts = [each.text for each in heard.log.lines]
+    assert texts[-3:] == [
+        "nvme nvme0: I/O 12 QID 1 timeout, aborting",
+        "critical medium error, dev nvme0n1, sector 2048",
+        "nvme nvme0: 8/0/0 default/read/poll queues",
+    ]
+    assert (len(texts), heard.log.more) == (40, 23)
+
+
+def test_a_fault_of_the_host_survives_a_flood_of_errors(machine: Path) -> None:
+    letters = [first + second for first in "ghijklm" for second in "nopqrstu"]
+    say(machine, *(f"nvme nvme0: {word}" for word in letters), level=2)
+    say(machine, "INFO: task fio:12 blocked for more than 122 seconds.", first=len(letters) + 1, level=4)
+    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
+    assert heard
+    assert heard.log.lines[-1].text.startswith("INFO: task fio:12")
+
+
+def test_where_only_dmesg_can_be_read_words_stand_for_the_severity(machine: Path) -> None:
+    words = [first + second for first in "ghijklm" for second in "nopqrstu"]
+    lines = [f"[    8.{number:06}] nvme nvme0: {word}" for number, word in enumerate(words)]
+    lines += ["[    9.000001] I/O error, dev nvme0n1, sector 8"]
+    program(machine, "dmesg", "\n".join(["cat <<E", "[    7.000001] Linux", *lines, "E"]))
+    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").kernel_log
+    assert heard
+    assert heard.log.lines[-1].text == "I/O error, dev nvme0n1, sector 8"
+
+
+def test_of_many_equal_messages_some_are_kept_and_the_others_counted(machine: Path) -> None:
     say(machine, *(f"nvme nvme0: error {number}" for number in range(1, 1001)))
     say(machine, "md: resync of RAID array md100", "md: other", first=1001)
     heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
     assert heard
     texts = [each.text for each in heard.log.lines]
-    # md's own work is told in any case, because it is judged.
+    # md's own work is reported in any case, because a check reads it.
     assert texts == [*(f"nvme nvme0: error {number}" for number in range(1, 41)), "md: resync of RAID array md100"]
     assert heard.log.more == 960
     assert kernel_log.syncs(heard.log, "md100") == ("[ 1001.000005] error: md: resync of RAID array md100",)
@@ -283,6 +402,15 @@ def test_what_the_second_look_is_told(machine: Path) -> None:
     assert kernel_log.parameters(None, (), is_first=True) == ["new", ""]
     assert kernel_log.parameters(heard, ("md100", "+0000:00:1c.0"), is_first=False) == ["k12", "md100 +0000:00:1c.0"]
     assert kernel_log.parameters(None, ("sda",), is_first=False) == ["-", "sda"]
+
+
+def test_the_gravest_messages_come_first_and_once() -> None:
+    said = [(6, "link up"), (4, "timeout"), (3, "medium error"), (4, "timeout"), (2, "fatal")]
+    log = KernelLog(tuple(KernelLine(float(number), *each) for number, each in enumerate(said)), 0, lost=False)
+    assert kernel_log.gravest(log, 9) == ("fatal", "medium error", "timeout")
+    assert kernel_log.gravest(log, 1) == ("fatal",)
+    unranked = KernelLog((KernelLine(1.0, None, "a"), KernelLine(2.0, None, "b")), 0, lost=False)
+    assert kernel_log.gravest(unranked, 9) == ("a", "b")
 
 
 def test_only_names_are_names() -> None:

@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.measured.environment import (
     DriveEnvironment,
     DriveLink,
     DriveTemperature,
+    KernelLog,
     ProcessEnvironment,
     Traffic,
 )
@@ -171,7 +172,7 @@ def seen(
     cpu = Cpu(count=4, busy=cpu_busy, busiest=cpu_busy, busiest_in_kernel=cpu_busy, throttled=0.0)
     return ProcessEnvironment(
         seconds=11.0, fio_s=10.0, clock_jump_s=0.002, clock_resolution_s=0.02, cpu=cpu, jobs_busy=0.2,
-        drives=tuple(drives), array=array,
+        drives=tuple(drives), array=array, kernel=KernelLog((), 0, lost=False),
     )  # fmt: skip
 
 

@@ -341,7 +341,8 @@ class SimulatedMachine:
         return completed(argv, self._command(argv))
 
     def _command(self, argv: tuple[str, ...]) -> str:
-        state = "array_state:clean", "sync_action:idle", f"degraded:{self.missing}", "mismatch_cnt:0"
+        degraded = max(self.missing, self.surroundings.dropped)
+        state = "array_state:clean", "sync_action:idle", f"degraded:{degraded}", "mismatch_cnt:0"
         answers: dict[str, Callable[[], str]] = {
             "lsblk": lambda: self.world.lsblk(),
             "id": lambda: "0",

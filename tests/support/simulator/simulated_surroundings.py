@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ class Surroundings:
     ticks: list[list[int]] = field(default_factory=lambda: [[1000] * 8 for _ in range(CPUS)])
     log: list[str] = field(default_factory=list)
     runs: int = 0
+    #: Number of members that the array has lost.
+    dropped: int = 0
     #: Of each drive: time of all reads, of all writes, and with any of them outstanding.
     milliseconds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
@@ -77,6 +80,11 @@ class Surroundings:
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
+            if self.serials.get(drive.kname, drive.serial) in self._about("drops"):
+                self.dropped = 1
+                self._say(3, f"critical medium error, dev {drive.kname}, sector 2048")
+        if "hung" in self.trouble:
+            self._say(3, "INFO: task fio:12 blocked for more than 122 seconds.")
 
     def _wait(self, array: Array, seconds: float, before: Mapping[str, Traffic]) -> None:
         """The slowest drive is always busy, and most I/Os wait for it; each has eight outstanding on average."""
@@ -181,3 +189,4 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the surroundings: for tests of what else happens."""
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: None)
     monkeypatch.setattr(environment, "between", lambda *_: None)
+    monkeypatch.setattr(environment, "explained", lambda *_: nullcontext([]))
