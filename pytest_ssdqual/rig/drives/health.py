@@ -5,12 +5,14 @@ A field that a drive does not report is None, never zero. The whole answer is st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+from pytest_ssdqual.qual.strict_json import read_json
+from pytest_ssdqual.rig.drives import smart_answer
+from pytest_ssdqual.rig.drives.smart_answer import at, attribute, items, statistic, whole
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
@@ -34,17 +36,9 @@ CRITICAL_WARNINGS = (
     "persistent memory region is read-only or unreliable",
 )
 
-#: Same source: data units are thousands of 512 bytes.
-NVME_DATA_UNIT_BYTES = 512_000
-
-#: ATA attribute names of smartmontools' drive database → bytes a unit; the raw unit of 241 differs by vendor.
-ATA_WRITTEN_UNIT_BYTES = {
-    "Host_Writes_32MiB": 32 * 2**20,
-    "Host_Writes_GiB": 2**30,
-    "Total_Writes_GiB": 2**30,
-    "Total_Writes_GB": 10**9,
-    "Lifetime_Writes_GiB": 2**30,
-}
+#: New entries of an NVMe error log that are no change for the worse: commands that a drive does not support make
+#: entries, too, and some drives make one at each query of this program.
+LOG_ENTRIES_TOLERATED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +59,8 @@ class DriveHealth:
     data_written_bytes: int | None
     #: The whole answer of smartctl.
     raw_json: str
+    #: Error counters of the drive's life, and its spare, by name.
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]:
@@ -111,7 +107,7 @@ def _identified(machine: Machine, drive: Drive) -> str:
         plain = read_json(done.text)
     except ValueError as problem:
         return f"cannot be identified by smartctl, whose answer is not JSON: {problem}"
-    status = _whole(plain, "smartctl", "exit_status")
+    status = whole(plain, "smartctl", "exit_status")
     if status is None or status & FAILED_BITS:
         return f"cannot be identified by smartctl: {_messages(plain) or 'it gives no reason'}"
     return ""
@@ -123,31 +119,33 @@ def parse(answer: str) -> DriveHealth:
     ``ValueError`` with smartctl's own message if it could not read the drive at all.
     """
     plain = read_json(answer)
-    status = _whole(plain, "smartctl", "exit_status")
+    status = whole(plain, "smartctl", "exit_status")
     if status is None or status & FAILED_BITS:
         raise ValueError(_messages(plain) or "no reason given")
-    nvme = _at(plain, "nvme_smart_health_information_log")
-    passed = _at(plain, "smart_status", "passed")
+    nvme = at(plain, "nvme_smart_health_information_log")
+    passed = at(plain, "smart_status", "passed")
+    celsius = smart_answer.temperature_c(plain)
     return DriveHealth(
         passed=passed if isinstance(passed, bool) else None,
-        temperature_c=_first(_whole(plain, "temperature", "current"), _whole(nvme, "temperature")),
+        temperature_c=whole(nvme, "temperature") if celsius is None else round(celsius),
         percentage_used=_first(
-            _whole(nvme, "percentage_used"),
-            _whole(plain, "endurance_used", "current_percent"),
-            _whole(plain, "scsi_percentage_used_endurance_indicator"),
-            _statistic(plain, "Percentage Used Endurance Indicator"),
-            _normalised_wear(plain),
+            whole(nvme, "percentage_used"),
+            whole(plain, "endurance_used", "current_percent"),
+            whole(plain, "scsi_percentage_used_endurance_indicator"),
+            statistic(plain, "Percentage Used Endurance Indicator"),
+            smart_answer.percentage_used(plain),
         ),
-        critical_warning=_whole(nvme, "critical_warning"),
+        critical_warning=whole(nvme, "critical_warning"),
         media_errors=_first(
-            _whole(nvme, "media_errors"),
-            _statistic(plain, "Number of Reported Uncorrectable Errors"),
-            _attribute(plain, "Reported_Uncorrect", "Uncorrectable_Error_Cnt"),
+            whole(nvme, "media_errors"),
+            statistic(plain, "Number of Reported Uncorrectable Errors"),
+            attribute(plain, "Reported_Uncorrect", "Uncorrectable_Error_Cnt"),
             _scsi_uncorrected(plain),
         ),
-        power_on_hours=_first(_whole(plain, "power_on_time", "hours"), _whole(nvme, "power_on_hours")),
-        data_written_bytes=_data_written_bytes(plain),
+        power_on_hours=_first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
+        data_written_bytes=smart_answer.data_written_bytes(plain),
         raw_json=answer,
+        counters=smart_answer.counters(plain),
     )
 
 
@@ -163,6 +161,7 @@ def worsened(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
             changes.append(f"new critical warning: {CRITICAL_WARNINGS[bit] if known else f'bit {bit}'}")
     if after.media_errors is not None and after.media_errors > (before.media_errors or 0):
         changes.append(f"media errors rose from {before.media_errors or 0} to {after.media_errors}")
+    changes += _counted(before.counters, after.counters)
     if (after.percentage_used or 0) >= 100 > (before.percentage_used or 0):
         changes.append(f"its rated endurance is used up ({after.percentage_used} %)")
     for name, old, now in (
@@ -174,72 +173,26 @@ def worsened(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
     return tuple(changes)
 
 
-def _data_written_bytes(plain: object) -> int | None:
-    units = _whole(plain, "nvme_smart_health_information_log", "data_units_written")
-    if units is not None:
-        return units * NVME_DATA_UNIT_BYTES
-    sectors = _first(_statistic(plain, "Logical Sectors Written"), _attribute(plain, "Total_LBAs_Written"))
-    if sectors is not None:
-        return sectors * (_whole(plain, "logical_block_size") or 512)
-    for name, unit_bytes in ATA_WRITTEN_UNIT_BYTES.items():
-        count = _attribute(plain, name)
-        if count is not None:
-            return count * unit_bytes
-    return None
-
-
-def _statistic(plain: object, name: str) -> int | None:
-    """A value of ATA's device statistics (ACS-4, log 04h)."""
-    for page in _list(plain, "ata_device_statistics", "pages"):
-        for entry in _list(page, "table"):
-            valid = _at(entry, "flags", "valid")
-            if _at(entry, "name") == name and valid is not False:
-                return _whole(entry, "value")
-    return None
-
-
-def _attribute(plain: object, *names: str) -> int | None:
-    for entry in _list(plain, "ata_smart_attributes", "table"):
-        if _at(entry, "name") in names:
-            return _whole(entry, "raw", "value")
-    return None
-
-
-def _normalised_wear(plain: object) -> int | None:
-    """Percentage used by a vendor's wear attribute, which counts down from 100 as endurance is used."""
-    for entry in _list(plain, "ata_smart_attributes", "table"):
-        if _at(entry, "name") in ("Media_Wearout_Indicator", "Wear_Leveling_Count", "SSD_Life_Left"):
-            value = _whole(entry, "value")
-            return None if value is None or value > 100 else 100 - value
-    return None
+def _counted(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
+    """Changes of counters that both readings have: a drive may report more only later."""
+    for name, now in after.items():
+        old = before.get(name, now)
+        if name == smart_answer.SPARE:
+            if now < old:
+                yield f"{name} fell from {old} to {now} %"
+        elif now - old > (LOG_ENTRIES_TOLERATED if name == smart_answer.LOG_ENTRIES else 0):
+            yield f"{name} rose from {old} to {now}"
 
 
 def _scsi_uncorrected(plain: object) -> int | None:
-    counts = [_whole(plain, "scsi_error_counter_log", way, "total_uncorrected_errors") for way in ("read", "write")]
+    counts = [whole(plain, "scsi_error_counter_log", way, "total_uncorrected_errors") for way in ("read", "write")]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
 def _messages(plain: object) -> str:
-    texts = [_at(message, "string") for message in _list(plain, "smartctl", "messages")]
+    texts = [at(message, "string") for message in items(plain, "smartctl", "messages")]
     return safe_text.line("; ".join(text for text in texts if isinstance(text, str)))
-
-
-def _at(plain: object, *names: str) -> object:
-    for name in names:
-        plain = plain.get(name) if isinstance(plain, dict) else None
-    return plain
-
-
-def _list(plain: object, *names: str) -> Iterable[object]:
-    value = _at(plain, *names)
-    return value if isinstance(value, list) else ()
-
-
-def _whole(plain: object, *names: str) -> int | None:
-    value = _at(plain, *names)
-    # Temperatures may be below zero; no drive has a counter of more than 64 bits.
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
 
 
 def _first(*values: int | None) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+from pytest_ssdqual.rig.drives import smart_answer
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
 TOO_WARM_BIT = 0b10
@@ -74,7 +75,7 @@ def _growth(before: int | None, after: int | None) -> int | None:
 
 
 def _nvme_cli(plain: dict[str, Any]) -> Warmth:
-    """Parse nvme-cli's answer: kelvin; some versions print numbers as text, and some a structure of flags."""
+    """Parse nvme-cli's answer: kelvin; some versions print numbers as text or as 323.0, some flags as a structure."""
     warning = plain.get("critical_warning")
     if isinstance(warning, dict):
         warning = warning.get("value")
@@ -110,7 +111,7 @@ def _ata(plain: dict[str, Any]) -> Warmth:
     counted = status.get("temperature") if isinstance(status, dict) else None
     highest = [limit(_number(temperature.get(name))) for name in ("op_limit_max", "drive_trip")]
     return Warmth(
-        temperature_c=_number(temperature.get("current")),
+        temperature_c=smart_answer.temperature_c(plain),
         limit_c=next((value for value in highest if value is not None), None),
         events=_number(counted.get("over_limit_count")) if isinstance(counted, dict) else None,
         peak_c=_number(temperature.get("power_cycle_max")),
@@ -135,6 +136,8 @@ def _gigabits(plain: object) -> float | None:
 def _number(value: object) -> int | None:
     if isinstance(value, str) and value.isdecimal() and len(value) < 21:
         return int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     known = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
     return value if known and isinstance(value, int) else None
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError
@@ -98,7 +99,7 @@ def unchanged(before: Mapping[str, Written], now: Mapping[str, Written], allowan
                 f"cannot determine whether {identity} was written to: the machine was rebooted, or the drive "
                 "replugged, and the drive's own count does not help"
             )
-        elif written > allowance_bytes + (0 if _same_count(earlier, now[identity]) else health.NVME_DATA_UNIT_BYTES):
+        elif written > allowance_bytes + (0 if _same_count(earlier, now[identity]) else NVME_DATA_UNIT_BYTES):
             reasons.append(f"{identity} was written to meanwhile: {written:,} bytes")
     return reasons
 

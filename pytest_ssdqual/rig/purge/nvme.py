@@ -194,9 +194,17 @@ def _controller(machine: Machine, drive: Drive) -> NvmeController:
         _number(answer, "oacs", 0),
         _number(answer, "fna", FORMAT_REACHES_ALL),
         _number(answer, "cmic", SEVERAL_CONTROLLERS),
-        _number(answer, "sanicap", 0),
+        _sanicap(answer),
         _number(answer, "nn", 0),
     )
+
+
+def _sanicap(answer: dict[str, object]) -> int:
+    """SANICAP; nvme-cli 2.1 and 2.2 print it as a signed number, negative when bit 31 is set."""
+    value = answer.get("sanicap")
+    if isinstance(value, int) and -(1 << 31) <= value < 0:
+        return value + (1 << 32)
+    return _number(answer, "sanicap", 0)
 
 
 def _layout(machine: Machine, drive: Drive) -> NamespaceFormat:

@@ -72,12 +72,13 @@ HEALTHY = DriveHealth(True, 30, 3, 0, 0, 100, 10**12, "{}")
 
 def test_nvme() -> None:
     text = json.dumps(NVME)
-    assert parse(text) == DriveHealth(True, 41, 3, 0, 0, 1234, 2_000 * 512_000, text)
+    assert parse(text) == DriveHealth(True, 41, 3, 0, 0, 1234, 2_000 * 512_000, text, {"available spare": 100})
 
 
 def test_a_real_drive() -> None:
     text = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
-    assert parse(text) == DriveHealth(True, 50, 0, 0, 0, 0, 512_000, text)
+    counters = {"entries of the error log": 0, "available spare": 0}
+    assert parse(text) == DriveHealth(True, 50, 0, 0, 0, 0, 512_000, text, counters)
 
 
 def test_ata_from_attributes() -> None:
@@ -169,6 +170,38 @@ def test_what_smartctl_says_reaches_the_user() -> None:
 )
 def test_worsened(changes: dict[str, object], told: tuple[str, ...]) -> None:
     assert worsened(HEALTHY, replace(HEALTHY, **changes)) == told  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        (
+            {"CRC errors of the link": 3},
+            {"CRC errors of the link": 103},
+            ("CRC errors of the link rose from 3 to 103",),
+        ),
+        ({"pending sectors": 3}, {"pending sectors": 1}, ()),
+        ({}, {"grown defects": 4}, ()),
+        ({"grown defects": 4}, {}, ()),
+        ({"available spare": 100}, {"available spare": 50}, ("available spare fell from 100 to 50 %",)),
+        ({"available spare": 50}, {"available spare": 100}, ()),
+        ({"entries of the error log": 7}, {"entries of the error log": 107}, ()),
+        (
+            {"entries of the error log": 7},
+            {"entries of the error log": 507},
+            ("entries of the error log rose from 7 to 507",),
+        ),
+    ],
+)
+def test_counters_that_worsened(before: dict[str, int], after: dict[str, int], found: tuple[str, ...]) -> None:
+    assert worsened(replace(HEALTHY, counters=before), replace(HEALTHY, counters=after)) == found
+
+
+def test_a_sas_drive_that_reports_zero_degrees_has_its_environmental_reports() -> None:
+    reports = {"temperature_1": {"parameter_code": 0, "current": 31}}
+    plain = {**SCSI, "device": {"protocol": "SCSI"}, "temperature": {"current": 0}}
+    assert parse(json.dumps({**plain, "scsi_environmental_reports": reports})).temperature_c == 31
+    assert parse(json.dumps(plain)).temperature_c is None
 
 
 def test_what_was_bad_before_has_not_worsened() -> None:

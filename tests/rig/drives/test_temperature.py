@@ -36,6 +36,20 @@ def test_other_versions_write_numbers_as_text_and_warnings_as_a_structure() -> N
     assert (warmth.temperature_c, warmth.too_warm) == (50, True)
 
 
+def test_other_versions_write_whole_numbers_as_floats() -> None:
+    plain = json.loads(NVME_CLI) | {"temperature": 323.0, "critical_warning": 0.0, "thm_temp1_trans_count": 5.0}
+    (warmth, _) = parse(json.dumps(plain))
+    assert (warmth.temperature_c, warmth.too_warm, warmth.events) == (50, False, 5)
+    assert parse(json.dumps(plain | {"temperature": 323.7}))[0].temperature_c is None
+
+
+def test_a_sas_drive_of_zero_degrees_is_asked_for_its_environmental_reports() -> None:
+    sas = {"device": {"protocol": "SCSI"}, "temperature": {"current": 0, "drive_trip": 65}}
+    assert parse(smartctl(**sas))[0].temperature_c is None
+    reports = {"temperature_1": {"current": 31}}
+    assert parse(smartctl(**sas, scsi_environmental_reports=reports))[0].temperature_c == 31
+
+
 def test_an_nvme_drive_by_smartctl() -> None:
     assert parse(SMARTCTL) == (Warmth(50, None, False, 0, None), None)
     newer = json.loads(SMARTCTL) | {"nvme_composite_temperature_threshold": {"warning": 82, "critical": 85}}

@@ -228,7 +228,13 @@ def test_what_a_controller_does_not_tell_is_taken_for_the_worst() -> None:
 
 @pytest.mark.parametrize(
     ("sanicap", "action", "done"),
-    [(BLOCK | CRYPTO | OVERWRITE, 2, "block erase"), (BLOCK, 2, "block erase"), (CRYPTO, 4, "crypto erase")],
+    [
+        (BLOCK | CRYPTO | OVERWRITE, 2, "block erase"),
+        (BLOCK, 2, "block erase"),
+        (CRYPTO, 4, "crypto erase"),
+        # nvme-cli 2.1: bits 31 and 29 in a signed number.
+        ((BLOCK | 1 << 31 | 1 << 29) - (1 << 32), 2, "block erase"),
+    ],
 )
 @pytest.mark.parametrize("ends", [DONE, DONE_UNALLOCATED])
 def test_a_drive_is_sanitized_until_it_says_that_it_is_done(sanicap: int, action: int, done: str, ends: int) -> None:
