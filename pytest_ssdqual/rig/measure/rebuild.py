@@ -20,7 +20,7 @@ from pytest_ssdqual.rig.md import mdadm, members, resync, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe import drive_failure, environment
 from pytest_ssdqual.rig.observe.environment import When
 
 #: Seconds between two polls of md, or this share of the elapsed time if that is longer.
@@ -128,10 +128,11 @@ def _under_load(
             return running.end()
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    raw, finished = fixed_time.record_run(setup, array, workload, "rebuild", work)
-    after = environment.take_reading(setup.machine, array, When.AFTER, before)
-    done = finished.completed
-    result = acceptance.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
+    with drive_failure.attributed(setup, array, before):
+        raw, finished = fixed_time.record_run(setup, array, workload, "rebuild", work)
+        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        done = finished.completed
+        result = acceptance.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
     (timing,) = timings
     # fio ended at the latest when its process did, by the controller's clock; by its own, after its run time.
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)

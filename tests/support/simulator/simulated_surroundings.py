@@ -47,6 +47,8 @@ class Surroundings:
     ticks: list[list[int]] = field(default_factory=lambda: [[1000] * 8 for _ in range(CPUS)])
     log: list[str] = field(default_factory=list)
     runs: int = 0
+    #: Kernel names of drives that failed while fio ran.
+    gone: set[str] = field(default_factory=set)
     #: Of each drive: time of all reads, of all writes, and with any of them outstanding.
     milliseconds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
@@ -77,6 +79,29 @@ class Surroundings:
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
+
+    def failing(self, array: Array) -> str:
+        """What fio says if drives of ``array`` fail under its load: ``pulled:SERIAL``, ``media:SERIAL``, ``hba``."""
+        lost = []
+        for drive in array.members:
+            serial = self.serials.get(drive.kname, drive.serial)
+            if serial in self._about("pulled") or "hba" in self.trouble:
+                self.gone.add(drive.kname)
+                self._say(3, f"nvme {drive.kname[:-2]}: controller is down; will reset: CSTS=0xffffffff")
+                lost.append(drive)
+            if serial in self._about("media"):
+                self._say(2, f"critical medium error, dev {drive.kname}, sector 4096 op 0x0:(READ) flags 0x0")
+                lost.append(drive)
+        if not lost:
+            return ""
+        target = lost[0].path if array.geometry.is_side_by_side else array.path
+        return f"fio: io_u error on file {target}: Input/output error: read offset=2097152, buflen=4096"
+
+    def states(self, array: str, drives: Sequence[str]) -> str:
+        """The answer of ``drive_states.sh``."""
+        member = "-" if array == "-" else "in_sync"
+        lines = [f"{kname} gone rw -" if kname in self.gone else f"{kname} present rw {member}" for kname in drives]
+        return "\n".join([*lines, "end", ""])
 
     def _wait(self, array: Array, seconds: float, before: Mapping[str, Traffic]) -> None:
         """The slowest drive is always busy, and most I/Os wait for it; each has eight outstanding on average."""
