@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from support.builders.sheet import PRODUCT, promise
 
+from pytest_ssdqual.report.view.fitness import Fitness
+from pytest_ssdqual.report.view.run_view import RunView
+
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
@@ -26,8 +29,15 @@ SUITE = """
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")
 
 
-def run(inner: Inner, array: str = '"raid5"', protocol: str = "quick") -> pytest.RunResult:
-    inner.pytester.makepyfile(test_promise=SUITE.replace("ARRAY", array))
+HEALTH = """
+    @pytest.mark.ssd_array("drive")
+    def test_health(ssd_health):
+        assert ssd_health
+"""
+
+
+def run(inner: Inner, array: str, *, health: bool = False, protocol: str = "quick") -> pytest.RunResult:
+    inner.pytester.makepyfile(test_promise=SUITE.replace("ARRAY", array) + HEALTH * health)
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}")
 
@@ -73,3 +83,35 @@ def test_failed_drive_makes_the_product_unfit(inner: Inner, monkeypatch: pytest.
     assert [line for line in result.outlines if line.startswith("FAILED ") and "SSDQ0004" in line]
     (worsened,) = inner.records("drive_worsened")
     assert "SSDQ0004" in str(worsened["findings"])
+
+
+def test_failed_assessment_is_a_failure_of_the_health_promise(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
+    run(inner, '"raid5", widths=[4]', health=True).assert_outcomes(passed=2, failed=1)
+    case = inner.cases()["test_health"]
+    assert case.outcome == "failure"
+    assert "SSDQ0003" in case.message
+    assert "assessment" in case.message
+    assert case.properties["ssd.drives_failed"] == "SSDQ0003"
+    assert case.properties["ssd.claim"] == "drive_health"
+
+
+def test_health_of_good_drives_is_judged_last_and_passes(inner: Inner) -> None:
+    result = run(inner, '"raid5", widths=[4]', health=True)
+    result.assert_outcomes(passed=3)
+    assert list(inner.cases())[-1] == "test_health"
+    assert inner.records("drive_worsened") == []
+
+
+def test_failed_drive_fails_the_health_promise_too(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    run(inner, '"raid5", widths=[4]', health=True).assert_outcomes(failed=2, errors=1)
+    assert "SSDQ0002" in inner.cases()["test_health"].message
+
+
+@pytest.mark.parametrize("health", [True, False])
+def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.MonkeyPatch, health: bool) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
+    run(inner, '"raid5", widths=[4]', health=health)
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    assert RunView.read(folder).verdict.fitness is Fitness.UNFIT

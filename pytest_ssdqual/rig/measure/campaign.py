@@ -260,7 +260,8 @@ class Campaign:
 
         ``DriveFailed`` if one of its drives has failed in this run.
         """
-        self.setup.failures.require(str(step.geometry), self.setup.held.drives[: step.geometry.width])
+        if self.setup.failures.failed:
+            self.setup.failures.require(str(step.geometry), self.setup.held.drives[: step.geometry.width])
         stood = self._standing.array
         try:
             self._standing.prepare(self._preparation(step))

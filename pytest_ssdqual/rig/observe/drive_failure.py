@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttrib
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -39,7 +40,7 @@ def attributed(setup: Setup, array: Array, before: EnvironmentReading | None = N
     """
     try:
         yield
-    except (ClockSet, DriveFailed):
+    except (ClockSet, DriveFailed, LeaseLost):
         raise
     except RigError as error:
         if error.ends_run:

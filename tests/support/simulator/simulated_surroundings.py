@@ -18,8 +18,9 @@ import pytest
 from pytest_ssdqual.qual.measured.environment import Traffic, total
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry, loads
+from pytest_ssdqual.qual.validity.drive_failure import FailureAttribution, FailureOrigin
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe import drive_failure, environment
 
 SMART = json.loads((Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text())
 NOTHING = Traffic(0, 0, 0, 0)
@@ -206,3 +207,10 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the surroundings: for tests of what else happens."""
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: None)
     monkeypatch.setattr(environment, "between", lambda array, before, after, result: None)
+    unattributed(monkeypatch)
+
+
+def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks which drive was at fault: errors stay as they are."""
+    unknown = FailureAttribution(FailureOrigin.UNKNOWN)
+    monkeypatch.setattr(drive_failure, "_attribution", lambda setup, array, before, error: unknown)
