@@ -53,7 +53,7 @@ def nothing(vm: Vm) -> None:
 
 
 def slow(vm: Vm) -> None:
-    vm.set_iops(SERIALS[2], 4 * IOPS // 5)
+    vm.set_iops(SERIALS[2], 3 * IOPS // 5)
 
 
 def slow_writes(vm: Vm) -> None:

@@ -15,6 +15,7 @@ import pytest
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION, RUN
 
 if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.judging.health import DrivesHealth
     from pytest_ssdqual.plugin.judging.lot import Lot
     from pytest_ssdqual.plugin.judging.sla import Sla
     from pytest_ssdqual.plugin.plan.marks import ArrayFamily
@@ -222,6 +223,17 @@ def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
     found, evidence = survive(request, _ssd_campaign, ssd_geometry)
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return found
+
+
+@pytest.fixture
+def ssd_health(request: pytest.FixtureRequest, _ssd_campaign: Campaign) -> DrivesHealth:
+    """The health of all drives of the run; false if one failed, was not healthy when the run began, or got worse.
+
+    Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_health``. It measures nothing, and runs last.
+    """
+    from pytest_ssdqual.plugin.judging import health
+
+    return health.judge(request, _ssd_campaign)
 
 
 @pytest.fixture

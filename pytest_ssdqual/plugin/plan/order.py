@@ -60,8 +60,8 @@ STAGES = {
 def order(items: list[pytest.Item]) -> None:
     """Sort hardware tests in place: each where the plan has the last step that it needs.
 
-    Sweeps come last: by then their measurements exist. Tests without drives keep their order and come first, so that
-    their results do not take days.
+    Sweeps come late: by then their measurements exist. The health of the drives is judged last. Tests without drives
+    keep their order and come first, so that their results do not take days.
     """
     needed = {item: needs.of(item) for item in items}
     steps = in_order(step for need in needed.values() for step in _steps(need))
@@ -71,6 +71,8 @@ def order(items: list[pytest.Item]) -> None:
         need = needed[item]
         if not needs_drives(item):
             return (0,)
+        if "ssd_health" in getattr(item, "fixturenames", ()):
+            return (3,)
         last = max((places[step] for step in _steps(need)), default=-1)
         return (2 if need.is_sweep else 1, last)
 

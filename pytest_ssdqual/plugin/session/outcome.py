@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,13 +10,23 @@ import pytest
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.ci.junit import properties, section
-from pytest_ssdqual.report.evidence.evidence import attach
+from pytest_ssdqual.report.evidence import health
+from pytest_ssdqual.report.evidence.evidence import Evidence, attach
+from pytest_ssdqual.rig.drives.failed import DriveFailed
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, RigError, Unforeseen
 
 
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
     """Give the report of a hardware test its final form; ``junit``: with properties."""
-    evidence = item.stash.get(EVIDENCE, [])
+    evidence = item.stash.setdefault(EVIDENCE, [])
+    died = call.excinfo.value if call.excinfo and isinstance(call.excinfo.value, DriveFailed) else None
+    is_verdict = died is not None and report.when != "teardown" and _is_first(item, died)
+    if died and is_verdict:
+        # pytest calls it a failure only in the call phase; JUnit then writes <failure>.
+        report.when = "call"
+        found = item.config.stash[RUN].qualification
+        protocol, acceptance = found.protocol.name, found.acceptance
+        evidence.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
     if report.when == "call" and evidence:
         attach(report, evidence)
         if junit:
@@ -24,7 +35,9 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     if call.excinfo is None or report.outcome != "failed":
         return
     _make_printable(report)
-    if isinstance(call.excinfo.value, (RigError, pytest.UsageError)):  # wrong usage in a test is no failure of a drive
+    if is_verdict:
+        _as_verdict(call.excinfo, report, evidence)
+    elif isinstance(call.excinfo.value, (RigError, pytest.UsageError)):  # wrong usage is no failure of a drive
         _as_error(item, call.excinfo, report)
     elif not isinstance(call.excinfo.value, (AssertionError, pytest.fail.Exception)):
         # An exception of the test or of this program is an error with its whole traceback, not a failure of a drive.
@@ -35,6 +48,25 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         add_section = getattr(report.longrepr, "addsection", None)
         if add_section is not None:
             add_section("evidence", section(evidence))
+
+
+def _is_first(item: pytest.Item, error: DriveFailed) -> bool:
+    """Note in which test drives failed; return whether one of them failed in this test."""
+    seen = item.config.stash[RUN].failed_in
+    new = [each.serial for each in error.drives if each.serial not in seen]
+    seen |= dict.fromkeys(new, item.nodeid)
+    return bool(new)
+
+
+def _as_verdict(
+    caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport, evidence: Sequence[Evidence]
+) -> None:
+    """Report the failure of drives as the verdict of the test."""
+    report.longrepr = caught.getrepr(style="value")
+    _say(report, evidence[-1].sentence)
+    add_section = getattr(report.longrepr, "addsection", None)
+    if add_section is not None:
+        add_section("evidence", section(evidence))
 
 
 def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport) -> None:
@@ -54,7 +86,14 @@ def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], re
     is_new = isinstance(caught.value, Unforeseen) and caught.value.__cause__  # keep the traceback: it may be a bug
     if item.config.get_verbosity() < 2 and not is_new:
         report.longrepr = caught.getrepr(style="value")
-    _say(report, str(caught.value))
+    _say(report, _pointing(item, caught.value) if isinstance(caught.value, DriveFailed) else str(caught.value))
+
+
+def _pointing(item: pytest.Item, error: DriveFailed) -> str:
+    """Return the sentence of a test that lost a drive which had failed in another one."""
+    seen = item.config.stash[RUN].failed_in
+    places = dict.fromkeys(f"drive {each.serial} failed in {seen[each.serial]}" for each in error.drives)
+    return f"{error.about} was not measured: {'; '.join(places)}"
 
 
 def _make_printable(report: pytest.TestReport) -> None:

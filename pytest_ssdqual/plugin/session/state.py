@@ -25,6 +25,7 @@ from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.drives.failed import DriveFailures, serial_of
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.machine.channel import Channel
@@ -62,6 +63,8 @@ class BayRun:
     _attributor: Attributor | None = None
     #: Why this bay of several cannot measure or record any more; empty if it can.
     lost: str = ""
+    #: Ids of the tests in which drives failed, by serial number.
+    failed_in: dict[str, str] = field(default_factory=dict)
 
     @property
     def family(self) -> ErrorControl:
@@ -144,7 +147,7 @@ class BayRun:
             terms = self._terms(progress)
             held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms)
             stack.callback(unless_lost, held.release)
-            before = self._health(channel, "before")
+            failures = DriveFailures(self._health(channel, "before"))
             machine_id = found.bay.facts.get("machine_id", "")
             campaign = Campaign(
                 Setup(
@@ -156,6 +159,7 @@ class BayRun:
                     progress=progress,
                     looked=looked,
                     live=live,
+                    failures=failures,
                 ),
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),
@@ -163,7 +167,7 @@ class BayRun:
                 by_the_second=stopping.by_the_second(self.asked),
                 enough=stopping.Promises(found.spec, found.protocol, self.asked, self.family),
             )
-            stack.callback(self._health_after, channel, before)
+            stack.callback(self._health_after, channel, failures)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
             yield campaign
@@ -186,20 +190,27 @@ class BayRun:
         for sentence in channel.unfinished():
             self._journal.note("still_running", sentence=sentence)
 
-    def _health_after(self, channel: Channel, before: Mapping[str, health.DriveHealth]) -> None:
+    def _health_after(self, channel: Channel, failures: DriveFailures) -> None:
+        """Record the drives' health, and each drive that failed or whose health got worse."""
         # A drive that erases itself answers no command until it is done.
         if channel.unfinished():
             return
-        try:
-            after = self._health(channel, "after")
-            for drive in self.qualification.bay.drives:
-                if worse := health.worsened(before[drive.path], after[drive.path]):
-                    findings = {"name": drive.describe(), "findings": list(worse)}
-                    self._journal.note("drive_worsened", drive=drive.identity, **findings)
-        except JournalError:
-            raise  # evidence is missing
-        except RigError:
-            pass  # a lost machine answers nothing; its error is raised already
+        for drive in self.qualification.bay.drives:
+            failed = failures.failed.get(serial_of(drive))
+            findings = [failed.sentence] if failed else []
+            try:
+                after = health.read(channel, [drive])[drive.path]
+                keep_health(self._journal, drive, after, "after")
+                findings += health.worsened(failures.before[drive.path], after)
+            except JournalError:
+                raise  # evidence is missing
+            except RigError as error:
+                if error.ends_run:
+                    return  # a lost machine answers nothing; its error is raised already
+                findings.append(str(error))
+            if findings:
+                facts = {"name": drive.describe(), "findings": findings}
+                self._journal.note("drive_worsened", drive=drive.identity, **facts)
 
     def finish(self, status: int) -> None:
         """Write the last record and the manifest, close what the run opened, and seal the folder.

@@ -39,6 +39,8 @@ class Counts:
     errors: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
+    #: Drives that failed or whose health got worse.
+    worsened: int = 0
 
     @property
     def promises(self) -> int:
@@ -61,7 +63,9 @@ class PageVerdict:
     acceptance: bool
 
 
-def count(judged: Sequence[Judged], errors: Sequence[ErrorGroup], unreadable: int = 0, skipped: int = 0) -> Counts:
+def count(
+    judged: Sequence[Judged], errors: Sequence[ErrorGroup], unreadable: int = 0, skipped: int = 0, worsened: int = 0
+) -> Counts:
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
     return Counts(
@@ -71,25 +75,29 @@ def count(judged: Sequence[Judged], errors: Sequence[ErrorGroup], unreadable: in
         observed=outcomes.count(Finding.OBSERVED),
         unreadable=unreadable,
         skipped=skipped,
+        worsened=worsened,
         errors=sum(len(each.tests) for each in errors),
     )
 
 
 def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
-    """Return the verdict; ``manifest`` records how the run ended, and whether its protocol may decide."""
+    """Return the verdict; ``manifest`` records how the run ended, and whether its protocol may decide.
+
+    With a drive that failed or got worse the product is not fit.
+    """
     acceptance = manifest.get("acceptance") is True
     gaps = tuple(_gaps(counts, manifest))
-    if counts.failed:
+    if counts.failed or counts.worsened:
         fitness = Fitness.UNFIT
     elif gaps or not counts.promises:
         fitness = Fitness.INCONCLUSIVE
     else:
         fitness = Fitness.FIT
-    word, use = word_of(fitness, acceptance), _use(fitness, manifest, acceptance)
+    word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, acceptance)
     return PageVerdict(fitness, word, _sentence(counts, gaps), use, gaps, counts, acceptance)
 
 
-def _use(fitness: Fitness, manifest: Mapping[str, object], acceptance: bool) -> str:
+def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], acceptance: bool) -> str:
     if manifest.get("acceptance") is False:
         return (
             "Not for acceptance: its protocol may not decide about a product. This run only shows that the procedure "
@@ -99,11 +107,13 @@ def _use(fitness: Fitness, manifest: Mapping[str, object], acceptance: bool) -> 
         return "Not for acceptance: the run folder does not record whether its protocol may decide about a product."
     if fitness is Fitness.INCONCLUSIVE:
         return "Not for acceptance: its protocol may decide about a product, but this run is inconclusive."
-    return f"For acceptance: its protocol may decide about a product, and {_decides(fitness)}."
+    return f"For acceptance: its protocol may decide about a product, and {_decides(fitness, counts)}."
 
 
-def _decides(fitness: Fitness) -> str:
-    return "every promise judged passed" if fitness is Fitness.FIT else "a failed promise decides"
+def _decides(fitness: Fitness, counts: Counts) -> str:
+    if fitness is Fitness.FIT:
+        return "every promise judged passed"
+    return "a failed promise decides" if counts.failed else "the health of the drives decides"
 
 
 def word_of(fitness: Fitness, acceptance: bool) -> str:
@@ -116,6 +126,8 @@ def word_of(fitness: Fitness, acceptance: bool) -> str:
 
 
 def _sentence(counts: Counts, gaps: Sequence[str]) -> str:
+    if counts.worsened and not counts.failed:
+        return f"{_drives(counts.worsened)} failed or got worse in this run, which no promise judged."
     if not counts.promises:
         return "No promise was judged in this run."
     if counts.failed:
@@ -165,6 +177,10 @@ def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
 
 def _promises(number: int) -> str:
     return "1 promise" if number == 1 else f"{number:,} promises"
+
+
+def _drives(number: int) -> str:
+    return "1 drive" if number == 1 else f"{number:,} drives"
 
 
 def _are(number: int) -> str:

@@ -21,7 +21,8 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import live_stats
+from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
+from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
@@ -98,11 +99,13 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
     job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs)
     seconds = fill.passes * sum(target.size_bytes for target in targets) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
-    with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
-        finished = process.run(setup.machine, job, seconds)
-    raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
-    done = finished.completed
-    acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
+    before = environment.take_reading(setup.machine, array, When.BEFORE)
+    with drive_failure.attributed(setup, array, before):
+        with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
+            finished = process.run(setup.machine, job, seconds)
+        raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
+        done = finished.completed
+        acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
     setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
 
 

@@ -256,7 +256,12 @@ class Campaign:
         return preparation(self._standing.condition, step, Fill.of(self.setup.protocol))
 
     def _ready(self, step: CampaignStep) -> Array:
-        """Get the array ready for a step, and return it. This measures nothing."""
+        """Get the array ready for a step, and return it. This measures nothing.
+
+        ``DriveFailed`` if one of its drives has failed in this run.
+        """
+        if self.setup.failures.failed:
+            self.setup.failures.require(str(step.geometry), self.setup.held.drives[: step.geometry.width])
         stood = self._standing.array
         try:
             self._standing.prepare(self._preparation(step))

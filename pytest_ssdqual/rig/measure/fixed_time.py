@@ -20,7 +20,7 @@ from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment, live_stats, stripe_cache
+from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, stripe_cache
 from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
 
@@ -44,11 +44,12 @@ class ProcessWindow:
 def run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
     """Run one fio process; its raw output is stored as ``kind``.
 
-    ``RigError`` or a child of it: ``InvalidMeasurement`` if the array was not healthy before or after, or if fio's
-    output is incomplete.
+    ``RigError`` or a child of it: ``DriveFailed`` if a drive failed under the load, ``InvalidMeasurement`` if the array
+    was not healthy before or after, or if fio's output is incomplete.
     """
     require(setup, array, writes=workload.writes)
-    mdadm.require_healthy(setup.machine, array)
+    with drive_failure.attributed(setup, array):
+        mdadm.require_healthy(setup.machine, array)
     seconds = window.ramp_s + window.window_s
     targets = array.targets
     try:
@@ -58,7 +59,10 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    with environment.explained(setup, array, workload, kind, before) as files:
+    with (
+        drive_failure.attributed(setup, array, before),
+        environment.explained(setup, array, workload, kind, before) as files,
+    ):
         raw, finished, stripes = record_run(
             setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds)
         )

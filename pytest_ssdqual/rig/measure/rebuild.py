@@ -20,7 +20,7 @@ from pytest_ssdqual.rig.md import mdadm, members, resync, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe import drive_failure, environment
 from pytest_ssdqual.rig.observe.environment import When
 
 #: Seconds between two polls of md, or this share of the elapsed time if that is longer.
@@ -128,7 +128,10 @@ def _under_load(
             return running.end()
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    with environment.explained(setup, array, workload, "rebuild", before) as files:
+    with (
+        drive_failure.attributed(setup, array, before),
+        environment.explained(setup, array, workload, "rebuild", before) as files,
+    ):
         raw, finished, stripes = fixed_time.record_run(setup, array, workload, "rebuild", work)
         files.append(raw)
         after = environment.take_reading(setup.machine, array, When.AFTER, before)

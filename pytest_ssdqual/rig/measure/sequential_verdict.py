@@ -27,7 +27,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment, live_stats
+from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
 from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
 
@@ -84,7 +84,8 @@ def _attempt(
 ) -> tuple[Run, Sequence[str]]:
     """Run one process; return the run at its last look, and the objections for which it was given up."""
     fixed_time.require(setup, array, writes=workload.writes)
-    mdadm.require_healthy(setup.machine, array)
+    with drive_failure.attributed(setup, array):
+        mdadm.require_healthy(setup.machine, array)
     seconds = setup.protocol.ramp_s + rule.limit_s
     try:
         job = jobs.measurement(workload, array.targets, array.geometry.width, seconds, rule.report_s)
@@ -101,7 +102,10 @@ def _attempt(
         return finished
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    with environment.explained(setup, array, workload, "run", before) as files:
+    with (
+        drive_failure.attributed(setup, array, before),
+        environment.explained(setup, array, workload, "run", before) as files,
+    ):
         raw, finished, stripes = fixed_time.record_run(setup, array, workload, "run", work)
         files.append(raw)
         after = environment.take_reading(setup.machine, array, When.AFTER, before)

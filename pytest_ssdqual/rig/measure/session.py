@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.observe.live_stats import Live
@@ -43,3 +44,4 @@ class Setup:
     looked: Looked | None = None
     #: Live statistics, if there are observers.
     live: Live | None = None
+    failures: DriveFailures = field(default_factory=DriveFailures)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import strategies
 from support.fakes.scripted import completed
+from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -185,6 +186,7 @@ def patched(bench: RebuildBench) -> Iterator[RebuildBench]:
         patch.setattr(process, "start", bench.start)
         patch.setattr(FinishedProcess, "pieces", lambda finished: iter(()))
         patch.setattr(acceptance, "accept_ended", bench.accept_ended)
+        simulated_surroundings.unattributed(patch)
         patch.setattr(
             environment, "take_reading", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}")
         )

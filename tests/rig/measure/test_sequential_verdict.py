@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import stopping_rules
 from support.fakes.scripted import ScriptedMachine
-from support.simulator import simulated_fio
+from support.simulator import simulated_fio, simulated_surroundings
 from support.simulator.simulated_fio import UnderWay
 
 from pytest_ssdqual.qual.measured.run import Measured
@@ -125,6 +125,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> SequentialRig:
     rig = SequentialRig()
     monkeypatch.setattr(sequential_verdict, "start", rig.start)
     monkeypatch.setattr(mdadm, "require_healthy", rig.require_healthy)
+    simulated_surroundings.unattributed(monkeypatch)
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: rig.events.append(f"look {when}"))
     monkeypatch.setattr(environment, "between", lambda *_: None)
     monkeypatch.setattr(environment, "note", lambda setup, run, kind: rig.events.append(f"note {kind}"))

@@ -59,6 +59,7 @@ from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild, seq
 from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.purge import zero
 from support.fakes.scripted import completed
@@ -369,10 +370,7 @@ class SimulatedMachine:
         if script == facts.FACTS:
             return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
         if script == health.SCRIPT:
-            answer = json.loads(SMART)
-            if self.scene.worn and self.runs:
-                answer["nvme_smart_health_information_log"]["critical_warning"] = 1
-            return f"{json.dumps(answer)}\n" * len(arguments)
+            return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments)
         if script == zero.ZEROES:
             return self.media.zeroes(arguments[0], arguments[2:])
         if script == write_counters.SCRIPT:
@@ -386,9 +384,25 @@ class SimulatedMachine:
         if script == shared_paths.SCRIPT:
             boot = str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
             return simulated_paths.text(boot, arguments, os.environ.get("SIMULATED_SWITCHED", "").split())
+        if script == drive_failure.SCRIPT:
+            return self.surroundings.states(arguments[0], arguments[1:])
         if script == surroundings.SCRIPT:
             return self.surroundings.text(argv)
         return "2048\n" if script == mdadm.OFFSETS else ""
+
+    def _smart(self, path: str) -> object:
+        """What smartctl says of a drive."""
+        kname = path.removeprefix("/dev/")
+        if kname in self.surroundings.gone:
+            message = {"string": f"Smartctl open device: {path} failed: No such device", "severity": "error"}
+            return {"smartctl": {"exit_status": 2, "messages": [message]}}
+        answer = json.loads(SMART)
+        log = answer["nvme_smart_health_information_log"]
+        if self.scene.worn and self.runs:
+            log["critical_warning"] = 1
+        if self.runs and f"assessment:{self.surroundings.serials[kname]}" in self.scene.trouble:
+            answer["smart_status"]["passed"] = False
+        return answer
 
     def _expanded(self, pattern: str) -> str:
         """Every pattern with a star is all drives; any other is those that it matches."""
@@ -411,7 +425,7 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
 
     def under_way() -> UnderWay:
         machine.begin_run()
-        return fio.process(array, workload, window)
+        return struck(machine, array, fio.process(array, workload, window))
 
     with machine.about_to_run(under_way):
         return REAL_RUN(setup, array, workload, kind, window)
@@ -431,10 +445,17 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
         running.ran = partial(machine.surroundings.ran, array)
         if workload.writes:
             machine.write(array, round(seconds))
-        return running
+        return struck(machine, array, running)
 
     with machine.about_to_run(under_way):
         return REAL_START(setup, array, workload, job)
+
+
+def struck(machine: SimulatedMachine, array: Array, running: UnderWay) -> UnderWay:
+    """Let the process end early if drives fail under it."""
+    if words := machine.surroundings.failing(array):
+        running.last_words, running.dies_s = words, 1.5 * running.report_s
+    return running
 
 
 def simulated_fail(setup: Setup, array: Array, missing: int) -> Array:

@@ -19,8 +19,9 @@ import pytest
 from pytest_ssdqual.qual.measured.environment import Traffic, total
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry, loads
+from pytest_ssdqual.qual.validity.drive_failure import FailureAttribution, FailureOrigin
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe import drive_failure, environment
 
 SMART = json.loads((Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text())
 NOTHING = Traffic(0, 0, 0, 0)
@@ -50,6 +51,8 @@ class Surroundings:
     runs: int = 0
     #: Number of members that the array has lost.
     dropped: int = 0
+    #: Kernel names of drives that failed while fio ran.
+    gone: set[str] = field(default_factory=set)
     #: Of each drive: time of all reads, of all writes, and with any of them outstanding.
     milliseconds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
@@ -85,6 +88,29 @@ class Surroundings:
                 self._say(3, f"critical medium error, dev {drive.kname}, sector 2048")
         if "hung" in self.trouble:
             self._say(3, "INFO: task fio:12 blocked for more than 122 seconds.")
+
+    def failing(self, array: Array) -> str:
+        """What fio says if drives of ``array`` fail under its load: ``pulled:SERIAL``, ``media:SERIAL``, ``hba``."""
+        lost = []
+        for drive in array.members:
+            serial = self.serials.get(drive.kname, drive.serial)
+            if serial in self._about("pulled") or "hba" in self.trouble:
+                self.gone.add(drive.kname)
+                self._say(3, f"nvme {drive.kname[:-2]}: controller is down; will reset: CSTS=0xffffffff")
+                lost.append(drive)
+            if serial in self._about("media"):
+                self._say(2, f"critical medium error, dev {drive.kname}, sector 4096 op 0x0:(READ) flags 0x0")
+                lost.append(drive)
+        if not lost:
+            return ""
+        target = lost[0].path if array.geometry.is_side_by_side else array.path
+        return f"fio: io_u error on file {target}: Input/output error: read offset=2097152, buflen=4096"
+
+    def states(self, array: str, drives: Sequence[str]) -> str:
+        """The answer of ``drive_states.sh``."""
+        member = "-" if array == "-" else "in_sync"
+        lines = [f"{kname} gone rw -" if kname in self.gone else f"{kname} present rw {member}" for kname in drives]
+        return "\n".join([*lines, "end", ""])
 
     def _wait(self, array: Array, seconds: float, before: Mapping[str, Traffic]) -> None:
         """The slowest drive is always busy, and most I/Os wait for it; each has eight outstanding on average."""
@@ -190,3 +216,10 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: None)
     monkeypatch.setattr(environment, "between", lambda *_: None)
     monkeypatch.setattr(environment, "explained", lambda *_: nullcontext([]))
+    unattributed(monkeypatch)
+
+
+def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks which drive was at fault: errors stay as they are."""
+    unknown = FailureAttribution(FailureOrigin.UNKNOWN)
+    monkeypatch.setattr(drive_failure, "_attribution", lambda setup, array, before, error: unknown)

@@ -1,0 +1,49 @@
+"""The fixture ``ssd_health``: judges the health of all drives of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.report.evidence import health
+from pytest_ssdqual.rig.drives import failed
+from pytest_ssdqual.rig.measure.campaign import Campaign
+
+#: Drives whose findings the sentence has; the evidence has all.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DrivesHealth:
+    """Health of the drives of a run; true if there is no finding about any of them."""
+
+    #: By serial number.
+    findings: Mapping[str, tuple[str, ...]]
+
+    def __bool__(self) -> bool:
+        return not any(self.findings.values())
+
+    def __repr__(self) -> str:
+        count = len(self.findings)
+        about = f"health of {count} drive{'' if count == 1 else 's'}"
+        bad = [f"{serial}: {'; '.join(each)}" for serial, each in self.findings.items() if each]
+        if not bad:
+            return f"{about}: no finding"
+        more = f"; and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
+        return f"{about}: {len(bad)} with findings: {'; '.join(bad[:NAMED])}{more}"
+
+
+def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
+    """Return the health of all drives now, and record it as evidence of the test."""
+    setup, run = campaign.setup, request.config.stash[QUALIFICATION]
+    found = DrivesHealth(failed.findings(setup.machine, setup.held.drives, setup.failures))
+    evidence = health.of_drives(
+        str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
+        protocol=run.protocol.name, acceptance=run.acceptance,
+    )  # fmt: skip
+    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    return found

@@ -1,0 +1,167 @@
+"""Attribution of a failed measurement to a drive, to the host or the path of drives, or to neither.
+
+A drive has failed if it reports it itself (SMART, sense data of media errors), or if it alone dropped out, returned I/O
+errors or did not answer in time. If several drives lost their connection at once, or the kernel reports a fault of the
+HBA or the IOMMU, their path is the likelier cause, and no drive is blamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pytest_ssdqual.qual.measured.environment import KernelLine
+
+#: Sense data and status codes by which a drive reports its own media or hardware (SPC-6 annex D, NVMe base 2.0
+#: figure 101), as the kernel prints them.
+MEDIA = re.compile(
+    r"critical medium error|sense key ?: (medium|hardware) error|unrecovered read error|write fault|media error"
+    r"|error: \{ (\w+ )*UNC",
+    re.IGNORECASE,
+)
+#: The kernel gave up a drive, or removed it.
+DROPPED = re.compile(
+    r"disabling device|device not ready|controller is down|removing after|offline(d| device)|reset fail"
+    r"|^ata\S+: disable device|link down|card not present",
+    re.IGNORECASE,
+)
+#: A request failed or was not answered in time.
+REQUEST = re.compile(r"I/O error|critical (target|nexus) error|time(d )?out|reset(ting)? controller", re.IGNORECASE)
+#: Data was damaged between drive and host: the cable, the slot or the drive's interface.
+TRANSFER = re.compile(r"\b(ICRC|BadCRC|UDMA CRC)\b|interface (fatal )?error|CRC error", re.IGNORECASE)
+#: Faults of HBA, IOMMU and host, whatever drive the message names.
+HOST = re.compile(
+    r"\b(DMAR|IOMMU|AMD-Vi|SMMU)\b|IO_PAGE_FAULT|(diag|host|adapter|firmware) reset|reset(ting)? (adapter|host)"
+    r"|fault_state|non-operational|host adapter abort|scsi_recover_host|Hardware Error",
+    re.IGNORECASE,
+)
+#: Kernel messages that a sentence quotes.
+QUOTED = 2
+
+
+class FailureOrigin(StrEnum):
+    """The part of the system that failed."""
+
+    DRIVE = "drive"
+    #: The host, an HBA, or a path that several drives share.
+    PATH = "path"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class DriveTrace:
+    """What is known of one drive after a measurement has failed; unknown values are empty or None."""
+
+    serial: str
+    #: Device path in the messages of fio.
+    path: str
+    #: Names by which only this drive is meant in kernel messages.
+    names: tuple[str, ...] = ()
+    #: False if the kernel has no such device any more.
+    present: bool | None = None
+    #: True if the kernel holds the device as read-only.
+    read_only: bool = False
+    #: True if md holds it as faulty or has removed it, and this run did not ask for that.
+    is_faulty: bool = False
+    #: Changes of SMART data since the run began.
+    smart: tuple[str, ...] = ()
+    #: True if smartctl gets no answer from it.
+    is_silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailedDrive:
+    """A drive that failed: its serial number, the observations, and the kernel's words about it."""
+
+    serial: str
+    findings: tuple[str, ...]
+    kernel: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """``drive SSDQ0002 failed: it dropped out; kernel: […] nvme nvme1: …``."""
+        words = f"; kernel: {' | '.join(self.kernel[:QUOTED])}" if self.kernel else ""
+        return f"drive {self.serial} failed: {'; '.join(self.findings)}{words}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureAttribution:
+    """Origin of a failed measurement; ``drives`` is empty unless drives are the origin."""
+
+    origin: FailureOrigin
+    drives: tuple[FailedDrive, ...] = ()
+    #: The evidence as a clause; empty if the origin is unknown or a drive.
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    trace: DriveTrace
+    #: Reports of the drive about itself, and losses that the path may have caused, too.
+    own: tuple[str, ...]
+    lost: tuple[str, ...]
+    kernel: tuple[str, ...]
+
+    @property
+    def failed(self) -> FailedDrive:
+        return FailedDrive(self.trace.serial, (*self.own, *self.lost), self.kernel)
+
+
+def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelLine]) -> FailureAttribution:
+    """Attribute a measurement that ended with ``error``, by the kernel's messages during it."""
+    lines = tuple(kernel)
+    suspects = [each for each in (_suspect(error, drive, lines) for drive in drives) if each.own or each.lost]
+    if proven := [each.failed for each in suspects if each.own]:
+        return FailureAttribution(FailureOrigin.DRIVE, tuple(proven))
+    of_host = next((line.describe() for line in lines if HOST.search(line.text)), "")
+    if of_host and suspects:
+        return FailureAttribution(FailureOrigin.PATH, why=f"the kernel reports a fault of the host: {of_host}")
+    if len(suspects) > 1:
+        serials = ", ".join(each.trace.serial for each in suspects)
+        words = next((f"; kernel: {each.kernel[0]}" for each in suspects if each.kernel), "")
+        why = f"{len(suspects)} drives failed at once ({serials}), which points to a path that they share{words}"
+        return FailureAttribution(FailureOrigin.PATH, why=why)
+    if suspects:
+        return FailureAttribution(FailureOrigin.DRIVE, (suspects[0].failed,))
+    return FailureAttribution(FailureOrigin.UNKNOWN)
+
+
+def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Suspect:
+    lines = [line for line in kernel if not HOST.search(line.text) and _names(line.text, drive.names)]
+
+    def heard(pattern: re.Pattern[str]) -> bool:
+        return any(pattern.search(line.text) for line in lines)
+
+    own = [*drive.smart]
+    if heard(MEDIA):
+        own.append("it returned media errors")
+    lost = []
+    if drive.present is False:
+        lost.append("it dropped out")
+    elif drive.read_only:
+        lost.append("it turned read-only")
+    elif drive.is_silent:
+        lost.append("it answers smartctl no more")
+    is_damaged_on_the_way = heard(TRANSFER) and not lost
+    if not is_damaged_on_the_way:
+        if drive.is_faulty:
+            lost.append("md took it out of the array after failed requests")
+        if error.startswith(f"I/O error on {drive.path}:"):
+            lost.append("it returned I/O errors")
+        if not lost and heard(DROPPED):
+            lost.append("the kernel gave it up")
+        if not lost and heard(REQUEST):
+            lost.append("its requests failed or timed out")
+    return _Suspect(drive, tuple(own), tuple(lost), tuple(line.describe() for line in _by_severity(lines)))
+
+
+def _by_severity(lines: Sequence[KernelLine]) -> Sequence[KernelLine]:
+    """Sort media errors first, then by severity, then by time."""
+    return sorted(lines, key=lambda line: (not MEDIA.search(line.text), 8 if line.level is None else line.level))
+
+
+def _names(text: str, names: Iterable[str]) -> bool:
+    """Return whether a message names a drive; ``nvme1`` is not named by ``nvme10`` nor by ``nvme1c1``."""
+    return any(re.search(rf"(?<![\w.:]){re.escape(name)}(?!\w|\.\d|:\S)", text) for name in names)

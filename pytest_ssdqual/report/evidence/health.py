@@ -1,0 +1,82 @@
+"""Evidence of drives that failed under the load, and of the health of all drives; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pytest_ssdqual.qual.safe_text import line
+from pytest_ssdqual.qual.spec.claims import Direction
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
+
+#: Claim about the drives that a measurement was to load, and about the health of every drive of the run.
+FAILED, HEALTH = "failed_drives", "drive_health"
+#: What the evidence of a claim about health has in the place of a workload.
+LOAD, RUN = "load", "run"
+#: Kernel messages of a drive in the evidence; the record has all.
+MOST_MESSAGES = 10
+
+
+def of_failures(about: str, drives: Sequence[FailedDrive], *, protocol: str, acceptance: bool) -> Evidence:
+    """Return the evidence that drives failed while ``about``, a geometry, was under load."""
+    sentence = "; ".join(each.sentence for each in drives)
+    return _counted(
+        FAILED, about, LOAD, {each.serial: each.findings for each in drives},
+        sentence=f"{sentence} (under the load of {about})",
+        remarks=tuple(f"{each.serial}: {word}" for each in drives for word in each.kernel[:MOST_MESSAGES]),
+        protocol=protocol,
+        acceptance=acceptance,
+    )  # fmt: skip
+
+
+def of_drives(
+    about: str, findings: Mapping[str, Sequence[str]], sentence: str, *, protocol: str, acceptance: bool
+) -> Evidence:
+    """Return the evidence of the health of all drives, with the findings by serial number."""
+    remarks = tuple(f"{serial}: {each}" for serial, found in findings.items() for each in found)
+    return _counted(
+        HEALTH, about, RUN, findings,
+        sentence=sentence, remarks=remarks, protocol=protocol, acceptance=acceptance,
+    )  # fmt: skip
+
+
+def _counted(
+    claim: str,
+    about: str,
+    workload: str,
+    findings: Mapping[str, Sequence[str]],
+    *,
+    sentence: str,
+    remarks: tuple[str, ...],
+    protocol: str,
+    acceptance: bool,
+) -> Evidence:
+    """Return evidence whose figure is the number of drives with a finding."""
+    bad = [serial for serial, found in findings.items() if found]
+    value = float(len(bad))
+    return Evidence(
+        claim=claim,
+        geometries=(about,),
+        workloads=(workload,),
+        value=value,
+        low=value,
+        high=value,
+        n=len(findings),
+        unit=Unit.COUNT,
+        limit=0.0,
+        direction=Direction.AT_MOST,
+        source="a drive under test stays healthy (docs/faults.md)",
+        outcome=Finding.FAIL if bad else Finding.PASS,
+        margin_percent=-100.0 if bad else 0.0,
+        sentence=line(sentence, 4000),
+        protocol=protocol,
+        acceptance=acceptance,
+        members=tuple(
+            Part(serial, {"value": float(len(found))}, Finding.FAIL if found else Finding.PASS)
+            for serial, found in findings.items()
+        ),
+        worst=bad[0] if bad else "",
+        remarks=remarks,
+        is_reading=True,
+    )

@@ -1,0 +1,74 @@
+"""Drives that failed in this run, the error of whatever needs one of them, and the health of all drives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.drives.health import DriveHealth
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
+
+
+class DriveFailed(RigError):
+    """Drives failed under the load: a verdict on them where it happened, and an error in all other tests."""
+
+    def __init__(self, about: str, drives: Sequence[FailedDrive]) -> None:
+        super().__init__(f"{about} was not measured: {'; '.join(each.sentence for each in drives)}")
+        self.about = about
+        self.drives = tuple(drives)
+
+
+@dataclass(slots=True)
+class DriveFailures:
+    """Drives of this run that failed, and the SMART data of all drives when the run began."""
+
+    #: By path.
+    before: Mapping[str, DriveHealth] = field(default_factory=dict)
+    #: By serial number, in the order in which they failed.
+    failed: dict[str, FailedDrive] = field(default_factory=dict)
+
+    def among(self, members: Sequence[Drive]) -> tuple[FailedDrive, ...]:
+        """Return the failed drives among ``members``."""
+        return tuple(self.failed[name] for name in map(serial_of, members) if name in self.failed)
+
+    def require(self, about: str, members: Sequence[Drive]) -> None:
+        """Raise ``DriveFailed`` if one of ``members`` has failed; nothing is measured on it any more."""
+        if lost := self.among(members):
+            raise DriveFailed(about, lost)
+
+
+def serial_of(drive: Drive) -> str:
+    """Return the name of a drive in verdicts."""
+    return drive.serial or drive.identity
+
+
+def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures) -> dict[str, tuple[str, ...]]:
+    """Return the findings about the health of each drive now, by serial number; empty for a healthy one.
+
+    A finding is a failure under the load, what the drive reported as wrong when the run began, and what got worse since
+    then. ``MachineLost`` if the machine is lost.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for drive in drives:
+        name = serial_of(drive)
+        if failed := failures.failed.get(name):
+            found[name] = (failed.sentence,)
+            continue
+        earlier = failures.before[drive.path]
+        at_start = tuple(f"when the run began: {each}" for each in health.worsened(_unblemished(earlier), earlier))
+        try:
+            since = health.worsened(earlier, health.read(machine, [drive])[drive.path])
+        except RigError as error:
+            if error.ends_run:
+                raise
+            since = (str(error),)
+        found[name] = (*at_start, *since)
+    return found
+
+
+def _unblemished(found: DriveHealth) -> DriveHealth:
+    """Return the same health without anything that the drive reports as wrong."""
+    return replace(found, passed=None, critical_warning=None, media_errors=None, percentage_used=None)

@@ -1,0 +1,154 @@
+"""Evidence after a failed measurement: kernel messages, md's member states and SMART data of each drive.
+
+``attributed`` surrounds the part of a measurement in which the drives are under load. If that raises, the evidence is
+collected, recorded and judged by ``qual.validity.drive_failure``: the error becomes ``DriveFailed``, an
+``InvalidMeasurement`` that names the path, or stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from pytest_ssdqual.qual.measured.environment import KernelLine
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
+from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.machine import scripts
+from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, Machine, RigError
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
+
+SCRIPT = scripts.text("drive_states.sh")
+#: Names that belong to one drive alone: of disks, NVMe controllers and paths, SCSI addresses, libata's devices.
+OWN_NAME = re.compile(r"sd[a-z]+|nvme\d+(c\d+)?(n\d+)?|\d+:\d+:\d+:\d+|ata\d+\.\d\d", re.ASCII)
+PCI_FUNCTION = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+
+
+@contextmanager
+def attributed(setup: Setup, array: Array, before: EnvironmentReading | None = None) -> Iterator[None]:
+    """Attribute an error of the block to a drive or to the path of drives.
+
+    ``before`` is the reading since which kernel messages count. Raises ``DriveFailed``; ``InvalidMeasurement`` if the
+    path failed; else the error itself.
+    """
+    try:
+        yield
+    except (ClockSet, DriveFailed, LeaseLost):
+        raise
+    except RigError as error:
+        if error.ends_run:
+            raise
+        found = _attribution(setup, array, before, error)
+        if found.origin is FailureOrigin.DRIVE:
+            setup.failures.failed |= {each.serial: each for each in found.drives}
+            raise DriveFailed(str(array.geometry), found.drives) from error
+        if found.origin is FailureOrigin.PATH:
+            raise InvalidMeasurement(f"{error}; {found.why}") from error
+        raise
+
+
+def _attribution(setup: Setup, array: Array, before: EnvironmentReading | None, error: RigError) -> FailureAttribution:
+    lines = _kernel(setup.machine, array, before)
+    traces = _traces(setup, array, before)
+    found = attribute(str(error), traces, lines)
+    setup.logbook.note(
+        "measurement_failed",
+        geometry=str(array.geometry),
+        error=str(error),
+        origin=found.origin,
+        why=found.why,
+        failed=[asdict(each) for each in found.drives],
+        drives=[asdict(each) for each in traces],
+        kernel=[line.describe() for line in lines],
+    )
+    return found
+
+
+def _kernel(machine: Machine, array: Array, before: EnvironmentReading | None) -> tuple[KernelLine, ...]:
+    """Return the messages since ``before``; none if the log cannot be read."""
+    if before is None:
+        return ()
+    try:
+        after = environment.take_reading(machine, array, When.AFTER, before)
+    except RigError as error:
+        if error.ends_run:
+            raise
+        return ()
+    return after.kernel_log.log.lines if after.kernel_log else ()
+
+
+def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tuple[DriveTrace, ...]:
+    geometry = array.geometry
+    kname = "-" if geometry.is_side_by_side else array.kname
+    sysfs = [drive.kname.replace("/", "!") for drive in array.members]
+    done = setup.machine.run(["sh", "-c", SCRIPT, "drive_states", kname, *sysfs], check=False, repeatable=True)
+    states = parse(done.text)
+    has_members = any(state != "-" for _, _, state in states.values())
+    names = own_names(array.members, before.names if before else ())
+    traces = []
+    for drive, name in zip(array.members, sysfs, strict=True):
+        presence, mode, state = states.get(name, ("", "", "-"))
+        changes, is_silent = ((), False) if presence == "gone" else _smart(setup, drive)
+        is_faulty = "faulty" in state or (state == "-" and has_members)
+        traces.append(
+            DriveTrace(
+                serial=serial_of(drive),
+                path=drive.path,
+                names=names[drive.kname],
+                present=None if not presence else presence == "present",
+                read_only=mode == "ro",
+                # Members of a degraded array were failed on purpose.
+                is_faulty=is_faulty and not geometry.missing,
+                smart=changes,
+                is_silent=is_silent,
+            )
+        )
+    return tuple(traces)
+
+
+def _smart(setup: Setup, drive: Drive) -> tuple[tuple[str, ...], bool]:
+    """Return the changes of a drive's SMART data since the run began, and whether it does not answer any more."""
+    earlier = setup.failures.before.get(drive.path)
+    if earlier is None:
+        return (), False
+    try:
+        now = health.read(setup.machine, [drive])[drive.path]
+    except RigError as error:
+        if error.ends_run:
+            raise
+        return (), True
+    return health.worsened(earlier, now), False
+
+
+def parse(text: str) -> dict[str, tuple[str, str, str]]:
+    """Parse the answer of ``SCRIPT``: presence, mode and md's words by kernel name; empty if it was cut short."""
+    lines = [line.split() for line in text.splitlines()]
+    if not lines or lines[-1] != ["end"]:
+        return {}
+    return {words[0]: (words[1], words[2], words[3]) for words in lines[:-1] if len(words) == 4}
+
+
+def own_names(members: Sequence[Drive], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the names in kernel messages that mean one drive alone, by kernel name.
+
+    ``names`` are those of ``EnvironmentReading``: of each drive its kernel name and those on its way to the bus. HBAs,
+    hosts and ports are left out, because other drives may share them.
+    """
+    found = {drive.kname: [drive.kname] for drive in members}
+    current, is_nvme_device = "", False
+    for name in names:
+        if name in found:
+            current, is_nvme_device = name, name.startswith("nvme")
+        elif current and OWN_NAME.fullmatch(name):
+            found[current].append(name)
+        elif current and is_nvme_device and PCI_FUNCTION.fullmatch(name):
+            found[current].append(name)
+            is_nvme_device = False
+    return {kname: tuple(dict.fromkeys(each)) for kname, each in found.items()}

@@ -1,0 +1,117 @@
+"""A drive that fails under the load is a failure that names it; a path that fails is an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+from pytest_ssdqual.report.view.fitness import Fitness
+from pytest_ssdqual.report.view.run_view import RunView
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS = Workload("randread", "4k", 8)
+
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_array(ARRAY)
+    @pytest.mark.ssd_workload(READS, Workload("randread", "4k", 1))
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+"""
+SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")
+
+
+HEALTH = """
+    @pytest.mark.ssd_array("drive")
+    def test_health(ssd_health):
+        assert ssd_health
+"""
+
+
+def run(inner: Inner, array: str, *, health: bool = False, protocol: str = "quick") -> pytest.RunResult:
+    inner.pytester.makepyfile(test_promise=SUITE.replace("ARRAY", array) + HEALTH * health)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}")
+
+
+@pytest.mark.parametrize(("trouble", "word"), [("pulled", "dropped out"), ("media", "media errors")])
+def test_drive_that_fails_in_an_array_is_a_failure_that_names_it(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0002")
+    result = run(inner, '"raid5", widths=[4]')
+    result.assert_outcomes(failed=1, errors=1)
+    failure, error = sorted(inner.cases().values(), key=lambda case: case.outcome, reverse=True)
+    assert failure.outcome == "failure"
+    assert "SSDQ0002" in failure.message
+    assert word in failure.message
+    assert failure.properties["ssd.drives_failed"] == "SSDQ0002"
+    assert error.outcome == "error"
+    assert "SSDQ0002" in error.message
+    assert failure.name in error.message
+    (record,) = inner.records("measurement_failed")
+    assert record["origin"] == "drive"
+
+
+@pytest.mark.parametrize("array", ['"raid5", widths=[4]', '"drive"'])
+def test_reset_of_the_adapter_that_takes_all_drives_stays_an_error(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, array: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "hba")
+    run(inner, array).assert_outcomes(errors=2)
+    assert {record["origin"] for record in inner.records("measurement_failed")} == {"path"}
+    assert "failed at once" in next(iter(inner.cases().values())).message
+
+
+def test_other_arrays_are_measured_without_the_failed_drive(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Narrow arrays consist of the first drives."""
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0004")
+    run(inner, '"raid5"').assert_outcomes(passed=2, failed=1, errors=1)
+
+
+def test_failed_drive_makes_the_product_unfit(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0004")
+    result = run(inner, '"raid5"')
+    assert [line for line in result.outlines if line.startswith("FAILED ") and "SSDQ0004" in line]
+    (worsened,) = inner.records("drive_worsened")
+    assert "SSDQ0004" in str(worsened["findings"])
+
+
+def test_failed_assessment_is_a_failure_of_the_health_promise(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
+    run(inner, '"raid5", widths=[4]', health=True).assert_outcomes(passed=2, failed=1)
+    case = inner.cases()["test_health"]
+    assert case.outcome == "failure"
+    assert "SSDQ0003" in case.message
+    assert "assessment" in case.message
+    assert case.properties["ssd.drives_failed"] == "SSDQ0003"
+    assert case.properties["ssd.claim"] == "drive_health"
+
+
+def test_health_of_good_drives_is_judged_last_and_passes(inner: Inner) -> None:
+    result = run(inner, '"raid5", widths=[4]', health=True)
+    result.assert_outcomes(passed=3)
+    assert list(inner.cases())[-1] == "test_health"
+    assert inner.records("drive_worsened") == []
+
+
+def test_failed_drive_fails_the_health_promise_too(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    run(inner, '"raid5", widths=[4]', health=True).assert_outcomes(failed=2, errors=1)
+    assert "SSDQ0002" in inner.cases()["test_health"].message
+
+
+@pytest.mark.parametrize("health", [True, False])
+def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.MonkeyPatch, health: bool) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
+    run(inner, '"raid5", widths=[4]', health=health)
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    assert RunView.read(folder).verdict.fitness is Fitness.UNFIT

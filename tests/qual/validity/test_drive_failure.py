@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ssdqual.qual.measured.environment import KernelLine
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureOrigin, attribute
+
+ERROR = "raid5x3 cannot be measured: degraded by 1 member"
+
+
+def nvme(number: int, *, present: bool = True, is_faulty: bool = False, smart: tuple[str, ...] = ()) -> DriveTrace:
+    kname = f"nvme{number}n1"
+    names = (kname, f"nvme{number}", f"0000:0{number}:00.0")
+    return DriveTrace(f"S{number}", f"/dev/{kname}", names, present, is_faulty=is_faulty, smart=smart)
+
+
+def sata(number: int, *, present: bool = True, is_faulty: bool = False) -> DriveTrace:
+    kname = f"sd{'abcdefgh'[number]}"
+    names = (kname, f"{number}:0:0:0", f"ata{number}.00")
+    return DriveTrace(f"S{number}", f"/dev/{kname}", names, present, is_faulty=is_faulty)
+
+
+def said(*texts: str) -> tuple[KernelLine, ...]:
+    return tuple(KernelLine(100.0 + number, 3, text) for number, text in enumerate(texts))
+
+
+@pytest.mark.parametrize(
+    ("words", "finding"),
+    [
+        ("critical medium error, dev nvme1n1, sector 2048 op 0x0:(READ)", "media errors"),
+        ("nvme nvme1: Device not ready; aborting reset, CSTS=0x1", "gave it up"),
+        ("nvme nvme1: I/O 12 QID 1 timeout, reset controller", "timed out"),
+        ("I/O error, dev nvme1n1, sector 2048 op 0x1:(WRITE)", "requests failed"),
+    ],
+)
+def test_kernel_messages_about_one_drive_name_it(words: str, finding: str) -> None:
+    found = attribute(ERROR, [nvme(0), nvme(1), nvme(2)], said(words))
+    assert found.origin is FailureOrigin.DRIVE
+    (drive,) = found.drives
+    assert drive.serial == "S1"
+    assert finding in drive.sentence
+    assert words in drive.sentence
+
+
+def test_drive_that_is_gone_has_dropped_out() -> None:
+    (drive,) = attribute(ERROR, [nvme(0), nvme(1, present=False)], ()).drives
+    assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
+
+
+def test_member_that_md_took_out_has_failed() -> None:
+    (drive,) = attribute(ERROR, [nvme(0), nvme(1, is_faulty=True)], ()).drives
+    assert drive.serial == "S1"
+
+
+def test_error_of_fio_names_the_drive_that_it_wrote_to() -> None:
+    error = "I/O error on /dev/nvme1n1: Input/output error (write at byte 4096)"
+    (drive,) = attribute(error, [nvme(0), nvme(1), nvme(11)], ()).drives
+    assert drive.serial == "S1"
+
+
+def test_failed_assessment_blames_the_drive_whatever_the_host_reports() -> None:
+    drives = [nvme(0, present=False), nvme(1, smart=("its own SMART health assessment is now FAILED",))]
+    found = attribute(ERROR, drives, said("DMAR: [DMA Write] Request device [01:00.0] fault addr 0"))
+    assert [each.serial for each in found.drives] == ["S1"]
+
+
+def test_several_failing_drives_with_media_errors_are_all_named() -> None:
+    lines = said("critical medium error, dev sdb, sector 1", "critical medium error, dev sdc, sector 1")
+    assert [each.serial for each in attribute(ERROR, [sata(1), sata(2)], lines).drives] == ["S1", "S2"]
+
+
+def test_reset_that_takes_all_drives_is_the_paths() -> None:
+    found = attribute(ERROR, [sata(1, present=False), sata(2, present=False)], ())
+    assert (found.origin, found.drives) == (FailureOrigin.PATH, ())
+    assert "S1, S2" in found.why
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "mpt3sas_cm0: sending diag reset !!",
+        "DMAR: [DMA Read] Request device [01:00.0] fault addr 0xffe00000",
+        "AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x0000]",
+    ],
+)
+def test_fault_of_the_host_beside_one_lost_drive_is_the_paths(words: str) -> None:
+    found = attribute(ERROR, [sata(1, present=False), sata(2)], said(words))
+    assert found.origin is FailureOrigin.PATH
+    assert words in found.why
+
+
+def test_checksum_errors_of_the_link_blame_no_drive() -> None:
+    lines = said("ata1.00: error: { ICRC ABRT }", "I/O error, dev sdb, sector 8 op 0x1:(WRITE)")
+    assert attribute(ERROR, [sata(1, is_faulty=True), sata(2)], lines).origin is FailureOrigin.UNKNOWN
+
+
+@pytest.mark.parametrize("words", ["nvme nvme11: timeout", "I/O error, dev nvme1c0n1", "ata1.01: disable device"])
+def test_messages_of_other_devices_blame_no_drive(words: str) -> None:
+    assert attribute(ERROR, [nvme(1), sata(1)], said(words)).origin is FailureOrigin.UNKNOWN
+
+
+def test_nothing_known_stays_unknown() -> None:
+    assert attribute("a worker of fio was killed by signal 9", [nvme(0), nvme(1)], ()).origin is FailureOrigin.UNKNOWN
+
+
+def test_most_severe_message_comes_first() -> None:
+    warnings = [KernelLine(float(number), 4, f"nvme nvme1: warning {number}") for number in range(60)]
+    media = KernelLine(99.0, 3, "critical medium error, dev nvme1n1, sector 1")
+    (drive,) = attribute(ERROR, [nvme(1)], [*warnings, media]).drives
+    assert "medium" in drive.kernel[0]

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, MachineLost, RigError
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import drive_failure
+from pytest_ssdqual.rig.observe.drive_failure import attributed, own_names, parse
+
+
+def drive(kname: str, serial: str) -> Drive:
+    return Drive(f"/dev/{kname}", kname, "ACME", serial, None, None, 1 << 30, 512, 512, False, "nvme")
+
+
+MEMBERS = (drive("nvme0n1", "S0"), drive("nvme1n1", "S1"), drive("nvme2n1", "S2"))
+HEALTHY = ("present", "rw", "in_sync")
+
+
+@dataclass
+class Notes:
+    found: list[dict[str, Any]] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.found.append({"kind": kind, **facts})
+
+
+def setup(*states: tuple[str, str, str]) -> tuple[Setup, Notes]:
+    lines = [f"{each.kname} {' '.join(state)}" for each, state in zip(MEMBERS, states, strict=True)]
+    answer = completed((), "\n".join([*lines, "end", ""]))
+    machine = ScriptedMachine().on("sh", "-c", drive_failure.SCRIPT, answer=answer)
+    notes = Notes()
+    return cast(Setup, SimpleNamespace(machine=machine, logbook=notes, failures=DriveFailures())), notes
+
+
+def array(missing: int = 0) -> Array:
+    return Array(Geometry(RaidLevel.RAID5, 3, missing), "/dev/md100", MEMBERS, "u", 1 << 31, "zeroed")
+
+
+def test_lost_member_becomes_a_failure_of_the_drive_and_is_recorded() -> None:
+    bench, notes = setup(HEALTHY, ("gone", "rw", "-"), HEALTHY)
+    with pytest.raises(DriveFailed, match="S1") as caught, attributed(bench, array()):
+        raise InvalidMeasurement("degraded by 1 member")
+    assert [each.serial for each in caught.value.drives] == ["S1"]
+    assert list(bench.failures.failed) == ["S1"]
+    (note,) = notes.found
+    assert (note["kind"], note["origin"], note["error"]) == ("measurement_failed", "drive", "degraded by 1 member")
+    with pytest.raises(DriveFailed):
+        bench.failures.require("raid5x3", MEMBERS)
+    bench.failures.require("drivex1", MEMBERS[:1])
+
+
+def test_faulty_member_has_failed_unless_members_were_failed_on_purpose() -> None:
+    states = HEALTHY, HEALTHY, ("present", "rw", "faulty")
+    bench, _ = setup(*states)
+    with pytest.raises(DriveFailed, match="S2"), attributed(bench, array()):
+        raise RigError("no")
+    bench, _ = setup(*states)
+    with pytest.raises(RigError, match=r"^no$"), attributed(bench, array(missing=1)):
+        raise RigError("no")
+
+
+def test_loss_of_all_members_is_an_invalid_measurement() -> None:
+    bench, _ = setup(*[("gone", "rw", "-")] * 3)
+    with pytest.raises(InvalidMeasurement, match=r"3 drives failed at once"), attributed(bench, array()):
+        raise RigError("it is gone")
+    assert not bench.failures.failed
+
+
+@pytest.mark.parametrize("error", [ClockSet("x"), LeaseLost("x"), MachineLost("x"), ValueError("x")])
+def test_errors_that_are_no_drives_are_not_examined(error: Exception) -> None:
+    with pytest.raises(type(error)), attributed(cast(Setup, None), array()):
+        raise error
+
+
+def test_answer_that_was_cut_short_is_unknown() -> None:
+    assert parse("nvme0n1 gone rw -\n") == {}
+    assert parse("nvme0n1 gone rw -\nend\n") == {"nvme0n1": ("gone", "rw", "-")}
+
+
+def test_names_that_drives_share_are_no_drives_own() -> None:
+    members = drive("nvme0n1", "A"), drive("sda", "B"), drive("sdb", "C")
+    names = (
+        "md100", "nvme0n1", "nvme0", "0000:01:00.0", "+0000:00:1c.0",
+        "sda", "0:0:0:0", "host0", "ata1", "ata1.00", "0000:00:17.0", "sdb", "1:0:0:0", "ata2", "ata2.00",
+    )  # fmt: skip
+    assert own_names(members, names) == {
+        "nvme0n1": ("nvme0n1", "nvme0", "0000:01:00.0"),
+        "sda": ("sda", "0:0:0:0", "ata1.00"),
+        "sdb": ("sdb", "1:0:0:0", "ata2.00"),
+    }
