@@ -219,9 +219,12 @@ def _link_errors(drive: InspectionRecord, limits: InspectionTable, _: Sequence[I
 def _counters(counters: Mapping[str, int], limit: int, what: str) -> Found:
     if not counters:
         return _unknown(f"{what} by any counter")
-    wrong = [f"{name} {count:,}" for name, count in counters.items() if count > limit]
+    words = {name: f"{name.replace('_', ' ')} {count:,}" for name, count in counters.items() if count}
+    wrong = [words[name] for name, count in counters.items() if count > limit]
     total = float(sum(counters.values()))
-    return _result(not wrong, f"counts {what}: {', '.join(wrong) or 'at most'} ({limit:,} allowed)", total)
+    return _result(
+        not wrong, f"counts {what}: {', '.join(wrong or words.values()) or 'none'}, at most {limit:,} allowed", total
+    )
 
 
 def _error_log(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
@@ -234,7 +237,7 @@ def _self_test(drive: InspectionRecord, _: InspectionTable, __: Sequence[Inspect
     failed = drive.failed_self_tests
     if failed is None:
         return _absent("self-tests") if drive.has_self_tests is False else _unknown("a log of self-tests")
-    return _result(failed == 0, f"has {failed} failed self-tests in its log", float(failed))
+    return _result(failed == 0, f"has failed self-tests in its log: {failed}", float(failed))
 
 
 def _health(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
@@ -333,7 +336,7 @@ def _namespaces(drive: InspectionRecord, limits: InspectionTable, _: Sequence[In
     if drive.unallocated_bytes:
         lost = format_capacity(drive.unallocated_bytes)
         return _result(good=False, words=f"has {lost} that belong to no namespace", value=float(count))
-    return _result(count == limits.namespaces, f"has {count} namespaces, {limits.namespaces} expected", float(count))
+    return _result(count == limits.namespaces, f"has namespaces: {count}, expected: {limits.namespaces}", float(count))
 
 
 def _queue_depth(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:

@@ -99,7 +99,7 @@ class InspectionRecord:
     #: Capacity of an NVMe drive in no namespace, bytes.
     unallocated_bytes: int | None = None
     #: Addresses of the supported log pages; None if the drive does not list them.
-    log_pages: frozenset[int] | None = None
+    log_pages: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:

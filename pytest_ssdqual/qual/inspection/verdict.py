@@ -48,9 +48,9 @@ class InspectionVerdict:
             if self.answer is Answer.DEVIATES and (unknown := self.of(Answer.UNKNOWN)):
                 found += f"; unknown for {len(unknown)} more: {_named(unknown)}"
         else:
-            found = "; ".join(dict.fromkeys(f"drive {each.drive} {each.words}" for each in of_worst[:1]))
+            found = _named(of_worst[:1])
             if len(self.drives) > 1:
-                found = f"{len(of_worst)} of {len(self.drives)} drives alike in this, e.g. {found}"
+                found = f"{len(of_worst)} of {len(self.drives)} drives, the first: {found}"
         return f"inspection of {self.label}: {found or 'no drive was inspected'}"
 
     def of(self, answer: Answer) -> tuple[CheckedDrive, ...]:

@@ -258,7 +258,7 @@ def _of_ata(smart: object) -> dict[str, Any]:
     return {
         "security_enabled": enabled if isinstance(enabled, bool) else None,
         "security_locked": security.get("locked") is True,
-        "log_pages": frozenset(pages) if pages else None,
+        "log_pages": tuple(sorted(pages)) or None,
     }
 
 

@@ -37,7 +37,7 @@ from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import fencing, health, survey, write_counters
+from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import RunningProcess
@@ -61,6 +61,7 @@ from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.purge import zero
+from support.builders import inspected
 from support.fakes.scripted import completed
 from support.simulator import simulated_fio, simulated_paths
 from support.simulator.simulated_array import SimulatedBody
@@ -372,6 +373,8 @@ class SimulatedMachine:
             if self.scene.worn and self.runs:
                 answer["nvme_smart_health_information_log"]["critical_warning"] = 1
             return f"{json.dumps(answer)}\n" * len(arguments)
+        if script == inspection.SCRIPT:
+            return self._inspected(arguments)
         if script == zero.ZEROES:
             return self.media.zeroes(arguments[0], arguments[2:])
         if script == write_counters.SCRIPT:
@@ -388,6 +391,20 @@ class SimulatedMachine:
         if script == surroundings.SCRIPT:
             return self.surroundings.text(argv)
         return "2048\n" if script == mdadm.OFFSETS else ""
+
+    def _inspected(self, arguments: Sequence[str]) -> str:
+        """Healthy drives, unless ``SIMULATED_INSPECTED`` has other sections: JSON of a serial, then of a section."""
+        other = json.loads(os.environ.get("SIMULATED_INSPECTED", "{}"))
+        serials = {device.kname: device.serial or "" for device in self.world.disks}
+        return (
+            "".join(
+                inspected.text(
+                    name, {**inspected.nvme(serials[name], self.scene.model), **other.get(serials[name], {})}
+                )
+                for name in arguments[1::2]
+            )
+            + "==end\n"
+        )
 
     def _expanded(self, pattern: str) -> str:
         """Every pattern with a star is all drives; any other is those that it matches."""
