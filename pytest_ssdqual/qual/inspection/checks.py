@@ -81,11 +81,11 @@ def _at_most(value: int | None, limit: int, what: str, unit: str = "") -> Found:
 
 def _model(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
     if not limits.models:
-        return _unlimited(f"is a {drive.model}")
+        return _unlimited(f"is of the model {drive.model}")
     if drive.model is None:
         return _unknown("its model")
     ordered = " or ".join(limits.models)
-    return _result(matches(drive.model, limits.models), f"is a {drive.model}, {ordered} was ordered")
+    return _result(matches(drive.model, limits.models), f"is of the model {drive.model}, {ordered} was ordered")
 
 
 def _firmware(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
@@ -101,8 +101,6 @@ def _capacity(drive: InspectionRecord, limits: InspectionTable, _: Sequence[Insp
     size, ordered = drive.capacity_bytes, limits.capacity_bytes
     if size is None or (ordered is None and size == 0):
         return _unknown("its capacity")
-    if drive.read_only:
-        return _result(good=False, words="is read-only")
     if ordered is None:
         return _unlimited(f"has {format_capacity(size)}")
     good = abs(size - ordered) <= ordered * CAPACITY_TOLERANCE
@@ -242,6 +240,8 @@ def _self_test(drive: InspectionRecord, _: InspectionTable, __: Sequence[Inspect
 
 def _health(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
     warnings = list(drive.warnings or ())
+    if drive.read_only:
+        warnings.insert(0, "it is read-only")
     if drive.passed is False:
         warnings.insert(0, "its own health assessment is FAILED")
     if warnings:
