@@ -55,7 +55,7 @@ def test_scaling(ssd_sweep, ssd_sla):
 SPEC = """
 [product]
 name = "ACME 9"
-models = ["ACME-9*"]
+models = ["ACME-9*", "QEMU NVMe Ctrl"]
 
 [[promise]]
 claim = "steady_iops"

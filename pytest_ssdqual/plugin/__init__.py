@@ -15,12 +15,14 @@ import pytest
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fixtures import (
     _ssd_campaign,
+    _ssd_inspected,
     _ssd_rounds_definition,
     _ssd_widths,
     ssd_array,
     ssd_explore,
     ssd_geometry,
     ssd_health,
+    ssd_inspection,
     ssd_intact,
     ssd_integrity,
     ssd_lot,
@@ -43,12 +45,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "_ssd_campaign",
+    "_ssd_inspected",
     "_ssd_rounds_definition",
     "_ssd_widths",
     "ssd_array",
     "ssd_explore",
     "ssd_geometry",
     "ssd_health",
+    "ssd_inspection",
     "ssd_intact",
     "ssd_integrity",
     "ssd_lot",

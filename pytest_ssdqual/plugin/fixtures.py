@@ -16,6 +16,7 @@ from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION, RUN
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.health import DrivesHealth
+    from pytest_ssdqual.plugin.judging.inspection import InspectedBay, Inspection
     from pytest_ssdqual.plugin.judging.lot import Lot
     from pytest_ssdqual.plugin.judging.sla import Sla
     from pytest_ssdqual.plugin.plan.marks import ArrayFamily
@@ -77,6 +78,26 @@ def _ssd_campaign(pytestconfig: pytest.Config) -> Iterator[Campaign]:
     watch = partial(observers.live_of, report=take, period_s=run.glance_s)
     with run.campaign(observers.begun(take), observers.looked(take), watch) as campaign:
         yield campaign
+
+
+@pytest.fixture(scope="session")
+def _ssd_inspected(pytestconfig: pytest.Config) -> InspectedBay:
+    """What all drives report, read once and without a lease."""
+    from pytest_ssdqual.plugin.judging.inspection import inspect
+
+    return inspect(pytestconfig.stash[RUN])
+
+
+@pytest.fixture
+def ssd_inspection(request: pytest.FixtureRequest, _ssd_inspected: InspectedBay) -> Inspection:
+    """Judges what the drives report about themselves: ``verdict = ssd_inspection.judge("power_on_hours")``.
+
+    Needs the mark ``ssd_array("drive")``. It only reads: neither consent nor a lease is needed (``--ssd-read-only``).
+    """
+    from pytest_ssdqual.plugin.judging.inspection import Inspection
+
+    note = request.node.stash.setdefault(EVIDENCE, []).append
+    return Inspection(request.config.stash[RUN], _ssd_inspected, note)
 
 
 @pytest.fixture

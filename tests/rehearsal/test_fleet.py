@@ -63,6 +63,7 @@ class TwoMachines:
         argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "auto", "suites/raid5", *arguments]
         argv += [f"--ssd-devices=dut1:{by_id}000[1-3]", f"--ssd-devices=dut2:{by_id}010[1-3]", "--ssd-reconnect=5 s"]
         argv += [f"--ssd-ssh-config={self.ssh_config}", f"--ssd-protocol={BRIEF}", "--ssd-spec=ssdqual-sm300"]
+        argv.append("--ssd-force-spec")  # QEMU's drives have the model string of no sheet
         argv += [f"--ssd-run-dir={self.root}", f"--junitxml={self.place}/junit.xml", "-k", TEST_NAMES]
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         return subprocess.Popen(argv, cwd=ROOT, env=foreign_environment(), text=True, **streams)

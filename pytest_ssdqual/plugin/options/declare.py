@@ -100,6 +100,25 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         help="Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
         "in the inventory, ssd_expect, the spec or the baseline, in this order",
     )
+    group.addoption(
+        "--ssd-read-only",
+        action="store_true",
+        dest="ssd_read_only",
+        help="Write nothing to the drives and take no lease: drives in use need no consent, and only tests that write "
+        "nothing run, e.g. suites/inspection",
+    )
+    group.addoption(
+        "--ssd-force-spec",
+        action="store_true",
+        dest="ssd_force_spec",
+        help="Judge by the spec although it is for drives of another model or capacity; the differences are recorded",
+    )
+    group.addoption(
+        "--ssd-mixed",
+        action="store_true",
+        dest="ssd_mixed",
+        help="Accept drives of different models or firmware in one run; the run records the differences",
+    )
 
 
 def _declare_machine(group: pytest.OptionGroup) -> None:

@@ -26,6 +26,7 @@ LAST_PORT = 65535
 NEED_DEVICES = (
     "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
+    "ssd_read_only", "ssd_force_spec", "ssd_mixed",
 )  # fmt: skip
 #: Options with a path that are ini values, too.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
@@ -77,6 +78,12 @@ class Settings:
     #: Number of drives that each bay must have: of the option, and of the configuration file.
     expect: int | None = None
     expect_default: int | None = None
+    #: Nothing is written to the drives: neither consent nor a lease is needed.
+    read_only: bool = False
+    #: The spec may be for other drives.
+    force_spec: bool = False
+    #: The drives may differ in model and firmware.
+    mixed: bool = False
 
     def of(self, bay: BayRequest) -> Settings:
         """Return the settings of one bay."""
@@ -133,7 +140,20 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         shared_path=_shared_path(_either(config, "ssd_shared_path")),
         expect=expectation.parse("--ssd-expect", config.getoption("ssd_expect") or ""),
         expect_default=expectation.parse("ssd_expect", config.getini("ssd_expect")),
+        read_only=_read_only(config),
+        force_spec=config.getoption("ssd_force_spec"),
+        mixed=config.getoption("ssd_mixed"),
     )
+
+
+def _read_only(config: pytest.Config) -> bool:
+    """Return the option; ``pytest.UsageError`` with an option that only a run that writes can have."""
+    asked = bool(config.getoption("ssd_read_only"))
+    for name in ("ssd_wipe", "ssd_resume", "ssd_replay"):
+        if asked and config.getoption(name):
+            option = "--" + name.replace("_", "-")
+            raise pytest.UsageError(f"{option} is for runs that write to drives: remove it, or --ssd-read-only")
+    return asked
 
 
 def _require_idle(config: pytest.Config) -> None:

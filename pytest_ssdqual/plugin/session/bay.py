@@ -80,6 +80,8 @@ def open_bay(
     try:
         channel = local.connect(observer) if target is None else ssh.connect(target, observer)
         stack.callback(channel.close)
+        if settings.read_only:
+            return _read_only_bay(channel, target, patterns), channel
         provenance.require_tools(channel)
         features.probe(channel)
         if note and (removed := run_files.sweep(channel)):
@@ -101,6 +103,21 @@ def open_bay(
     remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
     contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
     return Bay(target, tuple(known), facts, remarks, contents, switch), channel
+
+
+def _read_only_bay(channel: Channel, target: ssh.SshTarget | None, patterns: tuple[str, ...]) -> Bay:
+    """Return the bay of a run that writes nothing: its drives may be in use, and none is opened or checked for content.
+
+    Raises ``pytest.UsageError`` for what is no whole drive, or has no identity to record it by.
+    """
+    provenance.require_tools(channel, {name: provenance.TOOLS[name] for name in ("smartctl", "lsblk")})
+    matches = expand(channel, patterns)
+    topology = survey(channel)
+    refused = refusals.no_drives(topology, matches)
+    if refused:
+        raise pytest.UsageError(refusals.explain(refused))
+    drives = tuple(topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches))
+    return Bay(target, drives, provenance.facts(channel))
 
 
 def _cleared(

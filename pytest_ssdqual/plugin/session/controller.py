@@ -37,6 +37,7 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
 #: Message after Ctrl-C or SIGTERM during the checks of drives, or while the run waits for them.
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
+READ_ONLY = "--ssd-read-only: the test may write to drives"
 NO_HYPOTHESIS = "searches need hypothesis: pip install 'pytest-ssdqual[search]'"
 
 
@@ -103,6 +104,8 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     """Return the reasons why the run cannot serve a test, before it measures anything."""
     names = getattr(item, "fixturenames", ())
+    if run.settings.read_only and "_ssd_campaign" in names:
+        return (READ_ONLY,)
     of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
     is_search = "ssd_explore" in names or "ssd_integrity" in names
     of_searches = (NO_HYPOTHESIS,) if is_search and not find_spec("hypothesis") else ()

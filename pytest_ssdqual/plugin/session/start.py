@@ -16,7 +16,7 @@ import pytest
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings, read
-from pytest_ssdqual.plugin.session import expectation, resume
+from pytest_ssdqual.plugin.session import expectation, fitting, resume
 from pytest_ssdqual.plugin.session.bay import Bay, open_bay, planned_bay
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.resume import ResumedRun
@@ -111,6 +111,7 @@ class BayStart:
         )
         remarks = (*bay.remarks, *resume.require(found), *_require_baseline(found))
         expected = expectation.require(found)
+        remarks = (*remarks, *fitting.require(found))
         found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
         return BayRun(found, self.stack, self.channel)
 

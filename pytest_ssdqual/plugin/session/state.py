@@ -135,6 +135,8 @@ class BayRun:
         self, progress: Progress, looked: Looked | None = None, watch: Callable[[Machine], Live] | None = None
     ) -> Iterator[Campaign]:
         """Lease the drives and read their health; release them when the block is left."""
+        if self.qualification.settings.read_only:
+            raise RigError("a run with --ssd-read-only measures nothing, and takes no lease")
         found, journal = self.qualification, self._journal
         with ExitStack() as stack:
             channel = self.channel

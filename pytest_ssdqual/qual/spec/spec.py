@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pytest_ssdqual.qual.inspection.limits import NEW, InspectionTable
 from pytest_ssdqual.qual.lots.lot import LotTable
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
@@ -75,6 +76,9 @@ class SpecDocument(Strict):
     figure: Annotated[list[DataSheetValue], Field(description="What is published")] = Field(default_factory=list)
     endurance: EnduranceTable | None = None
     lot: Annotated[LotTable | None, Field(description="What a sample of drives decides about")] = None
+    inspection: Annotated[
+        InspectionTable | None, Field(description="What the receiving inspection compares drives with")
+    ] = None
     promise: Annotated[
         list[Annotated[Promise, TABLE]], Field(description="What is promised; the first that matches decides")
     ] = Field(default_factory=list)
@@ -115,6 +119,8 @@ class Spec:
     promises: tuple[Promise, ...]
     #: Plan by which a sample of drives decides about its lot; None if none was agreed.
     lot: Plan | None = None
+    #: Limits of the receiving inspection; those of a new drive of this model and capacity if the file has none.
+    inspection: InspectionTable = NEW
 
     @property
     def name(self) -> str:
@@ -305,4 +311,15 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         figures=tuple(content.figure),
         promises=tuple(replace(each, source=f"{name} promise[{index}]") for index, each in enumerate(content.promise)),
         lot=content.lot.plan() if content.lot else None,
+        inspection=_inspection(content),
     )
+
+
+def _inspection(content: SpecDocument) -> InspectionTable:
+    """Return the limits of the inspection; model and capacity are the product's unless the table has others."""
+    own, product = content.inspection or NEW, content.product
+    update = {
+        "models": own.models or product.models,
+        "capacity_bytes": own.capacity_bytes or product.capacity_bytes,
+    }
+    return own.model_copy(update=update)

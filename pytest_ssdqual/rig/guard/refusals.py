@@ -105,6 +105,21 @@ def refusals(
     return (*refused, *(() if of_several else useless_consents(given, wipe, twins)))
 
 
+def no_drives(topology: Topology, matches: Sequence[Match]) -> tuple[Refusal, ...]:
+    """Reasons why devices cannot even be inspected: not a whole drive, or nothing to record it by."""
+    refused = []
+    for match in matches:
+        node = topology.nodes.get(match.kname)
+        if node is None:
+            refused.append(Refusal(match.written_path, (f"is {match.kname}, which is not among the block devices",)))
+        elif node.type != "disk" or node.partition_of or node.slaves:
+            refused.append(Refusal(_called(match, node), tuple(_shape(topology, node))))
+        elif not node.wwn and not node.serial:
+            reason = "has neither a serial number nor a WWN, so it cannot be distinguished from another drive"
+            refused.append(Refusal(_called(match, node), (reason,)))
+    return tuple(refused)
+
+
 def explain(refused: Sequence[Refusal]) -> str:
     """One message with a line for each refusal."""
     return "\n".join(map(str, refused))

@@ -47,7 +47,7 @@ BAD = {
     "no product": promise(claim="qd_gain", at_least=1.5),
     "unknown table": PRODUCT + '[colour]\nname = "red"\n',
     "unknown key": PRODUCT + 'colour = "red"\n',
-    "no models": PRODUCT.replace('models = ["ACME-9*"]', ""),
+    "no models": PRODUCT.replace('models = ["ACME-9*", "QEMU NVMe Ctrl"]', ""),
     "bare capacity": PRODUCT + "capacity = 480\n",
     "capacity in words": PRODUCT + 'capacity = "much"\n',
     "latency in words": PRODUCT + figure(workload="read_4k_qd1", mean_latency="fast"),

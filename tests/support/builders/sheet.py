@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.spec.spec import Spec, SpecError
 PRODUCT = """
 [product]
 name = "ACME 9"
-models = ["ACME-9*"]
+models = ["ACME-9*", "QEMU NVMe Ctrl"]
 """
 
 

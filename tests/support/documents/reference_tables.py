@@ -28,6 +28,7 @@ T = TypeVar("T", bound=ast.stmt)
 #: Classes of what fixtures give, and the fixture.
 JUDGES = (
     ("judging/sla.py", "Sla", "ssd_sla"),
+    ("judging/inspection.py", "Inspection", "ssd_inspection"),
     ("judging/lot.py", "Lot", "ssd_lot"),
     ("searches/explore.py", "Explore", "ssd_explore"),
 )

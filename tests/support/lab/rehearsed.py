@@ -29,7 +29,7 @@ __all__ = [
 ROOT = Path(__file__).parents[3]
 BRIEF = Path(__file__).parents[2] / "rehearsal" / "brief.toml"
 #: Judge the IOPS only, by a spec that drives of the lab keep on the busiest of computers.
-LENIENTLY = (f"--ssd-spec={BRIEF.with_name('lenient.toml')}",)
+LENIENTLY = (f"--ssd-spec={BRIEF.with_name('lenient.toml')}", "--ssd-force-spec")
 SERIALS = ("SSDQ0001", "SSDQ0002", "SSDQ0003", "SSDQ0004")
 #: Everything is awaited, nothing is timed: these only end what hangs, on a machine that has other work too.
 DEADLINE_S, STEP_DEADLINE_S = 400.0, 150.0
@@ -118,7 +118,7 @@ class Server:
     @property
     def options(self) -> tuple[str, ...]:
         """How a run gets to it, and by what it judges its drives."""
-        return f"--ssd-ssh-config={self.lab.ssh_config}", "--ssd-spec=ssdqual-sm300"
+        return f"--ssd-ssh-config={self.lab.ssh_config}", "--ssd-spec=ssdqual-sm300", "--ssd-force-spec"
 
     def ask(self, *argv: str, check: bool = True) -> str:
         done = subprocess.run(self.lab.ssh(*argv), capture_output=True, text=True, check=False, timeout=120)

@@ -37,7 +37,7 @@ from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import fencing, health, survey, write_counters
+from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import RunningProcess
@@ -62,6 +62,7 @@ from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.purge import zero
+from support.builders import inspected
 from support.fakes.scripted import completed
 from support.simulator import simulated_fio, simulated_paths
 from support.simulator.simulated_array import SimulatedBody
@@ -371,6 +372,8 @@ class SimulatedMachine:
             return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
         if script == health.SCRIPT:
             return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments)
+        if script == inspection.SCRIPT:
+            return self._inspected(arguments)
         if script == zero.ZEROES:
             return self.media.zeroes(arguments[0], arguments[2:])
         if script == write_counters.SCRIPT:
@@ -403,6 +406,20 @@ class SimulatedMachine:
         if self.runs and f"assessment:{self.surroundings.serials[kname]}" in self.scene.trouble:
             answer["smart_status"]["passed"] = False
         return answer
+
+    def _inspected(self, arguments: Sequence[str]) -> str:
+        """Healthy drives, unless ``SIMULATED_INSPECTED`` has other sections: JSON of a serial, then of a section."""
+        other = json.loads(os.environ.get("SIMULATED_INSPECTED", "{}"))
+        serials = {device.kname: device.serial or "" for device in self.world.disks}
+        return (
+            "".join(
+                inspected.text(
+                    name, {**inspected.nvme(serials[name], self.scene.model), **other.get(serials[name], {})}
+                )
+                for name in arguments[1::2]
+            )
+            + "==end\n"
+        )
 
     def _expanded(self, pattern: str) -> str:
         """Every pattern with a star is all drives; any other is those that it matches."""

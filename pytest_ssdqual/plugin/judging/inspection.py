@@ -1,0 +1,97 @@
+"""The fixture ``ssd_inspection``: judges what the drives report by the limits of the spec; writes nothing to drives."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.plugin.judging.sla import Inconclusive
+from pytest_ssdqual.qual.inspection import checks
+from pytest_ssdqual.qual.inspection import verdict as inspection
+from pytest_ssdqual.qual.inspection.checks import Answer
+from pytest_ssdqual.qual.inspection.record import InspectionRecord
+from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.report.evidence.inspection import of_inspection
+from pytest_ssdqual.rig.drives import inspection as reader
+from pytest_ssdqual.rig.machine.machine import RigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_ssdqual.plugin.session.state import BayRun
+    from pytest_ssdqual.report.evidence.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedBay:
+    """The records of all drives, and the names of smartctl's answers in the run folder."""
+
+    drives: tuple[InspectionRecord, ...]
+    raw: tuple[str, ...]
+
+
+def inspect(run: BayRun) -> InspectedBay:
+    """Read all drives, without a lease, and record what was read; ``RigError`` if the machine does not answer."""
+    found = run.qualification
+    journal = found.journal
+    if journal is None:
+        raise RigError("a run with --collect-only inspects nothing")
+    with ExitStack() as stack:
+        channel = run.channel
+        if channel is None:
+            channel = found.bay.connect(journal.transcribe(found.bay.machine))
+            stack.callback(channel.close)
+        read = reader.read(channel, found.bay.drives)
+    raw = []
+    for drive in found.bay.drives:
+        record, answer = read[drive.path]
+        name = f"{drive.serial or drive.identity}-inspection.json"
+        raw.append(journal.keep(name, answer.encode("utf-8", "backslashreplace"), folder="health"))
+        journal.note("inspected", drive=drive.identity, found=plain(record), raw=raw[-1])
+    return InspectedBay(tuple(read[drive.path][0] for drive in found.bay.drives), tuple(raw))
+
+
+class Inspection:
+    """Judges the inspected drives, one check at a time."""
+
+    def __init__(self, run: BayRun, bay: InspectedBay, note: Callable[[Evidence], None]) -> None:
+        self._found = run.qualification
+        self._bay = bay
+        self._note = note
+
+    @property
+    def drives(self) -> tuple[InspectionRecord, ...]:
+        """What each drive reported."""
+        return self._bay.drives
+
+    def judge(self, check: str) -> InspectionVerdict:
+        """Judge one check on all drives, e.g. ``judge("power_on_hours")``; the verdict is true if all conform.
+
+        Without a limit, or for a value that these drives do not have, the test is skipped. Raises ``Inconclusive`` (a
+        JUnit ``<error>``) if the value of a drive is unknown and no other drive deviates.
+        """
+        if check not in checks.CHECKS:
+            close = get_close_matches(check, checks.CHECKS, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the checks are {', '.join(checks.CHECKS)}"
+            raise pytest.UsageError(f"ssd_inspection has no check {check!r}; {hint}")
+        found = self._found
+        verdict = inspection.judge(check, self.drives, found.spec.inspection)
+        if verdict.answer is Answer.ABSENT:
+            pytest.skip(verdict.sentence)
+        evidence = of_inspection(
+            verdict, source=f"table inspection of {found.spec.key}", protocol=found.protocol.name,
+            acceptance=found.acceptance, raw=self._bay.raw,
+        )  # fmt: skip
+        self._note(evidence)
+        if verdict.answer is Answer.UNLIMITED:
+            pytest.skip(f"{found.spec.name} has no limit: {verdict.sentence}")
+        if verdict.answer is Answer.UNKNOWN:
+            if found.settings.inconclusive == "skip":
+                pytest.skip(verdict.sentence)
+            raise Inconclusive(verdict.sentence)
+        return verdict

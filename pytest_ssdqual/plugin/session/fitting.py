@@ -1,0 +1,78 @@
+"""Fit of spec and drives: a run by the sheet of other drives, or on unlike drives, does not begin unless asked for.
+
+A wrong sheet judges by wrong limits, and an array is as slow as its slowest member. A run that was asked for with
+``--ssd-force-spec`` or ``--ssd-mixed`` has the differences as remarks, in its header and its manifest. The lab is
+exempt: its drives are scale models with one model string (D127).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, matches
+from pytest_ssdqual.qual.units import format_capacity
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.plugin.session.qualification import Qualification
+    from pytest_ssdqual.qual.spec.spec import Spec
+    from pytest_ssdqual.rig.drives.survey import Drive
+
+#: Number of drives in a sentence.
+MOST_NAMED = 8
+
+
+def require(run: Qualification) -> tuple[str, ...]:
+    """Return the differences that were asked for, as remarks; ``pytest.UsageError`` for any other.
+
+    A run with ``--ssd-read-only`` begins with any drives: its tests judge model, capacity and likeness themselves.
+    """
+    settings, drives = run.settings, run.bay.drives
+    if settings.devices.lab is not None or settings.read_only:
+        return ()
+    of_spec, of_drives = list(unfit(run.spec, drives)), list(unlike(drives))
+    refused = []
+    if of_spec and not settings.force_spec:
+        refused.append(f"{_sentence(run.spec, of_spec)}; name another with --ssd-spec, or add --ssd-force-spec")
+    if of_drives and not (settings.mixed or run.spec.inspection.mixed):
+        refused.append(f"the drives are not alike: {_named(of_drives)}; if that is meant, add --ssd-mixed")
+    if refused:
+        raise pytest.UsageError("\n".join(refused))
+    forced = (f"{_sentence(run.spec, of_spec)} (--ssd-force-spec)",) if of_spec else ()
+    return (*forced, *((f"the drives are not alike: {_named(of_drives)}",) if of_drives else ()))
+
+
+def unfit(spec: Spec, drives: Sequence[Drive]) -> Iterator[str]:
+    """Yield each drive whose model or capacity is not the spec's; a spec without models is for any."""
+    models, capacity = spec.product.models, spec.product.capacity_bytes
+    for drive in drives:
+        if models and not matches(drive.model or "", models):
+            yield f"{drive.describe()} is none of its models ({', '.join(models)})"
+        elif capacity and abs(drive.size_bytes - capacity) > capacity * CAPACITY_TOLERANCE:
+            yield f"{drive.describe()} has {format_capacity(drive.size_bytes)}, not {format_capacity(capacity)}"
+
+
+def unlike(drives: Sequence[Drive]) -> Iterator[str]:
+    """Yield each drive whose model or firmware is not that of most drives."""
+    for what, values in (
+        ("model", [drive.model or "unknown" for drive in drives]),
+        ("firmware", [drive.firmware or "unknown" for drive in drives]),
+    ):
+        if not values:
+            continue
+        usual, count = Counter(values).most_common(1)[0]
+        for drive, value in zip(drives, values, strict=True):
+            if value != usual:
+                yield f"{drive.describe()} has the {what} {value}, {count} of {len(drives)} have {usual}"
+
+
+def _sentence(spec: Spec, of_spec: Sequence[str]) -> str:
+    return f"the spec {spec.key} is not for these drives: {_named(of_spec)}"
+
+
+def _named(drives: Sequence[str]) -> str:
+    more = f" and {len(drives) - MOST_NAMED} more" if len(drives) > MOST_NAMED else ""
+    return "; ".join(drives[:MOST_NAMED]) + more

@@ -1,0 +1,107 @@
+"""What one drive and its slot reported at the inspection; a value that was not reported is None, never zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class DriveKind(StrEnum):
+    """Command set of a drive; decides which values it can report at all."""
+
+    NVME = "nvme"
+    ATA = "ata"
+    SCSI = "scsi"
+
+
+class Sanitizing(StrEnum):
+    """State of the last sanitize operation (NVM Express, Sanitize Status log, SSTAT bits 2:0)."""
+
+    NEVER = "never sanitized"
+    SUCCEEDED = "sanitized"
+    IN_PROGRESS = "sanitize in progress"
+    FAILED = "sanitize failed"
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedLink:
+    """The connection of a drive: negotiated, and the maxima of the drive and of the slot; None: not reported.
+
+    Speeds are of one lane: GT/s for PCIe, Gb/s for SATA and SAS.
+    """
+
+    kind: str
+    speed: float | None = None
+    width: int | None = None
+    drive_speed: float | None = None
+    drive_width: int | None = None
+    slot_speed: float | None = None
+    slot_width: int | None = None
+
+    @property
+    def unit(self) -> str:
+        return "GT/s" if self.kind == "PCIe" else "Gb/s"
+
+
+@dataclass(frozen=True, slots=True)
+class InspectionRecord:
+    """One drive at the inspection."""
+
+    path: str
+    #: None if the drive's SMART data could not be read.
+    kind: DriveKind | None = None
+    #: Why the drive could not be read; empty if it could.
+    unreadable: str = ""
+    serial: str | None = None
+    wwn: str | None = None
+    model: str | None = None
+    firmware: str | None = None
+    #: Serial that the drive itself reports; ``serial`` is the kernel's.
+    own_serial: str | None = None
+    capacity_bytes: int | None = None
+    logical_block_bytes: int | None = None
+    physical_block_bytes: int | None = None
+    #: Metadata of each logical block (NVMe); 0 is none.
+    metadata_bytes: int | None = None
+    read_only: bool | None = None
+    queue_depth: int | None = None
+    write_cache: bool | None = None
+    power_on_hours: int | None = None
+    power_cycles: int | None = None
+    written_bytes: int | None = None
+    #: Share of the rated endurance that is used; may exceed 100.
+    wear_percent: int | None = None
+    spare_percent: int | None = None
+    spare_threshold_percent: int | None = None
+    #: Counters of defects of the media by name: reallocated, pending, uncorrectable, grown defects.
+    media_counters: Mapping[str, int] = field(default_factory=dict)
+    #: Counters of errors of the connection by name.
+    link_counters: Mapping[str, int] = field(default_factory=dict)
+    error_log_entries: int | None = None
+    #: Entries of the self-test log that failed; None if there is no log.
+    failed_self_tests: int | None = None
+    #: False if the controller says that it has no self-tests, and so no log of them.
+    has_self_tests: bool | None = None
+    passed: bool | None = None
+    #: Bits of NVMe's critical warning, in words; None if not reported.
+    warnings: tuple[str, ...] | None = None
+    temperature_c: int | None = None
+    #: The drive's own warning threshold.
+    temperature_limit_c: int | None = None
+    link: InspectedLink | None = None
+    #: Security feature (ATA): enabled with a password, locked.
+    security_enabled: bool | None = None
+    security_locked: bool | None = None
+    sanitizing: Sanitizing | None = None
+    can_sanitize: bool | None = None
+    namespaces: int | None = None
+    #: Capacity of an NVMe drive in no namespace, bytes.
+    unallocated_bytes: int | None = None
+    #: Addresses of the supported log pages; None if the drive does not list them.
+    log_pages: tuple[int, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        """The drive in a sentence: its serial, else its WWN, else its path."""
+        return self.serial or self.own_serial or self.wwn or self.path

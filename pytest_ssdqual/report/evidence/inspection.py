@@ -1,0 +1,60 @@
+"""Evidence of the receiving inspection: how many drives do not conform, and the answer for each drive; pure."""
+
+from __future__ import annotations
+
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
+from pytest_ssdqual.qual.inspection.verdict import NAMED, InspectionVerdict
+from pytest_ssdqual.qual.spec.claims import Direction
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
+
+#: Prefix of the claims, and the name in the place of a workload.
+PREFIX, WORKLOAD = "inspected_", "inspection"
+FINDINGS = {
+    Answer.CONFORMS: Finding.PASS,
+    Answer.DEVIATES: Finding.FAIL,
+    Answer.UNKNOWN: Finding.INCONCLUSIVE,
+    Answer.UNLIMITED: Finding.OBSERVED,
+    Answer.ABSENT: Finding.OBSERVED,
+}
+
+
+def of_inspection(
+    verdict: InspectionVerdict, *, source: str, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()
+) -> Evidence:
+    """Return the evidence of one check; its figure is the number of drives that deviate, its limit 0.
+
+    Drives whose value is unknown widen the interval: they may deviate, too.
+    """
+    deviating, unknown = (float(len(verdict.of(answer))) for answer in (Answer.DEVIATES, Answer.UNKNOWN))
+    bad = (*verdict.of(Answer.DEVIATES), *verdict.of(Answer.UNKNOWN))
+    outcome = FINDINGS[verdict.answer]
+    is_promised = outcome is not Finding.OBSERVED
+    return Evidence(
+        claim=f"{PREFIX}{verdict.check}",
+        geometries=(f"drivex{len(verdict.drives)}",),
+        workloads=(WORKLOAD,),
+        value=deviating,
+        low=deviating,
+        high=deviating + unknown,
+        n=len(verdict.drives),
+        unit=Unit.COUNT,
+        limit=0.0 if is_promised else None,
+        direction=Direction.AT_MOST,
+        source=source if is_promised else "",
+        outcome=outcome,
+        margin_percent=(-100.0 if deviating else 0.0) if is_promised else None,
+        sentence=verdict.sentence,
+        protocol=protocol,
+        acceptance=acceptance,
+        figures={"deviating_drives": int(deviating), "unknown_drives": int(unknown)},
+        raw=raw,
+        members=tuple(map(_part, verdict.drives)),
+        # The sentence names only some of many drives.
+        remarks=tuple(f"drive {each.drive} {each.words}" for each in bad) if len(bad) > NAMED else (),
+        is_reading=True,
+    )
+
+
+def _part(drive: CheckedDrive) -> Part:
+    return Part(drive.drive, {} if drive.value is None else {"value": drive.value}, FINDINGS[drive.answer])

@@ -1,0 +1,364 @@
+"""Reads what drives report for the receiving inspection: one command for all drives → ``InspectionRecord``.
+
+It only reads: smartctl and nvme-cli open drives for reading, the rest is sysfs. A drive that smartctl cannot read is a
+record with the reason, not an exception, so that the other drives are still judged.
+
+Sources: NVM Express Base Specification 2.0 (Identify Controller; log pages 06h and 81h), ACS-4 (device statistics),
+smartctl(8) 7.3 for the names of its JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing
+from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+from pytest_ssdqual.rig.drives import health, temperature
+from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine import scripts
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.rig.drives.health import DriveHealth
+
+SCRIPT = scripts.text("inspection.sh")
+#: Seconds for the whole command, and for each drive: a drive answers within one second, a bad one after many.
+DEADLINE_S, DEADLINE_OF_DRIVE_S = 30.0, 30.0
+PROTOCOLS = {"NVMe": DriveKind.NVME, "ATA": DriveKind.ATA, "SCSI": DriveKind.SCSI}
+#: ATA attributes, by the names of smartmontools' drive database, that count defects of the media. Bad blocks of the
+#: factory are not among them: every drive has some.
+MEDIA = re.compile(
+    r".*(Realloc|Pending|Uncorrect|End-to-End|Program_Fail|Erase_Fail|Later_Bad_B|Runtime_Bad_B|Grown_).*",
+    re.IGNORECASE,
+)
+LINK = re.compile(r".*CRC.*", re.IGNORECASE)
+#: ATA device statistics, by their names in ACS-4.
+MEDIA_STATISTICS = ("Number of Reported Uncorrectable Errors", "Number of Reallocated Logical Sectors")
+LINK_STATISTICS = ("Number of Interface CRC Errors",)
+#: Identify Controller, OACS bit 4: Device Self-test command; SANICAP bits 2:0: kinds of sanitize.
+SELF_TEST, SANITIZE_KINDS = 1 << 4, 0b111
+#: Log page 06h: header, length and number of entries; an entry's first byte has the result in bits 3:0.
+SELF_TEST_HEADER, SELF_TEST_ENTRY, SELF_TESTS = 4, 28, 20
+#: Results of the same page that are failures: fatal error, failed segment unknown, failed segment known.
+NVME_FAILURES = (5, 6, 7)
+#: SPC-4, Self-Test Results log page: 3 is an unknown error, 4 to 7 are failed segments.
+SCSI_FAILURES = (3, 4, 5, 6, 7)
+#: SSTAT bits 2:0 of log page 81h; 4 is a success without deallocation.
+SANITIZE_STATES = {
+    0: Sanitizing.NEVER,
+    1: Sanitizing.SUCCEEDED,
+    2: Sanitizing.IN_PROGRESS,
+    3: Sanitizing.FAILED,
+    4: Sanitizing.SUCCEEDED,
+}
+RATE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:GT/s|Gbps)")
+GIGABYTES = re.compile(r"\d{1,12}(?:\.\d{1,6})?", re.ASCII)
+
+
+def read(machine: Machine, drives: Sequence[Drive], smart_type: str = "") -> dict[str, tuple[InspectionRecord, str]]:
+    """Return the record of every drive by its path, each with smartctl's whole answer.
+
+    ``smart_type`` is smartctl's option -d. Raises ``CommandFailed`` if the answer of the machine was cut short.
+    """
+    names = [word for drive in drives for word in (drive.kname.replace("/", "!"), drive.path)]
+    done = machine.run(
+        ["sh", "-c", SCRIPT, "inspection", smart_type or "-", *names],
+        check=False,
+        deadline_s=DEADLINE_S + DEADLINE_OF_DRIVE_S * len(drives),
+        repeatable=True,
+    )
+    answers = sections(done.text)
+    if answers is None or set(answers) != set(names[::2]):
+        raise CommandFailed(f"{machine.name} did not report on all {len(drives)} drives at the inspection.", done)
+    found = {}
+    for drive, name in zip(drives, names[::2], strict=True):
+        smart = answers[name].get("smart", "").strip()
+        found[drive.path] = record(drive, answers[name]), smart
+    return found
+
+
+def sections(text: str) -> dict[str, dict[str, str]] | None:
+    """Return the sections of each drive by its name; None if the answer was cut short."""
+    drives: dict[str, dict[str, str]] = {}
+    own: dict[str, str] = {}
+    section = ""
+    lines = text.split("\n")
+    if "==end" not in lines[-2:]:
+        return None
+    for line in lines:
+        if line.startswith("==drive "):
+            own = drives.setdefault(line.removeprefix("==drive "), {})
+        elif line.startswith("=="):
+            section = line.removeprefix("==")
+        else:
+            own[section] = own.get(section, "") + line + "\n"
+    return drives
+
+
+def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
+    """Return the record of one drive from the sections of its answer."""
+    sysfs = dict(line.split(" ", 1) for line in answers.get("sysfs", "").splitlines() if " " in line)
+    of_kernel = _of_kernel(drive, sysfs)
+    try:
+        smart = read_json(answers.get("smart", "").strip())
+        known = health.parse(answers.get("smart", "").strip())
+    except ValueError as problem:
+        why = safe_text.line(str(problem), 200)
+        return InspectionRecord(**of_kernel, link=_pcie(sysfs), unreadable=f"smartctl cannot read it: {why}")
+    warmth, sata = temperature.parse(answers.get("smart", "").strip())
+    kind = PROTOCOLS.get(str(_at(smart, "device", "protocol")))
+    own = _text(smart, "firmware_version") or _text(smart, "scsi_revision")
+    # The kernel's revision of a SATA drive has four characters (util-linux before 2.39), the drive's eight.
+    of_kernel |= {"firmware": own or drive.firmware, "model": drive.model or _text(smart, "model_name")}
+    cache = _at(smart, "write_cache", "enabled")
+    if isinstance(cache, bool):
+        of_kernel["write_cache"] = cache
+    fields = (
+        of_kernel | _of_health(known, smart) | _of_counters(smart, kind) | _of_nvme(smart, answers) | _of_ata(smart)
+    )
+    return InspectionRecord(
+        **fields,
+        kind=kind,
+        own_serial=_text(smart, "serial_number"),
+        temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
+        link=_pcie(sysfs) or _sata(sata, sysfs) or _sas(smart),
+    )
+
+
+def _of_kernel(drive: Drive, sysfs: Mapping[str, str]) -> dict[str, Any]:
+    cache = sysfs.get("write_cache")
+    return {
+        "path": drive.path,
+        "serial": drive.serial,
+        "wwn": drive.wwn,
+        "model": drive.model,
+        "firmware": drive.firmware,
+        "capacity_bytes": drive.size_bytes,
+        "logical_block_bytes": drive.logical_block_bytes,
+        "physical_block_bytes": drive.physical_block_bytes,
+        "read_only": drive.read_only or sysfs.get("ro") == "1",
+        "queue_depth": _decimal(sysfs.get("queue_depth")) or drive.queue_limit,
+        "write_cache": None if cache is None else cache == "write back",
+        "namespaces": _decimal(sysfs.get("namespaces")) or None,
+        "metadata_bytes": _decimal(sysfs.get("metadata_bytes")),
+    }
+
+
+def _of_health(known: DriveHealth, smart: object) -> dict[str, Any]:
+    bits = known.critical_warning
+    warnings = [] if bits is None else [each for at, each in enumerate(CRITICAL_WARNINGS) if bits >> at & 1]
+    for entry in _list(smart, "ata_smart_attributes", "table"):
+        if _text(entry, "when_failed") in ("now", "past"):
+            warnings.append(f"attribute {_text(entry, 'name')} is or was below its threshold")
+    cycles = _first(
+        _whole(smart, "power_cycle_count"),
+        _whole(smart, "nvme_smart_health_information_log", "power_cycles"),
+        _whole(smart, "scsi_start_stop_cycle_counter", "accumulated_start_stop_cycles"),
+    )
+    written = known.data_written_bytes
+    gigabytes = _text(smart, "scsi_error_counter_log", "write", "gigabytes_processed") or ""
+    if written is None and GIGABYTES.fullmatch(gigabytes):
+        written = int(float(gigabytes) * 10**9)
+    return {
+        "power_on_hours": known.power_on_hours,
+        "power_cycles": cycles,
+        "written_bytes": written,
+        "wear_percent": known.percentage_used,
+        "passed": known.passed,
+        "warnings": tuple(warnings),
+        "temperature_c": known.temperature_c,
+    }
+
+
+def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
+    media: dict[str, int] = {}
+    link: dict[str, int] = {}
+    for name, count in (*_attributes(smart), *_statistics(smart)):
+        if MEDIA.fullmatch(name) or name in MEDIA_STATISTICS:
+            media[name] = count
+        elif LINK.fullmatch(name) or name in LINK_STATISTICS:
+            link[name] = count
+    if (errors := _whole(smart, "nvme_smart_health_information_log", "media_errors")) is not None:
+        media["media errors"] = errors
+    if (defects := _whole(smart, "scsi_grown_defect_list")) is not None:
+        media["grown defects"] = defects
+    for way in ("read", "write", "verify"):
+        uncorrected = _whole(smart, "scsi_error_counter_log", way, "total_uncorrected_errors")
+        if uncorrected is not None:
+            media[f"uncorrected {way} errors"] = uncorrected
+    entries = _first(
+        _whole(smart, "nvme_smart_health_information_log", "num_err_log_entries"),
+        _whole(smart, "ata_smart_error_log", "extended", "count"),
+        _whole(smart, "ata_smart_error_log", "summary", "count"),
+    )
+    return {
+        "media_counters": media,
+        "link_counters": link,
+        "error_log_entries": entries,
+        **({} if kind is DriveKind.NVME else {"failed_self_tests": _failed_self_tests(smart)}),
+    }
+
+
+def _failed_self_tests(smart: object) -> int | None:
+    """Return the failed entries of the self-test log of an ATA or SCSI drive; None if there is no log."""
+    for log in ("extended", "standard"):
+        own = _at(smart, "ata_smart_self_test_log", log)
+        if isinstance(own, dict):
+            return _whole(own, "error_count_total") or 0
+    results = [_whole(smart, f"scsi_self_test_{index}", "result", "value") for index in range(SELF_TESTS)]
+    known = [result for result in results if result is not None]
+    if known:
+        return sum(result in SCSI_FAILURES for result in known)
+    return 0 if _at(smart, "device", "protocol") == "SCSI" else None
+
+
+def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
+    if _at(smart, "device", "protocol") != "NVMe":
+        return {}
+    controller, namespace = _json(answers.get("id-ctrl", "")), _json(answers.get("id-ns", ""))
+    oacs, sanicap = _any_whole(controller, "oacs"), _any_whole(controller, "sanicap")
+    log = (_bytes(answers.get("sanitize", "")), _bytes(answers.get("self-test", "")))
+    format_index = _any_whole(namespace, "flbas")
+    formats = list(_list(namespace, "lbafs"))
+    index = None if format_index is None else format_index & 0x0F
+    found: dict[str, Any] = {
+        "spare_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare"),
+        "spare_threshold_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),
+        "has_self_tests": None if oacs is None else bool(oacs & SELF_TEST),
+        "failed_self_tests": _nvme_self_tests(log[1]),
+        "can_sanitize": None if sanicap is None else bool(sanicap & SANITIZE_KINDS),
+        "sanitizing": SANITIZE_STATES.get(log[0][2] & 7) if len(log[0]) >= 4 else None,
+        "unallocated_bytes": _any_whole(controller, "unvmcap"),
+    }
+    return {**found, **_metadata(formats, index)}
+
+
+def _metadata(formats: Sequence[object], index: int | None) -> dict[str, Any]:
+    found = _any_whole(formats[index], "ms") if index is not None and index < len(formats) else None
+    return {} if found is None else {"metadata_bytes": found}
+
+
+def _nvme_self_tests(log: Sequence[int]) -> int | None:
+    if len(log) < SELF_TEST_HEADER + SELF_TEST_ENTRY * SELF_TESTS:
+        return None
+    results = [log[SELF_TEST_HEADER + SELF_TEST_ENTRY * index] & 0x0F for index in range(SELF_TESTS)]
+    return sum(result in NVME_FAILURES for result in results)
+
+
+def _of_ata(smart: object) -> dict[str, Any]:
+    security = _at(smart, "ata_security")
+    if not isinstance(security, dict):
+        return {}
+    enabled = security.get("enabled")
+    pages = {page for entry in _list(smart, "ata_log_directory", "table") if (page := _whole(entry, "address"))}
+    return {
+        "security_enabled": enabled if isinstance(enabled, bool) else None,
+        "security_locked": security.get("locked") is True,
+        "log_pages": tuple(sorted(pages)) or None,
+    }
+
+
+def _pcie(sysfs: Mapping[str, str]) -> InspectedLink | None:
+    if "current_link_speed" not in sysfs:
+        return None
+    return InspectedLink(
+        "PCIe",
+        _rate(sysfs.get("current_link_speed")),
+        _decimal(sysfs.get("current_link_width")),
+        _rate(sysfs.get("max_link_speed")),
+        _decimal(sysfs.get("max_link_width")),
+        _rate(sysfs.get("slot_max_link_speed")),
+        _decimal(sysfs.get("slot_max_link_width")),
+    )
+
+
+def _sata(link: object, sysfs: Mapping[str, str]) -> InspectedLink | None:
+    speed, most = getattr(link, "speed", None), getattr(link, "max_speed", None)
+    if speed is None:
+        return None
+    return InspectedLink("SATA", speed, None, most, None, _rate(sysfs.get("hw_sata_spd_limit")))
+
+
+def _sas(smart: object) -> InspectedLink | None:
+    """Return the fastest enabled phy; smartctl does not report what a SAS drive can do at most."""
+    port = _at(smart, "scsi_sas_port_0")
+    phys = port.values() if isinstance(port, dict) else ()
+    rates = [_rate(_text(phy, "negotiated_logical_link_rate")) for phy in phys]
+    known = [rate for rate in rates if rate is not None]
+    return InspectedLink("SAS", max(known)) if known else None
+
+
+def _attributes(smart: object) -> Iterator[tuple[str, int]]:
+    for entry in _list(smart, "ata_smart_attributes", "table"):
+        name, count = _text(entry, "name"), _whole(entry, "raw", "value")
+        if name and count is not None:
+            # Above its 32 low bits the raw value of some vendors has other data.
+            yield safe_text.line(name), count & 0xFFFFFFFF
+
+
+def _statistics(smart: object) -> Iterator[tuple[str, int]]:
+    for page in _list(smart, "ata_device_statistics", "pages"):
+        for entry in _list(page, "table"):
+            name, count = _text(entry, "name"), _whole(entry, "value")
+            if name and count is not None and _at(entry, "flags", "valid") is not False:
+                yield safe_text.line(name), count
+
+
+def _json(text: str) -> object:
+    try:
+        return read_json(text.strip())
+    except ValueError:
+        return None
+
+
+def _bytes(text: str) -> list[int]:
+    words = text.split()
+    return (
+        [int(word) for word in words] if all(_decimal(word) is not None and int(word) < 256 for word in words) else []
+    )
+
+
+def _rate(text: str | None) -> float | None:
+    found = RATE.search(text or "")
+    return float(found[1]) if found else None
+
+
+def _decimal(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
+
+
+def _at(plain: object, *names: str) -> object:
+    for name in names:
+        plain = plain.get(name) if isinstance(plain, dict) else None
+    return plain
+
+
+def _list(plain: object, *names: str) -> Sequence[object]:
+    value = _at(plain, *names)
+    return value if isinstance(value, list) else ()
+
+
+def _text(plain: object, *names: str) -> str | None:
+    value = _at(plain, *names)
+    return safe_text.name(value.strip()) if isinstance(value, str) and value.strip() else None
+
+
+def _whole(plain: object, *names: str) -> int | None:
+    value = _at(plain, *names)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
+
+
+def _any_whole(plain: object, name: str) -> int | None:
+    """Return a number of nvme-cli, which prints some as text, and 32-bit fields as negative numbers (2.1, 2.2)."""
+    value = _at(plain, name)
+    if isinstance(value, str):
+        return _decimal(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,32 @@
+"""The drives are healthy by their own assessment and their own logs, and not warm at rest."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.ssd_array("drive")
+
+
+def test_drives_pass_their_health_assessment(ssd_inspection):
+    verdict = ssd_inspection.judge("health")
+    assert verdict
+
+
+def test_drives_have_no_media_defects(ssd_inspection):
+    verdict = ssd_inspection.judge("media")
+    assert verdict
+
+
+def test_drives_have_an_empty_error_log(ssd_inspection):
+    verdict = ssd_inspection.judge("error_log")
+    assert verdict
+
+
+def test_drives_failed_no_self_test(ssd_inspection):
+    verdict = ssd_inspection.judge("self_test")
+    assert verdict
+
+
+def test_drives_are_cool_at_rest(ssd_inspection):
+    verdict = ssd_inspection.judge("temperature")
+    assert verdict

@@ -1,0 +1,196 @@
+"""The reader of the inspection: its script on a made-up /sys with made-up tools, and what it makes of answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import inspected
+from support.documents.wrong_deliveries import drive
+from support.fakes.scripted import ScriptedMachine
+
+from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
+from pytest_ssdqual.rig.drives.inspection import SCRIPT, read, record, sections
+from pytest_ssdqual.rig.machine.machine import CommandFailed
+
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
+NVME, SATA, SAS = drive("nvme", 0), drive("sata", 0), drive("sas", 0)
+TOOLS = ("od", "readlink", "cat")
+
+
+def of(kind: str, **changed: str) -> InspectionRecord:
+    """The record of a new drive, with other sections."""
+    builder, found = {"nvme": (inspected.nvme, NVME), "sata": (inspected.sata, SATA), "sas": (inspected.sas, SAS)}[kind]
+    return record(found, {**builder(), **changed})
+
+
+class Rig:
+    """A machine's /sys, and tools that print their arguments into a log."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.log = root / "log"
+        for name in TOOLS:
+            (root / "bin").mkdir(exist_ok=True)
+            (root / "bin" / name).symlink_to(shutil.which(name) or name)
+        self.tool("smartctl", """printf '{"path": "%s"}' "$*" """)
+        self.tool("nvme", """case $1 in get-log) printf '\\001\\002\\003' ;; *) printf '{"nvme": "%s"}' "$1" ;; esac""")
+
+    def tool(self, name: str, body: str) -> None:
+        path = self.root / "bin" / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >>{self.log}\n{body}\n')
+        path.chmod(0o755)
+
+    def write(self, path: str, text: str) -> None:
+        (self.root / "sys" / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / "sys" / path).write_text(text + "\n")
+
+    def link(self, path: str, target: str) -> None:
+        (self.root / "sys" / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / "sys" / path).symlink_to(self.root / "sys" / target)
+
+    def run(self, shell: str, *arguments: str) -> dict[str, dict[str, str]]:
+        argv = [*([shutil.which(shell) or shell] + (["sh"] if shell == "busybox" else [])), "-c", SCRIPT, "inspection"]
+        environment = {"PATH": str(self.root / "bin"), "sys": str(self.root / "sys")}
+        done = subprocess.run([*argv, *arguments], env=environment, capture_output=True, text=True, check=False)
+        assert not done.stderr
+        found = sections(done.stdout)
+        assert found is not None
+        return found
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_script_reads_nvme(tmp_path: Path, shell: str) -> None:
+    rig, port = Rig(tmp_path), "devices/pci0/0000:00:01.0"
+    for name, value in (("speed", "16.0 GT/s PCIe"), ("width", "4")):
+        rig.write(f"{port}/0000:01:00.0/current_link_{name}", value)
+        rig.write(f"{port}/0000:01:00.0/max_link_{name}", value)
+        rig.write(f"{port}/max_link_{name}", value.replace("16", "8"))
+    nvme = f"{port}/0000:01:00.0/nvme/nvme0"
+    rig.link(f"{nvme}/device", f"{port}/0000:01:00.0")
+    for namespace in ("nvme0n1", "nvme0n2", "nvme0c1n1"):
+        rig.write(f"{nvme}/{namespace}/ro", "0")
+    rig.link(f"{nvme}/nvme0n1/device", nvme)
+    rig.link("class/block/nvme0n1", f"{nvme}/nvme0n1")
+    found = rig.run(shell, "-", "nvme0n1", "/dev/nvme0n1")["nvme0n1"]
+    lines = dict(line.split(" ", 1) for line in found["sysfs"].split("\n") if line)
+    assert lines["current_link_speed"] == "16.0 GT/s PCIe"
+    assert (lines["slot_max_link_speed"], lines["slot_max_link_width"]) == ("8.0 GT/s PCIe", "4")
+    assert (lines["namespaces"], lines["ro"]) == ("2", "0")
+    assert json.loads(found["smart"]) == {"path": "--json=c -x /dev/nvme0n1"}
+    assert found["sanitize"].split() == found["self-test"].split() == ["1", "2", "3"]
+    assert json.loads(found["id-ns"]) == {"nvme": "id-ns"}
+
+
+def test_script_reads_sata(tmp_path: Path, shell: str) -> None:
+    rig = Rig(tmp_path)
+    rig.write("devices/ata3/host2/block/sdb/size", "937703088")
+    rig.write("devices/ata3/host2/block/sdb/queue/write_cache", "write back")
+    rig.write("devices/ata3/host2/queue_depth", "32")
+    rig.link("devices/ata3/host2/block/sdb/device", "devices/ata3/host2")
+    rig.link("class/block/sdb", "devices/ata3/host2/block/sdb")
+    rig.write("class/ata_link/link3/hw_sata_spd_limit", "6.0 Gbps")
+    found = rig.run(shell, "sat,12", "sdb", "/dev/sdb")["sdb"]
+    lines = dict(line.split(" ", 1) for line in found["sysfs"].split("\n") if line)
+    assert lines["hw_sata_spd_limit"] == "6.0 Gbps"
+    assert (lines["queue_depth"], lines["write_cache"]) == ("32", "write back")
+    assert json.loads(found["smart"]) == {"path": "--json=c -x -d sat,12 /dev/sdb"}
+    assert "id-ctrl" not in found
+
+
+def test_script_runs_commands_that_read_only(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.run("sh", "-", "nvme0n1", "/dev/nvme0n1", "sdb", "/dev/sdb")
+    commands = {" ".join(line.split()[:2]) for line in rig.log.read_text().splitlines()}
+    assert commands == {"smartctl --json=c", "nvme id-ctrl", "nvme id-ns", "nvme get-log"}
+
+
+def test_record_of_nvme() -> None:
+    found = of("nvme")
+    assert (found.kind, found.firmware, found.own_serial) == (DriveKind.NVME, "2CV1R106", "S1")
+    assert (found.metadata_bytes, found.namespaces, found.unallocated_bytes) == (0, 1, 0)
+    assert (found.sanitizing, found.failed_self_tests, found.spare_percent) == (Sanitizing.NEVER, 0, 100)
+    assert found.link is not None
+    assert (found.link.speed, found.link.slot_speed, found.link.width) == (16.0, 32.0, 4)
+    assert found.temperature_limit_c == 75
+
+
+def test_record_of_sata() -> None:
+    found = of("sata")
+    assert (found.kind, found.firmware, found.written_bytes) == (DriveKind.ATA, "D3MU001F", 2048 * 512)
+    assert found.media_counters == {"Reallocated_Sector_Ct": 0, "Current_Pending_Sector": 0}
+    assert found.link_counters == {"UDMA_CRC_Error_Count": 0}
+    assert found.link is not None
+    assert (found.link.speed, found.link.drive_speed, found.link.slot_speed) == (6.0, 6.0, 6.0)
+    assert (found.security_enabled, found.write_cache, found.queue_depth) == (False, True, 32)
+
+
+def test_record_of_sas() -> None:
+    found = of("sas")
+    assert (found.kind, found.firmware, found.written_bytes) == (DriveKind.SCSI, "B21A", 1_250_000_000)
+    assert (found.power_cycles, found.media_counters["grown defects"]) == (7, 0)
+    assert found.link is not None
+    assert (found.link.speed, found.link.drive_speed) == (12.0, None)
+
+
+def test_values_that_are_not_reported_are_unknown() -> None:
+    found = of("nvme", **{"id-ctrl": "", "id-ns": "no JSON", "sanitize": "", "self-test": "1 2", "sysfs": ""})
+    assert (found.sanitizing, found.failed_self_tests, found.can_sanitize, found.has_self_tests) == (None,) * 4
+    assert (found.metadata_bytes, found.namespaces, found.link, found.write_cache) == (None,) * 4
+
+
+def test_negative_sanicap_of_nvme_cli_2_1() -> None:
+    assert of("nvme", **{"id-ctrl": '{"oacs": 6, "sanicap": -1610612733}'}).can_sanitize
+    assert not of("nvme", **{"id-ctrl": '{"oacs": 6, "sanicap": -1610612736}'}).can_sanitize
+
+
+@pytest.mark.parametrize("answer", ["", "Permission denied", '{"smartctl": {"exit_status": 2}}'])
+def test_unreadable_drive_is_a_record_with_the_reason(answer: str) -> None:
+    found = of("sata", smart=answer)
+    assert found.unreadable.startswith("smartctl cannot read it: ")
+    assert (found.kind, found.serial, found.passed) == (None, "S1", None)
+
+
+def test_read_returns_each_drive_by_path() -> None:
+    other = replace(NVME, path="/dev/nvme9n1", kname="nvme9n1", serial="S9")
+    answer = inspected.text("nvme0n1", inspected.nvme()) + inspected.text("nvme9n1", inspected.nvme("S9")) + "==end\n"
+    machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=answer)
+    found = read(machine, (NVME, other), "nvme")
+    assert {path: each.own_serial for path, (each, _) in found.items()} == {"/dev/nvme0n1": "S1", "/dev/nvme9n1": "S9"}
+    assert machine.asked[0][3:] == ("inspection", "nvme", "nvme0n1", "/dev/nvme0n1", "nvme9n1", "/dev/nvme9n1")
+    assert json.loads(found["/dev/nvme9n1"][1])["serial_number"] == "S9"
+
+
+@pytest.mark.parametrize("answer", ["", "==end\n", "==drive nvme0n1\n==smart\n{}\n"])
+def test_read_refuses_incomplete_answers(answer: str) -> None:
+    with pytest.raises(CommandFailed, match="did not report on all 1 drives"):
+        read(ScriptedMachine().on("sh", answer=answer), (NVME,))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(["nvme", "sata", "sas"]), st.data())
+def test_no_answer_breaks_the_reader(kind: str, data: st.DataObject) -> None:
+    builder, found = {"nvme": (inspected.nvme, NVME), "sata": (inspected.sata, SATA), "sas": (inspected.sas, SAS)}[kind]
+    answers = builder()
+    smart = json.loads(answers["smart"])
+    smart[data.draw(st.sampled_from(sorted(smart)))] = data.draw(JSON)
+    answers["smart"] = json.dumps(smart)
+    name = data.draw(st.sampled_from([each for each in answers if each != "smart"]))
+    answers[name] = data.draw(st.text() | JSON.map(json.dumps))
+    assert record(found, answers).serial == "S1"

@@ -1,0 +1,50 @@
+"""The inspection finds each wrong delivery by the check that is for it, names its drive, and nothing else deviates."""
+
+from __future__ import annotations
+
+import pytest
+from support.documents import wrong_deliveries as wrong
+from support.documents.wrong_deliveries import DELIVERIES, Delivery
+
+from pytest_ssdqual.qual.inspection import checks, verdict
+from pytest_ssdqual.qual.inspection.checks import Answer
+
+
+def found(delivery: Delivery) -> dict[str, verdict.InspectionVerdict]:
+    records = delivery.records()
+    return {name: verdict.judge(name, records, delivery.limits) for name in checks.CHECKS}
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda each: each.name.replace(" ", "-"))
+def test_a_wrong_delivery_fails_by_name(delivery: Delivery) -> None:
+    verdicts = found(delivery)
+    deviating = {name for name, each in verdicts.items() if each.answer is Answer.DEVIATES}
+    assert deviating == {delivery.check, *delivery.also}
+    own = verdicts[delivery.check]
+    serials = {delivery.records()[number].name for number in delivery.wrong}
+    assert {each.drive for each in own.of(Answer.DEVIATES)} == serials
+    assert all(f"drive {serial} " in own.sentence for serial in serials)
+    assert not own
+
+
+@pytest.mark.parametrize("kind", ["nvme", "sata", "sas"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_right_delivery_deviates_in_nothing(kind: str, ordered: bool) -> None:
+    verdicts = found(Delivery("right", "", kind, wrong=(), ordered=ordered))
+    assert [each.sentence for each in verdicts.values() if each.answer is Answer.DEVIATES] == []
+    unknown = {name for name, each in verdicts.items() if each.answer is Answer.UNKNOWN}
+    # smartctl does not report what a SAS drive can do at most, so its link needs an order.
+    assert unknown == ({"link_speed"} if kind == "sas" and not ordered else set())
+    assert sum(bool(each) for each in verdicts.values()) >= 11
+
+
+def test_every_check_catches_a_delivery() -> None:
+    assert {each.check for each in DELIVERIES} == set(checks.CHECKS)
+
+
+def test_the_table_of_the_document_is_what_the_tests_find() -> None:
+    assert len({each.name for each in DELIVERIES}) == len(DELIVERIES) >= 25
+    text = wrong.table({each.name: (each.check, found(each)[each.check].sentence) for each in DELIVERIES})
+    if wrong.is_to_be_written():
+        wrong.write(text)
+    assert wrong.committed() == text, f"write it anew: {wrong.WRITE}=1 pytest tests/rig/drives/test_wrong_deliveries.py"
