@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
     _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
+    _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
     return parser
 
 
@@ -121,6 +122,15 @@ def _merge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junitxml", metavar="FILE", type=Path, help="write the verdicts of all bays as JUnit")
     _where(parser)
     parser.set_defaults(act=merge)
+
+
+def _spec(parser: argparse.ArgumentParser) -> None:
+    task = parser.add_mutually_exclusive_group(required=True)
+    task.add_argument("--check", metavar="FILE", help="explain a spec: a TOML file or a shipped data sheet")
+    task.add_argument("--from", metavar="RUN", dest="run", help="take the figures of this run folder")
+    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, help="the new spec, which must not exist")
+    _where(parser)
+    parser.set_defaults(act=spec)
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
@@ -226,6 +236,34 @@ def merge(given: argparse.Namespace) -> None:
     differing = [*text.differing(seen), *merging.left_out(sources)]
     for line in [*differing, *text.summary_lines(seen, _width()), str(page)]:
         print(safe_text.line(line, 10 * PLAIN_WIDTH))
+
+
+def spec(given: argparse.Namespace) -> None:
+    """``ssdqual spec --check FILE`` and ``ssdqual spec --from RUN -o FILE``."""
+    from pytest_ssdqual.qual.spec import spec as specs
+    from pytest_ssdqual.report.data_sheet import explain
+
+    if bool(given.run) is not bool(given.output):
+        raise Refused("--from and -o go together: write spec --from RUN -o FILE")
+    try:
+        if given.run:
+            _write_spec(given)
+        write_lines(explain.lines(specs.load(given.output or given.check)))
+    except specs.SpecError as error:
+        raise Refused(str(error)) from error
+
+
+def _write_spec(given: argparse.Namespace) -> None:
+    from pytest_ssdqual.report.compare.compared_run import ComparedRun
+    from pytest_ssdqual.report.data_sheet import from_run
+
+    run = ComparedRun.read(find(given.run, given.run_dir))
+    try:
+        from_run.write(run, given.output)
+    except from_run.NoSheet as error:
+        raise Refused(str(error)) from error
+    for sentence in from_run.unread(run):
+        print(safe_text.line(sentence), file=sys.stderr)
 
 
 def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], str]) -> None:

@@ -191,3 +191,26 @@ def test_it_is_a_program_that_loads_nothing_heavy_for_its_help(runs: Path) -> No
     plain = subprocess.run(argv, capture_output=True, check=False, env={"PYTHONIOENCODING": "ascii"})
     assert plain.returncode == 0
     assert b"raid5x4" in plain.stdout
+
+
+def test_a_spec_is_explained(capsys: Out) -> None:
+    assert command.main(["spec", "--check", "intel-dc-s3500-480gb"]) == 0
+    said = capsys.readouterr().out
+    assert "limit at least 67,500 IOPS" in said
+    assert "no figure: throughput of sequential reads" in said
+
+
+def test_an_error_in_a_spec_is_one_sentence(tmp_path: Path, capsys: Out) -> None:
+    (tmp_path / "wrong.toml").write_text('[product]\nname = "A"\nmodels = []\ncolour = "red"\n')
+    assert refused(capsys, "spec", "--check", str(tmp_path / "wrong.toml")) == "wrong.toml: product.colour: unknown key"
+    assert "is not shipped" in refused(capsys, "spec", "--check", "nothing")
+
+
+def test_a_spec_is_written_from_a_run_and_explained(runs: Path, capsys: Out) -> None:
+    assert command.main(["spec", "--from", "last", "-o", "new.toml"]) == 0
+    assert "raid5x4 randread_4k_qd8: steady IOPS about 11,000 IOPS (run 20260303T" in capsys.readouterr().out
+    assert "File exists" in refused(capsys, "spec", "--from", "last", "-o", "new.toml")
+    assert "--from and -o go together" in refused(capsys, "spec", "--from", "last")
+    assert "--from and -o go together" in refused(capsys, "spec", "--check", "default", "-o", "other.toml")
+    assert "neither a run folder" in refused(capsys, "spec", "--from", "x", "-o", "other.toml")
+    assert not (runs.parent / "other.toml").exists()

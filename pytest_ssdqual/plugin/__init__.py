@@ -112,6 +112,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         from pytest_ssdqual.plugin.plan import marks
 
         run = metafunc.config.stash.get(QUALIFICATION, None)
+        if run and metafunc.definition.get_closest_marker("ssd_figures"):
+            from pytest_ssdqual.plugin.plan import published_figures
+
+            published_figures.parametrize(metafunc, run.spec, len(run.bay.drives))
+            return
         marks.parametrize(metafunc, len(run.bay.drives) if run else None, run.settings.arrays if run else ())
 
 

@@ -104,7 +104,10 @@ def test_all_of_it(rig: Inner) -> None:
     # Bare drives are not measured here.
     of_members = sum(count for why, count in skipped.items() if "cannot be predicted" in why)
     assert of_members > 300
-    assert skipped["measured"] + skipped["needs 24 drives, 8 given"] + of_members == found["skipped"]
+    # What the emulated drive's sheet does not publish has no test in suites/datasheet.
+    of_sheet = sum(count for why, count in skipped.items() if "publishes no" in why)
+    assert 0 < of_sheet < 8
+    assert skipped["measured"] + skipped["needs 24 drives, 8 given"] + of_members + of_sheet == found["skipped"]
     assert f"{skipped['measured']} figures observed, of which nothing is promised" in result.stdout.str()
     result.stdout.fnmatch_lines(
         [

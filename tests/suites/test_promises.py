@@ -11,7 +11,10 @@ from support.documents.suite_sources import SUITES, SuiteTest, shipped
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 
 ALL = list(shipped())
-JUDGING = [each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures)]
+#: Without the suite whose claims are those of the data sheet's figures.
+JUDGING = [
+    each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures) and not each.module.startswith("datasheet/")
+]
 #: The fixture that holds what a claim is judged on.
 SUBJECTS = {
     Scope.RUN: ("ssd_run",),

@@ -1,8 +1,9 @@
 """Spec of a product: data sheet and promises; TOML in, limits out.
 
-The first promise of a file that matches decides. A claim that a product's file does not mention at all falls back to
-``specs/default.toml``; one that it mentions, but not for this array and workload, is not promised. pydantic validates
-the tables of a spec file into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
+The first promise of a file that matches decides, except for one in per cent of a figure that is not published, which
+gives way to the next. A claim that a product's file does not mention at all falls back to ``specs/default.toml``; one
+that it mentions, but not for this array and workload, is not promised. pydantic validates the tables of a spec file
+into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Spec:
         if promise.percent_of_spec is None:
             per_hour = self.times_per_hour(claim, geometry, workload)
             return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.source, per_hour)
-        stated = self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
+        stated = self._stated(claim, geometry, workload)
         if stated is None:
             return None
         source = f"{promise.source}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
@@ -242,7 +243,14 @@ class Spec:
         own = [each for each in self.promises if each.claim is claim]
         if not own and self.key != DEFAULT:
             own = [each for each in default().promises if each.claim is claim]
-        return next((each for each in own if each.matches(claim, geometry, workload)), None)
+        matching = [each for each in own if each.matches(claim, geometry, workload)]
+        # In per cent of a figure that is not published a promise is empty; one in numbers after it still holds.
+        usable = (each for each in matching if each.percent_of_spec is None or self._stated(claim, geometry, workload))
+        return next(usable, matching[0] if matching else None)
+
+    def _stated(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
+        """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives."""
+        return self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
 
     def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> float | None:
         """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8."""

@@ -73,6 +73,27 @@ def test_percent_of_what_is_published_of_an_array_comes_before_the_law(tmp_path:
     ]
 
 
+def test_percent_of_an_unpublished_figure_gives_way_to_the_next_promise(tmp_path: Path) -> None:
+    spec = load(
+        tmp_path,
+        PRODUCT
+        + figure(rw="randread", bs="4k", queue_depths=[8], p99_latency="2 ms")
+        + promise(claim="p99_latency", max_percent_of_spec=150)
+        + promise(claim="p99_latency", workload="*_qd8", at_most="7 ms"),
+    )
+    one = Geometry.parse("drivex1")
+    assert bound(spec, "p99_latency", one, Workload("randread", "4k", 8)) == 3e6
+    assert bound(spec, "p99_latency", one, Workload("randwrite", "4k", 8)) == 7e6
+    assert bound(spec, "p99_latency", one, Workload("randwrite", "4k", 1)) is None
+
+
+def test_a_published_p99_replaces_the_default_of_every_drive(tmp_path: Path) -> None:
+    spec = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], p99_latency="200 us"))
+    one = Geometry.parse("drivex1")
+    assert bound(spec, "p99_latency", one, Workload("randread", "4k", 8)) == 2e5
+    assert bound(spec, "p99_latency", one, Workload("randwrite", "4k", 8)) == 1e7
+
+
 def test_latencies_are_promised_in_percent_of_what_is_published(tmp_path: Path) -> None:
     text = figure(array="raid0x4", workload="randread_4k_qd8", mean_latency="1 ms", throughput="100 MB/s")
     text += promise(claim="mean_latency", max_percent_of_spec=120) + promise(claim="throughput", min_percent_of_spec=50)

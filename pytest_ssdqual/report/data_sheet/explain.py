@@ -1,0 +1,194 @@
+"""Explains a spec: what each of its tables promises, which suites judge it, and what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import sheet_coverage
+from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Scope
+from pytest_ssdqual.qual.spec.promises import Promise
+from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
+from pytest_ssdqual.qual.units import format_capacity, format_value
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.view.tables import TextLine
+
+_LEVELS = ("raid0", "raid1", "raid10", "raid5", "raid6")
+#: Shipped suites that judge each claim, besides ``datasheet`` (what is published) and ``explore`` (single workloads).
+SUITES: dict[Claim, tuple[str, ...]] = {
+    Claim.STEADY_IOPS: (
+        "degraded", "drive", "intel_910", "intel_s3500", "lot", *_LEVELS, "snia", "stec", "toms_s3500", "toms_s3700",
+    ),
+    Claim.READ_IOPS: ("intel_910",),
+    Claim.WRITE_IOPS: ("intel_910",),
+    Claim.THROUGHPUT: ("intel_910", "intel_s3500", "snia", "toms_s3500", "toms_s3700"),
+    Claim.MEAN_LATENCY: ("intel_910", "intel_s3500", "snia"),
+    Claim.READ_MEAN_LATENCY: ("intel_910",),
+    Claim.P99_LATENCY: ("degraded", "drive", "lot", *_LEVELS),
+    Claim.MAX_LATENCY: ("snia",),
+    Claim.LATENCY_SPREAD_OVER_TIME: ("drive", *_LEVELS),
+    Claim.WORST_SECOND: ("drive", "intel_910"),
+    Claim.ARRAY_EFFICIENCY: ("efficiency",),
+    Claim.MEMBER_SPREAD: ("drive", "lot", "stec"),
+    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: ("drive",),
+    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: ("intel_s3500", *_LEVELS),
+    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: ("intel_s3500",),
+    Claim.SCALING_SLOPE: ("intel_s3500", *_LEVELS, "toms_s3700"),
+    Claim.SCALING_DEVIATION: (*_LEVELS, "toms_s3700"),
+    Claim.BATHTUB_DEPTH: ("stec", "toms_s3500"),
+    Claim.UNALIGNED_PENALTY: ("stec",),
+    Claim.QD_KNEE: ("intel_910", "intel_s3500", "stec"),
+    Claim.QD_GAIN: ("intel_910", "intel_s3500", "stec", "toms_s3700"),
+    Claim.QD_DEPENDENCE: ("intel_s3500", "toms_s3700"),
+    Claim.FRESH_IOPS: ("intel_910", "snia", "stec"),
+    Claim.SETTLED_IOPS: ("intel_910", "snia", "stec"),
+    Claim.FRESH_TO_STEADY: ("intel_910", "snia", "stec"),
+    Claim.CLIFF_AFTER: ("snia", "stec"),
+    Claim.REBUILD_RATE: ("degraded",),
+    Claim.REBUILD_TIME: ("degraded",),
+}  # fmt: skip
+
+
+def lines(spec: Spec) -> Iterator[TextLine]:
+    """Yield the explanation, table by table, and what is missing."""
+    yield TextLine(f"{spec.key}: {spec.name}", ("bold",))
+    yield from map(TextLine, _identity(spec))
+    for title, found in (
+        ("figures: what is published, and the limit that follows", _figures(spec)),
+        ("promises: the first that matches decides", _promises(spec)),
+        ("suites that judge by them", _suites(spec)),
+        ("missing", missing(spec)),
+    ):
+        rows = tuple(found)
+        yield TextLine("")
+        yield TextLine(title if rows else f"{title}: none", ("bold",))
+        yield from (TextLine(f"  {row}") for row in rows)
+
+
+def missing(spec: Spec) -> Iterator[str]:
+    """Yield what the spec lacks, and promises that can never decide, a sentence each."""
+    product = spec.product
+    if not product.models:
+        yield "[product] models is empty: the sheet is used only if --ssd-spec names it"
+    for key, absent, effect in (
+        ("capacity", product.capacity_bytes is None, "drives of another size are not noticed by it"),
+        (
+            "sequential_write",
+            product.sequential_write_bytes_per_s is None,
+            "the plan can only guess the time of a fill",
+        ),
+        ("source", not product.source, "its facts cannot be looked up"),
+    ):
+        if absent:
+            yield f"[product] has no {key}: {effect}"
+    if spec.endurance_bytes is None:
+        yield "[endurance] is missing: the plan cannot print the share of the rated writes that a suite uses"
+    yield from (f"no figure: {kind.label} of one drive" for kind in sheet_coverage.missing(spec.figures))
+    yield from _without_limit(spec)
+    yield from _without_effect(spec)
+
+
+def _identity(spec: Spec) -> Iterator[str]:
+    product = spec.product
+    if product.vendor:
+        yield f"  vendor      {product.vendor}"
+    models = " or ".join(product.models) or "chosen by name only"
+    yield f"  models      {models}"
+    if product.capacity_bytes:
+        yield f"  capacity    {format_capacity(product.capacity_bytes)}"
+    if spec.endurance_bytes:
+        yield f"  endurance   {format_capacity(spec.endurance_bytes)} written; the plan prints the share of a run"
+    blamed = "the drives" if product.subject is Accountable.DRIVE else "the system of drives, md and host"
+    yield f"  a failure   blames {blamed}, unless a promise says otherwise"
+    if product.drives:
+        yield f"  drives      {product.drives} in a bay; a run with more or fewer does not begin"
+    if spec.lot:
+        yield f"  lot         {spec.lot}; judged by suites/lot"
+
+
+def _figures(spec: Spec) -> Iterator[str]:
+    for figure in spec.figures:
+        for array, workload, claim in figure.places():
+            stated = figure.of(claim, array, workload)
+            where = "each drive" if array.is_side_by_side else str(array)
+            limit = _limit(spec, claim, array, workload)
+            yield f"{where} {workload}: {claim.label} {stated} ({figure.source}); {limit}"
+
+
+def _limit(spec: Spec, claim: Claim, array: Geometry, workload: str) -> str:
+    try:
+        load = Workload.parse(workload)
+    except ValueError:
+        return "a profile, which only the suite that defines it can measure"
+    limit = spec.limit(claim, array, load)
+    return f"limit {limit}" if limit else "no limit"
+
+
+def _promises(spec: Spec) -> Iterator[str]:
+    for index, promise in enumerate(spec.promises):
+        yield f"promise[{index}]: {promise.claim.label} {_bound(promise)}, of {_subject(promise)}"
+    if spec.key != DEFAULT:
+        mentioned = {promise.claim for promise in spec.promises}
+        yield f"every other claim ({len(set(Claim) - mentioned)}) by the shipped file {DEFAULT}"
+
+
+def _bound(promise: Promise) -> str:
+    side = promise.claim.direction.replace("_", " ")
+    if promise.percent_of_spec is not None:
+        return f"{side} {promise.percent_of_spec:g} % of the figure"
+    if promise.of_baseline:
+        return f"{side} {promise.of_baseline.percent:g} % of the baseline"
+    if promise.relation:
+        return str(promise.relation)
+    return f"{side} {format_value(promise.bound or 0.0, promise.claim.unit)}"
+
+
+def _subject(promise: Promise) -> str:
+    level = promise.level or "every array and drive"
+    width = f" of {promise.width}" if promise.width else ""
+    state = "rebuilding" if promise.claim.scope is Scope.REBUILD else promise.state or "healthy"
+    return f"{level}{width}, {state}, {f'workloads {promise.workload}' if promise.workload else 'every workload'}"
+
+
+def _suites(spec: Spec) -> Iterator[str]:
+    if spec.figures:
+        quantities = sum(1 for figure in spec.figures for _ in figure.places())
+        yield f"datasheet: {quantities} published quantit{'y' if quantities == 1 else 'ies'}"
+    for claim in dict.fromkeys(promise.claim for promise in spec.promises):
+        also = ("explore",) if claim.scope is Scope.RUN else ()
+        yield f"{claim.label}: {', '.join((*SUITES.get(claim, ()), *also)) or 'datasheet, where it is published'}"
+    if spec.lot:
+        yield "lot: whether the lot is accepted by its sample"
+
+
+def _without_limit(spec: Spec) -> Iterator[str]:
+    """Yield published claims that the spec's promises leave without a limit at a place where they are published."""
+    silent: Counter[Claim] = Counter()
+    for figure in spec.figures:
+        for array, workload, claim in figure.places():
+            silent[claim] += _limit(spec, claim, array, workload) == "no limit"
+    for claim, count in silent.items():
+        if count:
+            yield f"{count} published {claim.label} without a limit: the promises about it do not match there"
+
+
+def _without_effect(spec: Spec) -> Iterator[str]:
+    """Yield promises that refer to nothing, or stand behind a promise that matches all that they match."""
+    published = {claim for figure in spec.figures for claim in figure.quantities}
+    for index, promise in enumerate(spec.promises):
+        if promise.percent_of_spec is not None and promise.claim not in published and spec.key != DEFAULT:
+            yield f"promise[{index}] is in per cent of {promise.claim.label}, of which no figure is published"
+        hiding = _hiding(spec.promises[:index], promise)
+        if hiding is not None:
+            yield f"promise[{index}] never decides: promise[{hiding}] comes first and matches all that it matches"
+
+
+def _hiding(earlier: Sequence[Promise], promise: Promise) -> int | None:
+    """Return the index of the first promise in numbers that covers whatever ``promise`` does."""
+    for index, other in enumerate(earlier):
+        same = other.claim is promise.claim and (other.state or "healthy") == (promise.state or "healthy")
+        wider = all(getattr(other, key) in (None, getattr(promise, key)) for key in ("level", "width", "workload"))
+        if same and wider and other.percent_of_spec is None and other.relative_to is None:
+            return index
+    return None
