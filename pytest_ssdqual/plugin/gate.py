@@ -20,6 +20,7 @@ ATTRIBUTE = "ssdqual_hardware"
 MOST_REASONS = 3
 OBSERVED = "it was measured, but the spec has no limit for it"
 UNDECIDED = "it was inconclusive (ssd_inconclusive = skip)"
+HEALTHY = "it judges the health of the drives only"
 PERMIT = "ssd_require_verdicts = false in the configuration permits a run without verdicts"
 
 
@@ -39,7 +40,10 @@ class HardwareTests:
         """Count one report; a test has one for each of its phases."""
         test, outcomes = report.nodeid, _outcomes(report)
         self.ran.add(test)
-        if outcomes & {"pass", "fail"} or (report.when == "call" and report.outcome in ("passed", "failed")):
+        if _is_healthy_only(report):
+            # It is no verdict on what the drives do: alone it must not make a run green.
+            self.skipped[test] = HEALTHY
+        elif outcomes & {"pass", "fail"} or (report.when == "call" and report.outcome in ("passed", "failed")):
             self.judged.add(test)
         elif report.outcome == "failed":
             self.in_error.add(test)
@@ -171,5 +175,17 @@ def reason(report: pytest.TestReport) -> str:
 
 def _outcomes(report: pytest.TestReport) -> set[str]:
     """Return the outcomes of the evidence that a report carries; see ``report.evidence.evidence``."""
-    records: list[Mapping[str, object]] = getattr(report, "ssdqual", [])
-    return {str(record.get("outcome")) for record in records}
+    return {str(record.get("outcome")) for record in _records(report)}
+
+
+def _is_healthy_only(report: pytest.TestReport) -> bool:
+    """Return True if all that a test says is that the drives are healthy."""
+    records = _records(report)
+    return bool(records) and all(
+        (record.get("claim"), record.get("outcome")) == ("drive_health", "pass") for record in records
+    )
+
+
+def _records(report: pytest.TestReport) -> list[Mapping[str, object]]:
+    found: list[Mapping[str, object]] = getattr(report, "ssdqual", [])
+    return found

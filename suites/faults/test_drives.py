@@ -1,4 +1,4 @@
-"""A fault of a drive, of fio or of the clock during a measurement is an error, never a verdict on the drives.
+"""A drive that fails during a measurement is a failure that names it; a fault of fio or of the clock is an error.
 
 The run continues if it can, and the next test resumes it.
 """
@@ -16,7 +16,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 #: The member with the fault.
 MEMBER = "SSDQ0002"
-DEGRADED = "`<error>` raid5x3 cannot be measured: degraded by 1 member"
+#: What every member that md took out of the array has in common.
+TAKEN_OUT = "md took it out of the array after failed requests; kernel: … (under the load of raid5x3)"
+
+
+def failed(words: str) -> str:
+    """The failure of the member, with the words for what it did."""
+    return f"`<failure>` drive {MEMBER} failed: {words}; {TAKEN_OUT}"
 
 
 def test_a_corrupted_copy(journey: Journey) -> None:
@@ -83,7 +89,7 @@ def test_a_pulled_member(journey: Journey) -> None:
     finally:
         vm.plug(MEMBER)
     seen = journey.observe("pulled", run, *told(run, WRITES))
-    assert seen == Observed((DEGRADED,), "continues", KEPT, **ORDERLY)
+    assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)
 
 
 def test_io_errors(journey: Journey) -> None:
@@ -98,7 +104,7 @@ def test_io_errors(journey: Journey) -> None:
     finally:
         vm.mend(MEMBER)
     seen = journey.observe("io_errors", run, *told(run, WRITES))
-    assert seen == Observed((DEGRADED,), "continues", KEPT, **ORDERLY)
+    assert seen == Observed((failed("it returned media errors"),), "continues", KEPT, **ORDERLY)
 
 
 def test_a_drive_that_turns_read_only(journey: Journey) -> None:
@@ -113,7 +119,8 @@ def test_a_drive_that_turns_read_only(journey: Journey) -> None:
     finally:
         vm.mend(MEMBER)
     seen = journey.observe("read_only", run, *told(run, WRITES), *worsened(run))
-    said = (DEGRADED, "in red: its own SMART health assessment is now FAILED; new critical warning: media is read-only")
+    worse = "its own SMART health assessment is now FAILED; new critical warning: media is read-only"
+    said = (failed(f"{worse}; it returned media errors"), f"in red: {worse}")
     assert seen == Observed(said, "continues", KEPT, **ORDERLY)
 
 
@@ -130,4 +137,4 @@ def test_a_drive_that_answers_nothing(journey: Journey) -> None:
     finally:
         guest_faults.hear_again(journey.server, *deaf)
     seen = journey.observe("frozen_drive", run, *told(run, WRITES))
-    assert seen == Observed((DEGRADED,), "continues", KEPT, **ORDERLY)
+    assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)

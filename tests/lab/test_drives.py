@@ -89,7 +89,8 @@ def test_a_drive_is_plugged_in_again_as_it_was_at_boot() -> None:
 
 
 def test_the_limit_counts_reads_and_writes_together() -> None:
-    assert limits(120) == {"iops-total": 120}
+    assert limits(120) == {"iops-total": 120, "iops-read": 0, "iops-write": 0}
+    assert limits(120, 60) == {"iops-total": 0, "iops-read": 120, "iops-write": 60}
 
 
 def test_backing_files_are_sparse_and_never_reused(tmp_path: Path) -> None:

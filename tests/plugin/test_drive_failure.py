@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,3 +116,12 @@ def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.Mon
     run(inner, '"raid5", widths=[4]', health=health)
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
+
+
+def test_healthy_drives_alone_do_not_make_a_run_green(inner: Inner) -> None:
+    inner.pytester.makepyfile(test_promise="import pytest\n" + textwrap.dedent(HEALTH))
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    result = inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    (folder,) = (inner.pytester.path / "ssdqual-runs").glob("*T*")
+    assert RunView.read(folder).verdict.fitness is Fitness.INCONCLUSIVE

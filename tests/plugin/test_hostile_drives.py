@@ -54,6 +54,9 @@ HOSTILE = (
 )  # fmt: skip
 NAMES = st.sampled_from(HOSTILE) | TEXTS.filter(len) | st.text(st.characters(codec=None), min_size=1, max_size=30)
 
+#: The drives are of no model that the spec names, and each of another one.
+ANY = ("--ssd-protocol=quick", "--ssd-force-spec", "--ssd-mixed")
+
 
 def drive_called(serial: str, model: str, fstype: str | None = None) -> tuple[World, Drive]:
     world = World([Device("sdb", "disk", "8:16", serial=serial, model=model, fstype=fstype)])
@@ -214,7 +217,15 @@ BROKEN = """
 
 def test_a_whole_run_is_harmless(hostile: Inner, promises: str) -> None:
     hostile.pytester.makepyfile(test_drives=BROKEN)
-    result = hostile.run("--ssd-devices=/dev/nvme*", promises, "--ssd-protocol=quick", "--color=no", "-v")
+    result = hostile.run(
+        "--ssd-devices=/dev/nvme*",
+        promises,
+        "--ssd-protocol=quick",
+        "--ssd-force-spec",
+        "--ssd-mixed",
+        "--color=no",
+        "-v",
+    )
     assert result.parseoutcomes()["errors"] >= 1
     assert result.parseoutcomes()["failed"] >= 1
     assert_printable(result.stdout.str() + result.stderr.str())
@@ -258,7 +269,17 @@ def test_whole_run_prints_no_ci_commands(
         inner.pytester.path.joinpath("acme.toml").read_text()
         + '[[promise]]\nclaim = "member_spread"\nat_least = "1.5"\n'
     )
-    args = ("--ssd-devices=/dev/nvme*", promises, "--ssd-protocol=quick", "--color=no", "-v", "-rA", f"--tb={style}")
+    args = (
+        "--ssd-devices=/dev/nvme*",
+        promises,
+        "--ssd-protocol=quick",
+        "--ssd-force-spec",
+        "--ssd-mixed",
+        "--color=no",
+        "-v",
+        "-rA",
+        f"--tb={style}",
+    )
     result = inner.run(*args, "-o", "ssd_page=true", "test_drives.py")
     assert result.parseoutcomes() == {"failed": 1, "errors": 1, "passed": 1}
     text = result.stdout.str() + result.stderr.str()

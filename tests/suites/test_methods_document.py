@@ -88,7 +88,8 @@ def test_every_module_of_a_method_is_named() -> None:
     named = {each["function"].partition("::")[0] for each in TEST.finditer(DOCUMENT)}
     methods = {str(Path(each).parent) for each in named} - {"drive"}
     modules = {each.module for each in shipped() if str(Path(each.module).parent) in methods}
-    assert modules <= named
+    # The health of the drives is no claim of a publication.
+    assert {each for each in modules if not each.endswith("/test_health.py")} <= named
 
 
 def test_every_id_that_is_named_is_collected(collected: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.errors import ErrorGroup
 
@@ -41,6 +42,8 @@ class Counts:
     skipped: int = 0
     #: Drives that failed or whose health got worse.
     worsened: int = 0
+    #: True if nothing but the health of the drives was judged.
+    only_health: bool = False
 
     @property
     def promises(self) -> int:
@@ -76,6 +79,7 @@ def count(
         unreadable=unreadable,
         skipped=skipped,
         worsened=worsened,
+        only_health=bool(judged) and all(each.evidence.claim == HEALTH for each in judged),
         errors=sum(len(each.tests) for each in errors),
     )
 
@@ -151,6 +155,8 @@ def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
     if counts.errors:
         tests = "1 test" if counts.errors == 1 else f"{counts.errors:,} tests"
         yield f"{tests} ended in an error, which says nothing about the drives."
+    if counts.only_health:
+        yield "Nothing but the health of the drives was judged."
     if counts.unreadable:
         yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the verdicts."
     yield from _ending(counts, manifest)

@@ -1,8 +1,11 @@
 # Functions for environment.sh: where drives sit in their host.
 #
-# placement NAME PATH ...: prints a section `==placement NAME` of each drive, with lines `scheduler`, `nr_requests`,
-#   `numa_node` and `interrupt CPUS` for each interrupt of its controller: its own PCI device for NVMe and virtio, else
-#   the host bus adapter. What sysfs does not say is left out.
+# A controller is the drive's own PCI device for NVMe and virtio, else the host bus adapter.
+#
+# Arguments: of placement the kernel name and path of each drive; of interrupts a PCI device in sysfs.
+# Output: a section `==placement NAME` of each drive, with lines `scheduler`, `nr_requests`, `numa_node`, and
+#   `interrupt CPUS` for each interrupt of its controller; what sysfs does not say is left out. Then `==`.
+# Exit status: not used.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
 

@@ -340,7 +340,7 @@ def test_a_consent_is_for_one_drive(inner: Inner, promises: str) -> None:
     """
     )
     same = ("--ssd-devices=root@a1:/dev/nvme*", "--ssd-devices=root@b1:/dev/nvme*")
-    told = inner.refused(*same, promises, *FEW, "-n", "2", "--ssd-wipe=SSDQ10001")
+    told = inner.refused(*same, promises, *FEW, "-n", "2", "--ssd-force-spec", "--ssd-wipe=SSDQ10001")
     assert told.startswith("--ssd-wipe=SSDQ10001: drives of the bays a1, b1 have that serial: give the WWN of the one")
 
 

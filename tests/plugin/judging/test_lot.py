@@ -186,6 +186,8 @@ def test_the_shipped_suite_judges_in_the_lab(rig: Inner) -> None:
     suite = rig.suite("lot")
     rig.run("--ssd-devices=lab:8", suite)
     outcomes = rig.outcomes()
-    assert len(outcomes) == 6
+    assert len(outcomes) == 7
     assert set(outcomes.values()) == {"passed"}
-    assert {record["claim"] for record in rig.records("verdict")} == {"conforming_drives", "member_spread"}
+    assert {record["claim"] for record in rig.records("verdict")} == {
+        "conforming_drives", "member_spread", "drive_health",
+    }  # fmt: skip

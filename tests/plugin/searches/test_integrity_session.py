@@ -17,7 +17,7 @@ from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.session import Setup
 
-LAB = ("--ssd-devices=lab:4", "integrity", "-k", "raid5x3")
+LAB = ("--ssd-devices=lab:4", "integrity/test_acknowledged_data.py", "-k", "raid5x3")
 TEST = "test_a_raid5_keeps_what_it_acknowledged[raid5x3]"
 
 

@@ -40,6 +40,8 @@ VARYING = (
     (r"(?<= by ssh: ).*", "…"),
     (r"\d[\d,.]*(?= ?(?:IOPS|s\b|%|µs|ms))", "…"),
     (r"(?<= byte )\d+", "…"),
+    # Messages of the kernel have times and sectors, and their number depends on what was in flight.
+    (r"(?<=; kernel: ).*(?= \(under the load of )", "…"),
     # fio names the header of a block or its checksum, whichever it finds damaged first.
     (r"(?<=does not hold what was written: )(?:its checksum is wrong|it holds something else \([^)]*\))", "…"),
 )
