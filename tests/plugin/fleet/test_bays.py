@@ -213,7 +213,8 @@ def test_a_fleet_is_resumed(inner: Inner, promises: str, monkeypatch: pytest.Mon
 def test_what_the_first_failure_stopped_goes_on(inner: Inner, promises: str, alone: dict[str, str]) -> None:
     inner.run(*TWO, promises, QUICK, "-n", "2", "-x")
     assert len(inner.outcomes()) < 2 * len(alone)
-    assert records(inner, "dut1", "measured")
+    # Which of them fails first is a race, and the other one may not have begun.
+    assert records(inner, "dut1", "measured") or records(inner, "dut2", "measured")
     inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
     assert of_bay(inner, "dut1") == of_bay(inner, "dut2") == alone
     for bay in ("dut1", "dut2"):
