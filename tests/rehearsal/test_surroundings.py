@@ -47,7 +47,7 @@ def test_all_that_is_asked_is_answered_by_either_shell(here: Bench, shell: list[
     names = [part for drive in members for part in (drive.kname, drive.path)]
     argv = [*shell, "-c", SCRIPT, "environment", PICK, "before", "-", FIRST, "", *names]
     seen = parse(here.machine.run(argv).text, "", names[::2])
-    assert len(seen.cpus) == 3
+    assert len(seen.host.cpus) == 3
     assert seen.clock_s is not None
     for drive in seen.drives:
         assert drive.counted.traffic is not None
