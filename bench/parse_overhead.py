@@ -32,7 +32,7 @@ from pytest_ssdqual.rig.fio import jobs, output
 LEVEL = 0.95
 FILE_BYTES = 64 << 20
 #: Of ``jobfile.engine``, what changes fio's statistics; the rest changes its I/O.
-TELLING = ("--group_reporting", "--unified_rw", "--lat_percentiles", "--clat_percentiles", "--percentile_list")
+TELLING = ("--group_reporting", "--lat_percentiles", "--clat_percentiles", "--percentile_list")
 #: With fewer documents than this share of the requested ones, the computer is too slow for a result.
 WRITTEN = 0.9
 CASES: Mapping[str, tuple[str, ...]] = {

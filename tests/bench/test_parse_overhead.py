@@ -18,7 +18,6 @@ def test_at_one_document_a_second_the_options_are_those_of_a_measurement() -> No
     names = {each.split("=")[0].removeprefix("--") for each in section}
     assert names == {
         "group_reporting",
-        "unified_rw_reporting",
         "lat_percentiles",
         "clat_percentiles",
         "percentile_list",

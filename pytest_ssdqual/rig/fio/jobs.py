@@ -448,7 +448,6 @@ def engine() -> tuple[str, ...]:
         # Processes, not threads: with threads, text lines get into the documents (fio#731, fio#1685).
         "--thread=0",
         "--group_reporting=1",
-        "--unified_rw_reporting=none",
         # Bins of the total latency, from submission to completion, instead of the completion latency.
         "--lat_percentiles=1",
         "--clat_percentiles=0",

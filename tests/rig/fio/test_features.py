@@ -29,13 +29,13 @@ def test_every_option_of_every_kind_of_job_is_tried_and_nothing_is_run() -> None
         "--buffer_compress_percentage",
         "--dedupe_percentage",
     } <= tried
-    assert all(argv[1].partition("=")[0] in ("--version", "--enghelp", "--parse-only") for argv in asked.asked)
+    assert all(argv[1].partition("=")[0] in ("--version", "--parse-only") for argv in asked.asked)
 
 
 def test_a_fit_fio_is_started_once_for_all_of_them() -> None:
     asked = machine()
     probe(asked)
-    assert [argv[1].partition("=")[0] for argv in asked.asked] == ["--version", "--enghelp", "--parse-only"]
+    assert [argv[1].partition("=")[0] for argv in asked.asked] == ["--version", "--parse-only"]
 
 
 def test_what_is_refused_only_together_is_no_objection() -> None:
@@ -52,9 +52,28 @@ def test_no_fio() -> None:
 
 
 def test_no_libaio() -> None:
-    lacking = machine().on("fio", "--enghelp=libaio", answer=completed(["fio"], status=1))
+    said = "fio: engine libaio not loadable\nfio: failed to load engine\n"
+    lacking = machine().on("fio", "--parse-only", answer=completed(["fio"], status=1, stderr=said))
     with pytest.raises(FioUnfit, match="lacks the I/O engine libaio; install the package fio-engine-libaio"):
         probe(lacking)
+
+
+def test_a_crash_of_its_help_is_no_objection() -> None:
+    """fio 3.26 and 3.27 crash on ``--enghelp``, and work."""
+    crashing = machine().on("fio", "--enghelp=libaio", answer=completed(["fio"], status=139))
+    assert probe(crashing).version == "fio-3.33"
+
+
+def test_the_option_that_fio_3_16_lacks_is_the_reason_for_refusing_it() -> None:
+    """``unified_rw_reporting`` was a flag until 3.27; the jobs do not need it."""
+
+    def parse(argv: tuple[str, ...]) -> Completed:
+        said = "".join(f"fio: unrecognized option '{option}'\n" for option in argv if option == "--exit_what=all")
+        said += "".join("fio: failed parsing unified_rw_reporting=none\n" for option in argv if "unified" in option)
+        return completed(argv, status=int(bool(said)), stderr=said)
+
+    with pytest.raises(FioUnfit, match=r"does not know the option exit_what; install a newer package fio \(3\.19"):
+        probe(machine().on("fio", "--parse-only", answer=parse))
 
 
 def test_an_option_it_does_not_know() -> None:
