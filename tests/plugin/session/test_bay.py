@@ -65,7 +65,7 @@ def test_a_bay_travels_as_plain_data() -> None:
         (
             {"UNKNOWN_OPTION": "status-interval"},
             "fio-3.33 on localhost does not know the option status-interval; "
-            "install a newer package fio (3.33 suffices)",
+            "install a newer package fio (3.19 suffices)",
         ),
     ],
 )

@@ -296,9 +296,7 @@ def test_a_size_that_is_no_whole_number_of_sectors_is_refused() -> None:
 )
 def test_the_captured_data_was_made_with_these_options(version: str, case: str, job: Job) -> None:
     """Whoever changes an option must look at what fio then writes, and capture it anew."""
-    # They name a default that is left out since: fio before 3.27 takes it for a flag.
-    options = [each for each in captured(version, case).options if each != "--unified_rw_reporting=none"]
-    assert options == list(job.options)
+    assert captured(version, case).options == job.options
     assert captured(version, case).expectation == job.expectation
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult
 
 DATA = Path(__file__).parents[2] / "data" / "fio"
+#: A default that the data were made with, and that is left out since: fio before 3.27 takes it for a flag.
+DEFAULT = "--unified_rw_reporting=none"
 VERSIONS = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
 
 
@@ -28,6 +30,6 @@ def captured(version: str, case: str) -> Captured:
         (folder / f"{case}.json").read_bytes(),
         run["status"],
         (folder / f"{case}.stderr").read_text(),
-        tuple(run["options"]),
+        tuple(each for each in run["options"] if each != DEFAULT),
         ExpectedResult(**{**run["expectation"], "paths": tuple(run["expectation"].get("paths", ()))}),
     )
