@@ -1,6 +1,6 @@
 """Counts how often the lab's real arrays get the right cause of a broken promise; the twin of ``attribution.py``.
 
-    python bench/lab_causes.py                  # about 25 minutes without KVM
+    python bench/lab_causes.py                  # about 35 minutes without KVM
     python bench/lab_causes.py slow_drive path  # these culprits only
 
 One VM of four drives of 300 IOPS. Each culprit is made, a run with the protocol quick judges the suites' steady IOPS of

@@ -181,9 +181,11 @@ def _outcomes(report: pytest.TestReport) -> set[str]:
 def _is_healthy_only(report: pytest.TestReport) -> bool:
     """Return True if all that a test says is that the drives are healthy."""
     records = _records(report)
-    return bool(records) and all(
-        (record.get("claim"), record.get("outcome")) == ("drive_health", "pass") for record in records
-    )
+    if not records:
+        return False
+    from pytest_ssdqual.report.evidence.health import HEALTH
+
+    return all((record.get("claim"), record.get("outcome")) == (HEALTH, "pass") for record in records)
 
 
 def _records(report: pytest.TestReport) -> list[Mapping[str, object]]:

@@ -23,10 +23,10 @@ def test_every_kind_of_answer_is_read(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "dmesg.txt").write_text(messages)
     (tmp_path / "notes.txt").write_text("not of a tool")
     assert corpus.main([str(tmp_path), "--names", "nvme0"]) == 0
-    said = capsys.readouterr().out
-    assert "5 read" in said.splitlines()[-1] and "1 no reader" in said.splitlines()[-1]  # noqa: PT018
-    assert "messages: 1\n" in said
-    assert "timeout, aborting" in said
+    printed = capsys.readouterr().out
+    assert "5 read" in printed.splitlines()[-1] and "1 no reader" in printed.splitlines()[-1]  # noqa: PT018
+    assert "messages: 1\n" in printed
+    assert "timeout, aborting" in printed
 
 
 def test_a_drive_that_smartctl_could_not_open_is_refused_with_its_words() -> None:

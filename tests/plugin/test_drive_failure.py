@@ -118,6 +118,24 @@ def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.Mon
     assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
 
 
+def test_heat_is_shown_and_decides_nothing(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "warm:SSDQ0003")
+    result = run(inner, '"raid5", widths=[4]', health=True)
+    result.assert_outcomes(passed=3)
+    (record,) = inner.records("drive_worsened")
+    assert record["defects"] == []
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    assert RunView.read(folder).verdict.fitness is Fitness.FIT
+
+
+def test_a_drive_that_cannot_be_read_is_an_error_and_no_finding(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "unread:SSDQ0003")
+    run(inner, '"raid5", widths=[4]', health=True).assert_outcomes(passed=2, errors=1)
+    case = inner.cases()["test_health"]
+    assert case.outcome == "error"
+    assert "SSDQ0003" in case.message
+
+
 def test_healthy_drives_alone_do_not_make_a_run_green(inner: Inner) -> None:
     inner.pytester.makepyfile(test_promise="import pytest\n" + textwrap.dedent(HEALTH))
     (inner.pytester.path / "acme.toml").write_text(SPEC)

@@ -149,6 +149,7 @@ class SessionController:
     ) -> None:
         self._config = config
         self._folder = folder
+        self._is_lab = any(run.qualification.settings.devices.lab is not None for run in runs)
         self._recorders = {run.qualification.name: Recorder(config, run) for run in runs}
         self._fleet = fleet
         #: The plan for the summary, with --collect-only.
@@ -227,7 +228,8 @@ class SessionController:
         for error in self.errors:
             message = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
             summary.write_line(terminalreporter, message, red=True)
-        if self._status == pytest.ExitCode.INTERRUPTED and self._folder:
+        # The lab of a run is gone with it.
+        if self._status == pytest.ExitCode.INTERRUPTED and self._folder and not self._is_lab:
             command = resume.command(self._config.invocation_params.args, self._folder.name)
             summary.write_line(terminalreporter, f"ssdqual: continue with: {command}")
 

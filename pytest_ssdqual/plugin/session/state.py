@@ -198,20 +198,20 @@ class BayRun:
         if channel.unfinished():
             return
         for drive in self.qualification.bay.drives:
-            failed = failures.failed.get(serial_of(drive))
-            findings = [failed.sentence] if failed else []
+            failed, before = failures.failed.get(serial_of(drive)), failures.before[drive.path]
+            findings = defects = [failed.sentence] if failed else []
             try:
                 after = health.read(channel, [drive])[drive.path]
                 keep_health(self._journal, drive, after, "after")
-                findings += health.worsened(failures.before[drive.path], after)
+                findings, defects = ([*findings, *each(before, after)] for each in (health.worsened, health.defects))
             except JournalError:
                 raise  # evidence is missing
             except RigError as error:
                 if error.ends_run:
                     return  # a lost machine answers nothing; its error is raised already
-                findings.append(str(error))
+                findings = [*findings, str(error)]
             if findings:
-                facts = {"name": drive.describe(), "findings": findings}
+                facts = {"name": drive.describe(), "findings": findings, "defects": defects}
                 self._journal.note("drive_worsened", drive=drive.identity, **facts)
 
     def finish(self, status: int) -> None:

@@ -65,7 +65,7 @@ class DriveTrace:
     read_only: bool = False
     #: True if md holds it as faulty or has removed it, and this run did not ask for that.
     is_faulty: bool = False
-    #: Changes of SMART data since the run began.
+    #: Defects that its SMART data report since the run began.
     smart: tuple[str, ...] = ()
     #: True if smartctl gets no answer from it.
     is_silent: bool = False

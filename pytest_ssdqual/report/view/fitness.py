@@ -40,7 +40,7 @@ class Counts:
     errors: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
-    #: Drives that failed or whose health got worse.
+    #: Drives that failed, or that report a new defect.
     worsened: int = 0
     #: True if nothing but the health of the drives was judged.
     only_health: bool = False
@@ -87,7 +87,7 @@ def count(
 def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
     """Return the verdict; ``manifest`` records how the run ended, and whether its protocol may decide.
 
-    With a drive that failed or got worse the product is not fit.
+    With a drive that failed or reports a new defect the product is not fit.
     """
     acceptance = manifest.get("acceptance") is True
     gaps = tuple(_gaps(counts, manifest))
@@ -131,7 +131,7 @@ def word_of(fitness: Fitness, acceptance: bool) -> str:
 
 def _sentence(counts: Counts, gaps: Sequence[str]) -> str:
     if counts.worsened and not counts.failed:
-        return f"{_drives(counts.worsened)} failed or got worse in this run, which no promise judged."
+        return f"{_drives(counts.worsened)} failed or reported a new defect in this run, which no promise judged."
     if not counts.promises:
         return "No promise was judged in this run."
     if counts.failed:

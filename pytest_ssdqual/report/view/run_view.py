@@ -40,7 +40,7 @@ class RunView:
     @classmethod
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.evidence(), troubles(story), skipped(story)
-        worse = len({str(record.facts.get("drive")) for record in story.of("drive_worsened")})
+        worse = len({str(each.facts.get("drive")) for each in story.of("drive_worsened") if each.facts.get("defects")})
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), worse)
         verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
         return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened)

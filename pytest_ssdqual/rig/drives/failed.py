@@ -48,24 +48,29 @@ def serial_of(drive: Drive) -> str:
 def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures) -> dict[str, tuple[str, ...]]:
     """Return the findings about the health of each drive now, by serial number; empty for a healthy one.
 
-    A finding is a failure under the load, what the drive reported as wrong when the run began, and what got worse since
-    then. ``MachineLost`` if the machine is lost.
+    A finding is a failure under the load, a defect that the drive reported when the run began, and one since then.
+    ``RigError`` if nothing was found, and a drive could not be read: that is neither health nor a defect.
+    ``MachineLost`` if the machine is lost.
     """
     found: dict[str, tuple[str, ...]] = {}
+    unread: list[RigError] = []
     for drive in drives:
         name = serial_of(drive)
         if failed := failures.failed.get(name):
             found[name] = (failed.sentence,)
             continue
         earlier = failures.before[drive.path]
-        at_start = tuple(f"when the run began: {each}" for each in health.worsened(_unblemished(earlier), earlier))
+        at_start = tuple(f"when the run began: {each}" for each in health.defects(_unblemished(earlier), earlier))
+        since: tuple[str, ...] = ()
         try:
-            since = health.worsened(earlier, health.read(machine, [drive])[drive.path])
+            since = health.defects(earlier, health.read(machine, [drive])[drive.path])
         except RigError as error:
             if error.ends_run:
                 raise
-            since = (str(error),)
+            unread.append(error)
         found[name] = (*at_start, *since)
+    if unread and not any(found.values()):
+        raise unread[0]
     return found
 
 

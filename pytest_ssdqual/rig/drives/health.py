@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import smart_answer
-from pytest_ssdqual.rig.drives.smart_answer import at, attribute, items, statistic, whole
+from pytest_ssdqual.rig.drives.smart_answer import at, attribute, first, items, statistic, whole
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
@@ -27,9 +27,10 @@ AT_ONCE = 6
 FAILED_BITS = 0b11
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0 (critical warning).
+TOO_WARM = "temperature is outside its limits"
 CRITICAL_WARNINGS = (
     "spare capacity is below its threshold",
-    "temperature is outside its limits",
+    TOO_WARM,
     "reliability is degraded by media or internal errors",
     "media is read-only",
     "volatile memory backup failed",
@@ -128,7 +129,7 @@ def parse(answer: str) -> DriveHealth:
     return DriveHealth(
         passed=passed if isinstance(passed, bool) else None,
         temperature_c=whole(nvme, "temperature") if celsius is None else round(celsius),
-        percentage_used=_first(
+        percentage_used=first(
             whole(nvme, "percentage_used"),
             whole(plain, "endurance_used", "current_percent"),
             whole(plain, "scsi_percentage_used_endurance_indicator"),
@@ -136,13 +137,13 @@ def parse(answer: str) -> DriveHealth:
             smart_answer.percentage_used(plain),
         ),
         critical_warning=whole(nvme, "critical_warning"),
-        media_errors=_first(
+        media_errors=first(
             whole(nvme, "media_errors"),
             statistic(plain, "Number of Reported Uncorrectable Errors"),
             attribute(plain, "Reported_Uncorrect", "Uncorrectable_Error_Cnt"),
             _scsi_uncorrected(plain),
         ),
-        power_on_hours=_first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
+        power_on_hours=first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
         data_written_bytes=smart_answer.data_written_bytes(plain),
         raw_json=answer,
         counters=smart_answer.counters(plain),
@@ -151,37 +152,49 @@ def parse(answer: str) -> DriveHealth:
 
 def worsened(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
     """Return the changes of a drive beyond expected wear; each is fit to follow the drive's name."""
-    changes = []
+    return tuple(change for change, _ in _changes(before, after))
+
+
+def defects(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
+    """Return those changes of ``worsened`` that are a defect of the drive, whatever it is attached to.
+
+    Heat is the chassis' as much as the drive's, checksum errors may be the cable's, and a drive logs commands that it
+    does not support: these are shown, and decide nothing. So is endurance that the load has used up.
+    """
+    return tuple(change for change, is_defect in _changes(before, after) if is_defect)
+
+
+def _changes(before: DriveHealth, after: DriveHealth) -> Iterator[tuple[str, bool]]:
+    """Yield each change, and whether it is a defect of the drive."""
     if after.passed is False and before.passed is not False:
-        changes.append("its own SMART health assessment is now FAILED")
+        yield "its own SMART health assessment is now FAILED", True
     new = (after.critical_warning or 0) & ~(before.critical_warning or 0) & 0xFF
     for bit in range(new.bit_length()):
         if new >> bit & 1:
-            known = bit < len(CRITICAL_WARNINGS)
-            changes.append(f"new critical warning: {CRITICAL_WARNINGS[bit] if known else f'bit {bit}'}")
+            known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
+            yield f"new critical warning: {known}", known != TOO_WARM
     if after.media_errors is not None and after.media_errors > (before.media_errors or 0):
-        changes.append(f"media errors rose from {before.media_errors or 0} to {after.media_errors}")
-    changes += _counted(before.counters, after.counters)
+        yield f"media errors rose from {before.media_errors or 0} to {after.media_errors}", True
+    yield from _counted(before.counters, after.counters)
     if (after.percentage_used or 0) >= 100 > (before.percentage_used or 0):
-        changes.append(f"its rated endurance is used up ({after.percentage_used} %)")
+        yield f"its rated endurance is used up ({after.percentage_used} %)", False
     for name, old, now in (
         ("power-on hours", before.power_on_hours, after.power_on_hours),
         ("data written", before.data_written_bytes, after.data_written_bytes),
     ):
         if old is not None and now is not None and now < old:
-            changes.append(f"{name} went backwards from {old} to {now}")
-    return tuple(changes)
+            yield f"{name} went backwards from {old} to {now}", False
 
 
-def _counted(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
+def _counted(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[tuple[str, bool]]:
     """Changes of counters that both readings have: a drive may report more only later."""
     for name, now in after.items():
         old = before.get(name, now)
         if name == smart_answer.SPARE:
             if now < old:
-                yield f"{name} fell from {old} to {now} %"
+                yield f"{name} fell from {old} to {now} %", True
         elif now - old > (LOG_ENTRIES_TOLERATED if name == smart_answer.LOG_ENTRIES else 0):
-            yield f"{name} rose from {old} to {now}"
+            yield f"{name} rose from {old} to {now}", name not in (smart_answer.LINK_ERRORS, smart_answer.LOG_ENTRIES)
 
 
 def _scsi_uncorrected(plain: object) -> int | None:
@@ -193,7 +206,3 @@ def _scsi_uncorrected(plain: object) -> int | None:
 def _messages(plain: object) -> str:
     texts = [at(message, "string") for message in items(plain, "smartctl", "messages")]
     return safe_text.line("; ".join(text for text in texts if isinstance(text, str)))
-
-
-def _first(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)

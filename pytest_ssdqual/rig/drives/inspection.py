@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, Insp
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives import health, temperature
 from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS
+from pytest_ssdqual.rig.drives.smart_answer import at, first, items
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
@@ -110,11 +111,11 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
         why = safe_text.line(str(problem), 200)
         return InspectionRecord(**of_kernel, link=_pcie(sysfs), unreadable=f"smartctl cannot read it: {why}")
     warmth, sata = temperature.parse(answers.get("smart", "").strip())
-    kind = PROTOCOLS.get(str(_at(smart, "device", "protocol")))
+    kind = PROTOCOLS.get(str(at(smart, "device", "protocol")))
     own = _text(smart, "firmware_version") or _text(smart, "scsi_revision")
     # The kernel's revision of a SATA drive has four characters (util-linux before 2.39), the drive's eight.
     of_kernel |= {"firmware": own or drive.firmware, "model": drive.model or _text(smart, "model_name")}
-    cache = _at(smart, "write_cache", "enabled")
+    cache = at(smart, "write_cache", "enabled")
     if isinstance(cache, bool):
         of_kernel["write_cache"] = cache
     fields = (
@@ -151,10 +152,10 @@ def _of_kernel(drive: Drive, sysfs: Mapping[str, str]) -> dict[str, Any]:
 def _of_health(known: DriveHealth, smart: object) -> dict[str, Any]:
     bits = known.critical_warning
     warnings = [] if bits is None else [each for at, each in enumerate(CRITICAL_WARNINGS) if bits >> at & 1]
-    for entry in _list(smart, "ata_smart_attributes", "table"):
+    for entry in items(smart, "ata_smart_attributes", "table"):
         if _text(entry, "when_failed") in ("now", "past"):
             warnings.append(f"attribute {_text(entry, 'name')} is or was below its threshold")
-    cycles = _first(
+    cycles = first(
         _whole(smart, "power_cycle_count"),
         _whole(smart, "nvme_smart_health_information_log", "power_cycles"),
         _whole(smart, "scsi_start_stop_cycle_counter", "accumulated_start_stop_cycles"),
@@ -190,7 +191,7 @@ def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
         uncorrected = _whole(smart, "scsi_error_counter_log", way, "total_uncorrected_errors")
         if uncorrected is not None:
             media[f"uncorrected {way} errors"] = uncorrected
-    entries = _first(
+    entries = first(
         _whole(smart, "nvme_smart_health_information_log", "num_err_log_entries"),
         _whole(smart, "ata_smart_error_log", "extended", "count"),
         _whole(smart, "ata_smart_error_log", "summary", "count"),
@@ -206,24 +207,24 @@ def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
 def _failed_self_tests(smart: object) -> int | None:
     """Return the failed entries of the self-test log of an ATA or SCSI drive; None if there is no log."""
     for log in ("extended", "standard"):
-        own = _at(smart, "ata_smart_self_test_log", log)
+        own = at(smart, "ata_smart_self_test_log", log)
         if isinstance(own, dict):
             return _whole(own, "error_count_total") or 0
     results = [_whole(smart, f"scsi_self_test_{index}", "result", "value") for index in range(SELF_TESTS)]
     known = [result for result in results if result is not None]
     if known:
         return sum(result in SCSI_FAILURES for result in known)
-    return 0 if _at(smart, "device", "protocol") == "SCSI" else None
+    return 0 if at(smart, "device", "protocol") == "SCSI" else None
 
 
 def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
-    if _at(smart, "device", "protocol") != "NVMe":
+    if at(smart, "device", "protocol") != "NVMe":
         return {}
     controller, namespace = _json(answers.get("id-ctrl", "")), _json(answers.get("id-ns", ""))
     oacs, sanicap = _any_whole(controller, "oacs"), _any_whole(controller, "sanicap")
     log = (_bytes(answers.get("sanitize", "")), _bytes(answers.get("self-test", "")))
     format_index = _any_whole(namespace, "flbas")
-    formats = list(_list(namespace, "lbafs"))
+    formats = list(items(namespace, "lbafs"))
     index = None if format_index is None else format_index & 0x0F
     found: dict[str, Any] = {
         "spare_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare"),
@@ -250,11 +251,11 @@ def _nvme_self_tests(log: Sequence[int]) -> int | None:
 
 
 def _of_ata(smart: object) -> dict[str, Any]:
-    security = _at(smart, "ata_security")
+    security = at(smart, "ata_security")
     if not isinstance(security, dict):
         return {}
     enabled = security.get("enabled")
-    pages = {page for entry in _list(smart, "ata_log_directory", "table") if (page := _whole(entry, "address"))}
+    pages = {page for entry in items(smart, "ata_log_directory", "table") if (page := _whole(entry, "address"))}
     return {
         "security_enabled": enabled if isinstance(enabled, bool) else None,
         "security_locked": security.get("locked") is True,
@@ -285,7 +286,7 @@ def _sata(link: object, sysfs: Mapping[str, str]) -> InspectedLink | None:
 
 def _sas(smart: object) -> InspectedLink | None:
     """Return the fastest enabled phy; smartctl does not report what a SAS drive can do at most."""
-    port = _at(smart, "scsi_sas_port_0")
+    port = at(smart, "scsi_sas_port_0")
     phys = port.values() if isinstance(port, dict) else ()
     rates = [_rate(_text(phy, "negotiated_logical_link_rate")) for phy in phys]
     known = [rate for rate in rates if rate is not None]
@@ -293,7 +294,7 @@ def _sas(smart: object) -> InspectedLink | None:
 
 
 def _attributes(smart: object) -> Iterator[tuple[str, int]]:
-    for entry in _list(smart, "ata_smart_attributes", "table"):
+    for entry in items(smart, "ata_smart_attributes", "table"):
         name, count = _text(entry, "name"), _whole(entry, "raw", "value")
         if name and count is not None:
             # Above its 32 low bits the raw value of some vendors has other data.
@@ -301,10 +302,10 @@ def _attributes(smart: object) -> Iterator[tuple[str, int]]:
 
 
 def _statistics(smart: object) -> Iterator[tuple[str, int]]:
-    for page in _list(smart, "ata_device_statistics", "pages"):
-        for entry in _list(page, "table"):
+    for page in items(smart, "ata_device_statistics", "pages"):
+        for entry in items(page, "table"):
             name, count = _text(entry, "name"), _whole(entry, "value")
-            if name and count is not None and _at(entry, "flags", "valid") is not False:
+            if name and count is not None and at(entry, "flags", "valid") is not False:
                 yield safe_text.line(name), count
 
 
@@ -331,34 +332,19 @@ def _decimal(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
-def _at(plain: object, *names: str) -> object:
-    for name in names:
-        plain = plain.get(name) if isinstance(plain, dict) else None
-    return plain
-
-
-def _list(plain: object, *names: str) -> Sequence[object]:
-    value = _at(plain, *names)
-    return value if isinstance(value, list) else ()
-
-
 def _text(plain: object, *names: str) -> str | None:
-    value = _at(plain, *names)
+    value = at(plain, *names)
     return safe_text.name(value.strip()) if isinstance(value, str) and value.strip() else None
 
 
 def _whole(plain: object, *names: str) -> int | None:
-    value = _at(plain, *names)
+    value = at(plain, *names)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
 
 
 def _any_whole(plain: object, name: str) -> int | None:
     """Return a number of nvme-cli, which prints some as text, and 32-bit fields as negative numbers (2.1, 2.2)."""
-    value = _at(plain, name)
+    value = at(plain, name)
     if isinstance(value, str):
         return _decimal(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
-
-
-def _first(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)

@@ -41,6 +41,8 @@ LIFE_USED_IF_VALUE_AGREES = frozenset({
 #: Indicators of wear that count down from 100. Attribute 230 of the same name (SanDisk, WD) counts upwards.
 WEAR_INDICATORS = ((233, "Media_Wearout_Indicator"), (177, "Wear_Leveling_Count"), (173, "Wear_Leveling_Count"))
 
+#: Name of the count of checksum errors between drive and host: the cable's, the slot's or the drive's.
+LINK_ERRORS = "CRC errors of the link"
 #: Errors that only grow → names of the attributes, some drives have several; raw values are counts.
 ATA_ERRORS = (
     (
@@ -51,7 +53,7 @@ ATA_ERRORS = (
     ),
     ("pending sectors", re.compile(r"Current_Pending_(Sector|ECC_Cnt)|Pending_Sector_Count")),
     ("uncorrectable sectors found offline", re.compile(r"Offline_Uncorrectable")),
-    ("CRC errors of the link", re.compile(r"(UDMA_|SATA_)?CRC_Err(or)?(_C(oun|n)?t)?")),
+    (LINK_ERRORS, re.compile(r"(UDMA_|SATA_)?CRC_Err(or)?(_C(oun|n)?t)?")),
     ("program failures", re.compile(r"Program_Fail_C(oun|n)?t(_Total|_Chip)?")),
     ("erase failures", re.compile(r"Erase_Fail_C(oun|n)?t(_Total|_Chip)?")),
     ("end-to-end errors", re.compile(r"End[-_]to[-_]End_Err(or)?(_C(oun|n)?t|_Detect)?")),
@@ -59,7 +61,7 @@ ATA_ERRORS = (
 #: ACS-4, log 04h, as smartctl names its fields.
 ATA_STATISTICS = {
     "Number of Reallocated Logical Sectors": "reallocated blocks",
-    "Number of Interface CRC Errors": "CRC errors of the link",
+    "Number of Interface CRC Errors": LINK_ERRORS,
 }
 #: Name of NVMe's count of entries in its error log.
 LOG_ENTRIES = "entries of the error log"
@@ -217,3 +219,8 @@ def whole(plain: object, *names: str) -> int | None:
     """The whole number at this path of names; counters have at most 64 bits."""
     value = at(plain, *names)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
+
+
+def first(*values: int | None) -> int | None:
+    """The first known value; None if none is."""
+    return next((value for value in values if value is not None), None)

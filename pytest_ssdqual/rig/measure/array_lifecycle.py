@@ -100,10 +100,11 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
     seconds = fill.passes * sum(target.size_bytes for target in targets) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    with drive_failure.attributed(setup, array, before):
+    with drive_failure.attributed(setup, array, before, kind="fill") as files:
         with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
             finished = process.run(setup.machine, job, seconds)
         raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
+        files.append(raw)
         done = finished.completed
         acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
     setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)

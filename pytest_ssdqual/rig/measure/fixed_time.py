@@ -59,10 +59,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    with (
-        drive_failure.attributed(setup, array, before),
-        environment.explained(setup, array, workload, kind, before) as files,
-    ):
+    with drive_failure.attributed(setup, array, before, str(workload), kind) as files:
         raw, finished, stripes = record_run(
             setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds)
         )

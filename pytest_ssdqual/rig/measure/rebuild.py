@@ -128,10 +128,7 @@ def _under_load(
             return running.end()
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    with (
-        drive_failure.attributed(setup, array, before),
-        environment.explained(setup, array, workload, "rebuild", before) as files,
-    ):
+    with drive_failure.attributed(setup, array, before, str(workload), "rebuild") as files:
         raw, finished, stripes = fixed_time.record_run(setup, array, workload, "rebuild", work)
         files.append(raw)
         after = environment.take_reading(setup.machine, array, When.AFTER, before)

@@ -102,10 +102,7 @@ def _attempt(
         return finished
 
     before = environment.take_reading(setup.machine, array, When.BEFORE)
-    with (
-        drive_failure.attributed(setup, array, before),
-        environment.explained(setup, array, workload, "run", before) as files,
-    ):
+    with drive_failure.attributed(setup, array, before, str(workload), "run") as files:
         raw, finished, stripes = fixed_time.record_run(setup, array, workload, "run", work)
         files.append(raw)
         after = environment.take_reading(setup.machine, array, When.AFTER, before)

@@ -12,50 +12,65 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from pytest_ssdqual.qual.measured.environment import KernelLine
+from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, Machine, RigError
+from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment
+from pytest_ssdqual.rig.observe import environment, kernel_log
 from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 SCRIPT = scripts.text("drive_states.sh")
+#: Number of kernel messages that an error quotes; the records have more.
+QUOTED = 5
 #: Names that belong to one drive alone: of disks, NVMe controllers and paths, SCSI addresses, libata's devices.
 OWN_NAME = re.compile(r"sd[a-z]+|nvme\d+(c\d+)?(n\d+)?|\d+:\d+:\d+:\d+|ata\d+\.\d\d", re.ASCII)
 PCI_FUNCTION = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
 @contextmanager
-def attributed(setup: Setup, array: Array, before: EnvironmentReading | None = None) -> Iterator[None]:
-    """Attribute an error of the block to a drive or to the path of drives.
+def attributed(
+    setup: Setup, array: Array, before: EnvironmentReading | None = None, workload: str = "", kind: str = ""
+) -> Iterator[list[str]]:
+    """Attribute an error of the block to a drive or to the path of drives, and record the kernel's messages.
 
-    ``before`` is the reading since which kernel messages count. Raises ``DriveFailed``; ``InvalidMeasurement`` if the
-    path failed; else the error itself.
+    ``before`` is the reading since which they count, ``kind`` that of the fio process; the list takes the name of its
+    raw file. Raises ``DriveFailed``; ``InvalidMeasurement`` if the path failed; else the error itself, which quotes the
+    gravest messages.
     """
+    raw: list[str] = []
     try:
-        yield
-    except (ClockSet, DriveFailed, LeaseLost):
+        yield raw
+    except (DriveFailed, LeaseLost):
         raise
     except RigError as error:
         if error.ends_run:
             raise
-        found = _attribution(setup, array, before, error)
+        kernel = _kernel(setup, array, before)
+        if before is not None:
+            environment.note_failed(setup, array, workload, kind, "".join(raw), error, kernel)
+        if isinstance(error, ClockSet):  # no fault of a device; the next attempt decides
+            raise
+        found = _attribution(setup, array, before, error, kernel)
         if found.origin is FailureOrigin.DRIVE:
             setup.failures.failed |= {each.serial: each for each in found.drives}
             raise DriveFailed(str(array.geometry), found.drives) from error
+        if quoted := kernel_log.gravest(kernel, QUOTED) if kernel else ():
+            error.args = (f"{error} (kernel log: {'; '.join(quoted)})",)
         if found.origin is FailureOrigin.PATH:
             raise InvalidMeasurement(f"{error}; {found.why}") from error
         raise
 
 
-def _attribution(setup: Setup, array: Array, before: EnvironmentReading | None, error: RigError) -> FailureAttribution:
-    lines = _kernel(setup.machine, array, before)
+def _attribution(
+    setup: Setup, array: Array, before: EnvironmentReading | None, error: RigError, kernel: KernelLog | None
+) -> FailureAttribution:
+    lines = kernel.lines if kernel else ()
     traces = _traces(setup, array, before)
     found = attribute(str(error), traces, lines)
     setup.logbook.note(
@@ -71,17 +86,17 @@ def _attribution(setup: Setup, array: Array, before: EnvironmentReading | None, 
     return found
 
 
-def _kernel(machine: Machine, array: Array, before: EnvironmentReading | None) -> tuple[KernelLine, ...]:
-    """Return the messages since ``before``; none if the log cannot be read."""
+def _kernel(setup: Setup, array: Array, before: EnvironmentReading | None) -> KernelLog | None:
+    """Return the messages since ``before``; None if the log cannot be read."""
     if before is None:
-        return ()
+        return None
     try:
-        after = environment.take_reading(machine, array, When.AFTER, before)
+        after = environment.take_reading(setup.machine, array, When.AFTER, before)
     except RigError as error:
         if error.ends_run:
             raise
-        return ()
-    return after.kernel_log.log.lines if after.kernel_log else ()
+        return None
+    return kernel_log.between(before.kernel_log, after.kernel_log)
 
 
 def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tuple[DriveTrace, ...]:
@@ -114,7 +129,7 @@ def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tu
 
 
 def _smart(setup: Setup, drive: Drive) -> tuple[tuple[str, ...], bool]:
-    """Return the changes of a drive's SMART data since the run began, and whether it does not answer any more."""
+    """Return the defects in a drive's SMART data since the run began, and whether it does not answer any more."""
     earlier = setup.failures.before.get(drive.path)
     if earlier is None:
         return (), False
@@ -124,7 +139,7 @@ def _smart(setup: Setup, drive: Drive) -> tuple[tuple[str, ...], bool]:
         if error.ends_run:
             raise
         return (), True
-    return health.worsened(earlier, now), False
+    return health.defects(earlier, now), False
 
 
 def parse(text: str) -> dict[str, tuple[str, str, str]]:

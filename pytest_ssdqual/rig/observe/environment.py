@@ -7,8 +7,7 @@ missing file: values that cannot be read are unknown. Device names are positiona
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
@@ -26,12 +25,11 @@ from pytest_ssdqual.qual.measured.placement import DrivePlacement
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import temperature
 from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import ClockSet, Machine, RigError
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import host_load, kernel_log, placement
@@ -168,8 +166,6 @@ def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
 LOOK_S = 150.0
 
 SCRIPT = kernel_log.SCRIPT + scripts.text("placement.sh") + scripts.text("environment.sh")
-#: Number of kernel messages that an error quotes; the record has more.
-QUOTED = 5
 
 
 class When(StrEnum):
@@ -252,42 +248,21 @@ def note(setup: Setup, run: Run, kind: str) -> None:
     )
 
 
-@contextmanager
-def explained(
-    setup: Setup, array: Array, workload: Workload, kind: str, before: EnvironmentReading
-) -> Iterator[list[str]]:
-    """Record the kernel's messages since ``before`` if the measurement inside ends with a ``RigError``, and quote the
-    gravest in it; the error remains what it is.
-
-    The list takes the name of the raw file, if there is one. A machine that does not answer any more has no messages.
-    """
-    raw: list[str] = []
-    try:
-        yield raw
-    except RigError as error:
-        after = None
-        if not error.ends_run:
-            with suppress(RigError):
-                after = take_reading(setup.machine, array, When.AFTER, before)
-        if after is None:
-            raise
-        kernel = kernel_log.between(before.kernel_log, after.kernel_log)
-        setup.logbook.note(
-            "environment",
-            geometry=str(array.geometry),
-            workload=str(workload),
-            fio=kind,
-            raw="".join(raw),
-            checks={},
-            unknown=[],
-            objections=[str(error), *(host_faults(kernel) if kernel else ())],
-            kernel=asdict(kernel) if kernel else None,
-        )
-        quoted = kernel_log.gravest(kernel, QUOTED) if kernel else ()
-        # A set clock is no fault of a device, and the next attempt decides.
-        if quoted and not isinstance(error, ClockSet):
-            error.args = (f"{error} (kernel log: {'; '.join(quoted)})",)
-        raise
+def note_failed(
+    setup: Setup, array: Array, workload: str, kind: str, raw: str, error: RigError, kernel: KernelLog | None
+) -> None:
+    """Record the kernel's messages during a process that ended with an error; it has no checks."""
+    setup.logbook.note(
+        "environment",
+        geometry=str(array.geometry),
+        workload=workload,
+        fio=kind,
+        raw=raw,
+        checks={},
+        unknown=[],
+        objections=[str(error), *(host_faults(kernel) if kernel else ())],
+        kernel=asdict(kernel) if kernel else None,
+    )
 
 
 def _requested(intervals: Sequence[Interval]) -> Traffic:

@@ -21,7 +21,8 @@ down() {
         [ -d "$d" ] || continue
         echo 0 >"$d/power" && rmdir "$d" || return 1
     done
-    [ ! -e "$mark" ] || { rmmod brd && rm -f "$mark"; }
+    [ ! -e "$mark" ] || [ ! -d /sys/module/brd ] || rmmod brd || return 1
+    rm -f "$mark"
 }
 brd() {
     [ "$wait" -eq 0 ] || unavailable "$1, and brd cannot delay I/O"

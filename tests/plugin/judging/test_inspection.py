@@ -58,9 +58,9 @@ def test_a_sheet_of_other_drives_is_refused_unless_it_is_forced(inner: Inner) ->
     assert MODEL not in sheet
     (inner.pytester.path / "other.toml").write_text(sheet)
     inner.pytester.makepyfile(test_nothing="def test_nothing(_ssd_campaign):\n    pass")
-    told = inner.refused(DEVICES, "--ssd-spec=other.toml", "--ssd-protocol=quick")
-    assert "is not for these drives" in told
-    assert "--ssd-force-spec" in told
+    sentence = inner.refused(DEVICES, "--ssd-spec=other.toml", "--ssd-protocol=quick")
+    assert "is not for these drives" in sentence
+    assert "--ssd-force-spec" in sentence
     result = inner.run(DEVICES, "--ssd-spec=other.toml", "--ssd-protocol=quick", "--ssd-force-spec")
     assert "is not for these drives" in result.stdout.str()
 

@@ -371,8 +371,8 @@ def test_what_was_decided_before_an_interruption_is_not_measured_again(
     assert result.ret == pytest.ExitCode.INTERRUPTED, result.outlines
     assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8"]
     (folder,) = (inner.pytester.path / "ssdqual-runs").glob("*T*")
-    (told_to,) = [line for line in result.outlines if "continue with:" in line]
-    assert told_to.endswith(f"{args[-1]} --ssd-resume={folder.name}")
+    (line,) = [each for each in result.outlines if "continue with:" in each]
+    assert line.endswith(f"{args[-1]} --ssd-resume={folder.name}")
     monkeypatch.delenv("SIMULATED_INTERRUPTED_AT")
     suite(400, 700, "--ssd-resume=last")
     assert sorted(inner.outcomes().values()) == ["failure", "passed"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.drives.health import DriveHealth, parse, read, unidentified, worsened
+from pytest_ssdqual.rig.drives.health import DriveHealth, defects, parse, read, unidentified, worsened
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 
@@ -230,3 +230,26 @@ def test_unidentified_names_the_reason(answer: str, why: str) -> None:
     assert list(found) == ([DRIVE.path] if why else [])
     assert found.get(DRIVE.path, "").startswith(why)
     assert unidentified(here, []) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_defect"),
+    [
+        ({"passed": False}, True),
+        ({"critical_warning": 0b1000}, True),
+        ({"critical_warning": 0b10}, False),  # heat
+        ({"media_errors": 1}, True),
+        ({"percentage_used": 100}, False),
+        ({"power_on_hours": 0}, False),
+        ({"counters": {"reallocated blocks": 1}}, True),
+        ({"counters": {"available spare": 99}}, True),
+        ({"counters": {"CRC errors of the link": 7}}, False),
+        ({"counters": {"entries of the error log": 500}}, False),
+    ],
+)
+def test_a_defect_is_the_drives_own(changes: dict[str, object], is_defect: bool) -> None:
+    counters = {"reallocated blocks": 0, "available spare": 100, "CRC errors of the link": 0}
+    before = DriveHealth(True, 40, 3, 0, 0, 100, 10**12, "", {**counters, "entries of the error log": 0})
+    after = replace(before, **changes)  # type: ignore[arg-type]
+    assert len(worsened(before, after)) == 1
+    assert bool(defects(before, after)) is is_defect

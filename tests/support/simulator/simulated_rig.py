@@ -403,6 +403,11 @@ class SimulatedMachine:
         log = answer["nvme_smart_health_information_log"]
         if self.scene.worn and self.runs:
             log["critical_warning"] = 1
+        serial = self.surroundings.serials[kname]
+        if self.runs and f"unread:{serial}" in self.scene.trouble:
+            return {"smartctl": {"exit_status": 2, "messages": [{"string": "I/O error", "severity": "error"}]}}
+        if self.runs and f"warm:{serial}" in self.scene.trouble:
+            log["critical_warning"] = 2
         if self.runs and f"assessment:{self.surroundings.serials[kname]}" in self.scene.trouble:
             answer["smart_status"]["passed"] = False
         return answer

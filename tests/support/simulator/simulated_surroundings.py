@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -215,11 +214,10 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the surroundings: for tests of what else happens."""
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: None)
     monkeypatch.setattr(environment, "between", lambda *_: None)
-    monkeypatch.setattr(environment, "explained", lambda *_: nullcontext([]))
     unattributed(monkeypatch)
 
 
 def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks which drive was at fault: errors stay as they are."""
     unknown = FailureAttribution(FailureOrigin.UNKNOWN)
-    monkeypatch.setattr(drive_failure, "_attribution", lambda setup, array, before, error: unknown)
+    monkeypatch.setattr(drive_failure, "_attribution", lambda *_: unknown)
