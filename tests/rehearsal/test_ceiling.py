@@ -47,14 +47,14 @@ def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, n
 def test_brd_serves_where_null_blk_is_missing(setup: Setup) -> None:
     setup.machine.run(["rmmod", "null_blk"], check=False)
     # modprobe finds the module by its table; without the file it fails.
-    setup.machine.run(
-        ["sh", "-c", "mkdir -p /root/m && find /lib/modules -name 'null_blk.ko*' -exec mv {} /root/m ';'"]
-    )
+    module = setup.machine.run(["find", "/lib/modules", "-name", "null_blk.ko*"]).text.strip()
+    assert module.startswith("/")
+    setup.machine.run(["mv", module, "/root/null_blk"])
     try:
         found = ceiling.measure(setup, Geometry.parse("raid5x3"), Workload("randread", "4k", 4))
         delayed = ceiling.measure(setup, Geometry.parse("raid5x3"), Workload("randread", "4k", 4), 100_000)
     finally:
-        setup.machine.run(["sh", "-c", "mv /root/m/* $(dirname $(find /lib/modules -name 'brd.ko*' | head -n 1))/"])
+        setup.machine.run(["mv", "/root/null_blk", module])
     assert (found.driver, found.unknown) == (ceiling.BRD, "")
     assert found.iops is not None
     assert found.iops > 500

@@ -22,7 +22,7 @@ from pytest_ssdqual.rig.drives.write_counters import Written
 #: Purposes of fio processes that preserve the conditioning of an array; any other one ends it.
 REPEATABLE = ("run", "precondition", "confirm")
 #: Kinds of records about an array that do not change it.
-REMARKS = ("environment", "looked", "steady", "member", "alone", "measured", "conditioning_not_kept")
+REMARKS = ("environment", "looked", "steady", "member", "alone", "measured", "ceiling", "conditioning_not_kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,11 @@ def _counters(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
     return replace(before, counters=counters, writing=before.writing and facts["moment"] != "closed")
 
 
+def _measurement_failed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint | None:
+    # A failed drive may have lost what was written to it; a failed process leaves the array as ``writing`` says.
+    return None if facts["origin"] == "drive" else before
+
+
 def _array_stopped(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
     if facts["uuid"] != before.uuid:
         return before
@@ -174,6 +179,7 @@ STEPS: Mapping[str, Callable[[Checkpoint, Mapping[str, Any]], Checkpoint | None]
     "conditioning_kept": _conditioning_kept,
     "conditioning_confirmed": _confirmed,
     "counters": _counters,
+    "measurement_failed": _measurement_failed,
     "array_stopped": _array_stopped,
 }
 
