@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pytest_ssdqual
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
@@ -15,7 +18,7 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.drives.write_counters import Written
-from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, after
+from pytest_ssdqual.rig.resume.checkpoint import REMARKS, STEPS, Checkpoint, Conditioned, after
 
 
 def left_after(records: Iterable[Record]) -> Checkpoint | None:
@@ -114,6 +117,34 @@ def test_what_is_noted_of_a_measurement_is_nothing_done_to_the_array(kind: str) 
     assert left_after([*WHOLE, measuring(writes=False), noted, ran(), noted, LEFT_OVER]) is not None
     other = record("shaken", geometry="raid5x3", workload="w")
     assert left_after([*WHOLE, measuring(writes=False), other, ran(), LEFT_OVER]) is None
+
+
+@pytest.mark.parametrize(("origin", "is_kept"), [("unknown", True), ("path", True), ("drive", False)])
+def test_a_failed_measurement_spends_the_array_if_a_drive_failed(origin: str, is_kept: bool) -> None:
+    failed = record("measurement_failed", geometry="raid5x3", error="fio was killed", origin=origin)
+    assert (left_after([*WHOLE, measuring(writes=False), failed, LEFT_OVER]) is not None) is is_kept
+    # A process that failed while it wrote: the counters read at the end vouch for it.
+    closed = [stopped(), counted("closed")]
+    assert (left_after([*WHOLE, measuring(writes=True), failed, *closed]) is not None) is is_kept
+
+
+#: Kinds of records about an array after which it is not what it was.
+ENDING = {
+    "array_created", "history", "integrity", "loop", "loop_round", "member_failed", "member_given_back", "pattern_read",
+    "pattern_written", "power_cut", "power_returned", "purging", "re_add_refused", "saturation", "searched",
+    "writing_pattern",
+}  # fmt: skip
+
+
+def test_every_kind_of_record_that_names_an_array_is_known_to_the_checkpoint() -> None:
+    """A new kind that is forgotten in ``REMARKS`` makes every resumed run build its array again."""
+    kinds = set()
+    for path in Path(pytest_ssdqual.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(ast.Attribute(attr="note"), [ast.Constant(str() as kind)], keywords):
+                    kinds |= {kind for each in keywords if each.arg in ("geometry", "uuid")}
+    assert kinds - {*REMARKS, *STEPS} == ENDING - {*STEPS}
 
 
 def test_what_was_closed_is_left_in_order() -> None:
