@@ -26,7 +26,7 @@ SEQUENTIAL_READ = Workload("read", "256k", 1, streams_per_drive=2)
 #: E-05: one stream per device.
 SEQUENTIAL_WRITE = Workload("write", "256k", 1)
 
-#: "100 % of the volume, small blocks, many streams, several hours": the worst case, and how deep a drive dips in it
+#: "100 % of the volume, small blocks, many streams, several hours": the worst case, and how far a drive falls in it
 #: (E-06). As many outstanding as E-W8, its best.
 SATURATING = random(0, "4k", 128, threads=1)
 
