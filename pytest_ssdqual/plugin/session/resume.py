@@ -13,12 +13,14 @@ import pytest
 
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session.bay import Bay
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, find
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.manifest import Manifest, Session
+from pytest_ssdqual.rig.fio.load import DriveLoad
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -42,6 +44,17 @@ class ResumedRun:
         damaged: list[str] = []
         memory = past.memory(lambda key, why: damaged.append(f"{_called(key)} is measured again: {why}"))
         return cls(past, memory, Verdicts(past.records), tuple(damaged))
+
+    @property
+    def load(self) -> DriveLoad | None:
+        """Load of fio in the past run, which this session continues with; None if it was not chosen yet."""
+        for record in reversed(self.past.records):
+            if record.kind == "load":
+                try:
+                    return from_plain(DriveLoad, record.facts["load"])
+                except (KeyError, ValueError):
+                    return None
+        return None
 
     def note_in(self, journal: Journal) -> None:
         """Record damaged measurements in ``journal`` from now on."""

@@ -33,7 +33,7 @@ from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
 from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.campaign_plan import CampaignPlan
 from pytest_ssdqual.rig.measure.result_cache import ResultCache
-from pytest_ssdqual.rig.measure.session import Looked, Progress, Setup
+from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup
 from pytest_ssdqual.rig.observe.live_stats import Live
 
 
@@ -162,6 +162,7 @@ class BayRun:
                     looked=looked,
                     live=live,
                     failures=failures,
+                    load=LoadChoice(found.resumed.load if found.resumed else None),
                 ),
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),

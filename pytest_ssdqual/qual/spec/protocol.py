@@ -64,6 +64,25 @@ class ArraySettings:
     raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = "n2"
 
 
+#: Value of a setting that the program chooses by itself.
+AUTO: Literal["auto"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRule:
+    """How fio puts I/O on the drives.
+
+    ``auto`` is what a short calibration on a drive finds, so that fio is not the bound; in a protocol that is not for
+    acceptance it is libaio and one job.
+    """
+
+    engine: Literal["auto", "libaio", "io_uring"] = AUTO
+    #: Jobs that share the queue depth of random I/O to one drive.
+    jobs: Annotated[Annotated[int, Field(ge=1, le=64)] | Literal["auto"], Field(union_mode="left_to_right")] = AUTO
+    #: Run the jobs of a drive on the CPUs of its NUMA node.
+    numa: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class MemberRule:
     """Measurements of the bare drives before arrays, from which arrays are predicted; none with a window of 0."""
@@ -253,6 +272,7 @@ class Protocol:
     precondition_capacities: float = 0.0
     steady: SteadyRule = field(default_factory=SteadyRule)
     array: ArraySettings = field(default_factory=ArraySettings)
+    load: LoadRule = field(default_factory=LoadRule)
     members: MemberRule = field(default_factory=MemberRule)
     loop: LoopRule = field(default_factory=LoopRule)
     saturation: SaturationRule = field(default_factory=SaturationRule)
@@ -341,6 +361,7 @@ class CommonDocument(Strict):
     verdict: Annotated[VerdictRule, TABLE] = VerdictRule()
     steady: Annotated[SteadyRule, TABLE] = SteadyRule()
     array: Annotated[ArraySettings, TABLE] = ArraySettings()
+    load: Annotated[LoadRule, TABLE] = LoadRule()
     members: Annotated[MemberRule, TABLE] = MemberRule()
     loop: Annotated[LoopRule, TABLE] = LoopRule()
     saturation: Annotated[SaturationRule, TABLE, AfterValidator(SaturationRule.validated)] = SaturationRule()
@@ -441,6 +462,7 @@ def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int,
         purge=read.purge,
         steady=read.steady,
         array=read.array,
+        load=read.load,
         members=read.members,
         loop=read.loop,
         saturation=read.saturation,

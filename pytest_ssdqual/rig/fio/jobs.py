@@ -21,6 +21,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked, bound
+from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, REGISTERED, USUAL_LOAD, Load
 
 #: Shares of a target begin at multiples of this, so that no member's erase block or stripe is split needlessly.
 SHARE_ALIGNMENT_BYTES = 1 << 20
@@ -92,6 +93,7 @@ def streams(
     *,
     begin_bytes: int = 0,
     is_part: bool = False,
+    load: Load = USUAL_LOAD,
 ) -> list[tuple[str, tuple[str, ...]]]:
     """Return the job sections, by name, that drive one target from ``begin_bytes`` on; two for independent readers and
     writers.
@@ -109,7 +111,7 @@ def streams(
     patterns = workload.rw.split("+")
     names = ("reads", "writes") if workload.has_streams else ("",)
     return [
-        (name, tuple(_stream(workload, pattern, area, jobs, end, (number, len(patterns)))))
+        (name, tuple(_stream(workload, pattern, area, jobs, end, (number, len(patterns)), load)))
         for number, (name, pattern) in enumerate(zip(names, patterns, strict=True))
     ]
 
@@ -134,7 +136,7 @@ def _require_volume(workload: Workload, volume_bytes: float) -> None:
 
 
 def _stream(
-    workload: Workload, pattern: str, area: _Area, jobs: int, ending: JobEnd, position: tuple[int, int]
+    workload: Workload, pattern: str, area: _Area, jobs: int, ending: JobEnd, position: tuple[int, int], load: Load
 ) -> Iterator[str]:
     # Behind a colon, the number of bytes that fio skips after each sequential transfer.
     yield f"--rw={pattern}:{workload.gap_bytes}" if workload.gap_bytes else f"--rw={pattern}"
@@ -144,8 +146,9 @@ def _stream(
         yield f"--bs={workload.smallest_bytes}"
     else:
         yield f"--bssplit={':'.join(f'{size}/{share}' for size, share in workload.sizes)}"
-    yield f"--iodepth={workload.qd_per_drive}"
-    yield f"--numjobs={jobs}"
+    parts = load.parts(workload)
+    yield f"--iodepth={workload.qd_per_drive // parts}"
+    yield f"--numjobs={jobs * parts}"
     yield from _random(workload, area) if workload.is_random else _shares(workload, area, jobs, position)
     if pattern != "read" and pattern != "randread":
         yield from _writes(workload)
@@ -296,13 +299,15 @@ def measurement(
     status_interval_s: int = 1,
     *,
     volume_bytes: int | None = None,
+    load: Load = USUAL_LOAD,
 ) -> Job:
     """Job that runs ``workload`` for ``seconds``, ramp included.
 
     One target is an array (or a drive) of ``width`` members, driven by ``workload.jobs(width)`` jobs: one job cannot
     saturate many SSDs (fio#694). Several targets are drives side by side in one process, so that all start and end
-    together: each is driven by ``workload.jobs(1)`` jobs and reported as a group, ``drive-0`` first. A drive that
-    fails ends all at once; one that is missing from the start does not, but is detected at the end.
+    together: each is driven by ``workload.jobs(1)`` jobs and reported as a group, ``drive-0`` first. ``load`` may
+    divide the depth of each job among several. A drive that fails ends all at once; one that is missing from the start
+    does not, but is detected at the end.
 
     With ``volume_bytes`` the process ends early when that much was written to all targets together. The volume is
     divided among the jobs, and the first that has written its share ends all of them, or the load would fade out at the
@@ -314,30 +319,33 @@ def measurement(
         raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
     _require_distinct(targets)
     jobs = workload.jobs(width if len(targets) == 1 else 1)
-    end = JobEnd(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs))
+    parts = load.parts(workload)
+    end = JobEnd(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs * parts))
     sections = [
         streams(
-            workload, target.path, target.size_bytes, jobs, end, begin_bytes=target.begin_bytes, is_part=target.is_part
+            workload, target.path, target.size_bytes, jobs, end,
+            begin_bytes=target.begin_bytes, is_part=target.is_part, load=load,
         )
         for target in targets
-    ]
+    ]  # fmt: skip
     if len(targets) == 1 and not workload.has_streams:
         ((_, only),) = sections[0]
-        options = (f"--name={workload}", *_file(targets[0]), *engine(), *only)
+        options = (f"--name={workload}", *_file(targets[0]), *engine(load.engine), *load.placement(0), *only)
     else:
-        options = _grouped(targets, sections)
+        options = _grouped(targets, sections, load)
     expectation = _expected(workload, targets, seconds, volume_bytes)
     return Job((*reporting(status_interval_s), *options), expectation, checks(targets))
 
 
 def _grouped(
-    targets: Sequence[JobTarget], sections: Sequence[Sequence[tuple[str, tuple[str, ...]]]]
+    targets: Sequence[JobTarget], sections: Sequence[Sequence[tuple[str, tuple[str, ...]]]], load: Load
 ) -> tuple[str, ...]:
     """Options for several targets, or several streams of one; ``sections`` are the streams of each target, by name."""
-    options = ("--name=global", *engine(), *_exit(targets))
+    options = ("--name=global", *engine(load.engine), *_exit(targets))
     for number, (target, streams) in enumerate(zip(targets, sections, strict=True)):
         for first, (name, stream) in enumerate(streams):
-            options += (*_section(targets, number, name, new_group=not first), *_file(target), *stream)
+            options += (*_section(targets, number, name, new_group=not first), *_file(target))
+            options += (*load.placement(number), *stream)
     return options
 
 
@@ -440,10 +448,11 @@ def _file(target: JobTarget) -> tuple[str, ...]:
     return (f"--filename={target.path}",)
 
 
-def engine() -> tuple[str, ...]:
+def engine(name: str = LIBAIO) -> tuple[str, ...]:
     """Options of every I/O of this program, except the target."""
     return (
-        "--ioengine=libaio",
+        f"--ioengine={name}",
+        *(REGISTERED if name == IO_URING else ()),
         "--direct=1",
         # Processes, not threads: with threads, text lines get into the documents (fio#731, fio#1685).
         "--thread=0",

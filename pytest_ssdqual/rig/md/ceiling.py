@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.fio.load import Load
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, count
 from pytest_ssdqual.rig.md import mdadm
@@ -94,7 +95,8 @@ def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[
         size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
         target = JobTarget(path, size, checked=Checked(path, size))
         seconds = RAMP_S + WINDOW_S
-        job = jobs.measurement(workload, [target], geometry.width, seconds)
+        load = Load(setup.load.drives.array_engine, setup.load.drives.jobs)
+        job = jobs.measurement(workload, [target], geometry.width, seconds, load=load)
         finished = process.run(machine, job, seconds)
         done = finished.completed
         result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)

@@ -27,7 +27,14 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import drives_alone, fixed_time, rounds, saturation, sequential_verdict
+from pytest_ssdqual.rig.measure import (
+    drives_alone,
+    fixed_time,
+    load_calibration,
+    rounds,
+    saturation,
+    sequential_verdict,
+)
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure.campaign_plan import (
     SHARING,
@@ -262,6 +269,7 @@ class Campaign:
         """
         if self.setup.failures.failed:
             self.setup.failures.require(str(step.geometry), self.setup.held.drives[: step.geometry.width])
+        load_calibration.require(self.setup)
         stood = self._standing.array
         try:
             self._standing.prepare(self._preparation(step))

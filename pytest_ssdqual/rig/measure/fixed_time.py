@@ -54,8 +54,9 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     targets = array.targets
     try:
         job = jobs.measurement(
-            workload, targets, array.geometry.width, seconds, window.every_s, volume_bytes=window.volume_bytes
-        )
+            workload, targets, array.geometry.width, seconds, window.every_s,
+            volume_bytes=window.volume_bytes, load=setup.load.of(array),
+        )  # fmt: skip
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     before = environment.take_reading(setup.machine, array, When.BEFORE)

@@ -147,7 +147,8 @@ def _load(setup: Setup, array: Array, workload: Workload, every_s: int) -> Job:
     """Job that runs for longer than the rebuild may take; it is ended when the rebuild is over."""
     seconds = setup.protocol.ramp_s + setup.protocol.rebuild.limit_s + START_S + process.OVERHEAD_S
     try:
-        return jobs.measurement(workload, array.targets, array.geometry.width, seconds, every_s)
+        width, load = array.geometry.width, setup.load.of(array)
+        return jobs.measurement(workload, array.targets, width, seconds, every_s, load=load)
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
 

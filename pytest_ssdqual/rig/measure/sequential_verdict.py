@@ -88,7 +88,9 @@ def _attempt(
         mdadm.require_healthy(setup.machine, array)
     seconds = setup.protocol.ramp_s + rule.limit_s
     try:
-        job = jobs.measurement(workload, array.targets, array.geometry.width, seconds, rule.report_s)
+        job = jobs.measurement(
+            workload, array.targets, array.geometry.width, seconds, rule.report_s, load=setup.load.of(array)
+        )
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
     process_watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes)

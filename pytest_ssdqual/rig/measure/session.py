@@ -8,8 +8,10 @@ from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.rig.drives.failed import DriveFailures
+from pytest_ssdqual.rig.fio.load import DriveLoad, Load
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe.live_stats import Live
 
 
@@ -31,6 +33,22 @@ Progress = Callable[[str, float], None]
 Looked = Callable[[str, float], None]
 
 
+@dataclass(slots=True)
+class LoadChoice:
+    """The load of fio on the drives of this run."""
+
+    #: None until ``load_calibration`` chooses it, before the first measurement.
+    chosen: DriveLoad | None = field(default_factory=DriveLoad)
+
+    @property
+    def drives(self) -> DriveLoad:
+        return self.chosen or DriveLoad()
+
+    def of(self, array: Array) -> Load:
+        """Return the load of an array or of drives side by side."""
+        return self.drives.of([each.identity for each in array.members], bare=array.geometry.is_side_by_side)
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """The set-up on which ``array_lifecycle``, ``fixed_time``, ``saturation``, ``rounds`` and ``rebuild`` work."""
@@ -45,3 +63,4 @@ class Setup:
     #: Live statistics, if there are observers.
     live: Live | None = None
     failures: DriveFailures = field(default_factory=DriveFailures)
+    load: LoadChoice = field(default_factory=LoadChoice)

@@ -1,0 +1,148 @@
+"""Chooses fio's engine and jobs for the drives of a run, so that fio is not the bound: seconds of random reads.
+
+One drive of each model is read at a depth at which fast drives are saturated, by one job, then two, and so on, until a
+job needs no more than ``EASE`` of a CPU. Nothing is written. The result holds for all measurements of the run, and a
+resumed run uses it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from pytest_ssdqual.qual.measured.placement import format_list, parse_list
+from pytest_ssdqual.qual.spec.protocol import AUTO, LoadRule
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.fencing import Checked
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.fio import acceptance, jobs, process
+from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, DriveLoad, Load, LoadTrial
+from pytest_ssdqual.rig.guard.label import HEAD_BYTES
+from pytest_ssdqual.rig.machine import scripts
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.measure.session import Setup
+
+READS = Workload("randread", "4k", 128)
+JOBS = (1, 2, 4, 8, 16)
+RAMP_S, WINDOW_S = 1.0, 2.0
+#: Share of a CPU up to which a job is not the bound: a margin for the mixes and writes that are measured later.
+EASE = 0.7
+#: Least gain of IOPS that is worth twice as many jobs; two windows of two seconds differ by as much.
+GAIN = 1.03
+NODES = scripts.text("numa_nodes.sh")
+
+
+def require(setup: Setup) -> None:
+    """Choose the load of this run and record it, unless it is chosen already; the lease is held.
+
+    Raises as any measurement, ``DriveFailed`` excepted: drives are not judged by this.
+    """
+    if setup.load.chosen is not None:
+        return
+    setup.load.chosen = found = _chosen(setup)
+    setup.logbook.note("load", load=found, sentence=found.describe())
+
+
+def _chosen(setup: Setup) -> DriveLoad:
+    protocol, rule, drives = setup.protocol, setup.protocol.load, setup.held.drives
+    # md hands I/O that would have to wait to a thread of io_uring's, where libaio waits in the job itself.
+    array_engine = LIBAIO if rule.engine == AUTO else rule.engine
+    cpus = _cpus(setup.machine, drives) if rule.numa else {}
+    if AUTO in (rule.engine, rule.jobs) and protocol.acceptance:
+        best, why, trials = _calibrated(setup, rule, [each[0] for each in _models(drives).values()])
+        return DriveLoad(best.engine, array_engine, best.jobs, cpus, why, trials)
+    count = 1 if rule.jobs == AUTO else int(rule.jobs)
+    why = "the protocol's table load" if protocol.acceptance else "not calibrated: the protocol is not for acceptance"
+    return DriveLoad(array_engine, array_engine, count, cpus, why)
+
+
+def _models(drives: Sequence[Drive]) -> Mapping[str, list[Drive]]:
+    found: dict[str, list[Drive]] = {}
+    for drive in drives:
+        found.setdefault(drive.model or "", []).append(drive)
+    return found
+
+
+@dataclass(slots=True)
+class _Calibration:
+    """Trials on one drive with one engine."""
+
+    setup: Setup
+    drive: Drive
+    engine: str
+    counts: Sequence[int]
+
+    def trials(self) -> Iterator[LoadTrial]:
+        """Yield trials with more and more jobs until more are of no use."""
+        before: LoadTrial | None = None
+        for count in self.counts:
+            trial = self._trial(count)
+            yield trial
+            if trial.jobs_busy <= EASE or (before and trial.iops < before.iops * GAIN):
+                return
+            before = trial
+
+    def _trial(self, count: int) -> LoadTrial:
+        setup, seconds = self.setup, RAMP_S + WINDOW_S
+        setup.held.require_lease()
+        setup.progress(f"{self.drive.serial or self.drive.path}: load of {count} jobs", seconds)
+        target = JobTarget(
+            self.drive.path, self.drive.size_bytes - HEAD_BYTES, HEAD_BYTES, checked=Checked.of(self.drive)
+        )
+        job = jobs.measurement(READS, [target], 1, seconds, load=Load(self.engine, count))
+        finished = process.run(setup.machine, job, seconds)
+        done = finished.completed
+        result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+        counted = [each for each in result.intervals if each.start_s >= RAMP_S - 0.5] or result.intervals
+        iops = sum(each.ios for each in counted) / sum(each.seconds for each in counted)
+        return LoadTrial(self.engine, count, iops, (result.user_percent + result.system_percent) / 100)
+
+
+def _calibrated(setup: Setup, rule: LoadRule, drives: Sequence[Drive]) -> tuple[LoadTrial, str, tuple[LoadTrial, ...]]:
+    """Return the trial that every drive of ``drives``, one of each model, needs; the reason, and all trials."""
+    counts = JOBS if rule.jobs == AUTO else (int(rule.jobs),)
+    engines = (IO_URING, LIBAIO) if rule.engine == AUTO else (rule.engine,)
+    found: list[list[LoadTrial]] = []
+    refused = ""
+    for engine in engines:
+        try:
+            found = [list(_Calibration(setup, drive, engine, counts).trials()) for drive in drives]
+            break
+        except RigError as error:
+            if error.ends_run or engine == engines[-1]:
+                raise
+            refused = f"; {engine} is not used: {error}"
+    best = max(map(least, found), key=lambda trial: trial.jobs)
+    ease = f"a job used {best.jobs_busy:.0%} of a CPU at {best.iops:,.0f} IOPS"
+    why = f"calibrated by reads at depth {READS.qd_per_drive}: {ease}{refused}"
+    return best, why, tuple(chain.from_iterable(found))
+
+
+def least(trials: Sequence[LoadTrial]) -> LoadTrial:
+    """Return the trial with the fewest jobs that is as fast as the drive allows: at ease, or without gain by more."""
+    at_ease = [each for each in trials if each.jobs_busy <= EASE]
+    if at_ease:
+        return at_ease[0]
+    most = max(each.iops for each in trials)
+    return next(each for each in trials if each.iops * GAIN > most)
+
+
+def _cpus(machine: Machine, drives: Sequence[Drive]) -> dict[str, str]:
+    """Return the CPUs of each drive's NUMA node, by identity; empty on a machine with one node."""
+    names = {drive.kname.replace("/", "!"): drive.identity for drive in drives}
+    done = machine.run(["sh", "-c", NODES, "numa_nodes", *names], check=False, repeatable=True)
+    nodes: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for line in done.text.splitlines():
+        words = line.split()
+        if len(words) != 3:
+            continue
+        with contextlib.suppress(ValueError):
+            if words[0] == "node":
+                nodes[words[1]] = format_list(set(parse_list(words[2])))
+            elif words[0] == "drive" and words[1] in names and words[2] in nodes:
+                found[names[words[1]]] = nodes[words[2]]
+    return found if len(nodes) > 1 else {}
