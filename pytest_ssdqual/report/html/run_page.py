@@ -205,7 +205,7 @@ def compose(story: RunReader) -> RunPage:
         errors=tuple(_errors(errors[:MOST_TROUBLES], found)),
         left_errors=max(0, len(errors) - MOST_TROUBLES),
         drives=subject.drives(run.manifest, blamed(run.causes)),
-        means=subject.means(run.manifest),
+        means=subject.means(run.manifest, subject.load_of_fio(story)),
         drawn=draw(story, failed),
         promised=promises.promised(judged),
         observed=promises.observed(judged),

@@ -67,12 +67,21 @@ def _broken(count: int) -> str:
     return f"{count:,} broken {'promise' if count == 1 else 'promises'}" if count else ""
 
 
-def means(manifest: Mapping[str, object]) -> Table:
-    """Return machine, protocol, spec, versions and sessions."""
-    return Table(("Item", "Value"), tuple(_means(manifest)), "Test setup")
+def means(manifest: Mapping[str, object], load: str = "") -> Table:
+    """Return machine, protocol, spec, versions, sessions, and the load of fio as a phrase."""
+    return Table(("Item", "Value"), tuple(_means(manifest, load)), "Test setup")
 
 
-def _means(manifest: Mapping[str, object]) -> Iterator[TableRow]:
+def load_of_fio(story: RunReader) -> str:
+    """Return the load of all measurements as a phrase, with its reason; empty if it was not chosen."""
+    record = next(iter(story.of("load")), None)
+    if record is None:
+        return ""
+    why = text(table(record.facts.get("load")), "why")
+    return "; ".join(filter(None, (text(record.facts, "sentence"), why)))
+
+
+def _means(manifest: Mapping[str, object], load: str) -> Iterator[TableRow]:
     for name in ("protocol", "spec"):
         document = table(manifest.get(name))
         if document:
@@ -81,6 +90,8 @@ def _means(manifest: Mapping[str, object]) -> Iterator[TableRow]:
         yield "machine", text(bay, "machine")
         for name, value in table(bay.get("facts")).items():
             yield name.replace("_", " "), str(value)
+    if load:
+        yield "load of fio", load
     yield "run", text(manifest, "run_id")
     sessions = tables(manifest.get("sessions")) or [manifest]
     for session in sessions:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from pytest_ssdqual.qual.measured.placement import format_list, parse_list
@@ -52,8 +51,8 @@ def _chosen(setup: Setup) -> DriveLoad:
     array_engine = LIBAIO if rule.engine == AUTO else rule.engine
     cpus = _cpus(setup.machine, drives) if rule.numa else {}
     if AUTO in (rule.engine, rule.jobs) and protocol.acceptance:
-        best, why, trials = _calibrated(setup, rule, [each[0] for each in _models(drives).values()])
-        return DriveLoad(best.engine, array_engine, best.jobs, cpus, why, trials)
+        best, why, tried = _calibrated(setup, rule, [each[0] for each in _models(drives).values()])
+        return DriveLoad(best.engine, array_engine, best.jobs, cpus, why, tried)
     count = 1 if rule.jobs == AUTO else int(rule.jobs)
     why = "the protocol's table load" if protocol.acceptance else "not calibrated: the protocol is not for acceptance"
     return DriveLoad(array_engine, array_engine, count, cpus, why)
@@ -66,39 +65,36 @@ def _models(drives: Sequence[Drive]) -> Mapping[str, list[Drive]]:
     return found
 
 
-@dataclass(slots=True)
-class _Calibration:
-    """Trials on one drive with one engine."""
-
-    setup: Setup
-    drive: Drive
-    engine: str
-    counts: Sequence[int]
-
-    def trials(self) -> Iterator[LoadTrial]:
-        """Yield trials with more and more jobs until more are of no use."""
-        before: LoadTrial | None = None
-        for count in self.counts:
-            trial = self._trial(count)
-            yield trial
-            if trial.jobs_busy <= EASE or (before and trial.iops < before.iops * GAIN):
-                return
-            before = trial
-
-    def _trial(self, count: int) -> LoadTrial:
-        setup, seconds = self.setup, RAMP_S + WINDOW_S
+def trials(setup: Setup, drive: Drive, engine: str, counts: Sequence[int]) -> Iterator[LoadTrial]:
+    """Yield trials on ``drive`` with these numbers of jobs, until more are of no use."""
+    found: list[LoadTrial] = []
+    for count in counts:
         setup.held.require_lease()
-        setup.progress(f"{self.drive.serial or self.drive.path}: load of {count} jobs", seconds)
-        target = JobTarget(
-            self.drive.path, self.drive.size_bytes - HEAD_BYTES, HEAD_BYTES, checked=Checked.of(self.drive)
-        )
-        job = jobs.measurement(READS, [target], 1, seconds, load=Load(self.engine, count))
-        finished = process.run(setup.machine, job, seconds)
-        done = finished.completed
-        result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
-        counted = [each for each in result.intervals if each.start_s >= RAMP_S - 0.5] or result.intervals
-        iops = sum(each.ios for each in counted) / sum(each.seconds for each in counted)
-        return LoadTrial(self.engine, count, iops, (result.user_percent + result.system_percent) / 100)
+        setup.progress(f"{drive.serial or drive.path}: load of {count} jobs", RAMP_S + WINDOW_S)
+        checked = Checked.of(drive)
+        target = JobTarget(drive.path, drive.size_bytes - HEAD_BYTES, HEAD_BYTES, checked=checked)
+        found.append(try_load(setup.machine, target, Load(engine, count)))
+        yield found[-1]
+        if not is_worth_more(found):
+            return
+
+
+def is_worth_more(tried: Sequence[LoadTrial]) -> bool:
+    """Return True if more jobs than in these trials may make the drive faster."""
+    last = tried[-1]
+    return last.jobs_busy > EASE and (len(tried) < 2 or last.iops >= tried[-2].iops * GAIN)
+
+
+def try_load(machine: Machine, target: JobTarget, load: Load, reads: Workload = READS) -> LoadTrial:
+    """Read ``target`` for some seconds; raises as ``acceptance.accept``."""
+    seconds = RAMP_S + WINDOW_S
+    job = jobs.measurement(reads, [target], 1, seconds, load=load)
+    finished = process.run(machine, job, seconds)
+    done = finished.completed
+    result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+    counted = [each for each in result.intervals if each.end_s > RAMP_S + 0.5] or result.intervals
+    iops = sum(each.ios for each in counted) / sum(each.seconds for each in counted)
+    return LoadTrial(load.engine, load.parts(reads), iops, (result.user_percent + result.system_percent) / 100)
 
 
 def _calibrated(setup: Setup, rule: LoadRule, drives: Sequence[Drive]) -> tuple[LoadTrial, str, tuple[LoadTrial, ...]]:
@@ -109,7 +105,7 @@ def _calibrated(setup: Setup, rule: LoadRule, drives: Sequence[Drive]) -> tuple[
     refused = ""
     for engine in engines:
         try:
-            found = [list(_Calibration(setup, drive, engine, counts).trials()) for drive in drives]
+            found = [list(trials(setup, drive, engine, counts)) for drive in drives]
             break
         except RigError as error:
             if error.ends_run or engine == engines[-1]:
@@ -121,13 +117,13 @@ def _calibrated(setup: Setup, rule: LoadRule, drives: Sequence[Drive]) -> tuple[
     return best, why, tuple(chain.from_iterable(found))
 
 
-def least(trials: Sequence[LoadTrial]) -> LoadTrial:
+def least(tried: Sequence[LoadTrial]) -> LoadTrial:
     """Return the trial with the fewest jobs that is as fast as the drive allows: at ease, or without gain by more."""
-    at_ease = [each for each in trials if each.jobs_busy <= EASE]
+    at_ease = [each for each in tried if each.jobs_busy <= EASE]
     if at_ease:
         return at_ease[0]
-    most = max(each.iops for each in trials)
-    return next(each for each in trials if each.iops * GAIN > most)
+    most = max(each.iops for each in tried)
+    return next(each for each in tried if each.iops * GAIN > most)
 
 
 def _cpus(machine: Machine, drives: Sequence[Drive]) -> dict[str, str]:

@@ -80,7 +80,8 @@ def test_of_a_single_cpu_the_whole_says_it_all() -> None:
 
 def test_jobs_of_fio_without_cpu_left() -> None:
     (said,) = host(jobs_busy=0.97)["fio_cpu_percent"].objections
-    assert said == "fio's jobs kept a CPU each 97% busy, so they may have set the pace: use more of them"
+    assert "97% busy" in said
+    assert "load.jobs" in said
     assert host(jobs_busy=0.94)["fio_cpu_percent"].holds is True
     assert host(jobs_busy=None)["fio_cpu_percent"].holds is None
 
