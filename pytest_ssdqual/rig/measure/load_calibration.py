@@ -118,12 +118,13 @@ def _calibrated(setup: Setup, rule: LoadRule, drives: Sequence[Drive]) -> tuple[
 
 
 def least(tried: Sequence[LoadTrial]) -> LoadTrial:
-    """Return the trial with the fewest jobs that is as fast as the drive allows: at ease, or without gain by more."""
-    at_ease = [each for each in tried if each.jobs_busy <= EASE]
-    if at_ease:
-        return at_ease[0]
+    """Return the trial with the fewest jobs that is as fast as any, if possible at ease.
+
+    Jobs also seem at ease if they are more than the CPUs: then they wait for each other, and all are slower.
+    """
     most = max(each.iops for each in tried)
-    return next(each for each in tried if each.iops * GAIN > most)
+    fast = [each for each in tried if each.iops * GAIN > most]
+    return next((each for each in fast if each.jobs_busy <= EASE), fast[0])
 
 
 def _cpus(machine: Machine, drives: Sequence[Drive]) -> dict[str, str]:

@@ -127,6 +127,12 @@ def test_a_lost_machine_is_no_reason_for_another_engine() -> None:
         LoadBench({"io_uring": 1, "libaio": 1}, lost=True).choose()
 
 
+def test_more_jobs_than_cpus_are_not_at_ease() -> None:
+    two, four = LoadTrial("libaio", 2, 73_000, 0.94), LoadTrial("libaio", 4, 53_000, 0.47)
+    assert least([LoadTrial("libaio", 1, 49_000, 1.0), two, four]) == two
+    assert least([two, replace(four, iops=72_500)]).jobs == 4
+
+
 @given(st.floats(1e4, 4e6), st.floats(5e4, 1e6))
 def test_the_chosen_jobs_reach_what_any_number_of_jobs_reaches(drive_iops: float, job_iops: float) -> None:
     counts = (1, 2, 4, 8, 16)
@@ -136,4 +142,5 @@ def test_the_chosen_jobs_reach_what_any_number_of_jobs_reaches(drive_iops: float
     ]
     chosen = least(trials)
     assert chosen.iops * 1.03 >= max(reached)
-    assert chosen.jobs_busy <= EASE or all(each.jobs_busy > EASE for each in trials)
+    fast = [each for each in trials if each.iops * 1.03 > max(reached)]
+    assert chosen.jobs_busy <= EASE or all(each.jobs_busy > EASE for each in fast)
