@@ -39,7 +39,8 @@ from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_counters
 from pytest_ssdqual.rig.fio import process
-from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
+from pytest_ssdqual.rig.fio.load import Load, LoadTrial
 from pytest_ssdqual.rig.fio.process import RunningProcess
 from pytest_ssdqual.rig.guard import lease, shared_paths
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
@@ -55,7 +56,7 @@ from pytest_ssdqual.rig.machine.machine import (
 )
 from pytest_ssdqual.rig.md import ceiling, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild, sequential_verdict
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, rebuild, sequential_verdict
 from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
@@ -491,6 +492,11 @@ def simulated_rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild
     return found
 
 
+def simulated_load(machine: Machine, target: JobTarget, load: Load) -> LoadTrial:
+    """A job of fio is at ease."""
+    return LoadTrial(load.engine, load.jobs, 75_000, 0.2)
+
+
 def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
     """That of an md that is the bound; else the machine has no memory devices."""
     md_iops = machine_of(setup).scene.md_iops
@@ -560,5 +566,6 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(members, "fail_members", simulated_fail)
     patch.setattr(rebuild, "rebuild", simulated_rebuild)
     patch.setattr(ceiling, "measure", simulated_ceiling)
+    patch.setattr(load_calibration, "try_load", simulated_load)
     if integrity.body_of is REAL_BODY:  # a test may have its own
         patch.setattr(integrity, "body_of", simulated_body)
