@@ -492,7 +492,7 @@ def simulated_rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild
     return found
 
 
-def simulated_load(machine: Machine, target: JobTarget, load: Load) -> LoadTrial:
+def simulated_load(machine: object, target: JobTarget, load: Load) -> LoadTrial:
     """A job of fio is at ease."""
     return LoadTrial(load.engine, load.jobs, 75_000, 0.2)
 
