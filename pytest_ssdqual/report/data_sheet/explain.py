@@ -113,7 +113,8 @@ def _figures(spec: Spec) -> Iterator[str]:
             stated = figure.of(claim, array, workload)
             where = "each drive" if array.is_side_by_side else str(array)
             limit = _limit(spec, claim, array, workload)
-            yield f"{where} {workload}: {claim.label} {stated} ({figure.source}); {limit}"
+            source = stated.source if stated else figure.source
+            yield f"{where} {workload}: {claim.label} {stated} ({source}); {limit}"
 
 
 def _limit(spec: Spec, claim: Claim, array: Geometry, workload: str) -> str:
