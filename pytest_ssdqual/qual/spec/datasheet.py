@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Published, Scope
+from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
 from pytest_ssdqual.qual.workload.workload import PATTERNS, Workload
@@ -92,10 +93,12 @@ _Ratio = Annotated[float | None, BeforeValidator(_quantity(Unit.RATIO), json_sch
 ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 
 #: Conditions under which a figure is judged whose source states none, by access pattern. Random rates are maxima of a
-#: deep queue: 512 outstanding of eight jobs, since one job's CPU is the bound above half a million IOPS. On SATA all
-#: but 32 of them wait in the host, which changes no rate. A latency without conditions is that of one I/O at a time.
+#: deep queue: 512 outstanding of eight jobs, since one job's CPU is the bound above half a million IOPS. SATA and SAS
+#: drives queue less and have ``SHALLOW_CONDITIONS``. A latency without conditions is that of one I/O at a time.
 DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd32", "write": "qd32"}
 DEFAULT_LATENCY_CONDITIONS = "qd1"
+SHALLOW_CONDITIONS = "qd32"
+SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
 
 
 class DataSheetValue(Strict):
@@ -170,6 +173,8 @@ class DataSheetValue(Strict):
     cliff_after: Annotated[_Ratio, Field(description="User capacities written before the cliff")] = None
     source: Annotated[Name, Field(description="Where it is published")]
     approximate: Annotated[bool, Field(description='The source says "about", or can be read in two ways')] = False
+    #: Class of the product, which the figure's table does not contain.
+    _drive_class: DriveClass | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _of_something(self) -> Self:
@@ -214,7 +219,15 @@ class DataSheetValue(Strict):
     def default_conditions(self) -> str:
         """The program's conditions, as in a workload's id, for a figure whose own are unpublished."""
         of_latency = any(claim.unit is Unit.NANOSECONDS for claim in self.quantities)
-        return DEFAULT_LATENCY_CONDITIONS if of_latency else DEFAULT_CONDITIONS[self.rw or ""]
+        if of_latency:
+            return DEFAULT_LATENCY_CONDITIONS
+        return SHALLOW_CONDITIONS if self._drive_class in SHALLOW else DEFAULT_CONDITIONS[self.rw or ""]
+
+    def on(self, drive_class: DriveClass | None) -> Self:
+        """Return this figure of a drive of this class, on which the program's conditions depend."""
+        copy = self.model_copy()
+        copy._drive_class = drive_class
+        return copy
 
     def of(self, claim: Claim, array: Geometry, workload: str) -> Published | None:
         """Return the published quantity of ``claim`` for exactly this array and workload; None if there is none."""

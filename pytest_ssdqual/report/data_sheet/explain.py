@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import sheet_coverage
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Scope
+from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.promises import Promise
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.units import format_capacity, format_value
@@ -149,7 +150,8 @@ def _subject(promise: Promise) -> str:
     level = promise.level or "every array and drive"
     width = f" of {promise.width}" if promise.width else ""
     state = "rebuilding" if promise.claim.scope is Scope.REBUILD else promise.state or "healthy"
-    return f"{level}{width}, {state}, {f'workloads {promise.workload}' if promise.workload else 'every workload'}"
+    classes = "".join(f", {each.label} drives" for each in promise.drive_classes or ())
+    return f"{level}{width}{classes}, {state}, {f'workloads {promise.workload}' if promise.workload else 'every workload'}"
 
 
 def _suites(spec: Spec) -> Iterator[str]:
@@ -190,6 +192,7 @@ def _hiding(earlier: Sequence[Promise], promise: Promise) -> int | None:
     for index, other in enumerate(earlier):
         same = other.claim is promise.claim and (other.state or "healthy") == (promise.state or "healthy")
         wider = all(getattr(other, key) in (None, getattr(promise, key)) for key in ("level", "width", "workload"))
+        wider = wider and set(other.drive_classes or DriveClass) >= set(promise.drive_classes or DriveClass)
         if same and wider and other.percent_of_spec is None and other.relative_to is None:
             return index
     return None
