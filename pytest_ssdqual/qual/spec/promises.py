@@ -256,7 +256,7 @@ class Promise:
 
     @property
     def place(self) -> str:
-        """Where it is written, with the class of drives that it is for: ``default.toml promise[3], for SATA drives``."""
+        """Where it is written, and the class that it is for: ``default.toml promise[3], for SATA drives``."""
         if not self.drive_classes:
             return self.source
         return f"{self.source}, for {' and '.join(each.label for each in self.drive_classes)} drives"

@@ -134,6 +134,20 @@ class Spec:
     def name(self) -> str:
         return self.product.name
 
+    @property
+    def title(self) -> str:
+        """Name with the class of the drives: ``default promises (NVMe Gen4)``."""
+        return f"{self.name} ({self.drive_class.label})" if self.drive_class else self.name
+
+    def of(self, drive: str) -> Spec:
+        """Return the spec of one drive of the run, by its serial number."""
+        return self
+
+    @property
+    def assignment(self) -> str:
+        """Each sheet with the serial numbers of its drives; empty if all drives have the same one."""
+        return ""
+
     def fits(self, model: str) -> bool:
         """Return whether this is the data sheet of a drive with this model string."""
         return any(fnmatchcase(model.strip(), pattern) for pattern in self.product.models)
@@ -311,9 +325,14 @@ def default() -> Spec:
     return load(DEFAULT)
 
 
+@cache
+def _shipped() -> tuple[Spec, ...]:
+    return tuple(map(load, shipped()))
+
+
 def find_by_model(model: str) -> Spec | None:
     """The shipped data sheet of a drive with this model string; None if there is none."""
-    return next((spec for spec in map(load, shipped()) if spec.fits(model)), None)
+    return next((spec for spec in _shipped() if spec.fits(model)), None)
 
 
 def _spec(name: str, content: SpecDocument) -> Spec:

@@ -151,7 +151,9 @@ def _subject(promise: Promise) -> str:
     width = f" of {promise.width}" if promise.width else ""
     state = "rebuilding" if promise.claim.scope is Scope.REBUILD else promise.state or "healthy"
     classes = "".join(f", {each.label} drives" for each in promise.drive_classes or ())
-    return f"{level}{width}{classes}, {state}, {f'workloads {promise.workload}' if promise.workload else 'every workload'}"
+    return (
+        f"{level}{width}{classes}, {state}, {f'workloads {promise.workload}' if promise.workload else 'every workload'}"
+    )
 
 
 def _suites(spec: Spec) -> Iterator[str]:

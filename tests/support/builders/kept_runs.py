@@ -79,7 +79,7 @@ class Kept:
         return Manifest(
             run_id=name, command_line=("pytest",), started=self.started, spec=Document("acme", "spec"),
             protocol=Document("quick", self.protocol), acceptance=False,
-            bays=(BayEntry("host", dict(self.facts), drives),),
+            bays=(BayEntry("host", dict(self.facts), drives, {}),),
         )  # fmt: skip
 
     def _drive(self, serial: str) -> Drive:
