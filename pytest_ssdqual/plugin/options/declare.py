@@ -33,7 +33,6 @@ def declare(parser: pytest.Parser) -> None:
     group.addoption(
         "--ssd-spec",
         metavar="SPEC[,SPEC...]",
-        action="append",
         dest="ssd_spec",
         help="Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
         "capacity it names; default: the shipped sheet of each drive's model",

@@ -167,20 +167,15 @@ def _require_idle(config: pytest.Config) -> None:
 def _require_words(config: pytest.Config) -> None:
     """Raise ``pytest.UsageError`` for a NUL character, which no path, host or command may contain."""
     for name in (*IN_FILES, "ssd_resume", "ssd_ssh_config", "ssd_baseline", "ssd_openmetrics"):
-        option = config.getoption(name)
-        values = [
-            *(option if isinstance(option, list) else [option]),
-            config.getini(name) if name in IN_FILES else None,
-        ]
+        values = [config.getoption(name), config.getini(name) if name in IN_FILES else None]
         if any("\0" in text for text in values if text):
             raise pytest.UsageError(f"--{name.replace('_', '-')} contains a NUL character; write a path without it")
 
 
 def _specs(config: pytest.Config) -> tuple[str, ...]:
-    """Return the sheets of the option, else of the ini file, each once; several are separated by commas."""
-    given = config.getoption("ssd_spec") or [config.getini("ssd_spec")]
-    names = (name.strip() for text in given for name in text.split(","))
-    return tuple(dict.fromkeys(name for name in names if name))
+    """Return the sheets of the option, else of the ini value, each once; several are separated by commas."""
+    given = config.getoption("ssd_spec") or config.getini("ssd_spec")
+    return tuple(dict.fromkeys(name for text in given.split(",") if (name := text.strip())))
 
 
 def _openmetrics(config: pytest.Config) -> Path | None:

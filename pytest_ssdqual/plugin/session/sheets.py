@@ -65,11 +65,16 @@ def _of_models(drives: Sequence[Drive]) -> tuple[str, ...]:
 
 
 def _chosen(loaded: Sequence[Spec], drive: Drive) -> Spec:
-    """Return the sheet of a drive. A sheet without models is for drives that no other sheet names."""
+    """Return the sheet of a drive, by its model, and by its capacity where several sheets have the model.
+
+    A sheet without models is for drives that no other sheet names.
+    """
     if len(loaded) == 1:
         return loaded[0]
-    found = [spec for spec in loaded if spec.fits(drive.model or "") and _has_capacity(spec, drive)]
-    found = found or [spec for spec in loaded if not spec.product.models and _has_capacity(spec, drive)]
+    found = [spec for spec in loaded if spec.fits(drive.model or "")]
+    found = found or [spec for spec in loaded if not spec.product.models]
+    if len(found) > 1:
+        found = [spec for spec in found if _has_capacity(spec, drive)] or found
     if len(found) == 1:
         return found[0]
     names = " and ".join(spec.key for spec in found or loaded)
