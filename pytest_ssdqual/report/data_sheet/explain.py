@@ -85,6 +85,8 @@ def missing(spec: Spec) -> Iterator[str]:
             yield f"[product] has no {key}: {effect}"
     if spec.endurance_bytes is None:
         yield "[endurance] is missing: the plan cannot print the share of the rated writes that a suite uses"
+    if unknown := sum(1 for figure in spec.figures for _ in figure.places() if figure.conditions):
+        yield f"published conditions of {unknown} figures: they are judged approximately, under the program's"
     yield from (f"no figure: {kind.label} of one drive" for kind in sheet_coverage.missing(spec.figures))
     yield from _without_limit(spec)
     yield from _without_effect(spec)
@@ -96,6 +98,8 @@ def _identity(spec: Spec) -> Iterator[str]:
         yield f"  vendor      {product.vendor}"
     models = " or ".join(product.models) or "chosen by name only"
     yield f"  models      {models}"
+    if product.drive_class:
+        yield f"  class       {product.drive_class.label}, of a drive that does not report its own"
     if product.capacity_bytes:
         yield f"  capacity    {format_capacity(product.capacity_bytes)}"
     if spec.endurance_bytes:
