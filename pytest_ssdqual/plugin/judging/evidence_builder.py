@@ -54,6 +54,8 @@ class EvidenceBuilder:
         found = evidence.of_verdict(verdict, protocol=self.protocol, acceptance=self.acceptance)
         alone = [_part(each) for each in verdicts if each.subject.drive]
         whole = self._whole(found, judged, alone, verdict.subject.drive, in_percent=verdict.reference is not None)
+        if len({each.limit.bound for each in verdicts}) > 1:
+            whole = replace(whole, members=tuple(map(_with_bound, whole.members, verdicts)))
         more = figures.of_exceedance(verdict.slower) if verdict.slower else {}
         since = evidence.of_since(verdict.reference) if isinstance(verdict.reference, BaselineReference) else None
         return replace(whole, figures={**_p_value(verdict), **whole.figures, **more}, baseline=since)
@@ -93,14 +95,21 @@ class EvidenceBuilder:
             found,
             about=_ABOUT.get(judged.kind) or About(judged.kind) if loop is None else About.LOOP,
             group=self.group,
-            published=None if in_percent else self.published(claim, subject.geometry, subject.workload),
+            published=None if in_percent else self.published(claim, subject.geometry, subject.workload, drive),
             members=tuple(members) if len(members) > 1 else (),
             worst=drive if len(members) > 1 else "",
             points=self._points(estimators.of_kind(claim, judged, Curve)) if claim.scope is Scope.CURVE else (),
             figures={**_figures(judged, drive), **_standing_out(claim, judged)[0]},
             raw=judged.raw_files(),
-            remarks=tuple(determination(loop)) if loop else self._remarks(claim, judged),
+            remarks=(*(determination(loop) if loop else self._remarks(claim, judged)), *self._own_sheets(subject)),
         )
+
+    def _own_sheets(self, subject: Subject) -> tuple[str, ...]:
+        """Return a remark if drives with different sheets were judged: each by its own, or an array by the slowest."""
+        if self.promised is None or not (assignment := self.promised.assignment):
+            return ()
+        how = "each drive is judged by its own sheet" if subject.geometry.is_side_by_side else "judged by the slowest"
+        return (f"{how}: {assignment}",)
 
     def _remarks(self, claim: Claim, judged: Judgeable) -> tuple[str, ...]:
         """Return remarks on the verdict: a drive stands out, or the baseline of a sweep is doubtful."""
@@ -118,9 +127,9 @@ class EvidenceBuilder:
         sure = self.rule.confidence, share, per_hour or TIMES_PER_HOUR
         return [(about, estimators.estimate(claim, each, *sure)) for about, each in estimators.parts(claim, judged)]
 
-    def published(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
-        """Return the published value for exactly this claim, array and workload."""
-        return self.beside.published(claim, geometry, workload)
+    def published(self, claim: Claim, geometry: Geometry, workload: Workload, drive: str = "") -> Published | None:
+        """Return the published value for exactly this claim, array and workload, by the sheet of ``drive``."""
+        return self.beside.of(drive).published(claim, geometry, workload)
 
     def _points(self, curve: Curve) -> tuple[Part, ...]:
         """Return a part for each workload of a set, with its published values; per drive if drives are side by side."""
@@ -167,6 +176,11 @@ def _part(verdict: Verdict) -> Part:
     """Return the value and the outcome of one of several drives."""
     values = {**_value(verdict.estimate), **_p_value(verdict)}
     return Part(verdict.subject.drive, values, Finding(verdict.outcome.value))
+
+
+def _with_bound(part: Part, verdict: Verdict) -> Part:
+    """Return the part of a drive with the limit of its own sheet."""
+    return replace(part, figures={**part.figures, "limit": verdict.limit.bound})
 
 
 def _p_value(verdict: Verdict) -> Figures:

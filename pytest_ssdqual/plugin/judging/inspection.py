@@ -13,11 +13,13 @@ from pytest_ssdqual.plugin.judging.sla import Inconclusive
 from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection import verdict as inspection
 from pytest_ssdqual.qual.inspection.checks import Answer
+from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import InspectionRecord
 from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.rig.drives import inspection as reader
+from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import RigError
 
 if TYPE_CHECKING:
@@ -69,6 +71,18 @@ class Inspection:
         """What each drive reported."""
         return self._bay.drives
 
+    def _judge(self, check: str) -> InspectionVerdict:
+        """Judge each drive by its own sheet; drives are compared with those that have the same one."""
+        spec = self._found.spec
+        groups: dict[str, list[InspectionRecord]] = {}
+        limits: dict[str, InspectionTable] = {}
+        for drive, record in zip(self._found.bay.drives, self.drives, strict=True):
+            own = spec.of(serial_of(drive))
+            limits[own.key] = own.inspection
+            groups.setdefault(own.key, []).append(record)
+        judged = [inspection.judge(check, records, limits[key]) for key, records in groups.items()]
+        return inspection.InspectionVerdict(check, tuple(drive for verdict in judged for drive in verdict.drives))
+
     def judge(self, check: str) -> InspectionVerdict:
         """Judge one check on all drives, e.g. ``judge("power_on_hours")``; the verdict is true if all conform.
 
@@ -80,7 +94,7 @@ class Inspection:
             hint = f"did you mean {close[0]!r}?" if close else f"the checks are {', '.join(checks.CHECKS)}"
             raise pytest.UsageError(f"ssd_inspection has no check {check!r}; {hint}")
         found = self._found
-        verdict = inspection.judge(check, self.drives, found.spec.inspection)
+        verdict = self._judge(check)
         if verdict.answer is Answer.ABSENT:
             pytest.skip(verdict.sentence)
         evidence = of_inspection(

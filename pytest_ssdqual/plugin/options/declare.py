@@ -32,9 +32,10 @@ def declare(parser: pytest.Parser) -> None:
     _declare_bays(group)
     group.addoption(
         "--ssd-spec",
-        metavar="SPEC",
+        metavar="SPEC[,SPEC...]",
         dest="ssd_spec",
-        help="Spec to judge by: a TOML file or a shipped data sheet; default: the sheet of the drives' model",
+        help="Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
+        "capacity it names; default: the shipped sheet of each drive's model",
     )
     group.addoption(
         "--ssd-protocol",

@@ -42,7 +42,8 @@ class Settings:
     devices: Devices
     #: At least one.
     bays: tuple[BayRequest, ...]
-    spec: str | None
+    #: Paths or shipped names, each for the drives that it names; empty: the shipped sheets of the drives' models.
+    specs: tuple[str, ...]
     protocol: str
     wipe: frozenset[str]
     #: Replace the arrays of the methods' suites; empty: each method's own arrays.
@@ -118,7 +119,7 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
     return Settings(
         devices=bays[0].devices,
         bays=bays,
-        spec=config.getoption("ssd_spec") or config.getini("ssd_spec") or None,
+        specs=_specs(config),
         protocol=config.getoption("ssd_protocol") or config.getini("ssd_protocol") or default,
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
         wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in parse_wipe(text)),
@@ -169,6 +170,12 @@ def _require_words(config: pytest.Config) -> None:
         values = [config.getoption(name), config.getini(name) if name in IN_FILES else None]
         if any("\0" in text for text in values if text):
             raise pytest.UsageError(f"--{name.replace('_', '-')} contains a NUL character; write a path without it")
+
+
+def _specs(config: pytest.Config) -> tuple[str, ...]:
+    """Return the sheets of the option, else of the ini value, each once; several are separated by commas."""
+    given = config.getoption("ssd_spec") or config.getini("ssd_spec")
+    return tuple(dict.fromkeys(name for text in given.split(",") if (name := text.strip())))
 
 
 def _openmetrics(config: pytest.Config) -> Path | None:

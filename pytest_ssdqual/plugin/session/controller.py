@@ -16,7 +16,7 @@ from pytest_ssdqual.plugin.fleet.worker import BayWorker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
 from pytest_ssdqual.plugin.plan import marks, needs, order
-from pytest_ssdqual.plugin.session import attachments, resume
+from pytest_ssdqual.plugin.session import attachments, fitting, resume
 from pytest_ssdqual.plugin.session import recorder as claims
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
@@ -91,6 +91,8 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
         for item in filter(marks.needs_drives, items):
             if not item.get_closest_marker("skip") and (why := _objections(item, run.qualification)):
                 item.add_marker(pytest.mark.skip(reason="; ".join(why)))
+        if mixed := fitting.refused_array(run.qualification):
+            _require_single_drives(items, mixed)
         order.order(items)
         try:
             run.claims = claims.plan(run.qualification, items)
@@ -99,6 +101,14 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     for item in filter(marks.needs_drives, items):
         item.add_marker(pytest.mark.skip(reason=marks.NO_DRIVES))
+
+
+def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
+    """Raise ``pytest.UsageError`` if a test that may run needs an array."""
+    for item in filter(marks.needs_drives, items):
+        arrays = [each for each in needs.of(item).geometries if not each.is_side_by_side]
+        if arrays and not item.get_closest_marker("skip"):
+            raise pytest.UsageError(f"{item.nodeid}: {why}")
 
 
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:

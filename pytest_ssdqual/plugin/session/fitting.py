@@ -15,6 +15,7 @@ import pytest
 
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, matches
 from pytest_ssdqual.qual.units import format_capacity
+from pytest_ssdqual.rig.drives.failed import serial_of
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -33,7 +34,7 @@ def require(run: Qualification) -> tuple[str, ...]:
     settings, drives = run.settings, run.bay.drives
     if settings.devices.lab is not None or settings.read_only:
         return ()
-    of_spec, of_drives = list(unfit(run.spec, drives)), list(unlike(drives))
+    of_spec, of_drives = list(unfit(run.spec, drives)), _unlike(run)
     refused = []
     if of_spec and not settings.force_spec:
         refused.append(f"{_sentence(run.spec, of_spec)}; name another with --ssd-spec, or add --ssd-force-spec")
@@ -45,10 +46,30 @@ def require(run: Qualification) -> tuple[str, ...]:
     return (*forced, *((f"the drives are not alike: {_named(of_drives)}",) if of_drives else ()))
 
 
+def refused_array(run: Qualification) -> str:
+    """Return why no array of the run's drives may be built: they have several sheets, and nothing permits a mix."""
+    own = [run.spec.of(serial_of(drive)) for drive in run.bay.drives]
+    mixed = run.settings.mixed or any(spec.inspection.mixed for spec in own)
+    if run.settings.devices.lab is not None or mixed or len({spec.key for spec in own}) < 2:
+        return ""
+    return f"an array of drives with several sheets ({run.spec.assignment}) needs --ssd-mixed"
+
+
+def _unlike(run: Qualification) -> list[str]:
+    """Return the unlike drives; with several sheets of --ssd-spec, which say that models differ, within each sheet."""
+    if len(run.settings.specs) < 2:
+        return list(unlike(run.bay.drives))
+    groups: dict[str, list[Drive]] = {}
+    for drive in run.bay.drives:
+        groups.setdefault(run.spec.of(serial_of(drive)).key, []).append(drive)
+    return [sentence for drives in groups.values() for sentence in unlike(drives)]
+
+
 def unfit(spec: Spec, drives: Sequence[Drive]) -> Iterator[str]:
     """Yield each drive whose model or capacity is not the spec's; a spec without models is for any."""
-    models, capacity = spec.product.models, spec.product.capacity_bytes
     for drive in drives:
+        product = spec.of(serial_of(drive)).product
+        models, capacity = product.models, product.capacity_bytes
         if models and not matches(drive.model or "", models):
             yield f"{drive.describe()} is none of its models ({', '.join(models)})"
         elif capacity and abs(drive.size_bytes - capacity) > capacity * CAPACITY_TOLERANCE:

@@ -27,6 +27,7 @@ from pytest_ssdqual.report.run_folder.manifest import (
     describe,
 )
 from pytest_ssdqual.report.terminal.summary import Header
+from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import utc_now
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
 
@@ -50,6 +51,8 @@ class Qualification:
     name: str = ""
     #: Number of drives that the bay must have; None if only a pattern determined it.
     expected: ExpectedDrives | None = None
+    #: Path or shipped name of each sheet that the spec consists of.
+    sources: tuple[str, ...] = ()
 
     @property
     def memory(self) -> EarlierResults:
@@ -64,8 +67,10 @@ class Qualification:
     @property
     def documents(self) -> tuple[Document, Document]:
         """The current texts of the spec and the protocol."""
-        spec = Document(self.spec.key, toml.text(self.spec_source, specs.FOLDER))
-        return spec, Document(self.protocol.name, toml.text(self.settings.protocol, protocols.FOLDER))
+        texts = [(source, toml.text(source, specs.FOLDER)) for source in self.sources]
+        whole = texts[0][1] if len(texts) == 1 else "\n".join(f"# ---- {source}\n{text}" for source, text in texts)
+        protocol = toml.text(self.settings.protocol, protocols.FOLDER)
+        return Document(self.spec.key, whole), Document(self.protocol.name, protocol)
 
     @property
     def acceptance(self) -> bool:
@@ -80,15 +85,20 @@ class Qualification:
             machine=self.bay.machine,
             protocol=self.protocol.name,
             acceptance=self.acceptance,
-            spec=self.spec.name,
+            spec=self.spec.title,
             run_folder=self.journal.path if self.journal else None,
             remarks=self.bay.remarks,
             expected=describe(self.expected),
         )
 
     @property
-    def spec_source(self) -> str:
-        return self.settings.spec or self.spec.key
+    def sheets(self) -> Mapping[str, str]:
+        """Key of each drive's sheet, with the class of the drive, by the drive's identity."""
+        own = {drive.identity: self.spec.of(serial_of(drive)) for drive in self.bay.drives}
+        return {
+            identity: f"{spec.key} ({spec.drive_class.label})" if spec.drive_class else spec.key
+            for identity, spec in own.items()
+        }
 
     def manifest(self, journal: Journal, extra: Mapping[str, str]) -> Manifest:
         """Return the manifest of a run that begins; ``extra`` are facts of the hook ``pytest_ssdqual_facts``."""
@@ -101,7 +111,7 @@ class Qualification:
             spec=spec,
             protocol=protocol,
             acceptance=self.acceptance,
-            bays=(BayEntry(bay.machine, {**bay.facts, **extra}, tuple(bay.drives)),),
+            bays=(BayEntry(bay.machine, {**bay.facts, **extra}, tuple(bay.drives), self.sheets),),
             remarks=bay.remarks,
             baseline=self.baseline.to_record() if self.baseline else None,
             expected=self.expected,
@@ -116,4 +126,5 @@ class Qualification:
         baseline = str(self.baseline.folder) if self.baseline else ""
         known = {"journal": journal, "resumed": bool(self.resumed), "baseline": baseline, "name": self.name}
         known |= {"run_root": str(self.settings.run_root), "protocol": self.settings.protocol, "glance_s": glance_s}
-        return {"bay": plain(replace(self.bay, switch=None)), "spec": self.spec_source, **known}
+        known |= {"specs": list(self.sources), "is_lab": self.settings.devices.lab is not None}
+        return {"bay": plain(replace(self.bay, switch=None)), **known}

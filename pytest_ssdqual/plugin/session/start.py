@@ -16,7 +16,7 @@ import pytest
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings, read
-from pytest_ssdqual.plugin.session import expectation, fitting, resume
+from pytest_ssdqual.plugin.session import expectation, fitting, resume, sheets
 from pytest_ssdqual.plugin.session.bay import Bay, open_bay, planned_bay
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.resume import ResumedRun
@@ -24,9 +24,7 @@ from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec import protocol as protocols
-from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.report.compare.baseline import Baseline, NoBaseline
 from pytest_ssdqual.report.resume.resume import Past
 from pytest_ssdqual.report.run_folder.journal import Journal
@@ -38,10 +36,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.fleet.bays import FleetRun
 
 
-#: Spec of the lab's drives; their model does not identify them, as all of QEMU's NVMe drives have the same one.
-LAB_SPEC = "ssdqual-sm300"
-
-
 @dataclass(slots=True)
 class BayStart:
     """The start of one bay: first all checks without the machine, then the machine, then the first records."""
@@ -51,7 +45,6 @@ class BayStart:
     #: Name of the bay, in a run of several.
     name: str
     protocol: Protocol
-    chosen: Spec | None
     baseline: Baseline | None
     resumed: ResumedRun | None
     stack: ExitStack = field(default_factory=ExitStack)
@@ -65,9 +58,9 @@ class BayStart:
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
         """Load the protocol, the spec, the baseline and the past run; raises ``pytest.UsageError``."""
         protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
-        chosen = _load(specs.load, settings.spec, "--ssd-spec") if settings.spec else None
+        sheets.load(settings.specs)
         baseline = _baseline_of(settings)
-        return cls(config, settings, name, protocol, chosen, baseline, resume.asked_for(config, settings))
+        return cls(config, settings, name, protocol, baseline, resume.asked_for(config, settings))
 
     def planned(self) -> BayRun:
         """Return the state of a run that only collects."""
@@ -105,10 +98,14 @@ class BayStart:
     def _run(self, bay: Bay) -> BayRun:
         """Check what needs the drives, and fix the settings of the run."""
         bay = self.resumed.bay(bay) if self.resumed else bay
-        spec = self.chosen or _spec_for(self.settings, bay)
-        found = Qualification(
-            self.settings, self.protocol, spec, bay, self.journal, self.resumed, self.baseline, self.name
+        settings = self.settings
+        given = sheets.assigned(
+            settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
         )
+        found = Qualification(
+            settings, self.protocol, given.spec, bay, self.journal, self.resumed, self.baseline, self.name,
+            sources=given.sources,
+        )  # fmt: skip
         remarks = (*bay.remarks, *resume.require(found), *_require_baseline(found))
         expected = expectation.require(found)
         remarks = (*remarks, *fitting.require(found))
@@ -177,9 +174,12 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
         raise pytest.UsageError("the controller has drives, but this worker has none; give both the same options")
     settings = replace(settings, run_root=Path(worker_data["run_root"]), protocol=worker_data["protocol"])
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
-    protocol, spec = protocols.load(settings.protocol), specs.load(worker_data["spec"])
+    protocol = protocols.load(settings.protocol)
+    given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
+    spec, sources = given.spec, given.sources
     if worker_data["journal"] == "None":
-        return BayRun(Qualification(settings, protocol, spec, bay, None, name=worker_data["name"]), ExitStack())
+        found = Qualification(settings, protocol, spec, bay, None, name=worker_data["name"], sources=sources)
+        return BayRun(found, ExitStack())
     folder = Path(worker_data["journal"])
     baseline = _controllers_baseline(worker_data)
     resume.claim(config, folder, worker)
@@ -187,7 +187,9 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     resumed = ResumedRun.of(Past.read(folder)) if worker_data["resumed"] else None
     if resumed:
         resumed.note_in(journal)
-    found = Qualification(settings, protocol, spec, bay, journal, resumed, baseline, worker_data["name"])
+    found = Qualification(
+        settings, protocol, spec, bay, journal, resumed, baseline, worker_data["name"], sources=sources
+    )
     return BayRun(found, ExitStack(), glance_s=worker_data["glance_s"])
 
 
@@ -230,13 +232,6 @@ def _load(load: Callable[[str], Any], name: str, option: str) -> Any:  # noqa: A
         return load(name)
     except ValueError as error:
         raise pytest.UsageError(f"{option}: {error}") from error
-
-
-def _spec_for(settings: Settings, bay: Bay) -> Spec:
-    if settings.devices.lab is not None:
-        return specs.load(LAB_SPEC)
-    found = {spec.key: spec for drive in bay.drives if (spec := specs.find_by_model(drive.model or ""))}
-    return next(iter(found.values())) if len(found) == 1 else specs.default()
 
 
 def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pytest_ssdqual.qual.units import Unit, format_value
@@ -189,10 +190,16 @@ class Limit:
     source: str
     #: For a claim about rare events, the times an hour that it may be exceeded.
     times_per_hour: float | None = None
+    #: Limits of drives by their own sheets, by serial number; empty if all drives have this one.
+    own: Mapping[str, Limit] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if not self.bound > 0:
             raise ValueError(f"a limit must be above zero, not {self.bound}")
+
+    def of(self, drive: str) -> Limit | None:
+        """Return the limit of one drive; None if its sheet has none. Without a serial number that of all."""
+        return self.own.get(drive) if self.own and drive else self
 
     def __str__(self) -> str:
         return f"{self.direction.replace('_', ' ')} {format_value(self.bound, self.unit)}"

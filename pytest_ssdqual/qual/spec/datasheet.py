@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Published, Scope
+from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
 from pytest_ssdqual.qual.workload.workload import PATTERNS, Workload
@@ -91,17 +92,32 @@ _Ratio = Annotated[float | None, BeforeValidator(_quantity(Unit.RATIO), json_sch
 #: The geometry of one drive, alone or as each of several side by side.
 ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 
+#: Conditions under which a figure is judged whose source states none, by access pattern. Random rates are maxima of a
+#: deep queue: 512 outstanding of eight jobs, since one job's CPU is the bound above half a million IOPS. SATA and SAS
+#: drives queue less and have ``SHALLOW_CONDITIONS``. A latency without conditions is that of one I/O at a time.
+DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd32", "write": "qd32"}
+DEFAULT_LATENCY_CONDITIONS = "qd1"
+SHALLOW_CONDITIONS = "qd32"
+SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
+
 
 class DataSheetValue(Strict):
     """One ``[[figure]]`` of a spec file: for one drive or for arrays of it; either workload, or rw, bs and
-    queue_depths.
+    queue_depths, or rw, bs and conditions.
     """
 
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [
-                {"required": ["workload"], "not": {"anyOf": _each_of("rw", "bs", "queue_depths")}},
-                {"required": ["rw", "bs", "queue_depths"], "not": {"anyOf": _each_of("workload", "array")}},
+                {"required": ["workload"], "not": {"anyOf": _each_of("rw", "bs", "queue_depths", "conditions")}},
+                {
+                    "required": ["rw", "bs", "queue_depths"],
+                    "not": {"anyOf": _each_of("workload", "array", "conditions")},
+                },
+                {
+                    "required": ["rw", "bs", "conditions"],
+                    "not": {"anyOf": _each_of("workload", "array", "queue_depths")},
+                },
             ],
             "anyOf": _each_of(*QUANTITIES.values()),
         }
@@ -114,6 +130,10 @@ class DataSheetValue(Strict):
     queue_depths: Annotated[
         list[Depth] | None,
         Field(min_length=1, description="I/Os outstanding at the drive for which this is published", examples=[[32]]),
+    ] = None
+    conditions: Annotated[
+        Literal["unpublished"] | None,
+        Field(description="The source states no queue depth: judged approximately, under the program's conditions"),
     ] = None
     workload: Annotated[
         _Workloads,
@@ -153,18 +173,25 @@ class DataSheetValue(Strict):
     cliff_after: Annotated[_Ratio, Field(description="User capacities written before the cliff")] = None
     source: Annotated[Name, Field(description="Where it is published")]
     approximate: Annotated[bool, Field(description='The source says "about", or can be read in two ways')] = False
+    #: Class of the product, which the figure's table does not contain.
+    _drive_class: DriveClass | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _of_something(self) -> Self:
-        short = (self.rw, self.bs, self.queue_depths)
+        depths = self.queue_depths if self.conditions is None else self.conditions
+        short = (self.rw, self.bs, depths)
         if self.workload is None and None in short:
             raise ValueError("needs either workload, or rw, bs and queue_depths")
         if self.workload is not None and short != (None, None, None):
             raise ValueError("has rw, bs or queue_depths besides workload, which says all of that")
         if self.array is not None and self.workload is None:
             raise ValueError("rw, bs and queue_depths describe one drive; with array write workload")
+        if None not in (self.conditions, self.queue_depths):
+            raise ValueError("has queue_depths, so its conditions are published; leave conditions out")
         if not self.quantities:
             raise ValueError("publishes nothing; write e.g. iops, throughput or mean_latency")
+        if self.conditions and len({claim.unit is Unit.NANOSECONDS for claim in self.quantities}) > 1:
+            raise ValueError("has rates and latencies, which are not measured under the same conditions; write two")
         return self
 
     @property
@@ -182,16 +209,37 @@ class DataSheetValue(Strict):
         """Ids of all workloads that it covers: the id of a profile does not contain its definition."""
         if self.workload is not None:
             return self.workload
+        if self.conditions:
+            return tuple(f"{self.rw}_{bs}_{self.default_conditions}" for bs in self.bs or ())
         return tuple(
             str(Workload(self.rw or "", bs, depth)) for bs in self.bs or () for depth in self.queue_depths or ()
         )
+
+    @property
+    def default_conditions(self) -> str:
+        """The program's conditions, as in a workload's id, for a figure whose own are unpublished."""
+        of_latency = any(claim.unit is Unit.NANOSECONDS for claim in self.quantities)
+        if of_latency:
+            return DEFAULT_LATENCY_CONDITIONS
+        return SHALLOW_CONDITIONS if self._drive_class in SHALLOW else DEFAULT_CONDITIONS[self.rw or ""]
+
+    def on(self, drive_class: DriveClass | None) -> Self:
+        """Return this figure of a drive of this class, on which the program's conditions depend."""
+        copy = self.model_copy()
+        copy._drive_class = drive_class
+        return copy
 
     def of(self, claim: Claim, array: Geometry, workload: str) -> Published | None:
         """Return the published quantity of ``claim`` for exactly this array and workload; None if there is none."""
         if array not in self.arrays or workload not in self.workloads:
             return None
         found = self.quantities.get(claim)
-        return None if found is None else Published(found, claim.unit, self.source, self.approximate)
+        if found is None:
+            return None
+        if self.conditions:
+            source = f"{self.source}; conditions unpublished, judged approximately at {self.default_conditions}"
+            return Published(found, claim.unit, source, approximate=True)
+        return Published(found, claim.unit, self.source, self.approximate)
 
     def places(self) -> Iterator[tuple[Geometry, str, Claim]]:
         """Yield every array, workload and claim that it publishes."""

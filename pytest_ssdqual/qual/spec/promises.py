@@ -15,6 +15,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Accountable, Claim, Direction, Scope
 from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
+from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
@@ -52,6 +53,17 @@ def _percent_key(claim: Claim, of: str = "spec") -> str:
     return f"{'min' if claim.direction is Direction.AT_LEAST else 'max'}_percent_of_{of}"
 
 
+def _one_or_more(given: object) -> object:
+    """Return a list of a single value; its items are validated afterwards."""
+    return given if isinstance(given, list) else [given]
+
+
+_Classes = Annotated[
+    list[Annotated[DriveClass, Field(strict=False)]] | None,
+    BeforeValidator(_one_or_more, json_schema_input_type=DriveClass | list[DriveClass]),
+]
+
+
 def _no_key(given: object) -> str:
     """Refuse a key that has the name of ``Promise.source``, which ``spec.load`` sets."""
     raise ValueError("unknown key")
@@ -80,6 +92,14 @@ class Promise:
     ] = None
     workload: Annotated[
         Name | None, Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"])
+    ] = None
+    drive_classes: Annotated[
+        _Classes,
+        Field(
+            alias="class",
+            description="Of drives of this class only, or a list of classes",
+            examples=["nvme_gen4", ["sata", "sas"]],
+        ),
     ] = None
     subject: Annotated[
         Accountable | None,
@@ -216,10 +236,16 @@ class Promise:
             raise ValueError(f"{self.level} has nothing left to measure when a member is missing")
         return self
 
-    def matches(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        """Return whether this promise covers claim, array and workload; a workload is never relative to itself."""
+    def matches(
+        self, claim: Claim, geometry: Geometry, workload: Workload, drive_class: DriveClass | None = None
+    ) -> bool:
+        """Return whether this promise covers claim, array, workload and class of drives.
+
+        A workload is never relative to itself. Drives without a class have only promises for any class.
+        """
         return (
             claim is self.claim
+            and (self.drive_classes is None or drive_class in self.drive_classes)
             and self.level in (None, geometry.level)
             and self.width in (None, geometry.width)
             # A rebuild claim applies to the rebuilding state, whatever the array's id.
@@ -227,6 +253,13 @@ class Promise:
             and (self.workload is None or fnmatchcase(str(workload), self.workload))
             and self.relative_to != workload
         )
+
+    @property
+    def place(self) -> str:
+        """Where it is written, and the class that it is for: ``default.toml promise[3], for SATA drives``."""
+        if not self.drive_classes:
+            return self.source
+        return f"{self.source}, for {' and '.join(each.label for each in self.drive_classes)} drives"
 
     @property
     def bound(self) -> float | None:
@@ -241,10 +274,10 @@ class Promise:
     def relation(self) -> Relation | None:
         if self.relative_to is None or self.bound is None:
             return None
-        return Relation(self.relative_to, self.claim.direction, self.bound, self.source)
+        return Relation(self.relative_to, self.claim.direction, self.bound, self.place)
 
     @property
     def of_baseline(self) -> BaselineLimit | None:
         least, most = self.min_percent_of_baseline, self.max_percent_of_baseline
         percent = most if least is None else least
-        return None if percent is None else BaselineLimit(self.claim.direction, percent, self.source)
+        return None if percent is None else BaselineLimit(self.claim.direction, percent, self.place)

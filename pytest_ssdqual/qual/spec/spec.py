@@ -31,6 +31,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Scope,
 )
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
+from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import TABLE, Name, Size, Strict, Throughput
 from pytest_ssdqual.qual.units import Unit
@@ -49,6 +50,10 @@ class Product(Strict):
     vendor: Annotated[str, Field(description="Who makes it")] = ""
     capacity_bytes: Annotated[
         Size | None, Field(alias="capacity", description="Of one drive, decimal as on its label")
+    ] = None
+    drive_class: Annotated[
+        DriveClass | None,
+        Field(alias="class", strict=False, description="Interface; for a drive that does not report its own"),
     ] = None
     source: Annotated[str, Field(description="What these facts are taken from")] = ""
     sequential_write_bytes_per_s: Annotated[
@@ -122,10 +127,26 @@ class Spec:
     lot: Plan | None = None
     #: Limits of the receiving inspection; those of a new drive of this model and capacity if the file has none.
     inspection: InspectionTable = NEW
+    #: Class of the drives in question: as they report it, else the product's.
+    drive_class: DriveClass | None = None
 
     @property
     def name(self) -> str:
         return self.product.name
+
+    @property
+    def title(self) -> str:
+        """Name with the class of the drives: ``default promises (NVMe Gen4)``."""
+        return f"{self.name} ({self.drive_class.label})" if self.drive_class else self.name
+
+    def of(self, drive: str) -> Spec:
+        """Return the spec of one drive of the run, by its serial number."""
+        return self
+
+    @property
+    def assignment(self) -> str:
+        """Each sheet with the serial numbers of its drives; empty if all drives have the same one."""
+        return ""
 
     def fits(self, model: str) -> bool:
         """Return whether this is the data sheet of a drive with this model string."""
@@ -168,11 +189,11 @@ class Spec:
             return None
         if promise.percent_of_spec is None:
             per_hour = self.times_per_hour(claim, geometry, workload)
-            return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.source, per_hour)
+            return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.place, per_hour)
         stated = self._stated(claim, geometry, workload)
         if stated is None:
             return None
-        source = f"{promise.source}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
+        source = f"{promise.place}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
         per_hour = self.times_per_hour(claim, geometry, workload)
         return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source, per_hour)
 
@@ -243,7 +264,7 @@ class Spec:
         own = [each for each in self.promises if each.claim is claim]
         if not own and self.key != DEFAULT:
             own = [each for each in default().promises if each.claim is claim]
-        matching = [each for each in own if each.matches(claim, geometry, workload)]
+        matching = [each for each in own if each.matches(claim, geometry, workload, self.drive_class)]
         # In per cent of a figure that is not published a promise is empty; one in numbers after it still holds.
         usable = (each for each in matching if each.percent_of_spec is None or self._stated(claim, geometry, workload))
         return next(usable, matching[0] if matching else None)
@@ -304,22 +325,30 @@ def default() -> Spec:
     return load(DEFAULT)
 
 
+@cache
+def _shipped() -> tuple[Spec, ...]:
+    return tuple(map(load, shipped()))
+
+
 def find_by_model(model: str) -> Spec | None:
     """The shipped data sheet of a drive with this model string; None if there is none."""
-    return next((spec for spec in map(load, shipped()) if spec.fits(model)), None)
+    return next((spec for spec in _shipped() if spec.fits(model)), None)
 
 
 def _spec(name: str, content: SpecDocument) -> Spec:
-    if errors := datasheet.repeated(content.figure):
+    product = content.product
+    figures = tuple(figure.on(product.drive_class) for figure in content.figure)
+    if errors := datasheet.repeated(figures):
         raise SpecError(name, errors)
     return Spec(
         key=name.removesuffix(".toml"),
-        product=content.product,
+        product=product,
         endurance_bytes=content.endurance.tbw if content.endurance else None,
-        figures=tuple(content.figure),
+        figures=figures,
         promises=tuple(replace(each, source=f"{name} promise[{index}]") for index, each in enumerate(content.promise)),
         lot=content.lot.plan() if content.lot else None,
         inspection=_inspection(content),
+        drive_class=product.drive_class,
     )
 
 

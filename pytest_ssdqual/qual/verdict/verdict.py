@@ -217,15 +217,19 @@ def judge_all(
 ) -> tuple[Verdict, ...]:
     """Judge a claim: one verdict for each drive side by side, in the order of the members, or one.
 
-    A claim that compares the drives has one verdict about all of them; a scaling verdict that is not a pass names the
+    A drive whose own sheet has no limit has no verdict. A claim that compares the drives has one verdict about all of
+    them; a scaling verdict that is not a pass names the
     width where it bends. For ``confidence`` and the exceptions see ``estimators.estimate``, for ``family`` see
     ``in_family``.
     """
     claim, confidence_level = Claim(claim), ConfidenceLevel(confidence)
     verdicts = []
     for subject, each in estimators.parts(claim, judged):
-        again = partial(estimators.estimate, claim, each, confidence, per_hour=limit.times_per_hour or TIMES_PER_HOUR)
-        verdict = in_family(judge(claim, subject, again(), limit, indifference_percent), again, family)
+        bound = limit.of(subject.drive)
+        if bound is None:
+            continue
+        again = partial(estimators.estimate, claim, each, confidence, per_hour=bound.times_per_hour or TIMES_PER_HOUR)
+        verdict = in_family(judge(claim, subject, again(), bound, indifference_percent), again, family)
         verdicts.append(replace(EXPLAINED.get(claim, _plain)(verdict, each, confidence_level), again=again))
     return tuple(verdicts)
 

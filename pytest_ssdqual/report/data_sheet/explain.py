@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import sheet_coverage
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Scope
+from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.promises import Promise
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.units import format_capacity, format_value
@@ -84,6 +85,8 @@ def missing(spec: Spec) -> Iterator[str]:
             yield f"[product] has no {key}: {effect}"
     if spec.endurance_bytes is None:
         yield "[endurance] is missing: the plan cannot print the share of the rated writes that a suite uses"
+    if unknown := sum(1 for figure in spec.figures for _ in figure.places() if figure.conditions):
+        yield f"published conditions of {unknown} figures: they are judged approximately, under the program's"
     yield from (f"no figure: {kind.label} of one drive" for kind in sheet_coverage.missing(spec.figures))
     yield from _without_limit(spec)
     yield from _without_effect(spec)
@@ -95,6 +98,8 @@ def _identity(spec: Spec) -> Iterator[str]:
         yield f"  vendor      {product.vendor}"
     models = " or ".join(product.models) or "chosen by name only"
     yield f"  models      {models}"
+    if product.drive_class:
+        yield f"  class       {product.drive_class.label}, of a drive that does not report its own"
     if product.capacity_bytes:
         yield f"  capacity    {format_capacity(product.capacity_bytes)}"
     if spec.endurance_bytes:
@@ -113,7 +118,8 @@ def _figures(spec: Spec) -> Iterator[str]:
             stated = figure.of(claim, array, workload)
             where = "each drive" if array.is_side_by_side else str(array)
             limit = _limit(spec, claim, array, workload)
-            yield f"{where} {workload}: {claim.label} {stated} ({figure.source}); {limit}"
+            source = stated.source if stated else figure.source
+            yield f"{where} {workload}: {claim.label} {stated} ({source}); {limit}"
 
 
 def _limit(spec: Spec, claim: Claim, array: Geometry, workload: str) -> str:
@@ -148,7 +154,10 @@ def _subject(promise: Promise) -> str:
     level = promise.level or "every array and drive"
     width = f" of {promise.width}" if promise.width else ""
     state = "rebuilding" if promise.claim.scope is Scope.REBUILD else promise.state or "healthy"
-    return f"{level}{width}, {state}, {f'workloads {promise.workload}' if promise.workload else 'every workload'}"
+    classes = "".join(f", {each.label} drives" for each in promise.drive_classes or ())
+    return (
+        f"{level}{width}{classes}, {state}, {f'workloads {promise.workload}' if promise.workload else 'every workload'}"
+    )
 
 
 def _suites(spec: Spec) -> Iterator[str]:
@@ -189,6 +198,7 @@ def _hiding(earlier: Sequence[Promise], promise: Promise) -> int | None:
     for index, other in enumerate(earlier):
         same = other.claim is promise.claim and (other.state or "healthy") == (promise.state or "healthy")
         wider = all(getattr(other, key) in (None, getattr(promise, key)) for key in ("level", "width", "workload"))
+        wider = wider and set(other.drive_classes or DriveClass) >= set(promise.drive_classes or DriveClass)
         if same and wider and other.percent_of_spec is None and other.relative_to is None:
             return index
     return None

@@ -62,6 +62,8 @@ class BayEntry:
     machine: str
     facts: Mapping[str, str]
     drives: tuple[Drive, ...]
+    #: The sheet by which each drive was judged, with the class of the drive, by the drive's identity.
+    sheets: Mapping[str, str]
 
     def __post_init__(self) -> None:
         for drive in self.drives:

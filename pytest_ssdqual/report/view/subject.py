@@ -46,6 +46,8 @@ def expected(manifest: Mapping[str, object]) -> str:
 def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingProxyType({})) -> Table:
     """Return every drive of every machine; ``blamed``: by serial number the broken promises that it is the cause of."""
     found = list(manifest_drives(manifest))
+    bays = tables(manifest.get("bays"))
+    sheets = {name: str(sheet) for bay in bays for name, sheet in table(bay.get("sheets")).items()}
     rows = [
         (
             text(drive, "serial") or text(drive, "identity"),
@@ -53,10 +55,11 @@ def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingPr
             text(drive, "firmware") or "unknown",
             _capacity(drive.get("size_bytes")),
             text(drive, "path"),
+            *([sheets.get(text(drive, "identity"), "unknown")] if sheets else []),
         )
         for drive in found
     ]
-    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name")
+    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", *(["Judged by"] if sheets else []))
     if not blamed:
         return Table(columns, tuple(rows), "Drives")
     marked = tuple((*row, _broken(blamed.get(row[0], 0))) for row in rows)

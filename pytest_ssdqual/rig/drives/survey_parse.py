@@ -35,7 +35,7 @@ class RecordKind:
 KINDS = {
     # about a device, by its name in sysfs
     **dict.fromkeys(("dev", "size", "ro", "model", "depth", "mduuid", "zoned", "loop", "disk"), RecordKind(2, 1)),
-    **dict.fromkeys(("wwid", "serial", "firmware"), RecordKind(2)),
+    **dict.fromkeys(("wwid", "serial", "firmware", "link"), RecordKind(2)),
     **dict.fromkeys(("holder", "slave", "controller", "btrfs", "bcachefs"), RecordKind(2, 2)),
     "bcache": RecordKind(1, 1),
     "over": RecordKind(3),
@@ -150,7 +150,7 @@ EXPORTS = {"nvmet": "NVMe over Fabrics target", "target": "SCSI target"}
 
 
 #: Kinds of records that are plain attributes of a device.
-ATTRIBUTES = ("dev", "size", "ro", "wwid", "serial", "model", "depth", "firmware")
+ATTRIBUTES = ("dev", "size", "ro", "wwid", "serial", "model", "depth", "firmware", "link")
 
 
 def add(draft: Draft, records: Records) -> None:
@@ -239,6 +239,7 @@ def _completed(node: Node, attributes: Mapping[tuple[str, str], list[str]]) -> N
         firmware=node.firmware or known("firmware"),
         read_only=node.read_only or "1" in attributes.get((node.kname, "ro"), ()),
         queue_limit=int(depth) if (depth := known("depth")) and depth.isdecimal() else None,
+        max_link=known("link"),
     )
 
 

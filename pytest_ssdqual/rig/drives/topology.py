@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from types import MappingProxyType
 
+from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify
 from pytest_ssdqual.rig.machine.machine import RigError
 
 
@@ -96,6 +97,8 @@ class Node:
     #: I/Os that the drive itself queues (SATA, SAS); None where the host knows no such limit. NVMe has none of
     #: practical relevance: up to 65,535 in each of a queue per CPU.
     queue_limit: int | None = None
+    #: Fastest PCIe link that an NVMe drive is capable of, as sysfs spells it: ``16.0 GT/s PCIe``.
+    max_link: str | None = None
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -193,8 +196,14 @@ class Drive:
     rotational: bool
     transport: str | None
     read_only: bool = field(default=False)
-    #: See ``Node.queue_limit``.
+    #: See ``Node.queue_limit`` and ``Node.max_link``.
     queue_limit: int | None = None
+    max_link: str | None = None
+
+    @property
+    def drive_class(self) -> DriveClass | None:
+        """The class by which limits for any drive are chosen; None if it has none."""
+        return classify(self.model, self.transport, self.max_link)
 
     @property
     def identity(self) -> str:

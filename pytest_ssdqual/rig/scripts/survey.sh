@@ -40,6 +40,8 @@ for d in "$sys"/class/block/*; do
     for f in "$d/serial" "$d/device/serial"; do say serial "$k" "$f"; done
     say model "$k" "$d/device/model"
     say depth "$k" "$d/device/queue_depth"
+    # The PCI device is above the controller; a multipath namespace has its subsystem there, which has controllers.
+    for f in "$d"/device/device "$d"/device/nvme[0-9]*/device; do say link "$k" "$f/max_link_speed"; done
     for f in "$d/device/firmware_rev" "$d/device/rev"; do say firmware "$k" "$f"; done
     say zoned "$k" "$d/queue/zoned"
     say mduuid "$k" "$d/md/uuid"

@@ -7,7 +7,7 @@ from support.builders.sheet import PRODUCT, errors, figure, load
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Published
-from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, DataSheetValue
+from pytest_ssdqual.qual.spec.datasheet import DEFAULT_CONDITIONS, QUANTITIES, DataSheetValue
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -110,7 +110,7 @@ def test_an_id_has_one_spelling(tmp_path: Path) -> None:
 
 def test_every_claim_about_one_measurement_can_be_published() -> None:
     keys = {field.alias or name for name, field in DataSheetValue.model_fields.items()}
-    described = {"rw", "bs", "queue_depths", "workload", "array", "source", "approximate"}
+    described = {"rw", "bs", "queue_depths", "conditions", "workload", "array", "source", "approximate"}
     assert keys - described == set(QUANTITIES.values())
 
 
@@ -210,3 +210,47 @@ def test_what_is_published_twice_is_told_for_each(tmp_path: Path) -> None:
         "figure[1]: figure[0] already has the steady IOPS of drivex1 randread_4k_qd32",
         "figure[3]: figure[2] already has the steady IOPS of drivex1 a_qd1",
     ]
+
+
+UNPUBLISHED = figure(rw="randread", bs="4k", conditions="unpublished", iops=1_000_000)
+
+
+def test_a_figure_without_published_conditions_is_judged_at_the_default_ones(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + UNPUBLISHED)
+    default = Workload.parse(f"randread_4k_{DEFAULT_CONDITIONS['randread']}")
+    found = acme.published("steady_iops", FOUR_ALONE, default)
+    assert found is not None
+    assert (found.value, found.approximate) == (1_000_000, True)
+    assert "unpublished" in found.source
+    limit = acme.limit("steady_iops", FOUR_ALONE, default)
+    assert limit is not None
+    assert "about" in limit.source
+    assert "approximately" in limit.source
+
+
+@pytest.mark.parametrize("text", ["randread_4k_qd1", "randread_4k_qd32", "randread_4k_qd512", "randread_4k_t8xqd32"])
+def test_a_figure_without_published_conditions_holds_nowhere_else(tmp_path: Path, text: str) -> None:
+    acme = load(tmp_path, PRODUCT + UNPUBLISHED)
+    assert acme.published("steady_iops", ONE, Workload.parse(text)) is None
+    assert acme.expected_iops(Geometry.parse("raid0x4"), Workload.parse(text)) is None
+
+
+def test_a_latency_without_published_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", conditions="unpublished", p50_latency="80 us"))
+    assert value(acme, "p50_latency", "drivex1", READ_8.at(1)) == 80_000
+    assert value(acme, "p50_latency", "drivex1", READ_8) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"queue_depths": [8], "iops": 1},
+        {"workload": "randread_4k_qd8", "iops": 1},
+        {"iops": 1, "mean_latency": "1 ms"},
+        {"array": "raid0x4", "iops": 1},
+    ],
+)
+def test_conditions_are_not_mixed(tmp_path: Path, given: dict[str, object]) -> None:
+    text = figure(rw="randread", bs="4k", conditions="unpublished", **given)
+    (error,) = errors(tmp_path, PRODUCT + text)
+    assert error.startswith("figure[0]")

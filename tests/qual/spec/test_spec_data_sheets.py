@@ -38,6 +38,32 @@ def test_a_drive_is_known_by_its_model() -> None:
     assert spec.find_by_model("Samsung SSD 870") is None
 
 
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        ("SAMSUNG MZQL27T6HBLA-00A07", "samsung-pm9a3-7t68"),
+        ("SAMSUNG MZ7L33T8HBLT-00A07", "samsung-pm893-3t84"),
+        ("Micron_7450_MTFDKCC7T6TFR", "micron-7450-pro-7t68"),
+        ("SOLIDIGM SB5PH27X076T", "solidigm-d7-ps1010-7t68"),
+        ("INTEL SSDPF2KX076T1", "solidigm-d7-p5520-7t68"),
+        ("KIOXIA KCMYXRUG7T68", "kioxia-cm7-r-7t68"),
+        ("KINGSTON SEDC600M960G", "kingston-dc600m-960gb"),
+        ("WUS6BA119PSP9X3", "sandisk-sn861-1t92"),
+    ],
+)
+def test_current_drives_are_known_as_smartctl_reports_them(model: str, key: str) -> None:
+    found = spec.find_by_model(model)
+    assert found is not None
+    assert found.key == key
+
+
+def test_no_model_has_two_shipped_sheets() -> None:
+    sheets = [spec.load(name) for name in spec.shipped()]
+    patterns = [(sheet.key, pattern.strip("*")) for sheet in sheets for pattern in sheet.product.models]
+    for key, bare in patterns:
+        assert [sheet.key for sheet in sheets if sheet.fits(bare)] in ([], [key])
+
+
 def test_intels_mirror_of_eight_is_held_to_four_drives_where_the_paper_has_no_figure() -> None:
     sheet, eight = spec.load("intel-dc-s3500-480gb"), Geometry.parse("raid10x8")
     limits = [sheet.limit("steady_iops", eight, WRITE.at(depth)) for depth in (1, 4)]

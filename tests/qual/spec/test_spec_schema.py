@@ -35,6 +35,7 @@ GOOD = {
     "units": PRODUCT + '[endurance]\ntbw = "3,500 TB"\n',
     "sizes": PRODUCT + figure(rw="read", bs=["128KiB", "1m"], queue_depths=[1], throughput="450 MiB/s"),
     "micro": PRODUCT + figure(workload="a_qd1", mean_latency="140µs") + figure(workload="b_qd1", max_latency="1.4 ms"),
+    "no conditions": PRODUCT + figure(rw="read", bs="4k", conditions="unpublished", iops=1),
     "iops as text": PRODUCT + figure(workload="read_4k_qd1", iops="75,000 iops"),
     "ratio as text": PRODUCT + promise(claim="qd_gain", at_least="1.5 x"),
     "ratio": PRODUCT + promise(claim="qd_gain", at_least=1.5),
@@ -58,6 +59,9 @@ BAD = {
     "figure of no workload": PRODUCT + figure(iops=1),
     "figure of two workloads": PRODUCT + figure(workload="a_qd1", rw="read", bs="4k", queue_depths=[1], iops=1),
     "array without workload": PRODUCT + figure(rw="read", bs="4k", queue_depths=[1], array="raid0x2", iops=1),
+    "depths without conditions": PRODUCT
+    + figure(rw="read", bs="4k", queue_depths=[1], conditions="unpublished", iops=1),
+    "conditions in words": PRODUCT + figure(rw="read", bs="4k", conditions="deep", iops=1),
     "no depths": PRODUCT + figure(rw="read", bs="4k", queue_depths=[], iops=1),
     "no arrays": PRODUCT + figure(array=[], workload="read_4k_qd1", iops=1),
     "mixed pattern": PRODUCT + figure(rw="randrw", bs="4k", queue_depths=[1], iops=1),

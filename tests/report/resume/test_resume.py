@@ -47,7 +47,7 @@ def journal(tmp_path: Path) -> Journal:
 
 def begun(root: Path, run_id: str) -> Journal:
     journal = Journal.create(root, run_id)
-    bay = BayEntry("root@dut7", FACTS, tuple(each for each in DRIVES))
+    bay = BayEntry("root@dut7", FACTS, tuple(each for each in DRIVES), {})
     manifest = Manifest(journal.path.name, ("pytest",), "then", NOW.spec, NOW.protocol, False, (bay,))
     journal.write_manifest(manifest.to_record())
     journal.note("run_started", machine="root@dut7", drives=[each.identity for each in DRIVES])

@@ -31,7 +31,7 @@ WHOLE = Manifest(
     spec=Document("acme", "µ = 1\n"),
     protocol=Document("snia", ""),
     acceptance=True,
-    bays=(BayEntry("root@dut7", {"kernel": "Linux 6.12"}, (DRIVE,)),),
+    bays=(BayEntry("root@dut7", {"kernel": "Linux 6.12"}, (DRIVE,), {"50026b7686e0b30f": "acme (SATA)"}),),
     remarks=("zpool could not be looked at",),
     baseline={"run": "bbbbbbbb", "sha256": "00ff"},
 )

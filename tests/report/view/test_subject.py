@@ -20,6 +20,14 @@ def test_every_drive_of_every_machine_is_named(told: Told) -> None:
     )
 
 
+def test_the_sheet_of_each_drive_is_named(told: Told) -> None:
+    drives = [{"identity": "wwn-1", "serial": "S1"}, {"identity": "wwn-2", "serial": "S2"}]
+    bays = [{"machine": "a", "drives": drives, "sheets": {"wwn-1": "acme (SATA)", "wwn-2": "other (NVMe Gen4)"}}]
+    grid = subject.drives(RunReader.read(told(bays=bays)).manifest)
+    assert grid.columns[-1] == "Judged by"
+    assert [row[-1] for row in grid.rows] == ["acme (SATA)", "other (NVMe Gen4)"]
+
+
 def test_a_drive_that_is_a_cause_is_marked(told: Told) -> None:
     bays = [{"machine": "a", "drives": [{"serial": "S1"}, {"serial": "S2"}, {"serial": "S3"}]}]
     grid = subject.drives(RunReader.read(told(bays=bays)).manifest, {"S2": 80, "S3": 1})

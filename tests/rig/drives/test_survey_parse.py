@@ -299,6 +299,15 @@ def test_layers_are_walked_to_both_ends_and_cycles_end() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "link"), [("link sda 16.0 GT/s PCIe", "16.0 GT/s PCIe"), ("link sda ", None), ("", None)]
+)
+def test_the_fastest_link_of_a_drive_is_known_where_the_host_knows_it(line: str, link: str | None) -> None:
+    drive = one(listed(disk()), facts(line)).drive("sda")
+    assert drive.max_link == link
+    assert from_plain(Drive, plain(drive)) == drive
+
+
+@pytest.mark.parametrize(
     ("line", "limit"), [("depth sda 32", 32), ("depth sda ", None), ("depth sda none", None), ("", None)]
 )
 def test_how_many_ios_a_drive_queues_where_the_host_knows(line: str, limit: int | None) -> None:

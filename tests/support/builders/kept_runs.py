@@ -79,7 +79,7 @@ class Kept:
         return Manifest(
             run_id=name, command_line=("pytest",), started=self.started, spec=Document("acme", "spec"),
             protocol=Document("quick", self.protocol), acceptance=False,
-            bays=(BayEntry("host", dict(self.facts), drives),),
+            bays=(BayEntry("host", dict(self.facts), drives, {}),),
         )  # fmt: skip
 
     def _drive(self, serial: str) -> Drive:
@@ -88,6 +88,6 @@ class Kept:
                 "path": f"/dev/{serial}", "kname": serial, "model": self.model, "serial": serial, "wwn": None,
                 "firmware": self.firmware, "size_bytes": 480_000_000_000, "logical_block_bytes": 512,
                 "physical_block_bytes": 4096, "rotational": False, "transport": "nvme", "read_only": False,
-                "queue_limit": None,
+                "queue_limit": None, "max_link": None,
             }
         )  # fmt: skip

@@ -83,6 +83,7 @@ def _number(value: object) -> bool:
 WORDS: dict[str, Any] = {
     "type": lambda value, rule: isinstance(value, TYPES[rule]) and (rule == "boolean" or not isinstance(value, bool)),
     "enum": lambda value, rule: value in rule,
+    "const": lambda value, rule: value == rule,
     "pattern": lambda value, rule: not isinstance(value, str) or re.search(rule, value) is not None,
     "required": lambda value, rule: not isinstance(value, dict) or set(rule) <= value.keys(),
     "minItems": lambda value, rule: not isinstance(value, list) or len(value) >= rule,

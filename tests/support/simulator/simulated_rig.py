@@ -86,6 +86,7 @@ class Scene:
     """What is wrong with the machine."""
 
     drives: int
+    #: Of several, separated by ``|``, the drives have one each in turn.
     model: str
     #: Serial → share of the speed.
     slow: dict[str, float]
@@ -124,6 +125,11 @@ class Scene:
     held: int
     #: How long each process of fio lasts in truth, for those who watch; 0: no time passes.
     takes_s: float
+
+    def model_of(self, number: int) -> str:
+        """Model of the drive with this number, counted from 1."""
+        models = self.model.split("|")
+        return models[(number - 1) % len(models)]
 
     @classmethod
     def of_environment(cls, machine: str = "") -> Scene:
@@ -314,7 +320,7 @@ class SimulatedMachine:
             [
                 Device(
                     f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{digits}{number:04}",
-                    model=self.scene.model, transport="nvme", logical_block=self.scene.block,
+                    model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
                     queue_depth=self.scene.queue or None,
                 )
                 for number in numbers
@@ -417,11 +423,10 @@ class SimulatedMachine:
         """Healthy drives, unless ``SIMULATED_INSPECTED`` has other sections: JSON of a serial, then of a section."""
         other = json.loads(os.environ.get("SIMULATED_INSPECTED", "{}"))
         serials = {device.kname: device.serial or "" for device in self.world.disks}
+        models = {device.kname: device.model or "" for device in self.world.disks}
         return (
             "".join(
-                inspected.text(
-                    name, {**inspected.nvme(serials[name], self.scene.model), **other.get(serials[name], {})}
-                )
+                inspected.text(name, {**inspected.nvme(serials[name], models[name]), **other.get(serials[name], {})})
                 for name in arguments[1::2]
             )
             + "==end\n"

@@ -1,0 +1,120 @@
+"""Specs of drives with different sheets in one run: each drive by its own, what they have in common by the slowest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit, Published, Scope
+from pytest_ssdqual.qual.spec.promises import Relation
+from pytest_ssdqual.qual.spec.spec import Product, Spec
+from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+FoundT = TypeVar("FoundT")
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedSpec(Spec):
+    """The specs of several drives. A claim about drives side by side has a limit of each drive's own; one about an
+    array has the limit that the slowest of them can keep, and none if one of them promises nothing.
+    """
+
+    #: By serial number, as verdicts name the drives.
+    own: Mapping[str, Spec] = field(default_factory=dict)
+
+    @property
+    def different(self) -> tuple[Spec, ...]:
+        """Each spec once."""
+        return tuple({(spec.key, spec.drive_class): spec for spec in self.own.values()}.values())
+
+    def of(self, drive: str) -> Spec:
+        return self.own.get(drive, self)
+
+    @property
+    def assignment(self) -> str:
+        drives = {spec.title: [drive for drive in self.own if self.own[drive] == spec] for spec in self.different}
+        return "; ".join(f"{title}: {', '.join(serials)}" for title, serials in drives.items())
+
+    @property
+    def title(self) -> str:
+        return ", ".join(spec.title for spec in self.different)
+
+    def fits(self, model: str) -> bool:
+        return any(spec.fits(model) for spec in self.different)
+
+    def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
+        """None: figures are of one model; ``of(drive)`` has those of a drive."""
+        return None
+
+    def expected_iops(self, geometry: Geometry, workload: Workload) -> float | None:
+        found = self._of_all(lambda spec: spec.expected_iops(geometry, workload))
+        return min(found, default=None)
+
+    def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
+        """Return the limit; of drives side by side with those of the drives in ``own``."""
+        claim = Claim(claim)
+        if claim.scope is Scope.MEMBERS:
+            return None
+        limits = {drive: spec.limit(claim, geometry, workload) for drive, spec in self.own.items()}
+        own = {drive: limit for drive, limit in limits.items() if limit is not None}
+        if not own or (len(own) < len(limits) and not geometry.is_side_by_side):
+            return None
+        lowest, highest = (choose(own.values(), key=lambda limit: limit.bound) for choose in (min, max))
+        slowest = lowest if claim.direction is Direction.AT_LEAST else highest
+        return replace(slowest, own=own) if geometry.is_side_by_side else slowest
+
+    def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
+        return next(iter(self._of_all(lambda spec: spec.relation(claim, geometry, workload))), None)
+
+    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
+        return next(iter(self._of_all(lambda spec: spec.of_baseline(claim, geometry, workload))), None)
+
+    def subject(self, claim: Claim, geometry: Geometry, workload: Workload) -> Accountable:
+        found = {spec.subject(claim, geometry, workload) for spec in self.different}
+        return found.pop() if len(found) == 1 else Accountable.DRIVE
+
+    def is_by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
+        return any(spec.is_by_law(claim, geometry, workload) for spec in self.different)
+
+    def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
+        found = self._of_all(lambda spec: spec.times_per_hour(claim, geometry, workload))
+        return max(found, default=None)
+
+    def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
+        if Claim(claim).scope is Scope.MEMBERS:
+            return "the drives have different sheets, so nothing is promised about how alike they are"
+        return next(self._without(Claim(claim), geometry, workload)).why_no_limit(claim, geometry, workload)
+
+    def _without(self, claim: Claim, geometry: Geometry, workload: Workload) -> Iterator[Spec]:
+        yield from (spec for spec in self.different if spec.limit(claim, geometry, workload) is None)
+        yield from self.different
+
+    def _of_all(self, ask: Callable[[Spec], FoundT | None]) -> list[FoundT]:
+        """Return the answer of every spec; an empty list if one has none."""
+        answers = [ask(spec) for spec in self.different]
+        found = [answer for answer in answers if answer is not None]
+        return found if len(found) == len(answers) else []
+
+
+def combine(own: Mapping[str, Spec]) -> Spec:
+    """Return the spec of drives, by serial number: their common one, or one that has each drive's own."""
+    specs = tuple({(spec.key, spec.drive_class): spec for spec in own.values()}.values())
+    if len(specs) == 1:
+        return specs[0]
+    products = [spec.product for spec in specs]
+    rated = [spec.endurance_bytes for spec in specs if spec.endurance_bytes]
+    writes = [each.sequential_write_bytes_per_s for each in products if each.sequential_write_bytes_per_s]
+    product = Product(name=" + ".join(dict.fromkeys(spec.name for spec in specs)), models=[])
+    if len(writes) == len(specs):
+        product = product.model_copy(update={"sequential_write_bytes_per_s": min(writes)})
+    return CombinedSpec(
+        key="+".join(dict.fromkeys(spec.key for spec in specs)),
+        product=product,
+        endurance_bytes=min(rated) if len(rated) == len(specs) else None,
+        figures=tuple(figure for spec in specs for figure in spec.figures),
+        promises=(),
+        own=dict(own),
+    )

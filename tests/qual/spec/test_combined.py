@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders.sheet import PRODUCT, figure, load, promise
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.combined import combine
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.workload.workload import Workload
+
+TWO, ARRAY = Geometry.parse("drivex2"), Geometry.parse("raid0x2")
+READS = Workload("randread", "4k", 8)
+RATE = figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000)
+
+
+def sheets(tmp_path: Path, fast: str, slow: str) -> Spec:
+    one, other = (load(tmp_path, PRODUCT + text) for text in (fast, slow))
+    return combine({"S1": replace(one, key="fast"), "S2": replace(other, key="slow")})
+
+
+def test_drives_with_the_same_sheet_have_it(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + RATE)
+    assert combine({"S1": acme, "S2": acme}) is acme
+    assert acme.assignment == ""
+
+
+def test_each_drive_has_the_limit_of_its_own_sheet(tmp_path: Path) -> None:
+    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
+    limit = both.limit("steady_iops", TWO, READS)
+    assert limit is not None
+    own = {drive: each.bound for drive in ("S1", "S2", "") if (each := limit.of(drive))}
+    assert own == {"S1": 900, "S2": 360, "": 360}
+
+
+@pytest.mark.parametrize(
+    ("claim", "fast", "slow", "bound"),
+    [
+        ("steady_iops", {"at_least": "900 IOPS"}, {"at_least": "400 IOPS"}, 400),
+        ("p99_latency", {"at_most": "1 ms"}, {"at_most": "3 ms"}, 3_000_000),
+    ],
+)
+def test_an_array_has_the_limit_of_its_slowest_drive(
+    tmp_path: Path, claim: str, fast: dict[str, str], slow: dict[str, str], bound: float
+) -> None:
+    both = sheets(tmp_path, promise(claim=claim, **fast), promise(claim=claim, **slow))
+    limit = both.limit(claim, ARRAY, READS)
+    assert limit is not None
+    assert (limit.bound, limit.of("S1")) == (bound, limit)
+
+
+def test_an_array_is_calculated_from_its_slowest_drive(tmp_path: Path) -> None:
+    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
+    assert both.expected_iops(ARRAY, READS) == pytest.approx(800)
+
+
+def test_a_drive_whose_sheet_has_no_limit_is_not_judged_and_neither_is_an_array_of_it(tmp_path: Path) -> None:
+    silent = promise(claim="steady_iops", level="raid1", at_least="1 IOPS")
+    both = sheets(tmp_path, RATE, silent)
+    limit = both.limit("steady_iops", TWO, READS)
+    assert limit is not None
+    assert limit.of("S1") is not None
+    assert limit.of("S2") is None
+    assert both.limit("steady_iops", ARRAY, READS) is None
+    assert both.why_no_limit("steady_iops", ARRAY, READS).startswith("ACME 9 promises no steady IOPS")
+
+
+def test_nothing_is_promised_about_how_alike_different_models_are(tmp_path: Path) -> None:
+    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
+    assert both.limit(Claim.MEMBER_SPREAD, TWO, READS) is None
+    assert "different sheets" in both.why_no_limit(Claim.MEMBER_SPREAD, TWO, READS)
+
+
+def test_a_figure_is_that_of_a_drive(tmp_path: Path) -> None:
+    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
+    assert both.published("steady_iops", TWO, READS) is None
+    found = both.of("S2").published("steady_iops", TWO, READS)
+    assert found is not None
+    assert found.value == 400

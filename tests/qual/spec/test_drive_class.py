@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders.sheet import PRODUCT, errors, load, promise
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify
+from pytest_ssdqual.qual.workload.workload import Workload
+
+ONE, FOUR = Geometry.parse("drivex1"), Geometry.parse("raid5x4")
+READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+
+
+@pytest.mark.parametrize(
+    ("model", "transport", "link", "expected"),
+    [
+        ("ACME 9", "sata", None, DriveClass.SATA),
+        ("ACME 9", "sas", None, DriveClass.SAS),
+        ("ACME 9", "nvme", "8.0 GT/s PCIe", DriveClass.NVME),
+        ("ACME 9", "nvme", "16.0 GT/s PCIe", DriveClass.NVME_GEN4),
+        ("ACME 9", "nvme", "32.0 GT/s PCIe", DriveClass.NVME_GEN5),
+        ("ACME 9", "nvme", "64.0 GT/s PCIe", DriveClass.NVME_GEN5),
+        ("ACME 9", "nvme", "Unknown", DriveClass.NVME),
+        (None, "nvme", None, DriveClass.NVME),
+        ("ACME 9", "usb", "16.0 GT/s PCIe", None),
+        ("ACME 9", None, None, None),
+        ("QEMU NVMe Ctrl", "nvme", "16.0 GT/s PCIe", DriveClass.EMULATED),
+        (" SSDQUAL-SM300", "nvme", None, DriveClass.EMULATED),
+    ],
+)
+def test_the_class_follows_from_what_the_drive_reports(
+    model: str | None, transport: str | None, link: str | None, expected: DriveClass | None
+) -> None:
+    assert classify(model, transport, link) is expected
+
+
+def bound(drive_class: DriveClass | None, geometry: Geometry, workload: Workload) -> float:
+    limit = replace(spec.default(), drive_class=drive_class).limit("p99_latency", geometry, workload)
+    assert limit is not None
+    return limit.bound
+
+
+@pytest.mark.parametrize("geometry", [ONE, FOUR, Geometry.parse("raid6x6-1failed")])
+@pytest.mark.parametrize("workload", [READS, WRITES, READS.at(1), WRITES.at(1)])
+def test_no_class_has_a_wider_default_than_any_drive(geometry: Geometry, workload: Workload) -> None:
+    of_any = bound(None, geometry, workload)
+    bounds = {each: bound(each, geometry, workload) for each in DriveClass}
+    assert bounds[DriveClass.EMULATED] == of_any
+    assert max(bounds.values()) == of_any
+    assert bounds[DriveClass.NVME_GEN5] <= bounds[DriveClass.NVME_GEN4] <= bounds[DriveClass.SATA]
+
+
+def test_an_nvme_drive_thirty_times_slower_than_normal_fails_by_default() -> None:
+    normal_ns = 150_000
+    assert bound(DriveClass.NVME_GEN4, ONE, READS) < 30 * normal_ns < bound(None, ONE, READS)
+
+
+def test_the_limit_names_the_class_that_it_is_for() -> None:
+    limit = replace(spec.default(), drive_class=DriveClass.NVME_GEN4).limit("p99_latency", ONE, READS)
+    assert limit is not None
+    assert "NVMe Gen4" in limit.source
+
+
+def test_a_promise_of_a_class_is_for_that_class_only(tmp_path: Path) -> None:
+    text = promise(claim="p99_latency", **{"class": "sata", "at_most": "3 ms"})
+    text += promise(claim="p99_latency", **{"class": ["nvme", "nvme_gen4"], "at_most": "1 ms"})
+    acme = load(tmp_path, PRODUCT + text)
+    found = {each: replace(acme, drive_class=each).limit("p99_latency", ONE, READS) for each in (None, *DriveClass)}
+    assert {each: limit.bound for each, limit in found.items() if limit} == {
+        DriveClass.SATA: 3_000_000, DriveClass.NVME: 1_000_000, DriveClass.NVME_GEN4: 1_000_000,
+    }  # fmt: skip
+
+
+def test_an_unknown_class_is_an_error_with_its_place(tmp_path: Path) -> None:
+    (error,) = errors(tmp_path, PRODUCT + promise(claim="p99_latency", **{"class": "floppy", "at_most": "3 ms"}))
+    assert error.startswith("promise[0].class")
+
+
+def test_a_sata_sheet_without_conditions_is_judged_at_a_depth_that_sata_has() -> None:
+    sheet = spec.load("kingston-dc600m-960gb")
+    assert sheet.drive_class is DriveClass.SATA
+    assert sheet.published("steady_iops", ONE, READS.at(32)) is not None
