@@ -184,7 +184,8 @@ class BayRun:
         drives = self.qualification.bay.drives
         read = health.read(channel, drives)
         for drive in drives:
-            keep_health(self._journal, drive, read[drive.path], when)
+            if drive.path in read:
+                keep_health(self._journal, drive, read[drive.path], when)
         return read
 
     def _note_unfinished(self, channel: Channel) -> None:
@@ -198,12 +199,14 @@ class BayRun:
         if channel.unfinished():
             return
         for drive in self.qualification.bay.drives:
-            failed, before = failures.failed.get(serial_of(drive)), failures.before[drive.path]
+            failed, before = failures.failed.get(serial_of(drive)), failures.before.get(drive.path)
             findings = defects = [failed.sentence] if failed else []
             try:
-                after = health.read(channel, [drive])[drive.path]
-                keep_health(self._journal, drive, after, "after")
-                findings, defects = ([*findings, *each(before, after)] for each in (health.worsened, health.defects))
+                if before is not None:
+                    after = health.read(channel, [drive])[drive.path]
+                    keep_health(self._journal, drive, after, "after")
+                    worse, broken = health.worsened(before, after), health.defects(before, after)
+                    findings, defects = [*findings, *worse], [*defects, *broken]
             except JournalError:
                 raise  # evidence is missing
             except RigError as error:

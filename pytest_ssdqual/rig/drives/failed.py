@@ -48,7 +48,8 @@ def serial_of(drive: Drive) -> str:
 def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures) -> dict[str, tuple[str, ...]]:
     """Return the findings about the health of each drive now, by serial number; empty for a healthy one.
 
-    A finding is a failure under the load, a defect that the drive reported when the run began, and one since then.
+    A finding is a failure under the load, a defect that the drive reported when the run began, and one since then. A
+    drive without health (``Drive.has_health``) is left out unless it failed: nothing is known about it.
     ``RigError`` if nothing was found, and a drive could not be read: that is neither health nor a defect.
     ``MachineLost`` if the machine is lost.
     """
@@ -58,6 +59,8 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
         name = serial_of(drive)
         if failed := failures.failed.get(name):
             found[name] = (failed.sentence,)
+            continue
+        if not drive.has_health:
             continue
         earlier = failures.before[drive.path]
         at_start = tuple(f"when the run began: {each}" for each in health.defects(_unblemished(earlier), earlier))

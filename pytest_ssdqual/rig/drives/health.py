@@ -5,6 +5,7 @@ A field that a drive does not report is None, never zero. The whole answer is st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import smart_answer
 from pytest_ssdqual.rig.drives.smart_answer import at, attribute, first, items, statistic, whole
-from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
 
@@ -65,15 +66,16 @@ class DriveHealth:
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]:
-    """The health of every drive, by path.
+    """The health of every drive, by path, except of those without health (``Drive.has_health``).
 
     Raises ``RigError`` when smartctl is missing or cannot read a drive; findings about a drive are not errors.
     """
+    drives = [drive for drive in drives if drive.has_health]
     if not drives:
         return {}
     deadline_s = 30.0 + 15.0 * len(drives)
     done = machine.run(
-        ["sh", "-c", SCRIPT, "health", *(drive.path for drive in drives)],
+        ["sh", "-c", SCRIPT, "health", *(word for drive in drives for word in (drive.smart_type, drive.path))],
         check=False,
         deadline_s=deadline_s,
         repeatable=True,
@@ -92,26 +94,48 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
     return healths
 
 
-def unidentified(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, str]:
-    """Return the drives (by path) that smartctl cannot identify, each with the reason, fit to follow the drive's name.
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """Answer of ``smartctl -i`` for one drive."""
 
-    ``read`` would fail for them when the run begins. A drive behind a RAID controller, for example, needs an option -d.
+    firmware: str | None = None
+    serial: str | None = None
+    #: The reason why smartctl cannot identify the drive, fit to follow the drive's name; ``read`` would fail for it.
+    problem: str = ""
+
+
+def identify(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Identification]:
+    """Return what smartctl identifies the drives as, by path; a drive without health is as the kernel reports it.
+
+    A type that the user gave may lead to another drive behind the same controller, so a serial number that two such
+    drives report is a problem of both.
     """
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda drive: _identified(machine, drive), drives))
-    return {drive.path: why for drive, why in zip(drives, answers, strict=True) if why}
+    found = {drive.path: each for drive, each in zip(drives, answers, strict=True)}
+    typed = [drive.path for drive in drives if drive.smart_type not in (AUTO_SMART, NO_SMART)]
+    serials = Counter(found[path].serial for path in typed)
+    for path in typed:
+        if (serial := found[path].serial) and serials[serial] > 1:
+            found[path] = Identification(problem=f"has the serial number {serial} for smartctl, as another drive has")
+    return found
 
 
-def _identified(machine: Machine, drive: Drive) -> str:
-    done = machine.run(["smartctl", "--json=c", "-i", drive.path], check=False, repeatable=True)
+def _identified(machine: Machine, drive: Drive) -> Identification:
+    if not drive.has_health:
+        return Identification(drive.firmware, drive.serial)
+    argv = ["smartctl", "--json=c", "-i", "-d", drive.smart_type, drive.path]
+    done = machine.run(argv, check=False, repeatable=True)
     try:
         plain = read_json(done.text)
     except ValueError as problem:
-        return f"cannot be identified by smartctl, whose answer is not JSON: {problem}"
+        return Identification(problem=f"cannot be identified by smartctl, whose answer is not JSON: {problem}")
     status = whole(plain, "smartctl", "exit_status")
     if status is None or status & FAILED_BITS:
-        return f"cannot be identified by smartctl: {_messages(plain) or 'it gives no reason'}"
-    return ""
+        reason = _messages(plain) or "it gives no reason"
+        return Identification(problem=f"cannot be identified by smartctl: {reason}")
+    serial = at(plain, "serial_number")
+    return Identification(smart_answer.firmware(plain) or drive.firmware, serial if isinstance(serial, str) else None)
 
 
 def parse(answer: str) -> DriveHealth:

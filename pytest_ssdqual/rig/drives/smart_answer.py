@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import LARGEST
 
 #: NVM Express Base Specification, SMART / Health Information log page: data units are thousands of 512 bytes.
@@ -133,6 +134,15 @@ def _agreed(entry: object) -> int | None:
     if name in LIFE_LEFT_IF_RAW_AGREES and raw in (value, 100 - value):
         return 100 - value
     return raw if name in LIFE_USED_IF_VALUE_AGREES and value in (max(0, 100 - raw), raw) else None
+
+
+def firmware(plain: object) -> str | None:
+    """The drive's whole firmware revision, printable; SAS drives have a revision of four characters."""
+    for name in ("firmware_version", "scsi_revision"):
+        text = at(plain, name)
+        if isinstance(text, str) and text.strip():
+            return safe_text.name(text.strip())
+    return None
 
 
 def temperature_c(plain: object) -> float | None:

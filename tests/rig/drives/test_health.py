@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.drives.health import DriveHealth, defects, parse, read, unidentified, worsened
+from pytest_ssdqual.rig.drives.health import DriveHealth, Identification, defects, identify, parse, read, worsened
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 
@@ -131,7 +131,7 @@ def test_all_drives_are_read_by_one_command() -> None:
     machine = ScriptedMachine().on("sh", answer=f"{json.dumps(NVME)}\n\n{json.dumps(ATA)}\n\n")
     healths = read(machine, [DRIVE, other])
     assert [healths[path].temperature_c for path in ("/dev/nvme0n1", "/dev/sdb")] == [41, 30]
-    assert [argv[4:] for argv in machine.asked] == [("/dev/nvme0n1", "/dev/sdb")]
+    assert [argv[4:] for argv in machine.asked] == [("auto", "/dev/nvme0n1", "auto", "/dev/sdb")]
     assert read(ScriptedMachine(), []) == {}
 
 
@@ -215,21 +215,50 @@ def test_what_was_bad_before_has_not_worsened() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ('{"smartctl": {"exit_status": 0}}', ""),
-        ('{"smartctl": {"exit_status": 64}}', ""),
+        ('{"smartctl": {"exit_status": 0}, "serial_number": 7}', ""),
+        ('{"smartctl": {"exit_status": 64}, "firmware_version": 7}', ""),
         ('{"smartctl": {"exit_status": 2}}', "cannot be identified by smartctl: it gives no reason"),
         ("{}", "cannot be identified by smartctl: it gives no reason"),
         ("", "cannot be identified by smartctl, whose answer is not JSON: "),
     ],
 )
-def test_unidentified_names_the_reason(answer: str, why: str) -> None:
-    others = replace(DRIVE, path="/dev/sdb")
+def test_identify_names_the_reason(answer: str, why: str) -> None:
+    other = replace(DRIVE, path="/dev/sdb")
     here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}}')
-    here.on("smartctl", "--json=c", "-i", DRIVE.path, answer=answer)
-    found = unidentified(here, [DRIVE, others])
-    assert list(found) == ([DRIVE.path] if why else [])
-    assert found.get(DRIVE.path, "").startswith(why)
-    assert unidentified(here, []) == {}
+    here.on("smartctl", "--json=c", "-i", "-d", "auto", DRIVE.path, answer=answer)
+    found = identify(here, [DRIVE, other])
+    assert found["/dev/sdb"] == Identification(DRIVE.firmware)
+    assert bool(found[DRIVE.path].problem) is bool(why)
+    assert found[DRIVE.path].problem.startswith(why)
+    assert identify(here, []) == {}
+
+
+def test_identify_gives_the_whole_firmware() -> None:
+    """INQUIRY data of a SATA drive have the last four characters only."""
+    answer = '{"smartctl": {"exit_status": 0}, "firmware_version": " 540500WD ", "serial_number": "S"}'
+    here = ScriptedMachine().on("smartctl", answer=answer)
+    drives = [replace(DRIVE, firmware="00WD"), replace(DRIVE, path="/dev/sdb", firmware="1", smart_type="none")]
+    found = identify(here, drives)
+    assert [each.firmware for each in found.values()] == ["540500WD", "1"]
+    assert len(here.asked) == 1
+
+
+def test_one_serial_number_behind_two_drives_is_a_problem_of_both() -> None:
+    """With one type for all drives of a controller smartctl reads the same disk each time."""
+    here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}, "serial_number": "S"}')
+    drives = [replace(DRIVE, path=f"/dev/sd{letter}", smart_type="megaraid,4") for letter in "ab"]
+    assert all(each.problem for each in identify(here, drives).values())
+    # Namespaces of one NVMe drive are the guard's subject.
+    drives = [replace(each, smart_type="auto") for each in drives]
+    assert not any(each.problem for each in identify(here, drives).values())
+
+
+def test_a_drive_without_health_is_not_read() -> None:
+    here = ScriptedMachine().on("sh", answer=json.dumps(NVME) + "\n\n")
+    drives = [replace(DRIVE, path="/dev/sdb", smart_type="none"), replace(DRIVE, smart_type="nvme")]
+    assert list(read(here, drives)) == [DRIVE.path]
+    assert here.asked[0][3:] == ("health", "nvme", DRIVE.path)
+    assert read(here, drives[:1]) == {}
 
 
 @pytest.mark.parametrize(
