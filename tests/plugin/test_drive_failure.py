@@ -37,9 +37,11 @@ HEALTH = """
 """
 
 
-def run(inner: Inner, array: str, *more: str, health: bool = False, protocol: str = "quick") -> pytest.RunResult:
+def run(
+    inner: Inner, array: str, *more: str, health: bool = False, protocol: str = "quick", limits: str = ""
+) -> pytest.RunResult:
     inner.pytester.makepyfile(test_promise=SUITE.replace("ARRAY", array) + HEALTH * health)
-    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    (inner.pytester.path / "acme.toml").write_text(SPEC + limits)
     return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}", *more)
 
 
@@ -170,3 +172,17 @@ def test_a_defect_is_a_failure_beside_a_drive_without_health(inner: Inner, monke
     monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
     result = run(inner, '"raid5", widths=[4]', "--ssd-smart-type=/dev/nvme0n1=none", health=True)
     result.assert_outcomes(passed=2, failed=1)
+
+
+@pytest.mark.parametrize(("limits", "fails"), [("", False), ("[health]\nunsafe_shutdowns = 0\n", True)])
+def test_a_counter_decides_by_the_limit_of_the_spec(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, limits: str, fails: bool
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "shutdown:SSDQ0003")
+    result = run(inner, '"raid5", widths=[4]', health=True, limits=limits)
+    result.assert_outcomes(passed=2 if fails else 3, failed=int(fails))
+    (record,) = inner.records("drive_worsened")
+    assert len(record["findings"]) == 1  # type: ignore[arg-type]
+    assert bool(record["defects"]) is fails
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)

@@ -51,7 +51,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
         pytest.skip(f"the health of {len(unread)} of {len(drives)} drives is not read, see --ssd-smart-type{others}")
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
-        protocol=run.protocol.name, acceptance=run.acceptance,
+        spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,
     )  # fmt: skip
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return found

@@ -149,7 +149,7 @@ class BayRun:
             terms = self._terms(progress)
             held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms)
             stack.callback(unless_lost, held.release)
-            failures = DriveFailures(self._health(channel, "before"))
+            failures = DriveFailures(self._health(channel, "before"), limits=found.spec.health)
             machine_id = found.bay.facts.get("machine_id", "")
             campaign = Campaign(
                 Setup(
@@ -205,7 +205,7 @@ class BayRun:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]
                     keep_health(self._journal, drive, after, "after")
-                    worse, broken = health.worsened(before, after), health.defects(before, after)
+                    worse, broken = failures.worsened(before, after), failures.defects(before, after)
                     findings, defects = [*findings, *worse], [*defects, *broken]
             except JournalError:
                 raise  # evidence is missing

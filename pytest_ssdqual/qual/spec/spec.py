@@ -31,6 +31,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Scope,
 )
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
+from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import TABLE, Name, Size, Strict, Throughput
 from pytest_ssdqual.qual.units import Unit
@@ -80,6 +81,9 @@ class SpecDocument(Strict):
     inspection: Annotated[
         InspectionTable | None, Field(description="What the receiving inspection compares drives with")
     ] = None
+    health: Annotated[HealthTable, Field(description="How far error counters of a drive may rise during a run")] = (
+        ORDINARY
+    )
     promise: Annotated[
         list[Annotated[Promise, TABLE]], Field(description="What is promised; the first that matches decides")
     ] = Field(default_factory=list)
@@ -122,6 +126,8 @@ class Spec:
     lot: Plan | None = None
     #: Limits of the receiving inspection; those of a new drive of this model and capacity if the file has none.
     inspection: InspectionTable = NEW
+    #: Limits of what may get worse during a run.
+    health: HealthTable = ORDINARY
 
     @property
     def name(self) -> str:
@@ -320,6 +326,7 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         promises=tuple(replace(each, source=f"{name} promise[{index}]") for index, each in enumerate(content.promise)),
         lot=content.lot.plan() if content.lot else None,
         inspection=_inspection(content),
+        health=content.health,
     )
 
 

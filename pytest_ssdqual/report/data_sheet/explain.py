@@ -57,6 +57,7 @@ def lines(spec: Spec) -> Iterator[TextLine]:
     for title, found in (
         ("figures: what is published, and the limit that follows", _figures(spec)),
         ("promises: the first that matches decides", _promises(spec)),
+        ("health: what may get worse during a run, of each drive; every suite judges it", spec.health.changed()),
         ("suites that judge by them", _suites(spec)),
         ("missing", missing(spec)),
     ):

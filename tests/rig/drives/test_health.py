@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 
+from pytest_ssdqual.qual.spec.health_limits import HealthTable
+from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.drives.health import DriveHealth, Identification, defects, identify, parse, read, worsened
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
@@ -77,7 +79,7 @@ def test_nvme() -> None:
 
 def test_a_real_drive() -> None:
     text = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
-    counters = {"entries of the error log": 0, "available spare": 0}
+    counters = {"entries of the error log": 0, "available spare": 0, "unsafe shutdowns": 0}
     assert parse(text) == DriveHealth(True, 50, 0, 0, 0, 0, 512_000, text, counters)
 
 
@@ -282,3 +284,45 @@ def test_a_defect_is_the_drives_own(changes: dict[str, object], is_defect: bool)
     after = replace(before, **changes)  # type: ignore[arg-type]
     assert len(worsened(before, after)) == 1
     assert bool(defects(before, after)) is is_defect
+
+
+@pytest.mark.parametrize(
+    ("limits", "rise", "is_defect"),
+    [
+        ({}, {"reallocated blocks": 1}, True),
+        ({"reallocated_blocks": 2}, {"reallocated blocks": 2}, False),
+        ({"reallocated_blocks": 2}, {"reallocated blocks": 3}, True),
+        ({"spare": 1}, {"available spare": -1}, False),
+        ({"spare": 1}, {"available spare": -2}, True),
+        ({}, {"CRC errors of the link": 7}, False),
+        ({"link_errors": 0}, {"CRC errors of the link": 1}, True),
+        ({"error_log_entries": 0}, {"entries of the error log": 1}, True),
+        ({}, {"unsafe shutdowns": 2}, False),
+        ({"unsafe_shutdowns": 1}, {"unsafe shutdowns": 2}, True),
+    ],
+)
+def test_limits_of_the_spec_decide(limits: dict[str, int], rise: dict[str, int], is_defect: bool) -> None:
+    table, names = HealthTable.model_validate(limits), list(rise)
+    before = replace(HEALTHY, counters=dict.fromkeys(names, 90))
+    after = replace(HEALTHY, counters={name: 90 + count for name, count in rise.items()})
+    assert bool(defects(before, after, table)) is is_defect
+    assert len(worsened(before, after, table)) == 1
+
+
+def test_media_errors_have_a_limit_too() -> None:
+    after = replace(HEALTHY, media_errors=2)
+    assert defects(HEALTHY, after)
+    assert not defects(HEALTHY, after, HealthTable(media_errors=2))
+
+
+@given(st.integers(0, 5), st.integers(0, 5))
+def test_power_cuts_of_the_run_are_no_unsafe_shutdowns(cuts: int, others: int) -> None:
+    before = replace(HEALTHY, counters={"unsafe shutdowns": 40})
+    after = replace(HEALTHY, counters={"unsafe shutdowns": 40 + cuts + others})
+    failures = DriveFailures(limits=HealthTable(unsafe_shutdowns=0), power_cuts=cuts)
+    assert bool(failures.defects(before, after)) is bool(failures.worsened(before, after)) is (others > 0)
+
+
+def test_a_drive_that_counts_fewer_power_cuts_has_not_got_worse() -> None:
+    before = replace(HEALTHY, counters={"unsafe shutdowns": 2})
+    assert DriveFailures(power_cuts=3).worsened(before, before) == ()

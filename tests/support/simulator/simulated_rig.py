@@ -415,6 +415,8 @@ class SimulatedMachine:
             return {"smartctl": {"exit_status": 2, "messages": [{"string": "I/O error", "severity": "error"}]}}
         if self.runs and f"warm:{serial}" in self.scene.trouble:
             log["critical_warning"] = 2
+        if self.runs and f"shutdown:{serial}" in self.scene.trouble:
+            log["unsafe_shutdowns"] += 1
         if self.runs and f"assessment:{self.surroundings.serials[kname]}" in self.scene.trouble:
             answer["smart_status"]["passed"] = False
         return answer
