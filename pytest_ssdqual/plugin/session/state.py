@@ -162,6 +162,7 @@ class BayRun:
                     looked=looked,
                     live=live,
                     failures=failures,
+                    promises_heat=found.spec.promises_heat,
                 ),
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),

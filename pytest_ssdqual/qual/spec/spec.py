@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec import datasheet, toml
 from pytest_ssdqual.qual.spec.claims import (
+    OF_HEAT,
     OF_RARE_EVENTS,
     TIMES_PER_HOUR,
     Accountable,
@@ -217,6 +218,10 @@ class Spec:
         """Limit in per cent of what an earlier run measured, if promised so."""
         promise = self._promise(Claim(claim), geometry, workload)
         return promise.of_baseline if promise else None
+
+    def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
+        """Return whether a temperature or a time of throttling is promised: then heat is the product's behaviour."""
+        return any(self._promise(claim, geometry, workload) for claim in OF_HEAT)
 
     def references(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
         """Other workloads that have to be measured to judge the claims about this one, each once."""
