@@ -71,12 +71,12 @@ class Promises:
         Claims without a limit for a single measurement (relations, sweeps, workload sets, figures without a promise,
                 references) need IOPS as precise as the protocol requires.
         """
-        # A measurement without declared claims is the reference of a promise.
-        claims = self.asked.get((measured.geometry, measured.workload), frozenset())
+        # A measurement without declared claims is the reference of a promise. A longer one makes no reading of heat
+        # surer, and there is none before the process has ended.
+        claims = self.asked.get((measured.geometry, measured.workload), frozenset()) - OF_HEAT
         limits = {
             claim: limit
-            # A longer measurement makes no reading of heat surer, and there is none before the process has ended.
-            for claim in sorted(claims - OF_HEAT)
+            for claim in sorted(claims)
             if claim.scope in OF_ONE and (limit := self.spec.limit(claim, measured.geometry, measured.workload))
         }
         question = Question(

@@ -8,7 +8,7 @@ from support.builders.sheet import PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Scope
+from pytest_ssdqual.qual.spec.claims import OF_HEAT, Accountable, Claim, Direction, Scope
 from pytest_ssdqual.qual.spec.spec import SpecError
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
