@@ -138,7 +138,8 @@ def _identified(machine: Machine, drive: Drive) -> Identification:
         reason = _messages(plain) or "it gives no reason"
         return Identification(problem=f"cannot be identified by smartctl: {reason}")
     serial = at(plain, "serial_number")
-    return Identification(smart_answer.firmware(plain) or drive.firmware, serial if isinstance(serial, str) else None)
+    shown = safe_text.name(serial.strip()) if isinstance(serial, str) else None
+    return Identification(smart_answer.firmware(plain) or drive.firmware, shown or None)
 
 
 def parse(answer: str) -> DriveHealth:
