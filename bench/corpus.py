@@ -4,9 +4,9 @@
     python bench/corpus.py DIR --names 'nvme0n1 nvme0 0000:01:00.0'   # devices whose kernel messages count
 
 Read are answers of ``smartctl --json -x``, of ``nvme smart-log -o json``, of ``lsblk --json`` and of fio (its JSON),
-and kernel logs as dmesg prints them, all of them also compressed by gzip. A file that a reader refuses has the reader's
-sentence. An exception that no reader may raise is marked BUG, and the exit status is then 1. Nothing is sent anywhere:
-look at what was misread, and send us the smallest part of the input that shows it.
+/proc/mdstat, and kernel logs as dmesg prints them, all of them also compressed by gzip. A file that a reader refuses
+has the reader's sentence. An exception that no reader may raise is marked BUG, and the exit status is then 1. Nothing
+is sent anywhere: look at what was misread, and send us the smallest part of the input that shows it.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ def of_lsblk(text: str, names: str) -> Found:
     return {node.kname: f"{node.type}, {node.model}, {node.serial}, {node.wwn}, {node.size_bytes} B" for node in nodes}
 
 
+def of_mdstat(text: str, names: str) -> Found:
+    return {name: ", ".join(members) for name, members in survey_parse.md_members(text.split("\n"))}
+
+
 def of_fio(text: str, names: str) -> Found:
     result = output.parse([text.encode()])
     ios = sum(each.ios for each in result.intervals)
@@ -72,6 +76,8 @@ def kind_of(text: str) -> tuple[str, Callable[[str, str], Found]] | None:
     """Return the kind of an input and its reader; None if there is no reader for it."""
     if text.lstrip().startswith("["):
         return "kernel log", of_dmesg
+    if text.startswith("Personalities :"):
+        return "mdstat", of_mdstat
     if '"fio version"' in text:
         return "fio", of_fio
     plain = read_json(text)

@@ -47,6 +47,8 @@ class Unit(StrEnum):
     SECONDS = "s"
     #: A count, such as outstanding I/Os.
     COUNT = "count"
+    #: Degrees Celsius.
+    CELSIUS = "°C"
 
 
 def parse_number(text: str) -> tuple[Decimal, str]:
@@ -162,6 +164,8 @@ def format_value(value: float, unit: Unit, more: int = 0) -> str:
         return format_duration(value) if math.isfinite(value) else "∞ s"
     if unit is Unit.COUNT:
         return _digits(value, more)
+    if unit is Unit.CELSIUS:
+        return f"{_digits(value, more)} °C"
     return f"{_digits(value, more)} IOPS"
 
 

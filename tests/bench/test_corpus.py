@@ -21,11 +21,15 @@ def test_every_kind_of_answer_is_read(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "fio.json.gz").write_bytes(gzip.compress(fio))
     messages = "[    1.5] nvme nvme0: I/O 12 QID 1 timeout, aborting\n[    2.5] usb 1-1: new device\n"
     (tmp_path / "dmesg.txt").write_text(messages)
+    (tmp_path / "mdstat").write_text(
+        "Personalities : [raid1]\nmd0 : active raid1 sdb1[1](F) sda1[0]\n      8 blocks [2/1]\n"
+    )
     (tmp_path / "notes.txt").write_text("not of a tool")
     assert corpus.main([str(tmp_path), "--names", "nvme0"]) == 0
     printed = capsys.readouterr().out
-    assert "5 read" in printed.splitlines()[-1] and "1 no reader" in printed.splitlines()[-1]  # noqa: PT018
+    assert "6 read" in printed.splitlines()[-1] and "1 no reader" in printed.splitlines()[-1]  # noqa: PT018
     assert "messages: 1\n" in printed
+    assert "md0: sdb1, sda1\n" in printed
     assert "timeout, aborting" in printed
 
 

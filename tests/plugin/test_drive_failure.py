@@ -37,10 +37,12 @@ HEALTH = """
 """
 
 
-def run(inner: Inner, array: str, *, health: bool = False, protocol: str = "quick") -> pytest.RunResult:
+def run(
+    inner: Inner, array: str, *more: str, health: bool = False, protocol: str = "quick", limits: str = ""
+) -> pytest.RunResult:
     inner.pytester.makepyfile(test_promise=SUITE.replace("ARRAY", array) + HEALTH * health)
-    (inner.pytester.path / "acme.toml").write_text(SPEC)
-    return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}")
+    (inner.pytester.path / "acme.toml").write_text(SPEC + limits)
+    return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}", *more)
 
 
 @pytest.mark.parametrize(("trouble", "word"), [("pulled", "dropped out"), ("media", "media errors")])
@@ -143,3 +145,44 @@ def test_healthy_drives_alone_do_not_make_a_run_green(inner: Inner) -> None:
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     (folder,) = (inner.pytester.path / "ssdqual-runs").glob("*T*")
     assert RunView.read(folder).verdict.fitness is Fitness.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("given", ["none", "/dev/nvme0n1=none"])
+def test_health_that_is_not_read_is_not_judged_and_stops_nothing(inner: Inner, given: str) -> None:
+    run(inner, '"raid5", widths=[4]', f"--ssd-smart-type={given}", health=True).assert_outcomes(passed=2, skipped=1)
+    drives = 4 if given == "none" else 1
+    case = inner.cases()["test_health"]
+    assert case.outcome == "skipped"
+    assert len(inner.records("health")) == 2 * (4 - drives)
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    verdict = RunView.read(folder).verdict
+    assert verdict.counts.unread == drives
+    assert any("--ssd-smart-type=none" in each for each in verdict.remarks)
+    assert verdict.fitness is Fitness.FIT
+
+
+def test_a_drive_without_health_that_fails_is_a_failure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    run(inner, '"raid5", widths=[4]', "--ssd-smart-type=none", health=True).assert_outcomes(failed=2, errors=1)
+    assert "SSDQ0002" in inner.cases()["test_health"].message
+    assert {record["drive"] for record in inner.records("drive_worsened")} == {"SSDQ0002"}
+
+
+def test_a_defect_is_a_failure_beside_a_drive_without_health(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
+    result = run(inner, '"raid5", widths=[4]', "--ssd-smart-type=/dev/nvme0n1=none", health=True)
+    result.assert_outcomes(passed=2, failed=1)
+
+
+@pytest.mark.parametrize(("limits", "fails"), [("", False), ("[health]\nunsafe_shutdowns = 0\n", True)])
+def test_a_counter_decides_by_the_limit_of_the_spec(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, limits: str, fails: bool
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "shutdown:SSDQ0003")
+    result = run(inner, '"raid5", widths=[4]', health=True, limits=limits)
+    result.assert_outcomes(passed=2 if fails else 3, failed=int(fails))
+    (record,) = inner.records("drive_worsened")
+    assert len(record["findings"]) == 1  # type: ignore[arg-type]
+    assert bool(record["defects"]) is fails
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)

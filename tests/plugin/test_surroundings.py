@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -63,6 +64,55 @@ def run(inner: Inner, array: str, protocol: str = "quick") -> pytest.RunResult:
 
 def found(inner: Inner, kind: str) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", inner.records(kind))
+
+
+HEAT = """
+    @pytest.mark.ssd_promise("CLAIM")
+    @pytest.mark.ssd_array(default="ARRAY")
+    @pytest.mark.ssd_workload(READS)
+    def test_heat(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+"""
+
+
+@pytest.mark.parametrize("protocol", ["quick", "brief.toml"])
+@pytest.mark.parametrize("array", [RAID, DRIVES])
+@pytest.mark.parametrize(
+    ("trouble", "claim", "wide", "narrow", "said"),
+    [
+        ("hot:SSDQ0001", "sustained_temperature", "90 °C", "80 °C", "85 °C"),
+        ("throttled:SSDQ0003", "throttled_time", "100 %", "0.1 %", "time throttled by heat"),
+    ],
+)
+def test_heat_that_is_promised_is_judged(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, claim: str, wide: str, narrow: str, said: str,
+    array: str, protocol: str,
+) -> None:  # fmt: skip
+    """The measurement is valid then, and its other promises are judged, too."""
+    monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
+    tests = SUITE.format(array=array) + HEAT.replace("CLAIM", claim).replace("ARRAY", array)
+    inner.pytester.makepyfile(test_promise=tests)
+    (inner.pytester.path / "brief.toml").write_text(textwrap.dedent(SEQUENTIAL))
+    for at_most, failed in ((wide, 0), (narrow, 1)):
+        (inner.pytester.path / "acme.toml").write_text(SPEC + promise(claim=claim, at_most=at_most))
+        given = "--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}"
+        inner.run(*given).assert_outcomes(passed=2 - failed, failed=failed)
+    case = inner.cases()[f"test_heat[{array}-randread_4k_qd8]"]
+    assert said in case.message
+    assert array == RAID or trouble.partition(":")[2] in case.message
+
+
+def test_a_figure_of_heat_without_a_promise_is_skipped_with_the_figure(inner: Inner) -> None:
+    inner.pytester.makepyfile(
+        test_promise=SUITE.format(array=DRIVES)
+        + HEAT.replace("CLAIM", "sustained_temperature").replace("ARRAY", DRIVES)
+    )
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick").assert_outcomes(
+        passed=1, skipped=1
+    )
+    assert "measured 50 °C" in inner.cases()[f"test_heat[{DRIVES}-randread_4k_qd8]"].message
 
 
 @pytest.mark.parametrize("array", [RAID, DRIVES])

@@ -44,9 +44,9 @@ def here(lab: Lab) -> Iterator[Bench]:
 @pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)
 def test_all_that_is_asked_is_answered_by_either_shell(here: Bench, shell: list[str]) -> None:
     members = here.drives[:2]
-    names = [part for drive in members for part in (drive.kname, drive.path)]
+    names = [part for drive in members for part in (drive.kname, drive.path, drive.smart_type)]
     argv = [*shell, "-c", SCRIPT, "environment", PICK, "before", "-", FIRST, "", *names]
-    seen = parse(here.machine.run(argv).text, "", names[::2])
+    seen = parse(here.machine.run(argv).text, "", names[::3])
     assert len(seen.host.cpus) == 3
     assert seen.clock_s is not None
     for drive in seen.drives:
@@ -64,7 +64,7 @@ def test_what_the_kernel_says_of_a_member_is_heard_by_either_shell(here: Bench, 
     member, other = here.drives[:2]
     script = SCRIPT if source == "/dev/kmsg" else SCRIPT.replace("/dev/kmsg", "/dev/no-such-log")
     argv = [*shell, "-c", script, "environment", PICK]
-    before = parse(here.machine.run([*argv, "before", "-", FIRST, "", member.kname, member.path]).text, "", [])
+    before = parse(here.machine.run([*argv, "before", "-", FIRST, "", member.kname, member.path, "auto"]).text, "", [])
     controller, pci = before.names[1:3]
     assert (member.kname, pci.count(":")) == (f"{controller}n1", 2)
     own = [f"nvme {controller}: I/O 12 QID 1 timeout", f"nvme {pci}: device not ready", f"pcieport x: from {pci}"]
@@ -72,7 +72,7 @@ def test_what_the_kernel_says_of_a_member_is_heard_by_either_shell(here: Bench, 
     for each in own + strange:
         here.machine.run(["sh", "-c", 'echo "<3>$1" >/dev/kmsg', "say", each])
     assert before.kernel_log
-    more = ["after", "-", before.kernel_log.mark, " ".join(before.names), member.kname, member.path]
+    more = ["after", "-", before.kernel_log.mark, " ".join(before.names), member.kname, member.path, "auto"]
     heard = parse(here.machine.run([*argv, *more]).text, "", []).kernel_log
     assert heard
     assert [each.text for each in heard.log.lines] == own

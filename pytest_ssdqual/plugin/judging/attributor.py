@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.raid.prediction import Prediction
-from pytest_ssdqual.qual.spec.claims import Claim, Direction
+from pytest_ssdqual.qual.spec.claims import OF_HEAT, Claim, Direction
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Estimate, NotApplicable
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.validity import attribution, shortfall
@@ -80,6 +80,8 @@ class Attributor:
         """
         if judged.subject.geometry.is_side_by_side:
             return self._of_drive(verdict)
+        if verdict.claim in OF_HEAT:
+            return None
         measured = _measured(judged)
         if measured is None:
             return None

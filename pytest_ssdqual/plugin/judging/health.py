@@ -38,12 +38,20 @@ class DrivesHealth:
 
 
 def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
-    """Return the health of all drives now, and record it as evidence of the test."""
+    """Return the health of all drives now, and record it as evidence of the test.
+
+    Skips the test if the health of a drive is not read, and there is no finding about another one.
+    """
     setup, run = campaign.setup, request.config.stash[QUALIFICATION]
-    found = DrivesHealth(failed.findings(setup.machine, setup.held.drives, setup.failures))
+    drives = setup.held.drives
+    found = DrivesHealth(failed.findings(setup.machine, drives, setup.failures))
+    unread = [name for name in map(failed.serial_of, drives) if name not in found.findings]
+    if found and unread:
+        others = f"; {found!r}" if found.findings else ""
+        pytest.skip(f"the health of {len(unread)} of {len(drives)} drives is not read, see --ssd-smart-type{others}")
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
-        protocol=run.protocol.name, acceptance=run.acceptance,
+        spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,
     )  # fmt: skip
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return found

@@ -49,8 +49,11 @@ PREFIX = re.compile(r"^.* plugin: (?:Failed to parse inventory: )?|^Failed to pa
 #: Ansible only warns of a key that no group has, such as host for hosts; its hosts would be missing.
 SKIPPED = "Skipping "
 
-SSD_VARIABLES, LABEL = ("ssd_devices", "ssd_ssh_config", "ssd_slots", "ssd_labels", "ssd_expect"), "ssd_label_"
-KEYS = "devices", "slots", "labels", "ssh_config", "expect"
+SSD_VARIABLES, LABEL = (
+    ("ssd_devices", "ssd_ssh_config", "ssd_slots", "ssd_labels", "ssd_expect", "ssd_smart_type"),
+    "ssd_label_",
+)
+KEYS = "devices", "slots", "labels", "ssh_config", "expect", "smart_type"
 #: The value of ssd_devices for a host that must not be touched.
 NO_DEVICES = "none"
 ADDRESS, USER = ("ansible_host", "ansible_ssh_host"), ("ansible_user", "ansible_ssh_user")
@@ -183,6 +186,7 @@ def _table(host: str, name: str, variables: Variables, groups: Sequence[str]) ->
         "ssh_config": variables.get("ssd_ssh_config") or None,
         # A quoted number is text.
         "expect": int(expect) if isinstance(expect, str) and expect.isascii() and expect.isdecimal() else expect,
+        "smart_type": variables.get("ssd_smart_type") or [],
     }
     try:
         return toml.checked(BayTable, host, content, toml.DocumentError)

@@ -111,6 +111,16 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         "nothing run, e.g. suites/inspection",
     )
     group.addoption(
+        "--ssd-smart-type",
+        action="append",
+        default=[],
+        metavar="[PATTERN=]TYPE",
+        dest="ssd_smart_type",
+        help="smartctl's option -d, e.g. megaraid,4 or sat, for all drives or those at the paths of a pattern; none: "
+        "smartctl cannot open them, so their health is neither read nor judged; may repeat; an inventory's smart_type "
+        "comes first",
+    )
+    group.addoption(
         "--ssd-force-spec",
         action="store_true",
         dest="ssd_force_spec",

@@ -17,8 +17,9 @@ from typing import Annotated, Self
 import pytest
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from pytest_ssdqual.plugin.options import device_address
+from pytest_ssdqual.plugin.options import device_address, smart_type
 from pytest_ssdqual.plugin.options.device_address import Devices, bay_names, parse_devices, pools
+from pytest_ssdqual.plugin.options.smart_type import SmartType
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.toml import Name, Strict
@@ -57,6 +58,14 @@ def which_devices(given: object) -> Devices:
     return Devices(patterns=tuple(patterns))
 
 
+def which_types(given: object) -> tuple[SmartType, ...]:
+    """Parse ``"megaraid,4"`` or a list of ``"PATTERN=TYPE"``, as ``--ssd-smart-type``; else raise ``ValueError``."""
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or len(texts) > MOST_SLOTS or not all(isinstance(each, str) for each in texts):
+        raise ValueError('write a type of smartctl, such as "sat", or a list such as ["/dev/sdb=megaraid,4"]')
+    return smart_type.parse(texts)
+
+
 def _key(text: str) -> str:
     if not KEY.fullmatch(text):
         raise ValueError(f"{text!r} is not a valid label: write letters, digits, _, . and -, the first a letter")
@@ -86,6 +95,7 @@ class BayTable(Strict):
     labels: dict[Annotated[str, AfterValidator(_key)], Label] = Field(default_factory=dict, max_length=MOST_LABELS)
     ssh_config: Name | None = None
     expect: Annotated[int, Field(ge=1, le=MOST_DRIVES)] | None = None
+    smart_type: Annotated[tuple[SmartType, ...], PlainValidator(which_types)] = ()
 
     @model_validator(mode="after")
     def _lab_is_here(self) -> Self:
@@ -172,7 +182,7 @@ def _asked(path: Path, table: BayTable) -> BayRequest:
     config = path.parent / Path(table.ssh_config).expanduser() if table.ssh_config else None
     devices = replace(table.devices, host=table.host)
     ssh_config = str(config.absolute()) if config else None
-    return BayRequest(table.name, devices, table.labels, table.slots, ssh_config, table.expect)
+    return BayRequest(table.name, devices, table.labels, table.slots, ssh_config, table.expect, table.smart_type)
 
 
 def _too_many(count: int) -> Iterable[str]:
@@ -224,6 +234,8 @@ class BayRequest:
     ssh_config: str | None = None
     #: Number of drives that the bay must have; None: no number in the inventory.
     expect: int | None = None
+    #: Replace ``--ssd-smart-type``.
+    smart_types: tuple[SmartType, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))

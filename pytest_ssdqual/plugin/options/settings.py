@@ -14,6 +14,7 @@ from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.options.inventory import BayRequest
+    from pytest_ssdqual.plugin.options.smart_type import SmartType
     from pytest_ssdqual.plugin.plan.marks import ArrayRequest
     from pytest_ssdqual.qual.integrity.steps import StepSequence
 
@@ -26,7 +27,7 @@ LAST_PORT = 65535
 NEED_DEVICES = (
     "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
-    "ssd_read_only", "ssd_force_spec", "ssd_mixed",
+    "ssd_read_only", "ssd_force_spec", "ssd_mixed", "ssd_smart_type",
 )  # fmt: skip
 #: Options with a path that are ini values, too.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
@@ -85,12 +86,17 @@ class Settings:
     force_spec: bool = False
     #: The drives may differ in model and firmware.
     mixed: bool = False
+    #: Types of drives for smartctl, unless a bay has its own.
+    smart_types: tuple[SmartType, ...] = ()
 
     def of(self, bay: BayRequest) -> Settings:
         """Return the settings of one bay."""
         several = self.is_of_several or len(self.bays) > 1
         ssh_config = bay.ssh_config or self.ssh_config
-        return replace(self, devices=bay.devices, bays=(bay,), ssh_config=ssh_config, is_of_several=several)
+        return replace(
+            self, devices=bay.devices, bays=(bay,), ssh_config=ssh_config, is_of_several=several,
+            smart_types=bay.smart_types or self.smart_types,
+        )  # fmt: skip
 
     def on_shared_path(self, *, acceptance: bool) -> str:
         """Return ``error``, ``warn`` or ``ignore``; ``auto`` depends on whether the protocol is for acceptance."""
@@ -144,7 +150,17 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         read_only=_read_only(config),
         force_spec=config.getoption("ssd_force_spec"),
         mixed=config.getoption("ssd_mixed"),
+        smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
+
+
+def _smart_types(config: pytest.Config) -> tuple[SmartType, ...]:
+    from pytest_ssdqual.plugin.options import smart_type
+
+    try:
+        return smart_type.parse(config.getoption("ssd_smart_type"))
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-smart-type: {error}") from None
 
 
 def _read_only(config: pytest.Config) -> bool:

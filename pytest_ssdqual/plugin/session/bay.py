@@ -6,6 +6,7 @@ anything is touched.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,8 +19,8 @@ from pytest_ssdqual.plugin.options.settings import Devices, Settings
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives import health
-from pytest_ssdqual.rig.drives.survey import Drive, expand, survey
-from pytest_ssdqual.rig.drives.topology import Match, Topology
+from pytest_ssdqual.rig.drives.survey import Drive, NothingMatches, UnusablePattern, expand, survey
+from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Match, Topology
 from pytest_ssdqual.rig.fio import features
 from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refusals
 from pytest_ssdqual.rig.guard.consent import Content
@@ -81,7 +82,7 @@ def open_bay(
         channel = local.connect(observer) if target is None else ssh.connect(target, observer)
         stack.callback(channel.close)
         if settings.read_only:
-            return _read_only_bay(channel, target, patterns), channel
+            return _read_only_bay(channel, target, patterns, settings), channel
         provenance.require_tools(channel)
         features.probe(channel)
         if note and (removed := run_files.sweep(channel)):
@@ -91,21 +92,29 @@ def open_bay(
         topology, cleared = _cleared(channel, topology, uuids, wanted, settings.wipe, note)
         topology = content.examined(channel, topology, wanted, uuids, names=True)
         facts = provenance.facts(channel)
-        known = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
+        drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
+        known = typed(channel, drives, settings)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
     refused = list(refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several))
     refused += [refusals.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
-    # smartctl runs only on drives that passed the guard.
-    if refused := refused or _unidentified(channel, known):
+    if refused:
         raise pytest.UsageError(refusals.explain(refused))
+    # smartctl runs only on drives that passed the guard.
+    known = _identified(channel, known)
     _require_one_kind(channel, known)
-    remarks = (*topology.unchecked, *(f"stopped {each}, left over from an earlier run" for each in cleared))
+    remarks = (
+        *topology.unchecked,
+        *(f"stopped {each}, left over from an earlier run" for each in cleared),
+        *_without_health(known),
+    )
     contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
     return Bay(target, tuple(known), facts, remarks, contents, switch), channel
 
 
-def _read_only_bay(channel: Channel, target: ssh.SshTarget | None, patterns: tuple[str, ...]) -> Bay:
+def _read_only_bay(
+    channel: Channel, target: ssh.SshTarget | None, patterns: tuple[str, ...], settings: Settings
+) -> Bay:
     """Return the bay of a run that writes nothing: its drives may be in use, and none is opened or checked for content.
 
     Raises ``pytest.UsageError`` for what is no whole drive, or has no identity to record it by.
@@ -116,8 +125,12 @@ def _read_only_bay(channel: Channel, target: ssh.SshTarget | None, patterns: tup
     refused = refusals.no_drives(topology, matches)
     if refused:
         raise pytest.UsageError(refusals.explain(refused))
-    drives = tuple(topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches))
-    return Bay(target, drives, provenance.facts(channel))
+    drives = [topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches)]
+    drives = typed(channel, drives, settings)
+    # The inspection reports a drive that smartctl cannot identify.
+    found = health.identify(channel, drives)
+    drives = [replace(drive, firmware=found[drive.path].firmware or drive.firmware) for drive in drives]
+    return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
 
 
 def _cleared(
@@ -144,13 +157,59 @@ def _cleared(
     return topology, cleared
 
 
-def _unidentified(channel: Channel, drives: Sequence[Drive]) -> list[refusals.Refusal]:
-    """Return a refusal for each drive whose health smartctl cannot read; ``pytest.UsageError`` if it does not run."""
+def typed(channel: Channel, drives: Sequence[Drive], settings: Settings) -> list[Drive]:
+    """Return the drives with their types for smartctl; patterns are expanded on the machine, as those of the drives.
+
+    ``UnusablePattern`` for a pattern that matches none of the drives, unless it is for several bays.
+    """
+    of_all = next((each.type for each in settings.smart_types if not each.pattern), AUTO_SMART)
+    types: dict[str, str] = {}
+    for each in settings.smart_types if drives else ():
+        if not each.pattern:
+            continue
+        try:
+            matched = {match.kname for match in expand(channel, [each.pattern])}
+        except NothingMatches:
+            matched = set()
+        matched &= {drive.kname for drive in drives}
+        if not matched and not settings.is_of_several:
+            raise UnusablePattern(f"--ssd-smart-type: {each.pattern!r} matches none of the drives under test.")
+        types |= dict.fromkeys(matched, each.type)
+    return [replace(drive, smart_type=types.get(drive.kname, of_all)) for drive in drives]
+
+
+def _identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
+    """Return the drives with the firmware that smartctl reports.
+
+    Raises ``pytest.UsageError`` with each drive that smartctl cannot identify, and if it does not run.
+    """
     try:
-        reasons = health.unidentified(channel, drives)
+        found = health.identify(channel, drives)
     except RigError as error:
         raise pytest.UsageError(str(error)) from error
-    return [refusals.Refusal(drive.describe(), (reasons[drive.path],)) for drive in drives if drive.path in reasons]
+    refused = [
+        refusals.Refusal(drive.describe(), (f"{found[drive.path].problem}; {_ways_out(drive)}",))
+        for drive in drives
+        if found[drive.path].problem
+    ]
+    if refused:
+        raise pytest.UsageError(refusals.explain(refused))
+    return [replace(drive, firmware=found[drive.path].firmware) for drive in drives]
+
+
+def _ways_out(drive: Drive) -> str:
+    return (
+        f"name its type with --ssd-smart-type={shlex.quote(f'{drive.path}=TYPE')} (smartctl's option -d, e.g. "
+        f"megaraid,4), or run without its health: --ssd-smart-type={shlex.quote(f'{drive.path}={NO_SMART}')}"
+    )
+
+
+def _without_health(drives: Sequence[Drive]) -> tuple[str, ...]:
+    return tuple(
+        f"the health of {drive.describe()} is not read and not judged (--ssd-smart-type={NO_SMART})"
+        for drive in drives
+        if not drive.has_health
+    )
 
 
 def _require_one_kind(channel: Channel, drives: Sequence[Drive]) -> None:

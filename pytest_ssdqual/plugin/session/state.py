@@ -149,7 +149,7 @@ class BayRun:
             terms = self._terms(progress)
             held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms)
             stack.callback(unless_lost, held.release)
-            failures = DriveFailures(self._health(channel, "before"))
+            failures = DriveFailures(self._health(channel, "before"), limits=found.spec.health)
             machine_id = found.bay.facts.get("machine_id", "")
             campaign = Campaign(
                 Setup(
@@ -163,6 +163,7 @@ class BayRun:
                     live=live,
                     failures=failures,
                     load=LoadChoice(found.resumed.load if found.resumed else None),
+                    promises_heat=found.spec.promises_heat,
                 ),
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),
@@ -185,7 +186,8 @@ class BayRun:
         drives = self.qualification.bay.drives
         read = health.read(channel, drives)
         for drive in drives:
-            keep_health(self._journal, drive, read[drive.path], when)
+            if drive.path in read:
+                keep_health(self._journal, drive, read[drive.path], when)
         return read
 
     def _note_unfinished(self, channel: Channel) -> None:
@@ -199,12 +201,14 @@ class BayRun:
         if channel.unfinished():
             return
         for drive in self.qualification.bay.drives:
-            failed, before = failures.failed.get(serial_of(drive)), failures.before[drive.path]
+            failed, before = failures.failed.get(serial_of(drive)), failures.before.get(drive.path)
             findings = defects = [failed.sentence] if failed else []
             try:
-                after = health.read(channel, [drive])[drive.path]
-                keep_health(self._journal, drive, after, "after")
-                findings, defects = ([*findings, *each(before, after)] for each in (health.worsened, health.defects))
+                if before is not None:
+                    after = health.read(channel, [drive])[drive.path]
+                    keep_health(self._journal, drive, after, "after")
+                    worse, broken = failures.worsened(before, after), failures.defects(before, after)
+                    findings, defects = [*findings, *worse], [*defects, *broken]
             except JournalError:
                 raise  # evidence is missing
             except RigError as error:

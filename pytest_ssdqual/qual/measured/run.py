@@ -243,6 +243,8 @@ class Run:
     #: member. Empty if they are those of the intervals.
     reports: tuple[Spell, ...] = ()
     part_reports: tuple[tuple[Spell, ...], ...] = ()
+    #: The spec promises something about heat: it is the product's, and no objection to the measurement.
+    is_heat_promised: bool = False
 
     def __repr__(self) -> str:
         if not self.latency:

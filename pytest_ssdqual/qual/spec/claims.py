@@ -64,6 +64,8 @@ class Claim(StrEnum):
     MAX_LATENCY = "max_latency"
     LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time"
     WORST_SECOND = "worst_second"
+    SUSTAINED_TEMPERATURE = "sustained_temperature"
+    THROTTLED_TIME = "throttled_time"
     ARRAY_EFFICIENCY = "array_efficiency"
     MEMBER_SPREAD = "member_spread"
     LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members"
@@ -119,12 +121,17 @@ OF_RARE_EVENTS = frozenset({Claim.MAX_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME, C
 #: Claims about the slowest I/O or second of each spell; all are observed for the same minimum time.
 OF_EXTREMES = OF_RARE_EVENTS | {Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, Claim.LATENCY_SPREAD_BETWEEN_WIDTHS}
 
+#: Claims about the drives' own sensors and counters. With a promise of one, heat is the product's behaviour and no
+#: reason not to judge a measurement.
+OF_HEAT = frozenset({Claim.SUSTAINED_TEMPERATURE, Claim.THROTTLED_TIME})
+
 #: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
 #: at the confidence of one look of many.
 TIMES_PER_HOUR = 10.0
 
 _LABELS = {
     Claim.WORST_SECOND: "worst second over the mean",
+    Claim.THROTTLED_TIME: "time throttled by heat",
     Claim.MEMBER_SPREAD: "slowest drive over the median drive",
     Claim.QUALITY_INDEX: "quality index of a lot",
     Claim.CONFORMING_DRIVES: "conforming drives of a lot's sample",
@@ -156,6 +163,8 @@ _SHAPES = {
     Claim.MAX_LATENCY: _LATENCY,
     Claim.LATENCY_SPREAD_OVER_TIME: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
     Claim.WORST_SECOND: (Unit.RATIO, Direction.AT_LEAST, Scope.RUN),
+    Claim.SUSTAINED_TEMPERATURE: (Unit.CELSIUS, Direction.AT_MOST, Scope.RUN),
+    Claim.THROTTLED_TIME: (Unit.PERCENT, Direction.AT_MOST, Scope.RUN),
     Claim.ARRAY_EFFICIENCY: (Unit.PERCENT, Direction.AT_LEAST, Scope.PREDICTED),
     Claim.MEMBER_SPREAD: (Unit.RATIO, Direction.AT_LEAST, Scope.MEMBERS),
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: (Unit.RATIO, Direction.AT_MOST, Scope.MEMBERS),

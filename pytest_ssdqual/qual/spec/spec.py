@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec import datasheet, toml
 from pytest_ssdqual.qual.spec.claims import (
+    OF_HEAT,
     OF_RARE_EVENTS,
     TIMES_PER_HOUR,
     Accountable,
@@ -32,6 +33,7 @@ from pytest_ssdqual.qual.spec.claims import (
 )
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
+from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import TABLE, Name, Size, Strict, Throughput
 from pytest_ssdqual.qual.units import Unit
@@ -85,6 +87,9 @@ class SpecDocument(Strict):
     inspection: Annotated[
         InspectionTable | None, Field(description="What the receiving inspection compares drives with")
     ] = None
+    health: Annotated[HealthTable, Field(description="How far error counters of a drive may rise during a run")] = (
+        ORDINARY
+    )
     promise: Annotated[
         list[Annotated[Promise, TABLE]], Field(description="What is promised; the first that matches decides")
     ] = Field(default_factory=list)
@@ -129,6 +134,8 @@ class Spec:
     inspection: InspectionTable = NEW
     #: Class of the drives in question: as they report it, else the product's.
     drive_class: DriveClass | None = None
+    #: Limits of what may get worse during a run.
+    health: HealthTable = ORDINARY
 
     @property
     def name(self) -> str:
@@ -232,6 +239,10 @@ class Spec:
         """Limit in per cent of what an earlier run measured, if promised so."""
         promise = self._promise(Claim(claim), geometry, workload)
         return promise.of_baseline if promise else None
+
+    def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
+        """Return whether a temperature or a time of throttling is promised: then heat is the product's behaviour."""
+        return any(self._promise(claim, geometry, workload) for claim in OF_HEAT)
 
     def references(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
         """Other workloads that have to be measured to judge the claims about this one, each once."""
@@ -349,6 +360,7 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         lot=content.lot.plan() if content.lot else None,
         inspection=_inspection(content),
         drive_class=product.drive_class,
+        health=content.health,
     )
 
 

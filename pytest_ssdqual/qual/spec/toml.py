@@ -179,6 +179,7 @@ def parse_bound(text: str, unit: Unit) -> float:
         Unit.PERCENT: ("percentage", ("%",), '"5 %"'),
         Unit.RATIO: ("ratio", ("", "x", "×"), '"1.5"'),
         Unit.COUNT: ("count", ("",), '"64"'),
+        Unit.CELSIUS: ("temperature in °C", ("°c",), '"70 °C"'),
     }[unit]
     try:
         number, name = parse_number(text)

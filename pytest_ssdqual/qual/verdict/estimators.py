@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Scope
-from pytest_ssdqual.qual.stats import curves, latency, spread, throughput
+from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, ConfidenceLevel, Estimate, NotApplicable, ratio
 from pytest_ssdqual.qual.stats.throughput import iops
@@ -128,6 +128,8 @@ OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.P99_9_LATENCY: _quantile(0.999),
     Claim.P99_99_LATENCY: _quantile(0.9999),
     Claim.P99_999_LATENCY: _quantile(0.99999),
+    Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
+    Claim.THROTTLED_TIME: thermal.throttled_time,
 }
 
 #: Claims about rare events, with a promised rate.

@@ -115,4 +115,5 @@ def _axis(unit: Unit) -> str:
         Unit.BYTES_PER_SECOND: "throughput",
         Unit.RATIO: "ratio",
         Unit.COUNT: "figure",
+        Unit.CELSIUS: "temperature",
     }.get(unit, unit.value)

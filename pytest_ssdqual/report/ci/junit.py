@@ -32,6 +32,7 @@ _SUFFIX = {
     Unit.PERCENT: "percent",
     Unit.SECONDS: "s",
     Unit.COUNT: "count",
+    Unit.CELSIUS: "celsius",
 }
 
 

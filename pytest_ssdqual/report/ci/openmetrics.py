@@ -35,6 +35,7 @@ BASE = {
     Unit.PERCENT: ("ratio", 100),
     Unit.SECONDS: ("seconds", 1),
     Unit.COUNT: ("", 1),
+    Unit.CELSIUS: ("celsius", 1),
 }
 #: Health of a drive: name in records, name of the metric, unit, divisor to it, help.
 HEALTH = (

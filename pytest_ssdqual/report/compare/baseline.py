@@ -25,7 +25,7 @@ from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest
 from pytest_ssdqual.report.run_folder.reader import read_records
-from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 #: Number of rebuilt measurements in the cache; tests about one measurement follow each other.
@@ -98,10 +98,10 @@ class Baseline:
             new = len(today - then)
             are = "is" if new == 1 else "are"
             found.append(f"{len(then & today)} of its {len(then)} drives are in this run; {new} {are} new")
-        found += _changes(
-            {"firmware": "firmware", "size": "size in bytes", "block": "logical block in bytes"},
-            *map(_facts, (self._drives, now.drives)),
-        )
+        compared = {"firmware": "firmware", "size": "size in bytes", "block": "logical block in bytes"}
+        if _is_same_firmware(self._drives, now.drives):
+            del compared["firmware"]
+        found += _changes(compared, *map(_facts, (self._drives, now.drives)))
         found += [f"its {key.geometry} {key.what} cannot be used: {why}" for key, why in self.damaged.items()]
         return (found[0], *(f"baseline: {each}" for each in found[1:]))
 
@@ -170,6 +170,14 @@ def _other_models(then: Sequence[Drive], now: Sequence[Drive]) -> list[str]:
         return []
     names = [", ".join(sorted(model or "unknown" for model in models)) for models in (new, old)]
     return [f"these drives are {names[0]} and its were {names[1]}; ssdqual compare shows two products side by side"]
+
+
+def _is_same_firmware(then: Sequence[Drive], now: Sequence[Drive]) -> bool:
+    """Return whether each revision of either side may be one of the other side."""
+    old, new = ({drive.firmware for drive in drives} for drives in (then, now))
+    return all(any(is_same_firmware(one, other) for other in new) for one in old) and all(
+        any(is_same_firmware(one, other) for other in old) for one in new
+    )
 
 
 def _facts(drives: Sequence[Drive]) -> Mapping[str, str]:

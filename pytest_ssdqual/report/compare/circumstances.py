@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
@@ -12,6 +12,7 @@ from statistics import median
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
+from pytest_ssdqual.rig.drives.topology import is_same_firmware
 
 UNKNOWN = "unknown"
 #: New with every boot and every run: says nothing about a measurement.
@@ -64,8 +65,9 @@ def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
     yield Circumstance(
         "number of drives", counted, Weight.LOUD, "only single drives and arrays that all runs built are comparable"
     )
-    for name, key in (("model", "model"), ("firmware", "firmware")):
-        yield Circumstance(name, tuple(_counted(each, key) for each in drives))
+    yield Circumstance("model", tuple(map(model_of, runs)))
+    known = revisions(runs)
+    yield Circumstance("firmware", tuple(firmware_of(run, known) for run in runs))
     sizes = tuple(_sizes(each) for each in drives)
     yield Circumstance("size", sizes, Weight.LOUD, "a larger or less filled drive has more spare blocks")
     yield Circumstance("logical block", tuple(_counted(each, "logical_block_bytes") for each in drives), Weight.LOUD)
@@ -128,8 +130,23 @@ def model_of(run: ComparedRun) -> str:
     return _counted(_of_bay(run, "drives"), "model")
 
 
-def firmware_of(run: ComparedRun) -> str:
-    return _counted(_of_bay(run, "drives"), "firmware")
+def firmware_of(run: ComparedRun, known: Collection[str] = ()) -> str:
+    """Return the firmware; a revision of INQUIRY's length is spelled as the only one of ``known`` that ends with it."""
+    drives = _of_bay(run, "drives")
+    wholes = {
+        revision: [each for each in known if len(each) > len(revision) and is_same_firmware(revision, each)]
+        for revision in revisions([run])
+    }
+    spelled = [
+        {"firmware": of_known[0] if len(of_known := wholes[_text(each.get("firmware"))]) == 1 else each.get("firmware")}
+        for each in drives
+    ]
+    return _counted(spelled, "firmware")
+
+
+def revisions(runs: Iterable[ComparedRun]) -> frozenset[str]:
+    """Return the firmware revisions of all drives of the runs."""
+    return frozenset(_text(drive.get("firmware")) for run in runs for drive in _of_bay(run, "drives"))
 
 
 def document(run: ComparedRun, name: str) -> str:

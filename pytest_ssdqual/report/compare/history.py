@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect.trend import Drift, drift
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of
+from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of, revisions
 from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.journal import RECORDS
@@ -163,11 +163,12 @@ def _named(key: FigureKey) -> str:
     return f"{key.claim} of {key.geometry} {key.workload}{f' ({key.group})' if key.group else ''}"
 
 
-def _points(runs: Iterable[ComparedRun], key: FigureKey) -> Iterator[HistoryPoint]:
+def _points(runs: Sequence[ComparedRun], key: FigureKey) -> Iterator[HistoryPoint]:
+    known = revisions(runs)
     for run in runs:
         time, figure = _time(run), run.figures.get(key)
         if time and figure:
-            facts = (model_of(run), firmware_of(run), document(run, "protocol"), machine_of(run))
+            facts = (model_of(run), firmware_of(run, known), document(run, "protocol"), machine_of(run))
             yield HistoryPoint(run.name, time, figure, *facts)
 
 

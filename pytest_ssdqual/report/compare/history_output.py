@@ -185,6 +185,7 @@ SCALES = {
     Unit.BYTES_PER_SECOND: (1e6, "MB/s"),
     Unit.RATIO: (1.0, "times"),
     Unit.COUNT: (1.0, "I/Os"),
+    Unit.CELSIUS: (1.0, "°C"),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import sheet_coverage
-from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_HEAT, Accountable, Claim, Scope
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.promises import Promise
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
@@ -30,6 +30,8 @@ SUITES: dict[Claim, tuple[str, ...]] = {
     Claim.MAX_LATENCY: ("snia",),
     Claim.LATENCY_SPREAD_OVER_TIME: ("drive", *_LEVELS),
     Claim.WORST_SECOND: ("drive", "intel_910"),
+    Claim.SUSTAINED_TEMPERATURE: ("drive",),
+    Claim.THROTTLED_TIME: ("drive",),
     Claim.ARRAY_EFFICIENCY: ("efficiency",),
     Claim.MEMBER_SPREAD: ("drive", "lot", "stec"),
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: ("drive",),
@@ -58,6 +60,7 @@ def lines(spec: Spec) -> Iterator[TextLine]:
     for title, found in (
         ("figures: what is published, and the limit that follows", _figures(spec)),
         ("promises: the first that matches decides", _promises(spec)),
+        ("health: what may get worse during a run, of each drive; every suite judges it", spec.health.changed()),
         ("suites that judge by them", _suites(spec)),
         ("missing", missing(spec)),
     ):
@@ -165,7 +168,7 @@ def _suites(spec: Spec) -> Iterator[str]:
         quantities = sum(1 for figure in spec.figures for _ in figure.places())
         yield f"datasheet: {quantities} published quantit{'y' if quantities == 1 else 'ies'}"
     for claim in dict.fromkeys(promise.claim for promise in spec.promises):
-        also = ("explore",) if claim.scope is Scope.RUN else ()
+        also = ("explore",) if claim.scope is Scope.RUN and claim not in OF_HEAT else ()
         yield f"{claim.label}: {', '.join((*SUITES.get(claim, ()), *also)) or 'datasheet, where it is published'}"
     if spec.lot:
         yield "lot: whether the lot is accepted by its sample"

@@ -14,6 +14,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 FAILED, HEALTH = "failed_drives", "drive_health"
 #: What the evidence of a claim about health has in the place of a workload.
 LOAD, RUN = "load", "run"
+SOURCE = "a drive under test stays healthy (docs/faults.md)"
 #: Kernel messages of a drive in the evidence; the record has all.
 MOST_MESSAGES = 10
 
@@ -31,13 +32,14 @@ def of_failures(about: str, drives: Sequence[FailedDrive], *, protocol: str, acc
 
 
 def of_drives(
-    about: str, findings: Mapping[str, Sequence[str]], sentence: str, *, protocol: str, acceptance: bool
+    about: str, findings: Mapping[str, Sequence[str]], sentence: str, *, spec: str, protocol: str, acceptance: bool
 ) -> Evidence:
     """Return the evidence of the health of all drives, with the findings by serial number."""
     remarks = tuple(f"{serial}: {each}" for serial, found in findings.items() for each in found)
     return _counted(
         HEALTH, about, RUN, findings,
         sentence=sentence, remarks=remarks, protocol=protocol, acceptance=acceptance,
+        source=f"table health of {spec}: {SOURCE}",
     )  # fmt: skip
 
 
@@ -51,6 +53,7 @@ def _counted(
     remarks: tuple[str, ...],
     protocol: str,
     acceptance: bool,
+    source: str = SOURCE,
 ) -> Evidence:
     """Return evidence whose figure is the number of drives with a finding."""
     bad = [serial for serial, found in findings.items() if found]
@@ -66,7 +69,7 @@ def _counted(
         unit=Unit.COUNT,
         limit=0.0,
         direction=Direction.AT_MOST,
-        source="a drive under test stays healthy (docs/faults.md)",
+        source=source,
         outcome=Finding.FAIL if bad else Finding.PASS,
         margin_percent=-100.0 if bad else 0.0,
         sentence=line(sentence, 4000),

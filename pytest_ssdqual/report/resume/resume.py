@@ -20,7 +20,7 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.run_folder.reader import LAST, Record, read_records
-from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 #: Facts of a machine that measurements depend on, as a reader knows them. The kernel is not among them, although they
@@ -269,6 +269,7 @@ def _other_drives(before: Sequence[Drive], now: Sequence[Drive]) -> list[str]:
         found += _differ(
             f"logical block of {drive.describe()} in bytes", was.logical_block_bytes, drive.logical_block_bytes
         )
-        if drive.firmware is not None:
+        found += _differ(f"smartctl type of {drive.describe()}", was.smart_type, drive.smart_type)
+        if drive.firmware is not None and not is_same_firmware(was.firmware, drive.firmware):
             found += _differ(f"firmware of {drive.describe()}", was.firmware, drive.firmware)
     return found

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, OtherSchema, read_document
 from pytest_ssdqual.rig.drives.health import DriveHealth
-from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.topology import AUTO_SMART, Drive
 
 #: Shown where only a pattern determined the number of drives.
 NONE = "no number of drives expected"
@@ -157,6 +157,9 @@ def _without_identities(bay: Mapping[str, object]) -> dict[str, object]:
     drives = [dict(strict_json.table(drive)) for drive in strict_json.array(bay.get("drives"))]
     for drive in drives:
         drive.pop("identity", None)
+        # Records of earlier versions have the kernel's revision as the firmware, and no type.
+        drive.setdefault("revision", drive.get("firmware"))
+        drive.setdefault("smart_type", AUTO_SMART)
     return {**bay, "drives": drives}
 
 

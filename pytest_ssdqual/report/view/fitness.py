@@ -44,6 +44,8 @@ class Counts:
     worsened: int = 0
     #: True if nothing but the health of the drives was judged.
     only_health: bool = False
+    #: Drives whose health was not read.
+    unread: int = 0
 
     @property
     def promises(self) -> int:
@@ -67,7 +69,12 @@ class PageVerdict:
 
 
 def count(
-    judged: Sequence[Judged], errors: Sequence[ErrorGroup], unreadable: int = 0, skipped: int = 0, worsened: int = 0
+    judged: Sequence[Judged],
+    errors: Sequence[ErrorGroup],
+    unreadable: int = 0,
+    skipped: int = 0,
+    worsened: int = 0,
+    unread: int = 0,
 ) -> Counts:
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
@@ -79,6 +86,7 @@ def count(
         unreadable=unreadable,
         skipped=skipped,
         worsened=worsened,
+        unread=unread,
         only_health=bool(judged) and all(each.evidence.claim == HEALTH for each in judged),
         errors=sum(len(each.tests) for each in errors),
     )
@@ -98,7 +106,8 @@ def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
     else:
         fitness = Fitness.FIT
     word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, acceptance)
-    return PageVerdict(fitness, word, _sentence(counts, gaps), use, gaps, counts, acceptance)
+    remarks = (*gaps, *_limits(counts))
+    return PageVerdict(fitness, word, _sentence(counts, gaps), use, remarks, counts, acceptance)
 
 
 def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], acceptance: bool) -> str:
@@ -160,6 +169,12 @@ def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
     if counts.unreadable:
         yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the verdicts."
     yield from _ending(counts, manifest)
+
+
+def _limits(counts: Counts) -> Iterator[str]:
+    """Yield a sentence for what the run was not to judge, which does not change the verdict."""
+    if counts.unread:
+        yield f"The health of {_drives(counts.unread)} was not read (--ssd-smart-type=none) and is not judged."
 
 
 def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.causes import CauseGroup, groups
 from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
 from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
+from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of records that are read.
 KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened")
@@ -41,7 +42,8 @@ class RunView:
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.evidence(), troubles(story), skipped(story)
         worse = len({str(each.facts.get("drive")) for each in story.of("drive_worsened") if each.facts.get("defects")})
-        counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), worse)
+        unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
+        counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), worse, unread)
         verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
         return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened)
 

@@ -17,6 +17,7 @@ from pytest_ssdqual.report.run_folder import manifest as expectation
 from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
+from pytest_ssdqual.rig.drives.topology import NO_SMART
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of rows of a table without a natural limit.
@@ -118,6 +119,8 @@ def health(story: RunReader) -> Table:
     rows: list[TableRow] = [
         (names.get(drive) or drive, *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
     ]
+    unread = [drive for drive in manifest_drives(story.manifest) if drive.get("smart_type") == NO_SMART]
+    rows += [(text(drive, "serial") or text(drive, "identity"), *("not read",) * len(HEALTH)) for drive in unread]
     return Table(("Drive", *HEALTH.values()), tuple(rows), "Health of the drives, before → after")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.health import DriveHealth
@@ -23,12 +24,24 @@ class DriveFailed(RigError):
 
 @dataclass(slots=True)
 class DriveFailures:
-    """Drives of this run that failed, and the SMART data of all drives when the run began."""
+    """Drives of this run that failed, and the SMART data of all drives when the run began, with its limits."""
 
     #: By path.
     before: Mapping[str, DriveHealth] = field(default_factory=dict)
     #: By serial number, in the order in which they failed.
     failed: dict[str, FailedDrive] = field(default_factory=dict)
+
+    limits: HealthTable = ORDINARY
+    #: Number of times that this run has cut the machine's power.
+    power_cuts: int = 0
+
+    def worsened(self, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
+        """Return the changes of a drive's health that neither use nor this run explains."""
+        return health.worsened(earlier, health.without_power_cuts(now, self.power_cuts), self.limits)
+
+    def defects(self, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
+        """Return those changes that are a defect by the limits of the spec."""
+        return health.defects(earlier, health.without_power_cuts(now, self.power_cuts), self.limits)
 
     def among(self, members: Sequence[Drive]) -> tuple[FailedDrive, ...]:
         """Return the failed drives among ``members``."""
@@ -48,7 +61,8 @@ def serial_of(drive: Drive) -> str:
 def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures) -> dict[str, tuple[str, ...]]:
     """Return the findings about the health of each drive now, by serial number; empty for a healthy one.
 
-    A finding is a failure under the load, a defect that the drive reported when the run began, and one since then.
+    A finding is a failure under the load, a defect that the drive reported when the run began, and one since then. A
+    drive without health (``Drive.has_health``) is left out unless it failed: nothing is known about it.
     ``RigError`` if nothing was found, and a drive could not be read: that is neither health nor a defect.
     ``MachineLost`` if the machine is lost.
     """
@@ -59,11 +73,13 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
         if failed := failures.failed.get(name):
             found[name] = (failed.sentence,)
             continue
+        if not drive.has_health:
+            continue
         earlier = failures.before[drive.path]
-        at_start = tuple(f"when the run began: {each}" for each in health.defects(_unblemished(earlier), earlier))
+        at_start = tuple(f"when the run began: {each}" for each in failures.defects(_unblemished(earlier), earlier))
         since: tuple[str, ...] = ()
         try:
-            since = health.defects(earlier, health.read(machine, [drive])[drive.path])
+            since = failures.defects(earlier, health.read(machine, [drive])[drive.path])
         except RigError as error:
             if error.ends_run:
                 raise

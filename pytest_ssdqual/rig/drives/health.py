@@ -5,15 +5,17 @@ A field that a drive does not report is None, never zero. The whole answer is st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import smart_answer
 from pytest_ssdqual.rig.drives.smart_answer import at, attribute, first, items, statistic, whole
-from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
 
@@ -37,8 +39,10 @@ CRITICAL_WARNINGS = (
     "persistent memory region is read-only or unreliable",
 )
 
-#: New entries of an NVMe error log that are no change for the worse: commands that a drive does not support make
-#: entries, too, and some drives make one at each query of this program.
+#: Name of unrecovered errors.
+MEDIA_ERRORS = "media errors"
+#: New entries of an NVMe error log that are not shown, if they have no limit: commands that a drive does not support
+#: make entries, too, and some drives make one at each query of this program.
 LOG_ENTRIES_TOLERATED = 100
 
 
@@ -65,15 +69,16 @@ class DriveHealth:
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]:
-    """The health of every drive, by path.
+    """The health of every drive, by path, except of those without health (``Drive.has_health``).
 
     Raises ``RigError`` when smartctl is missing or cannot read a drive; findings about a drive are not errors.
     """
+    drives = [drive for drive in drives if drive.has_health]
     if not drives:
         return {}
     deadline_s = 30.0 + 15.0 * len(drives)
     done = machine.run(
-        ["sh", "-c", SCRIPT, "health", *(drive.path for drive in drives)],
+        ["sh", "-c", SCRIPT, "health", *(word for drive in drives for word in (drive.smart_type, drive.path))],
         check=False,
         deadline_s=deadline_s,
         repeatable=True,
@@ -92,26 +97,49 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
     return healths
 
 
-def unidentified(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, str]:
-    """Return the drives (by path) that smartctl cannot identify, each with the reason, fit to follow the drive's name.
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """Answer of ``smartctl -i`` for one drive."""
 
-    ``read`` would fail for them when the run begins. A drive behind a RAID controller, for example, needs an option -d.
+    firmware: str | None = None
+    serial: str | None = None
+    #: The reason why smartctl cannot identify the drive, fit to follow the drive's name; ``read`` would fail for it.
+    problem: str = ""
+
+
+def identify(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Identification]:
+    """Return what smartctl identifies the drives as, by path; a drive without health is as the kernel reports it.
+
+    A type that the user gave may lead to another drive behind the same controller, so a serial number that two such
+    drives report is a problem of both.
     """
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda drive: _identified(machine, drive), drives))
-    return {drive.path: why for drive, why in zip(drives, answers, strict=True) if why}
+    found = {drive.path: each for drive, each in zip(drives, answers, strict=True)}
+    typed = [drive.path for drive in drives if drive.smart_type not in (AUTO_SMART, NO_SMART)]
+    serials = Counter(found[path].serial for path in typed)
+    for path in typed:
+        if (serial := found[path].serial) and serials[serial] > 1:
+            found[path] = Identification(problem=f"has the serial number {serial} for smartctl, as another drive has")
+    return found
 
 
-def _identified(machine: Machine, drive: Drive) -> str:
-    done = machine.run(["smartctl", "--json=c", "-i", drive.path], check=False, repeatable=True)
+def _identified(machine: Machine, drive: Drive) -> Identification:
+    if not drive.has_health:
+        return Identification(drive.firmware, drive.serial)
+    argv = ["smartctl", "--json=c", "-i", "-d", drive.smart_type, drive.path]
+    done = machine.run(argv, check=False, repeatable=True)
     try:
         plain = read_json(done.text)
     except ValueError as problem:
-        return f"cannot be identified by smartctl, whose answer is not JSON: {problem}"
+        return Identification(problem=f"cannot be identified by smartctl, whose answer is not JSON: {problem}")
     status = whole(plain, "smartctl", "exit_status")
     if status is None or status & FAILED_BITS:
-        return f"cannot be identified by smartctl: {_messages(plain) or 'it gives no reason'}"
-    return ""
+        reason = _messages(plain) or "it gives no reason"
+        return Identification(problem=f"cannot be identified by smartctl: {reason}")
+    serial = at(plain, "serial_number")
+    shown = safe_text.name(serial.strip()) if isinstance(serial, str) else None
+    return Identification(smart_answer.firmware(plain) or drive.firmware, shown or None)
 
 
 def parse(answer: str) -> DriveHealth:
@@ -150,21 +178,29 @@ def parse(answer: str) -> DriveHealth:
     )
 
 
-def worsened(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
+def worsened(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
     """Return the changes of a drive beyond expected wear; each is fit to follow the drive's name."""
-    return tuple(change for change, _ in _changes(before, after))
+    return tuple(change for change, _ in _changes(before, after, limits))
 
 
-def defects(before: DriveHealth, after: DriveHealth) -> tuple[str, ...]:
+def defects(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
     """Return those changes of ``worsened`` that are a defect of the drive, whatever it is attached to.
 
-    Heat is the chassis' as much as the drive's, checksum errors may be the cable's, and a drive logs commands that it
-    does not support: these are shown, and decide nothing. So is endurance that the load has used up.
+    ``limits`` decide about counters. Heat is the chassis' as much as the drive's, and endurance is used up by the load:
+    these are shown, and decide nothing.
     """
-    return tuple(change for change, is_defect in _changes(before, after) if is_defect)
+    return tuple(change for change, is_defect in _changes(before, after, limits) if is_defect)
 
 
-def _changes(before: DriveHealth, after: DriveHealth) -> Iterator[tuple[str, bool]]:
+def without_power_cuts(after: DriveHealth, cuts: int) -> DriveHealth:
+    """Return the health without the unsafe shutdowns that ``cuts`` power cuts of this run caused."""
+    if not cuts or smart_answer.UNSAFE_SHUTDOWNS not in after.counters:
+        return after
+    counted = after.counters[smart_answer.UNSAFE_SHUTDOWNS]
+    return replace(after, counters={**after.counters, smart_answer.UNSAFE_SHUTDOWNS: max(0, counted - cuts)})
+
+
+def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> Iterator[tuple[str, bool]]:
     """Yield each change, and whether it is a defect of the drive."""
     if after.passed is False and before.passed is not False:
         yield "its own SMART health assessment is now FAILED", True
@@ -173,9 +209,11 @@ def _changes(before: DriveHealth, after: DriveHealth) -> Iterator[tuple[str, boo
         if new >> bit & 1:
             known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
             yield f"new critical warning: {known}", known != TOO_WARM
-    if after.media_errors is not None and after.media_errors > (before.media_errors or 0):
-        yield f"media errors rose from {before.media_errors or 0} to {after.media_errors}", True
-    yield from _counted(before.counters, after.counters)
+    if after.media_errors is not None:
+        yield from _risen(MEDIA_ERRORS, before.media_errors or 0, after.media_errors, limits)
+    for name, count in after.counters.items():
+        # A drive may report more counters only later.
+        yield from _risen(name, before.counters.get(name, count), count, limits)
     if (after.percentage_used or 0) >= 100 > (before.percentage_used or 0):
         yield f"its rated endurance is used up ({after.percentage_used} %)", False
     for name, old, now in (
@@ -186,15 +224,15 @@ def _changes(before: DriveHealth, after: DriveHealth) -> Iterator[tuple[str, boo
             yield f"{name} went backwards from {old} to {now}", False
 
 
-def _counted(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[tuple[str, bool]]:
-    """Changes of counters that both readings have: a drive may report more only later."""
-    for name, now in after.items():
-        old = before.get(name, now)
-        if name == smart_answer.SPARE:
-            if now < old:
-                yield f"{name} fell from {old} to {now} %", True
-        elif now - old > (LOG_ENTRIES_TOLERATED if name == smart_answer.LOG_ENTRIES else 0):
-            yield f"{name} rose from {old} to {now}", name not in (smart_answer.LINK_ERRORS, smart_answer.LOG_ENTRIES)
+def _risen(name: str, old: int, now: int, limits: HealthTable) -> Iterator[tuple[str, bool]]:
+    """Yield the change of a counter, and whether it is beyond its limit."""
+    limit = limits.limit(name)
+    worse = old - now if name == smart_answer.SPARE else now - old
+    if worse <= (LOG_ENTRIES_TOLERATED if name == smart_answer.LOG_ENTRIES and limit is None else 0):
+        return
+    change = f"fell from {old} to {now} %" if name == smart_answer.SPARE else f"rose from {old} to {now}"
+    allowed = f" ({limit} more allowed)" if limit else ""
+    yield f"{name} {change}{allowed}", limit is not None and worse > limit
 
 
 def _scsi_uncorrected(plain: object) -> int | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
-from pytest_ssdqual.rig.drives import health, temperature
+from pytest_ssdqual.rig.drives import health, smart_answer, temperature
 from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS
 from pytest_ssdqual.rig.drives.smart_answer import at, first, items
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -60,23 +60,23 @@ RATE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:GT/s|Gbps)")
 GIGABYTES = re.compile(r"\d{1,12}(?:\.\d{1,6})?", re.ASCII)
 
 
-def read(machine: Machine, drives: Sequence[Drive], smart_type: str = "") -> dict[str, tuple[InspectionRecord, str]]:
+def read(machine: Machine, drives: Sequence[Drive]) -> dict[str, tuple[InspectionRecord, str]]:
     """Return the record of every drive by its path, each with smartctl's whole answer.
 
-    ``smart_type`` is smartctl's option -d. Raises ``CommandFailed`` if the answer of the machine was cut short.
+    Raises ``CommandFailed`` if the answer of the machine was cut short.
     """
-    names = [word for drive in drives for word in (drive.kname.replace("/", "!"), drive.path)]
+    names = [word for drive in drives for word in (drive.kname.replace("/", "!"), drive.path, drive.smart_type)]
     done = machine.run(
-        ["sh", "-c", SCRIPT, "inspection", smart_type or "-", *names],
+        ["sh", "-c", SCRIPT, "inspection", *names],
         check=False,
         deadline_s=DEADLINE_S + DEADLINE_OF_DRIVE_S * len(drives),
         repeatable=True,
     )
     answers = sections(done.text)
-    if answers is None or set(answers) != set(names[::2]):
+    if answers is None or set(answers) != set(names[::3]):
         raise CommandFailed(f"{machine.name} did not report on all {len(drives)} drives at the inspection.", done)
     found = {}
-    for drive, name in zip(drives, names[::2], strict=True):
+    for drive, name in zip(drives, names[::3], strict=True):
         smart = answers[name].get("smart", "").strip()
         found[drive.path] = record(drive, answers[name]), smart
     return found
@@ -104,6 +104,8 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     """Return the record of one drive from the sections of its answer."""
     sysfs = dict(line.split(" ", 1) for line in answers.get("sysfs", "").splitlines() if " " in line)
     of_kernel = _of_kernel(drive, sysfs)
+    if not drive.has_health:
+        return InspectionRecord(**of_kernel, link=_pcie(sysfs), unreadable="its health is not read (--ssd-smart-type)")
     try:
         smart = read_json(answers.get("smart", "").strip())
         known = health.parse(answers.get("smart", "").strip())
@@ -112,9 +114,8 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
         return InspectionRecord(**of_kernel, link=_pcie(sysfs), unreadable=f"smartctl cannot read it: {why}")
     warmth, sata = temperature.parse(answers.get("smart", "").strip())
     kind = PROTOCOLS.get(str(at(smart, "device", "protocol")))
-    own = _text(smart, "firmware_version") or _text(smart, "scsi_revision")
-    # The kernel's revision of a SATA drive has four characters (util-linux before 2.39), the drive's eight.
-    of_kernel |= {"firmware": own or drive.firmware, "model": drive.model or _text(smart, "model_name")}
+    firmware = smart_answer.firmware(smart) or drive.firmware
+    of_kernel |= {"firmware": firmware, "model": drive.model or _text(smart, "model_name")}
     cache = at(smart, "write_cache", "enabled")
     if isinstance(cache, bool):
         of_kernel["write_cache"] = cache

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import LARGEST
 
 #: NVM Express Base Specification, SMART / Health Information log page: data units are thousands of 512 bytes.
@@ -43,6 +44,12 @@ WEAR_INDICATORS = ((233, "Media_Wearout_Indicator"), (177, "Wear_Leveling_Count"
 
 #: Name of the count of checksum errors between drive and host: the cable's, the slot's or the drive's.
 LINK_ERRORS = "CRC errors of the link"
+#: Name of NVMe's count of entries in its error log.
+LOG_ENTRIES = "entries of the error log"
+#: Name of NVMe's available spare, per cent.
+SPARE = "available spare"
+#: Name of the count of losses of power without a command before.
+UNSAFE_SHUTDOWNS = "unsafe shutdowns"
 #: Errors that only grow → names of the attributes, some drives have several; raw values are counts.
 ATA_ERRORS = (
     (
@@ -56,6 +63,12 @@ ATA_ERRORS = (
     (LINK_ERRORS, re.compile(r"(UDMA_|SATA_)?CRC_Err(or)?(_C(oun|n)?t)?")),
     ("program failures", re.compile(r"Program_Fail_C(oun|n)?t(_Total|_Chip)?")),
     ("erase failures", re.compile(r"Erase_Fail_C(oun|n)?t(_Total|_Chip)?")),
+    (
+        UNSAFE_SHUTDOWNS,
+        re.compile(
+            r"Unsafe_Shutdown_Count|POR_Recovery_Count|Unexpect(ed)?_(Power_Loss|Pwr_?Loss|Power_Cycle)(_C(oun|n)?t)?"
+        ),
+    ),
     ("end-to-end errors", re.compile(r"End[-_]to[-_]End_Err(or)?(_C(oun|n)?t|_Detect)?")),
 )
 #: ACS-4, log 04h, as smartctl names its fields.
@@ -63,10 +76,6 @@ ATA_STATISTICS = {
     "Number of Reallocated Logical Sectors": "reallocated blocks",
     "Number of Interface CRC Errors": LINK_ERRORS,
 }
-#: Name of NVMe's count of entries in its error log.
-LOG_ENTRIES = "entries of the error log"
-#: Name of NVMe's available spare, per cent.
-SPARE = "available spare"
 
 
 def data_written_bytes(plain: object) -> int | None:
@@ -135,6 +144,15 @@ def _agreed(entry: object) -> int | None:
     return raw if name in LIFE_USED_IF_VALUE_AGREES and value in (max(0, 100 - raw), raw) else None
 
 
+def firmware(plain: object) -> str | None:
+    """The drive's whole firmware revision, printable; SAS drives have a revision of four characters."""
+    for name in ("firmware_version", "scsi_revision"):
+        text = at(plain, name)
+        if isinstance(text, str) and text.strip():
+            return safe_text.name(text.strip())
+    return None
+
+
 def temperature_c(plain: object) -> float | None:
     """Present temperature, °C.
 
@@ -174,6 +192,7 @@ def counters(plain: object) -> Mapping[str, int]:
     others = {
         LOG_ENTRIES: whole(nvme, "num_err_log_entries"),
         SPARE: whole(nvme, "available_spare"),
+        UNSAFE_SHUTDOWNS: whole(nvme, "unsafe_shutdowns"),
         "grown defects": whole(plain, "scsi_grown_defect_list"),
     }
     return found | {what: value for what, value in others.items() if value is not None}

@@ -420,15 +420,22 @@ def _add_mounts(draft: Draft, lines: Iterable[str]) -> None:
 def _add_claims(draft: Draft, records: Records) -> None:
     for line in _lines(records, "swaps"):
         draft.use(draft.by_path(_unescaped(line.split()[0])), UseKind.SWAP)
-    for line in _lines(records, "mdstat"):
-        # "md127 : active (auto-read-only) raid1 sdb1[1](F) sda[0]"; "md5 : inactive sdc[2](S)"
-        name, colon, rest = line.partition(" : ")
-        if colon and name.startswith("md"):  # in every state (active, inactive, broken, …) it has its members
-            members = [named(match[1]) for match in re.finditer(r"(\S+)\[\d+\]", rest)]
-            draft.md_members.setdefault(name.strip(), []).extend(members)
-            draft.edges.update(dict.fromkeys((member, name.strip()) for member in members))
+    for name, members in md_members(_lines(records, "mdstat")):
+        draft.md_members.setdefault(name, []).extend(members)
+        draft.edges.update(dict.fromkeys((member, name) for member in members))
     for line in _lines(records, "zfs"):
         draft.use(draft.by_path(line.strip()), UseKind.ZFS)
+
+
+def md_members(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the arrays in the lines of /proc/mdstat, each with its members.
+
+    ``md127 : active (auto-read-only) raid1 sdb1[1](F) sda[0]``; ``md5 : inactive sdc[2](S)``
+    """
+    for line in lines:
+        name, colon, rest = line.partition(" : ")
+        if colon and name.startswith("md"):  # in every state (active, inactive, broken, …) it has its members
+            yield name.strip(), [named(match[1]) for match in re.finditer(r"(\S+)\[\d+\]", rest)]
 
 
 def _add_opened(draft: Draft, records: Records) -> None:

@@ -14,6 +14,11 @@ from types import MappingProxyType
 from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify
 from pytest_ssdqual.rig.machine.machine import RigError
 
+#: Type of a drive for smartctl that leaves the choice to smartctl (its default), and that of a drive it cannot open.
+AUTO_SMART, NO_SMART = "auto", "none"
+#: Length of a revision in INQUIRY data (SPC); SAT fills it with the end of a SATA drive's firmware revision.
+INQUIRY_REVISION = 4
+
 
 class UseKind(Enum):
     """A use of a device that no device built on it reveals."""
@@ -167,7 +172,8 @@ class Topology:
         """The device as a drive; ``KeyError`` if there is no such device."""
         node = self.nodes[kname]
         shared = {each.name for each in fields(Drive)}
-        return Drive(**{each.name: getattr(node, each.name) for each in fields(Node) if each.name in shared})
+        known = {each.name: getattr(node, each.name) for each in fields(Node) if each.name in shared}
+        return Drive(**known, revision=node.firmware)
 
     def _walk(self, kname: str, *, down: bool) -> Iterator[str]:
         visited, queue = {kname}, [kname]
@@ -189,7 +195,8 @@ class Drive:
     model: str | None
     serial: str | None
     wwn: str | None
-    firmware: str | None
+    #: The drive's own firmware revision, once smartctl has identified it; until then as ``revision``.
+    firmware: str | None = field(compare=False)
     size_bytes: int
     logical_block_bytes: int
     physical_block_bytes: int
@@ -199,11 +206,20 @@ class Drive:
     #: See ``Node.queue_limit`` and ``Node.max_link``.
     queue_limit: int | None = None
     max_link: str | None = None
+    #: The revision that the kernel reports; util-linux before 2.39 has four characters of a SATA drive's eight.
+    revision: str | None = None
+    #: smartctl's option -d, or ``NO_SMART``.
+    smart_type: str = field(default=AUTO_SMART, compare=False)
 
     @property
     def drive_class(self) -> DriveClass | None:
         """The class by which limits for any drive are chosen; None if it has none."""
         return classify(self.model, self.transport, self.max_link)
+
+    @property
+    def has_health(self) -> bool:
+        """False if the user gave up its health: smartctl does not open it."""
+        return self.smart_type != NO_SMART
 
     @property
     def identity(self) -> str:
@@ -233,6 +249,17 @@ class Match:
 def plain_name(name: str) -> str:
     """A serial or WWN in a common spelling of all sources: udev writes an underscore for one blank or several."""
     return re.sub(r"[\s_]+", "_", name.strip()).casefold()
+
+
+def is_same_firmware(one: str | None, other: str | None) -> bool:
+    """Return whether two firmware revisions may be the same: equal, or one is the other's end in INQUIRY data.
+
+    Records of earlier versions of this program have four characters of a SATA drive's revision.
+    """
+    if not one or not other:
+        return (one or None) == (other or None)
+    short, whole = sorted((one, other), key=len)
+    return short == whole or (len(short) == INQUIRY_REVISION and whole.endswith(short))
 
 
 def plain_uuid(uuid: str | None) -> str | None:

@@ -37,6 +37,7 @@ def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
     if not isinstance(machine, Channel):
         raise RigError(f"{machine.name} cannot be reached again after a power cut")
     setup.logbook.note("power_cut", uuid=array.uuid)
+    setup.failures.power_cuts += 1
     switch()
     machine.restarted(BOOT_S)
     machine.run(["udevadm", "settle", "--timeout=120"], check=False, deadline_s=150, repeatable=True)

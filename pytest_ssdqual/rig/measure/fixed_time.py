@@ -81,6 +81,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         seen=environment.between(array, before, after, result, stripes),
         parts=result.parts if array.geometry.is_side_by_side else (),
         reports=result.of_target,
+        is_heat_promised=setup.promises_heat(array.geometry, workload),
         part_reports=result.reports if array.geometry.is_side_by_side and result.parts else (),
     )
     environment.note(setup, measured_run, kind)

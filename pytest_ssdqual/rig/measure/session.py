@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol as Interface
 
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.fio.load import DriveLoad, Load
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
@@ -64,3 +66,5 @@ class Setup:
     live: Live | None = None
     failures: DriveFailures = field(default_factory=DriveFailures)
     load: LoadChoice = field(default_factory=LoadChoice)
+    #: Whether the spec makes heat the product's behaviour.
+    promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False

@@ -181,13 +181,13 @@ def take_reading(
     ``RigError`` if the machine does not answer.
     """
     kname = "" if array.geometry.is_side_by_side else array.kname
-    drives = [part for drive in array.members for part in (drive.kname.replace("/", "!"), drive.path)]
+    drives = [part for each in array.members for part in (each.kname.replace("/", "!"), each.path, each.smart_type)]
     log, names = (earlier.kernel_log, earlier.names) if earlier else (None, ())
     since = kernel_log.parameters(log, names, is_first=when is When.BEFORE)
     argv = ["sh", "-c", SCRIPT, "environment", kernel_log.PICK, when.value, kname or "-", *since, *drives]
     done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
     try:
-        return parse(done.text, kname, drives[::2])
+        return parse(done.text, kname, drives[::3])
     except ValueError as error:
         raise RigError(f"{machine.name} does not report its environment: {error}") from error
 

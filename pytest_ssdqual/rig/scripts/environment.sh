@@ -7,7 +7,7 @@
 #
 # Arguments: $1 the text of kernel_log.awk; $2 `before` or `after`; $3 the array's kernel name or `-`; $4 where the log
 #   ended at the earlier look (`new`: there was none, `-`: it could not be read); $5 the names found then; of each drive
-#   its kernel name, as sysfs spells it, and its path.
+#   its kernel name, as sysfs spells it, its path, and smartctl's option -d (`none`: smartctl is not run).
 # Output: sections `==warmth NAME`, `==placement NAME` (before), `==names`, `==kernel`, each ended by `==`; lines
 #   `clock`, and FILE:LINE of counters; `==end`.
 # Exit status: not used; an answer without `==end` was cut short.
@@ -29,16 +29,15 @@ counters() {
 warmth() {
     tool=smartctl
     command -v nvme >/dev/null && tool=nvme
-    while [ $# -gt 1 ]; do
+    while [ $# -gt 2 ]; do
+        echo "==warmth $1"
         if [ "$tool" = nvme ] && [ "$1" != "${1#nvme}" ]; then
-            echo "==warmth $1"
             nvme smart-log -o json "$2" </dev/null 2>/dev/null
-        else
-            echo "==warmth $1"
-            smartctl --json=c -i -c -A -l scttempsts "$2" </dev/null 2>/dev/null
+        elif [ "$3" != none ]; then
+            smartctl --json=c -i -c -A -l scttempsts -d "$3" "$2" </dev/null 2>/dev/null
         fi
         echo
-        shift 2
+        shift 3
     done
     echo '=='
 }
@@ -52,14 +51,14 @@ files() {
             case $name in "${array}_raid"*) echo "${t%comm}stat" ;; esac
         done
     fi
-    while [ $# -gt 1 ]; do
+    while [ $# -gt 2 ]; do
         # shellcheck disable=SC2125  # patterns, which are expanded where counters is called
         d=/sys/block/$1 p=/sys/block/${1%n*}c[0-9]*n${1##*n}
         echo "$d/stat $d/diskseq $d/queue/iostats $p/stat"
         for c in "$d/device" "$d/device/nvme[0-9]*"; do
             echo "$c/device/current_link_* $c/device/max_link_* $c/hwmon*/temp1_max $c/hwmon/hwmon*/temp1_max"
         done
-        shift 2
+        shift 3
     done
 }
 if [ "$when" = before ]; then

@@ -1,10 +1,14 @@
 # SMART data of drives, one after another.
 #
-# Arguments: $1... paths of drives.
+# Arguments: of each drive smartctl's option -d (`auto`: smartctl chooses), and its path.
 # Output: of each drive smartctl's JSON in one line, and an empty line. The exit status of smartctl is in the JSON.
 # Exit status: 127 without smartctl.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
 
 command -v smartctl >/dev/null || exit 127
-for drive; do smartctl --json=c -x "$drive" </dev/null; echo; done
+while [ $# -gt 1 ]; do
+    smartctl --json=c -x -d "$1" "$2" </dev/null
+    echo
+    shift 2
+done

@@ -1,7 +1,8 @@
 # What drives report about themselves, and what the kernel reports about them; reads only. smartctl and nvme-cli open a
 # drive for reading, with O_NONBLOCK, so a drive in use can be inspected, too.
 #
-# Arguments: $1 smartctl's option -d, or `-`; then of each drive its kernel name, as sysfs spells it, and its path.
+# Arguments: of each drive its kernel name, as sysfs spells it, its path, and smartctl's option -d (`auto`: smartctl
+#   chooses; `none`: smartctl is not run).
 # Output: of each drive `==drive NAME`, then sections `==smart` (JSON), `==id-ctrl` and `==id-ns` (JSON), `==sanitize`
 #   and `==self-test` (bytes as decimal numbers), `==sysfs` (lines `FILE VALUE`); `==end` after the last one.
 # Exit status: not used; an answer without `==end` was cut short.
@@ -10,8 +11,6 @@
 
 export LC_ALL=C
 sys=${sys:-/sys}
-type=$1
-shift
 files() {
     for f; do
         { read -r value <"$f"; } 2>/dev/null && echo "${f##*/} $value"
@@ -47,14 +46,10 @@ of_sysfs() {
         ;;
     esac
 }
-while [ $# -gt 1 ]; do
+while [ $# -gt 2 ]; do
     echo "==drive $1"
     echo '==smart'
-    if [ "$type" = - ]; then
-        smartctl --json=c -x "$2" </dev/null 2>/dev/null
-    else
-        smartctl --json=c -x -d "$type" "$2" </dev/null 2>/dev/null
-    fi
+    [ "$3" = none ] || smartctl --json=c -x -d "$3" "$2" </dev/null 2>/dev/null
     if [ "$1" != "${1#nvme}" ] && command -v nvme >/dev/null; then
         printf '\n==id-ctrl\n'
         nvme id-ctrl -o json "$2" </dev/null 2>/dev/null
@@ -67,6 +62,6 @@ while [ $# -gt 1 ]; do
     fi
     printf '\n==sysfs\n'
     of_sysfs "$1"
-    shift 2
+    shift 3
 done
 echo '==end'

@@ -8,8 +8,8 @@
 # all their controllers.
 # ring: a read of /dev/kmsg is one message, and fails when the log was overtaken; the next one goes on behind.
 #
-# Arguments: of above a directory of sysfs; of driver_words one of a PCI device, and the host's number; of names the
-#   kernel name and path of each drive; of kernel none.
+# Arguments: of above a directory of sysfs; of driver_words one of a PCI device, and the host's number; of names those of
+#   environment.sh from $6 on; of kernel none.
 # Output: of above, driver_words and names a name a line, `+` before it if other drives may hang on it, too; of kernel
 #   the section `==kernel` of kernel_log.awk, and `==`, if the log could be read.
 # Exit status: not used.
@@ -62,7 +62,7 @@ above() {
 }
 names() {
     [ "$array" = - ] || echo "$array"
-    while [ $# -gt 1 ]; do
+    while [ $# -gt 2 ]; do
         echo "$1"
         for each in "/sys/block/${1%n*}"c[0-9]*"n${1##*n}"; do
             [ ! -e "$each" ] || echo "${each##*/}"
@@ -72,7 +72,7 @@ names() {
             n=${each##*/}
             case ${n#nvme} in *[!0-9]*) ;; *) above "$each" ;; esac
         done
-        shift 2
+        shift 3
     done
 }
 ring() {

@@ -2,7 +2,7 @@
 #
 # A controller is the drive's own PCI device for NVMe and virtio, else the host bus adapter.
 #
-# Arguments: of placement the kernel name and path of each drive; of interrupts a PCI device in sysfs.
+# Arguments: of placement those of environment.sh from $6 on; of interrupts a PCI device in sysfs.
 # Output: a section `==placement NAME` of each drive, with lines `scheduler`, `nr_requests`, `numa_node`, and
 #   `interrupt CPUS` for each interrupt of its controller; what sysfs does not say is left out. Then `==`.
 # Exit status: not used.
@@ -10,7 +10,7 @@
 # shellcheck shell=dash
 
 placement() {
-    while [ $# -gt 1 ]; do
+    while [ $# -gt 2 ]; do
         echo "==placement $1"
         for f in scheduler nr_requests; do
             line=
@@ -25,7 +25,7 @@ placement() {
         pci=$(cd -P "$pci" 2>/dev/null && pwd)
         while [ -n "$pci" ] && [ ! -e "$pci/irq" ]; do pci=${pci%/*}; done
         [ -z "$pci" ] || interrupts "$pci"
-        shift 2
+        shift 3
     done
     echo '=='
 }

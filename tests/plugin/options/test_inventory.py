@@ -11,6 +11,7 @@ from pytest_ssdqual.plugin.options import ansible, inventory
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest, BayTable, asked, count, kind_of, load, select
 from pytest_ssdqual.plugin.options.settings import NEED_DEVICES, Settings, active
+from pytest_ssdqual.plugin.options.smart_type import SmartType
 
 OURS = """
 [[bay]]
@@ -102,6 +103,18 @@ BAY = '[[bay]]\nname = "a"\ndevices = ["/dev/sdb"]\n'
 )  # fmt: skip
 def test_what_is_no_inventory_of_ours(tmp_path: Path, told: Any, text: str, errors: list[str]) -> None:  # noqa: ANN401
     assert told("bays.toml", text) == [each.format(tmp_path) for each in errors]
+
+
+def test_types_for_smartctl_are_those_of_the_option(told: Any) -> None:  # noqa: ANN401
+    for text, types in (
+        ('"megaraid,4"', (SmartType("megaraid,4"),)),
+        ('["/dev/sdb=none", "sat"]', (SmartType("none", "/dev/sdb"), SmartType("sat"))),
+    ):
+        (bay,) = told("bays.toml", f"{BAY}smart_type = {text}")
+        assert bay.smart_types == types
+    for text in ("7", '["sat", 7]', '"foo"', '["sdb=sat"]'):
+        (error,) = told("bays.toml", f"{BAY}smart_type = {text}")
+        assert error.startswith("bay[0].smart_type: ")
 
 
 def test_an_inventory_has_an_end(tmp_path: Path, told: Any) -> None:  # noqa: ANN401

@@ -153,6 +153,16 @@ def test_a_named_figure_that_nothing_is_promised_of_has_to_be_precise_too(tmp_pa
     assert not Promises(here, PROTOCOL, asked_for("steady_iops", "throughput"))(rough).done
 
 
+def test_heat_does_not_hold_up_a_measurement(tmp_path: Path) -> None:
+    """Its readings exist only after fio has ended, with a promise or without."""
+    ask = asked_for("steady_iops", "sustained_temperature", "throttled_time")
+    assert Promises(sheet(tmp_path), PROTOCOL, ask)(measured(noise=500)).done
+    path = tmp_path / "acme.toml"
+    heat = '[[promise]]\nclaim = "throttled_time"\nat_most = "1 %"\n'
+    path.write_text(SPEC.format(iops=500, p99="1 s") + heat)
+    assert Promises(spec.load(path), PROTOCOL, ask)(measured(noise=500)).done
+
+
 def test_of_drives_side_by_side_all_have_to_be_clear(tmp_path: Path) -> None:
     ask = Promises(sheet(tmp_path, 1000), PROTOCOL, asked_for("steady_iops", geometry=SHELF))
     clear, rough = series(2000, 10), series(1000, 500)

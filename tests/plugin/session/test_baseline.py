@@ -226,7 +226,7 @@ def test_another_machine_or_firmware_is_told(bench: Inner) -> None:
         [
             "*baseline: the kernel is Linux 6.1 now and was Linux 5.4*",
             "*baseline: 3 of its 4 drives are in this run; 1 is new*",
-            "*baseline: the firmware is unknown now and was OLD 1*",
+            "*baseline: the firmware is 7.2.22 now and was OLD 1*",
         ]
     )
 

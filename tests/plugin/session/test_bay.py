@@ -105,6 +105,31 @@ def test_a_drive_that_smartctl_cannot_identify_is_refused_in_the_plan(
         said = inner.refused("--ssd-devices=/dev/nvme*", *more)
         assert said.startswith("/dev/nvme0n1 (")
         assert "cannot be identified by smartctl: /dev/nvme0n1: Unknown device type; please specify it with" in said
+        assert "--ssd-smart-type=/dev/nvme0n1=TYPE" in said
+        assert "--ssd-smart-type=/dev/nvme0n1=none" in said
+
+
+@pytest.mark.parametrize("given", ["nvme", "/dev/nvme0n1=nvme", "none", "/dev/nvme0*=none"])
+def test_a_drive_that_smartctl_cannot_identify_is_accepted_with_a_type_or_without_health(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_UNIDENTIFIED", UNIDENTIFIED)
+    inner.suite("drive")
+    plan = inner.run("--ssd-devices=/dev/nvme*", f"--ssd-smart-type={given}", "--collect-only", "drive")
+    assert plan.ret == 0
+    assert ("is not read and not judged" in plan.stdout.str()) is given.endswith("none")
+
+
+def test_one_type_for_all_drives_of_a_controller_is_refused(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "shared")
+    said = inner.refused("--ssd-devices=/dev/nvme*", "--ssd-smart-type=megaraid,4")
+    assert "has the serial number S for smartctl, as another drive has" in said
+
+
+@pytest.mark.parametrize("given", ["/dev/sdz=sat", "/dev/nvme9n1=none"])
+def test_a_smart_type_for_no_drive_of_the_run(inner: Inner, given: str) -> None:
+    said = inner.refused("--ssd-devices=/dev/nvme*", f"--ssd-smart-type={given}")
+    assert said == f"--ssd-smart-type: '{given.partition('=')[0]}' matches none of the drives under test."
 
 
 def test_what_the_survey_could_not_see_is_in_the_plan(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

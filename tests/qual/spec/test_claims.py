@@ -18,6 +18,7 @@ UNITS = {
     "per cent": Unit.PERCENT,
     "time": Unit.SECONDS,
     "count": Unit.COUNT,
+    "temperature": Unit.CELSIUS,
 }
 
 

@@ -8,7 +8,7 @@ from support.builders.sheet import PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Scope
+from pytest_ssdqual.qual.spec.claims import OF_HEAT, Accountable, Claim, Direction, Scope
 from pytest_ssdqual.qual.spec.spec import SpecError
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -132,7 +132,7 @@ def test_where_no_number_holds_for_every_ssd_nothing_is_promised_by_default() ->
     silent = set(Claim) - {each.claim for each in spec.default().promises}
     # About lots nothing can be promised: they have a plan.
     of_lots = {claim for claim in Claim if claim.scope is Scope.LOT}
-    assert silent == {Claim.QD_KNEE, Claim.QD_DEPENDENCE, Claim.ARRAY_EFFICIENCY, *of_lots}
+    assert silent == {Claim.QD_KNEE, Claim.QD_DEPENDENCE, Claim.ARRAY_EFFICIENCY, *OF_HEAT, *of_lots}
     with pytest.raises(ValueError, match="not a valid Claim"):
         spec.default().limit("speed", RAID0, READ)
 

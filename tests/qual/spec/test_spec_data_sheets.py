@@ -7,7 +7,7 @@ import pytest
 from pytest_ssdqual.qual.methods import toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_HEAT, Claim, Scope
 from pytest_ssdqual.qual.workload.workload import Workload
 
 ONE = Geometry.parse("drivex1")
@@ -139,7 +139,7 @@ def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
         assert limit.bound == pytest.approx(0.8 * iops)
     promised = {each.claim for each in model.promises}
     # 1,500 I/Os of a window have no such quantile, and without flash there is no cliff.
-    silent = {Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY, Claim.CLIFF_AFTER}
+    silent = {Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY, Claim.CLIFF_AFTER, *OF_HEAT}
     assert {claim for claim in Claim if claim.scope is not Scope.LOT} - promised == silent
     assert all(model.limit(claim, ONE, WRITE) is None for claim in silent)
 

@@ -30,7 +30,7 @@ def test_the_schema_accepts_what_is_shipped(schema: dict[str, Any], name: str) -
     assert problems(content, schema) == []
 
 
-_TABLES = ("Product", "DataSheetValue", "EnduranceTable", "LotTable", "Promise")
+_TABLES = ("Product", "DataSheetValue", "EnduranceTable", "HealthTable", "LotTable", "Promise")
 GOOD = {
     "units": PRODUCT + '[endurance]\ntbw = "3,500 TB"\n',
     "sizes": PRODUCT + figure(rw="read", bs=["128KiB", "1m"], queue_depths=[1], throughput="450 MiB/s"),
@@ -42,10 +42,14 @@ GOOD = {
     "rate": PRODUCT + promise(claim="rebuild_rate", at_least="450MB/s"),
     "lot": PRODUCT + '[lot]\nsize = 500\naql = "1.0 %"\ninspection = "S-4"\nby = "variables"\n',
     "lot of unknown size": PRODUCT + "[lot]\nsample = 13\naccept = 0\n",
+    "health": PRODUCT + "[health]\nlink_errors = 0\nspare = 2\nunsafe_shutdowns = 3\n",
     "relative": PRODUCT + promise(claim="throughput", relative_to="read_4k_qd1", at_least="45 %"),
 }
 BAD = {
     "no product": promise(claim="qd_gain", at_least=1.5),
+    "health below zero": PRODUCT + "[health]\nlink_errors = -1\n",
+    "health of no counter": PRODUCT + "[health]\nage = 1\n",
+    "spare beyond 100": PRODUCT + "[health]\nspare = 101\n",
     "unknown table": PRODUCT + '[colour]\nname = "red"\n',
     "unknown key": PRODUCT + 'colour = "red"\n',
     "no models": PRODUCT.replace('models = ["ACME-9*", "QEMU NVMe Ctrl"]', ""),

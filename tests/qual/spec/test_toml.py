@@ -17,11 +17,11 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     files = re.findall(r"```toml\n(.*?)```", MANUAL.read_text(encoding="utf-8"), flags=re.DOTALL)
     whole = [text for text in files if text.startswith("[product]")]
     protocols = [text for text in files if text.startswith("acceptance")]
-    parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]", "[lot]"))]
+    parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]", "[health]", "[lot]"))]
     sequential = [text for text in files if text.startswith("[measure]")]
-    assert (len(whole), len(parts), len(protocols), len(sequential)) == (1, 4, 1, 1)
-    assert len(files) == 7
-    assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 0, 4, 0]
+    assert (len(whole), len(parts), len(protocols), len(sequential)) == (1, 5, 1, 1)
+    assert len(files) == 8
+    assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 0, 4, 0, 0]
     assert load(tmp_path, parts[-1]).lot is not None
     (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
     assert protocol.load(tmp_path / "protocol.toml").window_s == 300

@@ -32,6 +32,15 @@ def drive(**changed: Any) -> dict[str, Check]:  # noqa: ANN401
     return {check.name: check for check in of_drives(replace(run([1000] * 5), seen=seen([around])))}
 
 
+def test_promised_heat_is_no_objection() -> None:
+    hot = replace(seen_drive("BTWL1", None, None), heat=DriveTemperature(85.0, 70.0, True, 40, 3))
+    warm_run = replace(run([1000] * 5), seen=seen([hot]))
+    assert [bool(check.objections) for check in of_drives(warm_run)] == [True, True, False]
+    promised = list(of_drives(replace(warm_run, is_heat_promised=True)))
+    assert [check.objections for check in promised] == [(), (), ()]
+    assert [check.figure for check in promised][:2] == [85, 40]
+
+
 def syncs(log: tuple[str, ...] | None, geometry: str = "raid5x4") -> list[Check]:
     around = ArrayEnvironment(DeviceTraffic(None, None), 65536, False, log)
     return list(of_array(replace(run([1000] * 5, geometry=geometry), seen=seen((), around))))

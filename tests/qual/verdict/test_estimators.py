@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.strategies import histogram, interval, run, side_by_side
+from support.builders.strategies import histogram, interval, run, seen, seen_drive, side_by_side
 
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
@@ -68,7 +68,9 @@ DEPTHS = curve(measured([rate] * 5, workload=WRITE.at(depth)) for depth, rate in
 OFFSETS = curve(
     measured([rate] * 5, workload=replace(WRITE, offset=offset)) for offset, rate in (("0", 5_000), ("512", 2_000))
 )
-MANY = measured([400_000] * 5, workload=MIX)
+#: Eleven seconds around a drive of 41 °C that was not throttled.
+COOL = seen([seen_drive("S0", None, None)])
+MANY = Measured((replace(run([400_000] * 5, workload=MIX), seen=COOL),))
 #: Something of each kind that every claim of a scope can be judged on.
 EVIDENCE: dict[Scope, list[Judgeable]] = {
     Scope.RUN: [MANY],
@@ -85,6 +87,8 @@ FIGURES = {
     Claim.READ_IOPS: 200_000,
     Claim.WRITE_IOPS: 200_000,
     Claim.THROUGHPUT: 400_000 * 4096,
+    Claim.SUSTAINED_TEMPERATURE: 41,
+    Claim.THROTTLED_TIME: 0,
     Claim.ARRAY_EFFICIENCY: 80,
     Claim.MEMBER_SPREAD: 0.6,
     Claim.WORST_SECOND: 1,
@@ -255,7 +259,7 @@ def test_every_claim_has_its_figure_at_a_look_too(claim: Claim) -> None:
             if found.parts
             else run(seconds[0], geometry=str(found.geometry), workload=found.workload, rounds=40)
         )
-        return Measured((replace(longer, look=Look(1, 14, 0.99, 0.0)),))
+        return Measured((replace(longer, look=Look(1, 14, 0.99, 0.0), seen=found.seen),))
 
     def rates(found: Run) -> list[float]:
         return [each.iops for each in found.of_members()]

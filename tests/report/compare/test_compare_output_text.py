@@ -35,6 +35,13 @@ def test_every_line_fits_and_differences_come_first(tmp_path: Path, width: int) 
     assert any(line.markup == ("red",) and "worse" in line.text for line in lines)
 
 
+@pytest.mark.parametrize(("was", "differs"), [("00WD", False), ("0WD", True), ("01WD", True)])
+def test_the_end_of_a_firmware_revision_is_no_difference(tmp_path: Path, was: str, differs: bool) -> None:
+    runs = Kept(several(10_000, 9_000), firmware=was), Kept(several(10_000, 9_000), firmware="540500WD")
+    words = " ".join(line.text for line in compare_output.table(compared(tmp_path, *runs), 200))
+    assert ("differs: firmware" in words) is differs
+
+
 def test_all_figures_are_listed_if_wanted(tmp_path: Path) -> None:
     run = Kept(several(10_000, 9_000))
     lines = [line.text for line in compare_output.table(compared(tmp_path, run, run), 100, every=True)]

@@ -52,6 +52,13 @@ def test_a_steady_figure_shows_nothing(tmp_path: Path) -> None:
     assert "neither a trend nor a single change is shown by 12 runs" in found
 
 
+@pytest.mark.parametrize(("after", "changes"), [("5405A101", False), ("5405B202", True)])
+def test_the_end_of_a_firmware_revision_is_no_change(tmp_path: Path, after: str, changes: bool) -> None:
+    keep(tmp_path, STEADY[:6], firmware="A101")
+    keep(tmp_path, tuple(0.9 * each for each in STEADY[6:]), since=6, firmware=after)
+    assert ("the firmware changed" in words(history.read(tmp_path, ANY))) is changes
+
+
 def test_a_change_is_told_with_its_place_and_what_changed_there(tmp_path: Path) -> None:
     keep(tmp_path, STEADY[:6])
     keep(tmp_path, tuple(0.9 * each for each in STEADY[6:]), since=6, firmware="B2")

@@ -92,3 +92,11 @@ def test_a_published_figure_that_no_promise_covers_is_named(tmp_path: Path) -> N
 def test_no_shipped_spec_has_a_promise_without_effect(name: str) -> None:
     lines = list(explain.lines(spec.load(name)))
     assert not [line.text for line in lines if "never decides" in line.text]
+
+
+def test_limits_of_health_other_than_the_defaults_are_shown(tmp_path: Path) -> None:
+    shown = explained(tmp_path, "[health]\nlink_errors = 0\nreallocated_blocks = 2\nerase_failures = 0\n")
+    assert "CRC errors of the link: at most 0 more" in shown
+    assert "reallocated blocks: at most 2 more" in shown
+    assert "erase failures" not in shown
+    assert "suite judges it: none" in explained(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -96,6 +97,10 @@ def facts(**changes: str | None) -> Mapping[str, str]:
             "the firmware of /dev/sdc (ACME 9, serial S2) is F2 now and was F1",
         ),
         (
+            replace(NOW, drives=(*DRIVES[:2], replace(DRIVES[2], smart_type="none"))),
+            "the smartctl type of /dev/sdc (ACME 9, serial S2) is none now and was auto",
+        ),
+        (
             replace(NOW, drives=(*DRIVES[:2], replace(DRIVES[2], size_bytes=1))),
             "the size of /dev/sdc (ACME 9, serial S2) in bytes is 1 now and was 480000000000",
         ),
@@ -117,6 +122,20 @@ def facts(**changes: str | None) -> Mapping[str, str]:
 )
 def test_what_must_be_the_same(journal: Journal, now: Present, sentence: str) -> None:
     assert Past.read(journal.path).refusals(now) == [f"{journal.path.name} cannot be resumed: {sentence}"]
+
+
+@pytest.mark.parametrize(("firmware", "refusals"), [("540500WD", 0), ("00WD", 0), ("540501WD", len(DRIVES))])
+def test_the_end_of_a_firmware_revision_in_an_old_record_is_the_same(
+    journal: Journal, firmware: str, refusals: int
+) -> None:
+    """Earlier versions recorded INQUIRY's four characters of a SATA drive's revision, and no type for smartctl."""
+    record = json.loads((journal.path / "manifest.json").read_text())
+    for each in record["bays"][0]["drives"]:
+        each["firmware"] = "00WD"
+        del each["revision"], each["smart_type"]
+    (journal.path / "manifest.json").write_text(json.dumps(record))
+    now = replace(NOW, drives=tuple(replace(each, firmware=firmware) for each in DRIVES))
+    assert len(Past.read(journal.path).refusals(now)) == refusals
 
 
 def test_every_reason_is_told(journal: Journal) -> None:

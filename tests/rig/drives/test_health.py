@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.drives.health import DriveHealth, defects, parse, read, unidentified, worsened
+from pytest_ssdqual.qual.spec.health_limits import HealthTable
+from pytest_ssdqual.rig.drives.failed import DriveFailures
+from pytest_ssdqual.rig.drives.health import DriveHealth, Identification, defects, identify, parse, read, worsened
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 
@@ -77,7 +79,7 @@ def test_nvme() -> None:
 
 def test_a_real_drive() -> None:
     text = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
-    counters = {"entries of the error log": 0, "available spare": 0}
+    counters = {"entries of the error log": 0, "available spare": 0, "unsafe shutdowns": 0}
     assert parse(text) == DriveHealth(True, 50, 0, 0, 0, 0, 512_000, text, counters)
 
 
@@ -131,7 +133,7 @@ def test_all_drives_are_read_by_one_command() -> None:
     machine = ScriptedMachine().on("sh", answer=f"{json.dumps(NVME)}\n\n{json.dumps(ATA)}\n\n")
     healths = read(machine, [DRIVE, other])
     assert [healths[path].temperature_c for path in ("/dev/nvme0n1", "/dev/sdb")] == [41, 30]
-    assert [argv[4:] for argv in machine.asked] == [("/dev/nvme0n1", "/dev/sdb")]
+    assert [argv[4:] for argv in machine.asked] == [("auto", "/dev/nvme0n1", "auto", "/dev/sdb")]
     assert read(ScriptedMachine(), []) == {}
 
 
@@ -215,21 +217,50 @@ def test_what_was_bad_before_has_not_worsened() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ('{"smartctl": {"exit_status": 0}}', ""),
-        ('{"smartctl": {"exit_status": 64}}', ""),
+        ('{"smartctl": {"exit_status": 0}, "serial_number": 7}', ""),
+        ('{"smartctl": {"exit_status": 64}, "firmware_version": 7}', ""),
         ('{"smartctl": {"exit_status": 2}}', "cannot be identified by smartctl: it gives no reason"),
         ("{}", "cannot be identified by smartctl: it gives no reason"),
         ("", "cannot be identified by smartctl, whose answer is not JSON: "),
     ],
 )
-def test_unidentified_names_the_reason(answer: str, why: str) -> None:
-    others = replace(DRIVE, path="/dev/sdb")
+def test_identify_names_the_reason(answer: str, why: str) -> None:
+    other = replace(DRIVE, path="/dev/sdb")
     here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}}')
-    here.on("smartctl", "--json=c", "-i", DRIVE.path, answer=answer)
-    found = unidentified(here, [DRIVE, others])
-    assert list(found) == ([DRIVE.path] if why else [])
-    assert found.get(DRIVE.path, "").startswith(why)
-    assert unidentified(here, []) == {}
+    here.on("smartctl", "--json=c", "-i", "-d", "auto", DRIVE.path, answer=answer)
+    found = identify(here, [DRIVE, other])
+    assert found["/dev/sdb"] == Identification(DRIVE.firmware)
+    assert bool(found[DRIVE.path].problem) is bool(why)
+    assert found[DRIVE.path].problem.startswith(why)
+    assert identify(here, []) == {}
+
+
+def test_identify_gives_the_whole_firmware() -> None:
+    """INQUIRY data of a SATA drive have the last four characters only."""
+    answer = '{"smartctl": {"exit_status": 0}, "firmware_version": " 540500WD ", "serial_number": "S"}'
+    here = ScriptedMachine().on("smartctl", answer=answer)
+    drives = [replace(DRIVE, firmware="00WD"), replace(DRIVE, path="/dev/sdb", firmware="1", smart_type="none")]
+    found = identify(here, drives)
+    assert [each.firmware for each in found.values()] == ["540500WD", "1"]
+    assert len(here.asked) == 1
+
+
+def test_one_serial_number_behind_two_drives_is_a_problem_of_both() -> None:
+    """With one type for all drives of a controller smartctl reads the same disk each time."""
+    here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}, "serial_number": "S"}')
+    drives = [replace(DRIVE, path=f"/dev/sd{letter}", smart_type="megaraid,4") for letter in "ab"]
+    assert all(each.problem for each in identify(here, drives).values())
+    # Namespaces of one NVMe drive are the guard's subject.
+    drives = [replace(each, smart_type="auto") for each in drives]
+    assert not any(each.problem for each in identify(here, drives).values())
+
+
+def test_a_drive_without_health_is_not_read() -> None:
+    here = ScriptedMachine().on("sh", answer=json.dumps(NVME) + "\n\n")
+    drives = [replace(DRIVE, path="/dev/sdb", smart_type="none"), replace(DRIVE, smart_type="nvme")]
+    assert list(read(here, drives)) == [DRIVE.path]
+    assert here.asked[0][3:] == ("health", "nvme", DRIVE.path)
+    assert read(here, drives[:1]) == {}
 
 
 @pytest.mark.parametrize(
@@ -253,3 +284,45 @@ def test_a_defect_is_the_drives_own(changes: dict[str, object], is_defect: bool)
     after = replace(before, **changes)  # type: ignore[arg-type]
     assert len(worsened(before, after)) == 1
     assert bool(defects(before, after)) is is_defect
+
+
+@pytest.mark.parametrize(
+    ("limits", "rise", "is_defect"),
+    [
+        ({}, {"reallocated blocks": 1}, True),
+        ({"reallocated_blocks": 2}, {"reallocated blocks": 2}, False),
+        ({"reallocated_blocks": 2}, {"reallocated blocks": 3}, True),
+        ({"spare": 1}, {"available spare": -1}, False),
+        ({"spare": 1}, {"available spare": -2}, True),
+        ({}, {"CRC errors of the link": 7}, False),
+        ({"link_errors": 0}, {"CRC errors of the link": 1}, True),
+        ({"error_log_entries": 0}, {"entries of the error log": 1}, True),
+        ({}, {"unsafe shutdowns": 2}, False),
+        ({"unsafe_shutdowns": 1}, {"unsafe shutdowns": 2}, True),
+    ],
+)
+def test_limits_of_the_spec_decide(limits: dict[str, int], rise: dict[str, int], is_defect: bool) -> None:
+    table, names = HealthTable.model_validate(limits), list(rise)
+    before = replace(HEALTHY, counters=dict.fromkeys(names, 90))
+    after = replace(HEALTHY, counters={name: 90 + count for name, count in rise.items()})
+    assert bool(defects(before, after, table)) is is_defect
+    assert len(worsened(before, after, table)) == 1
+
+
+def test_media_errors_have_a_limit_too() -> None:
+    after = replace(HEALTHY, media_errors=2)
+    assert defects(HEALTHY, after)
+    assert not defects(HEALTHY, after, HealthTable(media_errors=2))
+
+
+@given(st.integers(0, 5), st.integers(0, 5))
+def test_power_cuts_of_the_run_are_no_unsafe_shutdowns(cuts: int, others: int) -> None:
+    before = replace(HEALTHY, counters={"unsafe shutdowns": 40})
+    after = replace(HEALTHY, counters={"unsafe shutdowns": 40 + cuts + others})
+    failures = DriveFailures(limits=HealthTable(unsafe_shutdowns=0), power_cuts=cuts)
+    assert bool(failures.defects(before, after)) is bool(failures.worsened(before, after)) is (others > 0)
+
+
+def test_a_drive_that_counts_fewer_power_cuts_has_not_got_worse() -> None:
+    before = replace(HEALTHY, counters={"unsafe shutdowns": 2})
+    assert DriveFailures(power_cuts=3).worsened(before, before) == ()

@@ -82,12 +82,12 @@ def test_script_reads_nvme(tmp_path: Path, shell: str) -> None:
         rig.write(f"{nvme}/{namespace}/ro", "0")
     rig.link(f"{nvme}/nvme0n1/device", nvme)
     rig.link("class/block/nvme0n1", f"{nvme}/nvme0n1")
-    found = rig.run(shell, "-", "nvme0n1", "/dev/nvme0n1")["nvme0n1"]
+    found = rig.run(shell, "nvme0n1", "/dev/nvme0n1", "auto")["nvme0n1"]
     lines = dict(line.split(" ", 1) for line in found["sysfs"].split("\n") if line)
     assert lines["current_link_speed"] == "16.0 GT/s PCIe"
     assert (lines["slot_max_link_speed"], lines["slot_max_link_width"]) == ("8.0 GT/s PCIe", "4")
     assert (lines["namespaces"], lines["ro"]) == ("2", "0")
-    assert json.loads(found["smart"]) == {"path": "--json=c -x /dev/nvme0n1"}
+    assert json.loads(found["smart"]) == {"path": "--json=c -x -d auto /dev/nvme0n1"}
     assert found["sanitize"].split() == found["self-test"].split() == ["1", "2", "3"]
     assert json.loads(found["id-ns"]) == {"nvme": "id-ns"}
 
@@ -100,7 +100,9 @@ def test_script_reads_sata(tmp_path: Path, shell: str) -> None:
     rig.link("devices/ata3/host2/block/sdb/device", "devices/ata3/host2")
     rig.link("class/block/sdb", "devices/ata3/host2/block/sdb")
     rig.write("class/ata_link/link3/hw_sata_spd_limit", "6.0 Gbps")
-    found = rig.run(shell, "sat,12", "sdb", "/dev/sdb")["sdb"]
+    found = rig.run(shell, "sdb", "/dev/sdb", "sat,12", "sdc", "/dev/sdc", "none")
+    assert found["sdc"]["smart"].strip() == ""
+    found = found["sdb"]
     lines = dict(line.split(" ", 1) for line in found["sysfs"].split("\n") if line)
     assert lines["hw_sata_spd_limit"] == "6.0 Gbps"
     assert (lines["queue_depth"], lines["write_cache"]) == ("32", "write back")
@@ -110,7 +112,7 @@ def test_script_reads_sata(tmp_path: Path, shell: str) -> None:
 
 def test_script_runs_commands_that_read_only(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
-    rig.run("sh", "-", "nvme0n1", "/dev/nvme0n1", "sdb", "/dev/sdb")
+    rig.run("sh", "nvme0n1", "/dev/nvme0n1", "auto", "sdb", "/dev/sdb", "scsi")
     commands = {" ".join(line.split()[:2]) for line in rig.log.read_text().splitlines()}
     assert commands == {"smartctl --json=c", "nvme id-ctrl", "nvme id-ns", "nvme get-log"}
 
@@ -154,6 +156,12 @@ def test_negative_sanicap_of_nvme_cli_2_1() -> None:
     assert not of("nvme", **{"id-ctrl": '{"oacs": 6, "sanicap": -1610612736}'}).can_sanitize
 
 
+def test_record_of_a_drive_without_health() -> None:
+    found = record(replace(NVME, smart_type="none"), inspected.nvme())
+    assert found.unreadable
+    assert (found.serial, found.wear_percent, found.passed) == ("S1", None, None)
+
+
 @pytest.mark.parametrize("answer", ["", "Permission denied", '{"smartctl": {"exit_status": 2}}'])
 def test_unreadable_drive_is_a_record_with_the_reason(answer: str) -> None:
     found = of("sata", smart=answer)
@@ -162,12 +170,12 @@ def test_unreadable_drive_is_a_record_with_the_reason(answer: str) -> None:
 
 
 def test_read_returns_each_drive_by_path() -> None:
-    other = replace(NVME, path="/dev/nvme9n1", kname="nvme9n1", serial="S9")
+    other = replace(NVME, path="/dev/nvme9n1", kname="nvme9n1", serial="S9", smart_type="nvme")
     answer = inspected.text("nvme0n1", inspected.nvme()) + inspected.text("nvme9n1", inspected.nvme("S9")) + "==end\n"
     machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=answer)
-    found = read(machine, (NVME, other), "nvme")
+    found = read(machine, (NVME, other))
     assert {path: each.own_serial for path, (each, _) in found.items()} == {"/dev/nvme0n1": "S1", "/dev/nvme9n1": "S9"}
-    assert machine.asked[0][3:] == ("inspection", "nvme", "nvme0n1", "/dev/nvme0n1", "nvme9n1", "/dev/nvme9n1")
+    assert machine.asked[0][3:] == ("inspection", "nvme0n1", "/dev/nvme0n1", "auto", "nvme9n1", "/dev/nvme9n1", "nvme")
     assert json.loads(found["/dev/nvme9n1"][1])["serial_number"] == "S9"
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ssdqual.rig.drives.smart_answer import counters, data_written_bytes, percentage_used, temperature_c
+from pytest_ssdqual.qual.spec.health_limits import COUNTERS, HealthTable
+from pytest_ssdqual.rig.drives.health import MEDIA_ERRORS
+from pytest_ssdqual.rig.drives.smart_answer import (
+    ATA_ERRORS,
+    ATA_STATISTICS,
+    counters,
+    data_written_bytes,
+    percentage_used,
+    temperature_c,
+)
 
 
 def ata(*attributes: tuple[int, str, int, int], **more: object) -> dict[str, object]:
@@ -104,10 +113,30 @@ def test_error_counters_have_one_name_whatever_the_drive_calls_them() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Unsafe_Shutdown_Count", "Unexpect_Power_Loss_Ct", "Unexpected_Power_Loss", "Unexpected_Pwr_Loss_Cnt",
+        "Unexpect_PwrLoss_Ct", "Unexpected_Power_Cycle", "POR_Recovery_Count",
+    ],
+)  # fmt: skip
+def test_unsafe_shutdowns_of_sata_drives(name: str) -> None:
+    """Names of smartmontools' drive database; Power-Off_Retract_Count also counts ordinary shutdowns."""
+    assert counters(ata((174, name, 100, 5), (192, "Power-Off_Retract_Count", 100, 9))) == {"unsafe shutdowns": 5}
+
+
+def test_every_counter_has_a_limit_of_its_own() -> None:
+    named = {name for name, _ in ATA_ERRORS} | set(ATA_STATISTICS.values())
+    log = dict.fromkeys(("num_err_log_entries", "available_spare", "unsafe_shutdowns"), 0)
+    others = counters({"nvme_smart_health_information_log": log, "scsi_grown_defect_list": 0})
+    assert {*named, *others, MEDIA_ERRORS} == set(COUNTERS)
+    assert len(set(COUNTERS.values())) == len(COUNTERS) == len(HealthTable.model_fields)
+
+
 def test_counters_of_nvme_and_sas_drives() -> None:
-    log = {"num_err_log_entries": 12, "available_spare": 98}
+    log = {"num_err_log_entries": 12, "available_spare": 98, "unsafe_shutdowns": 3}
     assert counters({"nvme_smart_health_information_log": log}) == {
-        "entries of the error log": 12, "available spare": 98,
+        "entries of the error log": 12, "available spare": 98, "unsafe shutdowns": 3,
     }  # fmt: skip
     assert counters({"scsi_grown_defect_list": 4}) == {"grown defects": 4}
     assert counters({}) == {}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.rig.drives.topology import Drive, Node, Topology, plain_uuid
+from pytest_ssdqual.rig.drives.topology import Drive, Node, Topology, is_same_firmware, plain_uuid
 from pytest_ssdqual.rig.machine.machine import RigError
 
 DRIVE = Drive("/dev/sdb", "sdb", "INTEL SSDSC2BB480G4", "BTWL1", "0x55cd", "D201", 480, 512, 4096, False, "sata")
@@ -50,6 +50,25 @@ def test_a_node_as_a_drive() -> None:
     )
     with pytest.raises(KeyError):
         Topology({}).drive("sdb")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("540400WD", "540400WD", True),
+        ("540400WD", "540500WD", False),
+        ("00WD", "540500WD", True),
+        ("BBF0", "580ABBF0", True),
+        ("0WD", "540500WD", False),
+        ("5405", "540500WD", False),
+        ("00WD", "01WD", False),
+        (None, None, True),
+        ("", None, True),
+        (None, "540500WD", False),
+    ],
+)
+def test_firmware_by_the_end_that_inquiry_data_have(one: str | None, other: str | None, same: bool) -> None:
+    assert is_same_firmware(one, other) is is_same_firmware(other, one) is same
 
 
 @pytest.mark.parametrize(

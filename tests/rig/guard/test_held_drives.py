@@ -160,6 +160,19 @@ def test_after_a_lost_connection_the_drives_are_looked_at_before_anything_goes_o
             held.require_lease()
 
 
+def test_after_a_lost_connection_what_smartctl_reported_is_no_difference(leases: Leases) -> None:
+    world = World(disks())
+    drives = [replace(drive, firmware="540500WD", smart_type="sat") for drive in drives_of(world)]
+    machine = machine_of(world)
+    held = HeldDrives(machine, drives)
+    machine.generation = 1
+    held.require_lease()
+    held.require([replace(drives[0], firmware=None)])
+    machine.generation = 2
+    with pytest.raises(DriveRefused, match="not the same"):
+        HeldDrives(machine, [replace(drives[0], revision="00WD")])._require_same()
+
+
 def test_after_a_restart_drives_are_leased_anew_and_looked_at(leases: Leases) -> None:
     world = World(disks())
     held = HeldDrives(machine_of(world), drives_of(world))

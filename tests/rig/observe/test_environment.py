@@ -91,7 +91,7 @@ def told(machine: Path, shell: list[str], when: str = "before", array: str = "md
     script = SCRIPT
     for root in ("/proc/", "/sys/", "/dev/kmsg"):
         script = script.replace(root, f"{machine}{root}")
-    drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}")]
+    drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}", "auto")]
     path = f"{machine / 'bin'}:{os.environ['PATH']}"
     argv = [*shell, "-c", script, "environment", PICK, when, array, since, "", *drives]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
@@ -240,7 +240,7 @@ def test_what_the_kernel_said_meanwhile_is_seen_with_its_time() -> None:
 
 
 def sight(**changed: object) -> EnvironmentReading:
-    argv = ["sh", "-c", "", "environment", PICK, "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1"]
+    argv = ["sh", "-c", "", "environment", PICK, "before", "-", "new", "", "nvme0n1", "/dev/nvme0n1", "auto"]
     plain = parse(Surroundings().text(argv), "", ["nvme0n1"])
     return replace(plain, **changed)  # type: ignore[arg-type]
 
@@ -332,4 +332,5 @@ def test_names_reach_the_script_as_parameters_only() -> None:
     take_reading(machine, replace(array_of("raid0x2"), members=(odd, drive(1))), When.AFTER)
     (asked,) = machine.asked
     assert asked[:5] == ("sh", "-c", environment.SCRIPT, "environment", PICK)
-    assert asked[5:] == ("after", "md100", "-", "", "cciss!c0d0", "/dev/cciss/c0d0", "nvme1n1", "/dev/nvme1n1")
+    of_drives = "cciss!c0d0", "/dev/cciss/c0d0", "auto", "nvme1n1", "/dev/nvme1n1", "auto"
+    assert asked[5:] == ("after", "md100", "-", "", *of_drives)

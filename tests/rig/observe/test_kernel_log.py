@@ -74,7 +74,7 @@ def look(
     script = SCRIPT
     for root in ("/proc/", "/sys/", "/dev/kmsg"):
         script = script.replace(root, f"{machine}{root}")
-    words = [part for kname in drives for part in (kname, f"/dev/{kname}")]
+    words = [part for kname in drives for part in (kname, f"/dev/{kname}", "auto")]
     env = {**os.environ, "PATH": f"{machine / 'bin'}:{os.environ['PATH']}"}
     argv = ["sh", "-c", script, "environment", PICK, when, array, since, names, *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)

@@ -88,6 +88,6 @@ class Kept:
                 "path": f"/dev/{serial}", "kname": serial, "model": self.model, "serial": serial, "wwn": None,
                 "firmware": self.firmware, "size_bytes": 480_000_000_000, "logical_block_bytes": 512,
                 "physical_block_bytes": 4096, "rotational": False, "transport": "nvme", "read_only": False,
-                "queue_limit": None, "max_link": None,
+                "queue_limit": None, "max_link": None, "revision": self.firmware, "smart_type": "auto",
             }
         )  # fmt: skip

@@ -361,7 +361,7 @@ class SimulatedMachine:
             "blockdev": lambda: str(LSBLK_BYTES * self.geometry.data_drives),
             "ls": lambda: "\n".join(device.kname for device in self.world.disks),
             "nvme": lambda: json.dumps({"oacs": 2, "fna": 0}),
-            "smartctl": lambda: (self.scene.unidentified if argv[-1] == self.world.disks[0].path else "") or SMART,
+            "smartctl": lambda: self._identified(argv[-2], argv[-1]),
             "mdadm": lambda: f"MD_UUID={self.arrays.get(argv[-1], '')}",
             "grep": lambda: "".join(f"/sys/block/md100/md/{each}\n" for each in state),
         }
@@ -378,7 +378,7 @@ class SimulatedMachine:
         if script == facts.FACTS:
             return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
         if script == health.SCRIPT:
-            return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments)
+            return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments[1::2])
         if script == inspection.SCRIPT:
             return self._inspected(arguments)
         if script == zero.ZEROES:
@@ -400,6 +400,13 @@ class SimulatedMachine:
             return self.surroundings.text(argv)
         return "2048\n" if script == mdadm.OFFSETS else ""
 
+    def _identified(self, smart_type: str, path: str) -> str:
+        """What smartctl identifies a drive as; the first one perhaps only by a type."""
+        if self.scene.unidentified and smart_type == "auto" and path == self.world.disks[0].path:
+            return self.scene.unidentified
+        serial = self.surroundings.serials.get(path.removeprefix("/dev/"), "")
+        return json.dumps({**json.loads(SMART), "serial_number": "S" if "shared" in self.scene.trouble else serial})
+
     def _smart(self, path: str) -> object:
         """What smartctl says of a drive."""
         kname = path.removeprefix("/dev/")
@@ -415,6 +422,8 @@ class SimulatedMachine:
             return {"smartctl": {"exit_status": 2, "messages": [{"string": "I/O error", "severity": "error"}]}}
         if self.runs and f"warm:{serial}" in self.scene.trouble:
             log["critical_warning"] = 2
+        if self.runs and f"shutdown:{serial}" in self.scene.trouble:
+            log["unsafe_shutdowns"] += 1
         if self.runs and f"assessment:{self.surroundings.serials[kname]}" in self.scene.trouble:
             answer["smart_status"]["passed"] = False
         return answer
@@ -427,7 +436,7 @@ class SimulatedMachine:
         return (
             "".join(
                 inspected.text(name, {**inspected.nvme(serials[name], models[name]), **other.get(serials[name], {})})
-                for name in arguments[1::2]
+                for name in arguments[::3]
             )
             + "==end\n"
         )

@@ -132,11 +132,11 @@ class Surroundings:
             )
 
     def text(self, argv: Sequence[str]) -> str:
-        """The answer to ``sh -c SCRIPT surroundings PICK WHEN ARRAY SINCE NAMES KNAME PATH …``."""
+        """The answer to ``sh -c SCRIPT surroundings PICK WHEN ARRAY SINCE NAMES KNAME PATH TYPE …``."""
         when, array, since, _, *drives = argv[5:]
-        files = self._clock() + self._files(array, drives[::2])
-        warmth = [line for kname in drives[::2] for line in (f"==warmth {kname}", self._smart(kname))] + ["=="]
-        names = ["==names", *({array} - {"-"}), *(name for kname in drives[::2] for name in (kname, kname[:-2])), "=="]
+        files = self._clock() + self._files(array, drives[::3])
+        warmth = [line for kname in drives[::3] for line in (f"==warmth {kname}", self._smart(kname))] + ["=="]
+        names = ["==names", *({array} - {"-"}), *(name for kname in drives[::3] for name in (kname, kname[:-2])), "=="]
         new = self.log[int(since[1:]) - 1 :] if when == "after" and since.startswith("k") else []
         # Message 1 is of the boot, and has scrolled out of sight.
         said = [] if "speechless" in self.trouble else [f"==kernel k{len(self.log) + 1} 0 0", *new, "=="]
