@@ -93,7 +93,7 @@ def open_bay(
         topology = content.examined(channel, topology, wanted, uuids, names=True)
         facts = provenance.facts(channel)
         drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
-        known = typed(channel, drives, settings)
+        known = _typed(channel, drives, settings)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
     refused = list(refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several))
@@ -126,7 +126,7 @@ def _read_only_bay(
     if refused:
         raise pytest.UsageError(refusals.explain(refused))
     drives = [topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches)]
-    drives = typed(channel, drives, settings)
+    drives = _typed(channel, drives, settings)
     # The inspection reports a drive that smartctl cannot identify.
     found = health.identify(channel, drives)
     drives = [replace(drive, firmware=found[drive.path].firmware or drive.firmware) for drive in drives]
@@ -157,7 +157,7 @@ def _cleared(
     return topology, cleared
 
 
-def typed(channel: Channel, drives: Sequence[Drive], settings: Settings) -> list[Drive]:
+def _typed(channel: Channel, drives: Sequence[Drive], settings: Settings) -> list[Drive]:
     """Return the drives with their types for smartctl; patterns are expanded on the machine, as those of the drives.
 
     ``UnusablePattern`` for a pattern that matches none of the drives, unless it is for several bays.
