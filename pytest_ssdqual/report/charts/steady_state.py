@@ -97,8 +97,11 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigur
     cells = [
         strict_json.table(strict_json.array(each)[names.index(workload)]) for each in strict_json.array(facts["rounds"])
     ]
-    drives = geometry.width if geometry.is_side_by_side and adds else 1
-    values = [strict_json.number(cell[figure]) / drives for cell in cells]
+    is_sum = geometry.is_side_by_side and adds
+    values = [
+        strict_json.number(cell[figure]) / (max(1, len(strict_json.array(cell["members"]))) if is_sum else 1)
+        for cell in cells
+    ]
     end = steady_state.first_steady(values, rule) or len(values)
     state = steady_state.judge(values[:end], rule)
     return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), end - rule.window, state, unit)
