@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
+from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
@@ -65,10 +66,10 @@ class EvidenceBuilder:
             found,
             about=About.LOT,
             group=verdict.of.value,
-            members=tuple(map(_part, verdict.drives)),
+            members=(*map(_part, verdict.drives), *map(_part_left_out, verdict.left_out)),
             figures=lots.figures(verdict),
             raw=judged.raw_files(),
-            remarks=lots.remarks(verdict, len(judged.members())),
+            remarks=lots.remarks(verdict, max(verdict.plan.sample, len(judged.members()))),
         )
 
     def of_estimates(self, claim: Claim, judged: Judgeable, found: Sequence[tuple[Subject, Estimate]]) -> Evidence:
@@ -167,6 +168,10 @@ def _part(verdict: Verdict) -> Part:
     """Return the value and the outcome of one of several drives."""
     values = {**_value(verdict.estimate), **_p_value(verdict)}
     return Part(verdict.subject.drive, values, Finding(verdict.outcome.value))
+
+
+def _part_left_out(drive: LeftOutDrive) -> Part:
+    return Part(drive.serial, {}, Finding.FAIL if drive.failed else Finding.INCONCLUSIVE)
 
 
 def _p_value(verdict: Verdict) -> Figures:
