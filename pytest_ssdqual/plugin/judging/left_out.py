@@ -63,8 +63,11 @@ def without(verdict: Verdict, drives: Sequence[LeftOutDrive]) -> Verdict:
     unknown = [each.serial for each in drives if not each.failed]
     if verdict.outcome is not Outcome.PASS or not (unknown or verdict.claim.scope is Scope.MEMBERS):
         return found
-    named = ", ".join(unknown or [each.serial for each in drives])
-    return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"nothing is known of {named}, the others pass")
+    if unknown:
+        held_back = f"the others pass, there is no valid figure of {', '.join(unknown)}"
+    else:
+        held_back = "the others are alike, and not all drives could be compared"
+    return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=held_back)
 
 
 def _present(judged: Judgeable) -> set[str]:

@@ -188,7 +188,10 @@ def faults_of_drives(run: Run, rule: SteadyRule | None = None) -> dict[str, str]
     found = checks.objections_by_drive(run)
     if "" in found or not run.parts:
         return {}
-    faults = {serial: "; ".join(objections) for serial, objections in found.items()}
+    faults = {
+        serial: "; ".join(each.removeprefix(f"{serial}: ") for each in objections)
+        for serial, objections in found.items()
+    }
     if rule is None:
         return faults
     states = {each.drive: (steady_state.judge(each.round_iops(), rule), each) for each in run.of_members()}
