@@ -69,7 +69,7 @@ def test_a_pulled_member(journey: Journey) -> None:
         vm.plug(MEMBER)
     seen = journey.observe("pulled", run, *told(run, WRITES))
     assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)
-    journey.resume_apart("pulled", run)
+    journey.resume_apart("pulled", run, MEMBER)
     assert journey.ledger.resumed["pulled"] == UNUSED
 
 
@@ -86,7 +86,7 @@ def test_io_errors(journey: Journey) -> None:
         vm.mend(MEMBER)
     seen = journey.observe("io_errors", run, *told(run, WRITES))
     assert seen == Observed((failed("it returned media errors"),), "continues", KEPT, **ORDERLY)
-    journey.resume_apart("io_errors", run)
+    journey.resume_apart("io_errors", run, MEMBER)
     assert journey.ledger.resumed["io_errors"] == UNUSED
 
 
@@ -105,7 +105,7 @@ def test_a_drive_that_turns_read_only(journey: Journey) -> None:
     worse = "its own SMART health assessment is now FAILED; new critical warning: media is read-only"
     said = (failed(f"{worse}; it returned media errors"), f"in red: {worse}")
     assert seen == Observed(said, "continues", KEPT, **ORDERLY)
-    journey.resume_apart("read_only", run)
+    journey.resume_apart("read_only", run, MEMBER)
     assert journey.ledger.resumed["read_only"] == UNUSED
 
 
@@ -123,7 +123,7 @@ def test_a_drive_that_answers_nothing(journey: Journey) -> None:
         guest_faults.hear_again(journey.server, *deaf)
     seen = journey.observe("frozen_drive", run, *told(run, WRITES))
     assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)
-    journey.resume_apart("frozen_drive", run)
+    journey.resume_apart("frozen_drive", run, MEMBER)
     assert journey.ledger.resumed["frozen_drive"] == UNUSED
 
 

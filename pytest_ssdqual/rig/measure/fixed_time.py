@@ -170,10 +170,11 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
         if state.reached and not objections:
             return measured_run.condensed()
         of_drives = faults_of_drives(measured_run, protocol.steady)
-        if objections:
+        if of_drives:
+            each = "; ".join(f"{serial}: {why}" for serial, why in of_drives.items())
+            fault = f"is not {'valid' if objections else 'steady'}: {each}"
+        elif objections:
             fault = f"is not valid: {'; '.join(objections)}"
-        elif of_drives:
-            fault = f"is not steady: {'; '.join(f'{serial} is {why}' for serial, why in of_drives.items())}"
         else:
             fault = f"is {state.describe()}{steady_state.repeats(*steady_state.series(measured_run))}"
     times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"

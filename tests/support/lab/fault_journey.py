@@ -105,10 +105,11 @@ class Journey:
         root = self.start.place / f"apart-{len(self.ledger.observed)}"
         return self.start(drives(3), *CHOSEN, root=root)
 
-    def resume_apart(self, fault: str, run: Finished) -> None:
-        """Resume the run in which a drive failed, now that the drive would work again."""
+    def resume_apart(self, fault: str, run: Finished, serial: str) -> None:
+        """Resume the run in which a drive failed, now that it would work again; then blank it, as no run does."""
         again = self.start(drives(3), *CHOSEN, "--ssd-resume=last", root=run.folder.path.parent).finish()
         self.ledger.resumed[fault] = how_resumed(again)
+        self.server.ask("wipefs", "--all", "--quiet", f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}")
 
     def of_mirror(self, *options: str) -> Running:
         """Another run: whether a mirror's data survive the loss of a drive."""
