@@ -109,7 +109,8 @@ class Journey:
         """Resume the run in which a drive failed, now that it would work again; then blank it, as no run does."""
         again = self.start(drives(3), *CHOSEN, "--ssd-resume=last", root=run.folder.path.parent).finish()
         self.ledger.resumed[fault] = how_resumed(again)
-        self.server.ask("wipefs", "--all", "--quiet", f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}")
+        blank = 'wipefs --all --quiet "$1" && blkdiscard "$1"'
+        self.server.ask("sh", "-c", blank, "blank", f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}")
 
     def of_mirror(self, *options: str) -> Running:
         """Another run: whether a mirror's data survive the loss of a drive."""
