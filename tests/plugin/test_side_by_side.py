@@ -113,6 +113,16 @@ def test_failure_of_the_others_is_reported_beside_a_failed_drive(inner: Inner, m
     assert later.properties["ssd.drives_failed"] == "SSDQ0004"
 
 
+def test_failed_drive_is_a_failure_also_where_nothing_is_promised(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    run(inner, "-k", "test_iops", spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
+    struck, later = cases_of(inner, "test_iops")
+    assert "drive SSDQ0002 failed" in struck.message
+    assert "1 of 4 drives is left out: SSDQ0002" in later.message
+
+
 def test_one_drive_that_is_left_is_judged_by_itself(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "media:SSDQ0001")
     run(inner, devices="lab:2")

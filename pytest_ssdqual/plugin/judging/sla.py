@@ -118,7 +118,8 @@ class Sla:
                 ``judge(ssd_run)`` judges the claim of the test's mark ``ssd_promise``, ``judge("p99_latency",
                 ssd_run)`` one of several claims.
 
-        Drives side by side are judged one by one; the result is the worst verdict, and names all drives that fail.
+        Drives side by side are judged one by one; the result is the worst verdict, and names all drives that fail, and
+        those that were left out because they died or never settled.
                 Without a limit in the spec, the figure is recorded and the test is skipped. Raises ``Inconclusive`` (a
                 JUnit ``<error>``) for an inconclusive verdict, ``InvalidMeasurement`` for a measurement that cannot be
                 judged.
