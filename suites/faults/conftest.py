@@ -29,7 +29,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if has_tests() and not config.getoption("--ssd-devices", None) else True
 
 
-#: The first four modules share one run; the last one compares the table.
+#: The first four modules share one run (drives that fail have runs of their own); the last one compares the table.
 ORDER = ("test_drives", "test_machine", "test_controller", "test_connection", "test_table")
 
 

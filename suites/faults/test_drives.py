@@ -1,6 +1,7 @@
 """A drive that fails during a measurement is a failure that names it; a fault of fio or of the clock is an error.
 
-The run continues if it can, and the next test resumes it.
+The run continues if it can. A drive that fails has a run of its own, because no session of that run uses it again; the
+other faults strike one run that the next test resumes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 MEMBER = "SSDQ0002"
 #: What every member that md took out of the array has in common.
 TAKEN_OUT = "md took it out of the array after failed requests; kernel: … (under the load of raid5x3)"
+
+
+#: What becomes of a run that is resumed after a drive has failed in it.
+UNUSED = "continues, and does not use the drive"
 
 
 def failed(words: str) -> str:
@@ -51,6 +56,77 @@ def test_a_corrupted_copy(journey: Journey) -> None:
     assert row in committed(DOCUMENT.read_text(encoding="utf-8")), "\n".join(row)
 
 
+def test_a_pulled_member(journey: Journey) -> None:
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
+
+    vm, running = journey.server.lab.vm, journey.begin_apart()
+    journey.until(running, WRITES)
+    vm.pull(MEMBER)
+    try:
+        run = running.finish()
+    finally:
+        vm.plug(MEMBER)
+    seen = journey.observe("pulled", run, *told(run, WRITES))
+    assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)
+    journey.resume_apart("pulled", run, MEMBER)
+    assert journey.ledger.resumed["pulled"] == UNUSED
+
+
+def test_io_errors(journey: Journey) -> None:
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
+
+    vm, running = journey.server.lab.vm, journey.begin_apart()
+    journey.until(running, WRITES)
+    vm.fail(MEMBER)
+    try:
+        run = running.finish()
+    finally:
+        vm.mend(MEMBER)
+    seen = journey.observe("io_errors", run, *told(run, WRITES))
+    assert seen == Observed((failed("it returned media errors"),), "continues", KEPT, **ORDERLY)
+    journey.resume_apart("io_errors", run, MEMBER)
+    assert journey.ledger.resumed["io_errors"] == UNUSED
+
+
+def test_a_drive_that_turns_read_only(journey: Journey) -> None:
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told, worsened
+    from support.lab.fault_table import Observed
+
+    vm, running = journey.server.lab.vm, journey.begin_apart()
+    journey.until(running, WRITES)
+    vm.turn_read_only(MEMBER)
+    try:
+        run = running.finish()
+    finally:
+        vm.mend(MEMBER)
+    seen = journey.observe("read_only", run, *told(run, WRITES), *worsened(run))
+    worse = "its own SMART health assessment is now FAILED; new critical warning: media is read-only"
+    said = (failed(f"{worse}; it returned media errors"), f"in red: {worse}")
+    assert seen == Observed(said, "continues", KEPT, **ORDERLY)
+    journey.resume_apart("read_only", run, MEMBER)
+    assert journey.ledger.resumed["read_only"] == UNUSED
+
+
+def test_a_drive_that_answers_nothing(journey: Journey) -> None:
+    from support.lab import guest_faults
+    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
+    from support.lab.fault_table import Observed
+
+    running = journey.begin_apart()
+    journey.until(running, WRITES)
+    deaf = guest_faults.deafen(journey.server, MEMBER)
+    try:
+        run = running.finish()
+    finally:
+        guest_faults.hear_again(journey.server, *deaf)
+    seen = journey.observe("frozen_drive", run, *told(run, WRITES))
+    assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)
+    journey.resume_apart("frozen_drive", run, MEMBER)
+    assert journey.ledger.resumed["frozen_drive"] == UNUSED
+
+
 def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
     from support.lab import guest_faults
     from support.lab.fault_journey import MORE_READS, ORDERLY, READS, STOPPED, WRITES, told
@@ -75,66 +151,3 @@ def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
     for fault, (workload, *said) in expected.items():
         seen = journey.observe(fault, run, *told(run, workload))
         assert seen == Observed(tuple(said), "continues", STOPPED, **ORDERLY)
-
-
-def test_a_pulled_member(journey: Journey) -> None:
-    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
-    from support.lab.fault_table import Observed
-
-    vm, running = journey.server.lab.vm, journey.begin()
-    journey.until(running, WRITES)
-    vm.pull(MEMBER)
-    try:
-        run = journey.finish(running, "pulled")
-    finally:
-        vm.plug(MEMBER)
-    seen = journey.observe("pulled", run, *told(run, WRITES))
-    assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)
-
-
-def test_io_errors(journey: Journey) -> None:
-    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
-    from support.lab.fault_table import Observed
-
-    vm, running = journey.server.lab.vm, journey.begin()
-    journey.until(running, WRITES)
-    vm.fail(MEMBER)
-    try:
-        run = journey.finish(running, "io_errors")
-    finally:
-        vm.mend(MEMBER)
-    seen = journey.observe("io_errors", run, *told(run, WRITES))
-    assert seen == Observed((failed("it returned media errors"),), "continues", KEPT, **ORDERLY)
-
-
-def test_a_drive_that_turns_read_only(journey: Journey) -> None:
-    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told, worsened
-    from support.lab.fault_table import Observed
-
-    vm, running = journey.server.lab.vm, journey.begin()
-    journey.until(running, WRITES)
-    vm.turn_read_only(MEMBER)
-    try:
-        run = journey.finish(running, "read_only")
-    finally:
-        vm.mend(MEMBER)
-    seen = journey.observe("read_only", run, *told(run, WRITES), *worsened(run))
-    worse = "its own SMART health assessment is now FAILED; new critical warning: media is read-only"
-    said = (failed(f"{worse}; it returned media errors"), f"in red: {worse}")
-    assert seen == Observed(said, "continues", KEPT, **ORDERLY)
-
-
-def test_a_drive_that_answers_nothing(journey: Journey) -> None:
-    from support.lab import guest_faults
-    from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
-    from support.lab.fault_table import Observed
-
-    running = journey.begin()
-    journey.until(running, WRITES)
-    deaf = guest_faults.deafen(journey.server, MEMBER)
-    try:
-        run = journey.finish(running, "frozen_drive")
-    finally:
-        guest_faults.hear_again(journey.server, *deaf)
-    seen = journey.observe("frozen_drive", run, *told(run, WRITES))
-    assert seen == Observed((failed("it dropped out"),), "continues", KEPT, **ORDERLY)

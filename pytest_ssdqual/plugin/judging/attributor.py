@@ -147,6 +147,8 @@ def _curves(members: Sequence[Measured], drives: Sequence[str]) -> tuple[MemberC
         for each in measured.members():
             if each.drive in points:
                 points[each.drive].append(CurvePoint.of(each, _estimate(each)))
+    if missing := [drive for drive, found in points.items() if len(found) < len(members)]:
+        raise NotApplicable(f"drive {missing[0]} was left out when the bare drives were measured")
     mix = members[0].workload.read_fraction
     return tuple(MemberCurve(drive, mix, tuple(found)) for drive, found in points.items())
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
+from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
@@ -67,10 +68,10 @@ class EvidenceBuilder:
             found,
             about=About.LOT,
             group=verdict.of.value,
-            members=tuple(map(_part, verdict.drives)),
+            members=(*map(_part, verdict.drives), *map(_part_left_out, verdict.left_out)),
             figures=lots.figures(verdict),
             raw=judged.raw_files(),
-            remarks=lots.remarks(verdict, len(judged.members())),
+            remarks=lots.remarks(verdict, max(verdict.plan.sample, len(judged.members()))),
         )
 
     def of_estimates(self, claim: Claim, judged: Judgeable, found: Sequence[tuple[Subject, Estimate]]) -> Evidence:
@@ -181,6 +182,10 @@ def _part(verdict: Verdict) -> Part:
 def _with_bound(part: Part, verdict: Verdict) -> Part:
     """Return the part of a drive with the limit of its own sheet."""
     return replace(part, figures={**part.figures, "limit": verdict.limit.bound})
+
+
+def _part_left_out(drive: LeftOutDrive) -> Part:
+    return Part(drive.serial, {}, Finding.FAIL if drive.failed else Finding.INCONCLUSIVE)
 
 
 def _p_value(verdict: Verdict) -> Figures:

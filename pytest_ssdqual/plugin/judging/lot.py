@@ -25,17 +25,16 @@ class Lot:
     def judge(self, what: str | Measured, run: Measured | None = None, /) -> LotVerdict:
         """Return the verdict on the lot, of which each drive must meet the promise; arguments as of ``ssd_sla.judge``.
 
-        Without a limit in the spec, the figure is recorded and the test is skipped. Raises ``Inconclusive`` if the
-        verdict
-                depends on inconclusive drives, ``InvalidMeasurement`` if a drive or, by this plan, the lot cannot be
-                judged.
+        A drive that failed under the load does not conform. Without a limit in the spec, the figure is recorded and the
+        test is skipped. Raises ``Inconclusive`` if the verdict depends on inconclusive drives, ``InvalidMeasurement``
+        if a drive or, by this plan, the lot cannot be judged.
         """
         wanted, judged = self._sla.asked(what, run)
         if wanted.scope is not Scope.RUN:
             raise pytest.UsageError(f"{wanted} is not a claim about single drives; judge a lot by one that is")
         verdicts = self._sla.verdicts(wanted, judged)
         try:
-            verdict = lot.judge(wanted, self._plan, verdicts)
+            verdict = lot.judge(wanted, self._plan, verdicts, self._sla.left_out(judged))
         except CannotJudge as error:
             about = f"{wanted.label} of the lot of {judged.subject}"
             raise InvalidMeasurement(f"{about} cannot be judged: {error}") from error

@@ -9,12 +9,14 @@ from typing import Any, NoReturn
 
 import pytest
 
+from pytest_ssdqual.plugin.judging import left_out
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
+from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
@@ -59,11 +61,13 @@ class Sla:
         baseline: Baseline | None = None,
         promised: Collection[Claim] = (),
         attributor: Attributor | None = None,
+        left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: (),
     ) -> None:
         """``inconclusive`` is the report of an inconclusive verdict: ``error`` or ``skip``.
 
         ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
                 run that promises may be in per cent of. ``promised`` are the claims that the test declares.
+                ``left_out`` finds the drives side by side that a measurement is without.
         """
         self._spec = spec
         self._inconclusive = inconclusive
@@ -73,6 +77,7 @@ class Sla:
         self._baseline = baseline
         self._promised = frozenset(promised)
         self._attributor = attributor
+        self.left_out = left_out
 
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
@@ -104,6 +109,7 @@ class Sla:
         return cls(
             found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised,
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
+            lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
         )  # fmt: skip
 
     def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:
@@ -112,13 +118,18 @@ class Sla:
                 ``judge(ssd_run)`` judges the claim of the test's mark ``ssd_promise``, ``judge("p99_latency",
                 ssd_run)`` one of several claims.
 
-        Drives side by side are judged one by one; the result is the worst verdict, and names all drives that fail.
+        Drives side by side are judged one by one; the result is the worst verdict, and names all drives that fail, and
+        those that were left out because they died or never settled.
                 Without a limit in the spec, the figure is recorded and the test is skipped. Raises ``Inconclusive`` (a
                 JUnit ``<error>``) for an inconclusive verdict, ``InvalidMeasurement`` for a measurement that cannot be
                 judged.
         """
         wanted, judged = self.asked(what, judged)
+        lost = self.left_out(judged)
         if wanted.scope is Scope.MEMBERS and len(judged.members()) < 2:
+            if lost:
+                why = describe(lost, judged.subject.geometry.width)
+                raise InvalidMeasurement(f"{wanted.label} of {judged.subject} cannot be judged: {why}")
             target = judged.subject.geometry
             pytest.skip(f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target")
         found = tuple(self._attributed(each, judged) for each in self.verdicts(wanted, judged))
@@ -126,6 +137,7 @@ class Sla:
         if wanted.scope is Scope.MEMBERS:
             slowest = estimators.slowest_member(judged, wanted)
             verdict = verdicts.with_remark(verdict, f"the slowest is drive {slowest}")
+        verdict = left_out.without(verdict, lost)
         self.publish(verdict, self.builder.of_verdicts(judged, found, verdict))
         return verdict
 
@@ -237,8 +249,11 @@ class Sla:
         margin = self.builder.rule.indifference_percent
 
         def ratios(share: float = 1.0) -> list[tuple[Subject, Estimate]]:
-            both = (self.builder.estimates(claim, each, share) for each in (judged, reference))
-            return [(subject, ratio(own, other)) for (subject, own), (_, other) in zip(*both, strict=True)]
+            own, others = (self.builder.estimates(claim, each, share) for each in (judged, reference))
+            of_drive = {subject.drive: other for subject, other in others}
+            if missing := [subject.drive for subject, _ in own if subject.drive not in of_drive]:
+                raise NotApplicable(f"{relation.reference} was not measured on drive {missing[0]}")
+            return [(subject, ratio(found, of_drive[subject.drive])) for subject, found in own]
 
         def of_drive(index: int, subject: Subject, found: Estimate) -> Verdict:
             alone = verdicts.judge_relation(claim, subject, relation.reference, found, limit, margin)
@@ -280,6 +295,8 @@ class Sla:
             pytest.skip(f"{why}, and the figure cannot be measured: {error}")
         except CannotJudge as error:
             raise InvalidMeasurement(f"{claim.label} of {judged.subject} cannot be judged: {error}") from error
+        if lost := describe(self.left_out(judged), judged.subject.geometry.width):
+            why = f"{why}; {lost}"
         self._note(self.builder.of_estimates(claim, judged, found))
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Evidence, attach
@@ -19,7 +21,10 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, RigError, Un
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
     """Give the report of a hardware test its final form; ``junit``: with properties."""
     evidence = item.stash.setdefault(EVIDENCE, [])
-    died = call.excinfo.value if call.excinfo and isinstance(call.excinfo.value, DriveFailed) else None
+    caught = call.excinfo
+    if not _is_final(report, caught) and (new := _newly_failed(item)):
+        caught, report.outcome = _caught(new), "failed"
+    died = caught.value if caught and isinstance(caught.value, DriveFailed) else None
     is_verdict = died is not None and report.when != "teardown" and _is_first(item, died)
     if died and is_verdict:
         # pytest calls it a failure only in the call phase; JUnit then writes <failure>.
@@ -32,14 +37,14 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         if junit:
             # On the item, not on this report: JUnit takes them from the report of the teardown.
             item.user_properties += properties(evidence)
-    if call.excinfo is None or report.outcome != "failed":
+    if caught is None or report.outcome != "failed":
         return
     _make_printable(report)
     if is_verdict:
-        _as_verdict(call.excinfo, report, evidence)
-    elif isinstance(call.excinfo.value, (RigError, pytest.UsageError)):  # wrong usage is no failure of a drive
-        _as_error(item, call.excinfo, report)
-    elif not isinstance(call.excinfo.value, (AssertionError, pytest.fail.Exception)):
+        _as_verdict(caught, report, evidence, call.excinfo)
+    elif isinstance(caught.value, (RigError, pytest.UsageError)):  # wrong usage is no failure of a drive
+        _as_error(item, caught, report)
+    elif not isinstance(caught.value, (AssertionError, pytest.fail.Exception)):
         # An exception of the test or of this program is an error with its whole traceback, not a failure of a drive.
         report.when = "setup" if report.when == "call" else report.when
     elif report.when == "call" and (failed := [each for each in evidence if each.outcome == "fail"]):
@@ -48,6 +53,41 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         add_section = getattr(report.longrepr, "addsection", None)
         if add_section is not None:
             add_section("evidence", section(evidence))
+
+
+def _newly_failed(item: pytest.Item) -> DriveFailed | None:
+    """Return the failure of drives side by side that no test has reported, if the test is about them; else None.
+
+    The others were measured without them. A lot's plan counts them itself.
+    """
+    geometry = marks.parameters(item).get("ssd_geometry")
+    run = item.config.stash.get(RUN, None)
+    if run is None or not isinstance(geometry, Geometry) or not geometry.is_side_by_side:
+        return None
+    if "ssd_lot" in getattr(item, "fixturenames", ()):
+        return None
+    members = run.failures.among(run.qualification.bay.drives[: geometry.width])
+    new = [each for each in members if each.serial not in run.failed_in]
+    return DriveFailed(new[0].under, new) if new else None
+
+
+def _caught(error: DriveFailed) -> pytest.ExceptionInfo[BaseException]:
+    """Return the error as if it had been raised here: pytest requires a traceback."""
+    try:
+        raise error
+    except DriveFailed:
+        return pytest.ExceptionInfo.from_current()
+
+
+def _is_final(report: pytest.TestReport, caught: pytest.ExceptionInfo[BaseException] | None) -> bool:
+    """Return True if the failure of a drive must not replace this report."""
+    if report.when == "teardown" or caught is None:
+        return report.when != "call"
+    error = caught.value
+    if isinstance(error, pytest.skip.Exception):
+        return report.when == "setup"
+    is_of_test = isinstance(error, (Exception, pytest.fail.Exception))
+    return isinstance(error, DriveFailed) or not is_of_test or getattr(error, "ends_run", False)
 
 
 def _is_first(item: pytest.Item, error: DriveFailed) -> bool:
@@ -59,11 +99,17 @@ def _is_first(item: pytest.Item, error: DriveFailed) -> bool:
 
 
 def _as_verdict(
-    caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport, evidence: Sequence[Evidence]
+    caught: pytest.ExceptionInfo[BaseException],
+    report: pytest.TestReport,
+    evidence: Sequence[Evidence],
+    raised: pytest.ExceptionInfo[BaseException] | None,
 ) -> None:
-    """Report the failure of drives as the verdict of the test."""
+    """Report the failure of drives as the verdict of the test, with what else it ``raised`` about the other drives."""
     report.longrepr = caught.getrepr(style="value")
-    _say(report, evidence[-1].sentence)
+    others = [each.sentence for each in evidence[:-1] if each.outcome == "fail"]
+    if raised and raised.value is not caught.value and isinstance(raised.value, RigError):
+        others.append(str(raised.value))
+    _say(report, "; ".join((evidence[-1].sentence, *others)))
     add_section = getattr(report.longrepr, "addsection", None)
     if add_section is not None:
         add_section("evidence", section(evidence))

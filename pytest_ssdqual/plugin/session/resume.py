@@ -73,7 +73,10 @@ class ResumedRun:
         """Return remarks for the header: recorded measurements, differences, damaged measurements."""
         count = len(self.memory)
         known = f"resuming {self.past.folder.name}: {count} measurement{'' if count == 1 else 's'} reused"
-        return known, *self.past.remarks(now), *self.damaged
+        failed = tuple(
+            f"drive {serial} failed in an earlier session, so it is not used" for serial in self.past.failed_drives
+        )
+        return known, *failed, *self.past.remarks(now), *self.damaged
 
     def continued(self, now: Present) -> Manifest:
         """Return the run's manifest with this session added."""
@@ -92,6 +95,7 @@ class ResumedRun:
             recalled=len(self.memory),
             differences=self.past.remarks(now),
             damaged=self.damaged,
+            failed=list(self.past.failed_drives),
         )
 
 

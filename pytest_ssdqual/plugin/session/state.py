@@ -63,6 +63,8 @@ class BayRun:
     _attributor: Attributor | None = None
     #: Why this bay of several cannot measure or record any more; empty if it can.
     lost: str = ""
+    #: Drives that failed, also in earlier sessions, and the health of all when the campaign began.
+    failures: DriveFailures = field(default_factory=DriveFailures)
     #: Ids of the tests in which drives failed, by serial number.
     failed_in: dict[str, str] = field(default_factory=dict)
 
@@ -149,7 +151,9 @@ class BayRun:
             terms = self._terms(progress)
             held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms)
             stack.callback(unless_lost, held.release)
-            failures = DriveFailures(self._health(channel, "before"), limits=found.spec.health)
+            earlier = dict(found.resumed.past.failed_drives) if found.resumed else {}
+            before = self._health(channel, "before")
+            failures = self.failures = DriveFailures(before, earlier, limits=found.spec.health)
             machine_id = found.bay.facts.get("machine_id", "")
             campaign = Campaign(
                 Setup(

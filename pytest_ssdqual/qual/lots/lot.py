@@ -17,6 +17,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from pytest_ssdqual.qual.lots import sampling_plan
 from pytest_ssdqual.qual.lots.sampling_plan import CONSUMERS_RISK, ByAttributes, ByVariables, Plan
+from pytest_ssdqual.qual.measured.judgeable import Subject
+from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.toml import Percentage, Strict
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable
@@ -25,6 +27,8 @@ from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 
 #: Most drives named in a sentence.
 NAMED = 3
+#: Fewest figures for the test of normality.
+FEWEST_FIGURES = 3
 #: Significance level of the normality test that a plan by variables requires.
 NORMALITY_LEVEL = 0.05
 #: Share of the variance between drives due to measurement, above which it is reported. ISO 3951-1 requires a standard
@@ -45,38 +49,55 @@ class LotVerdict(Verdict):
     of: Claim
     #: The sample, in the order of the drives.
     drives: tuple[Verdict, ...]
+    #: Drives of the sample without a figure; a failed one does not conform, another one is undecided.
+    left_out: tuple[LeftOutDrive, ...] = ()
     sentence: str
 
     def __repr__(self) -> str:
         return self.sentence
 
     @property
-    def nonconforming(self) -> tuple[Verdict, ...]:
-        return _with(self.drives, Outcome.FAIL)
+    def nonconforming(self) -> tuple[str, ...]:
+        """Serial numbers."""
+        return _with((*self.drives, *self.left_out), Outcome.FAIL)
 
     @property
-    def undecided(self) -> tuple[Verdict, ...]:
-        return _with(self.drives, Outcome.INCONCLUSIVE)
+    def undecided(self) -> tuple[str, ...]:
+        """Serial numbers."""
+        return _with((*self.drives, *self.left_out), Outcome.INCONCLUSIVE)
 
 
-def judge(of: Claim, plan: Plan, verdicts: Sequence[Verdict]) -> LotVerdict:
-    """Judge the lot that the drives were drawn from.
+#: A drive of a sample.
+Sampled = Verdict | LeftOutDrive
+
+
+def judge(of: Claim, plan: Plan, verdicts: Sequence[Verdict], left_out: Sequence[LeftOutDrive] = ()) -> LotVerdict:
+    """Judge the lot that the drives were drawn from; ``left_out`` are those without a verdict.
 
     By attributes the first ``plan.sample`` drives are the sample, in the order in which they were given before anything
     was measured; more drives with the same acceptance number would be another plan. By variables all drives are: with
     the same k both risks only become smaller. ``TooFewDrives``; ``NotApplicable`` if the plan does not fit the figures.
     """
-    if len(verdicts) < plan.sample:
-        raise TooFewDrives(f"the plan needs {plan.sample} drives ({plan}), there are {len(verdicts)}")
+    drives: list[Sampled] = list(verdicts)
+    for each in sorted(left_out, key=lambda each: each.place):
+        drives.insert(each.place, each)
+    if len(drives) < plan.sample:
+        raise TooFewDrives(f"the plan needs {plan.sample} drives ({plan}), there are {len(drives)}")
     if isinstance(plan, ByVariables):
+        if left_out:
+            return _without_some(of, plan, tuple(verdicts), left_out)
         return _by_variables(of, replace(plan, sample=len(verdicts)), tuple(verdicts))
-    return _by_attributes(of, plan, tuple(verdicts[: plan.sample]), verdicts[plan.sample :])
+    whole = replace(verdicts[0].subject, drive="")
+    return _by_attributes(of, plan, whole, drives[: plan.sample], drives[plan.sample :])
 
 
-def _by_attributes(of: Claim, plan: ByAttributes, sample: tuple[Verdict, ...], others: Sequence[Verdict]) -> LotVerdict:
+def _by_attributes(
+    of: Claim, plan: ByAttributes, whole: Subject, sample: Sequence[Sampled], others: Sequence[Sampled]
+) -> LotVerdict:
     """Judge by attributes. An inconclusive drive counts as nonconforming for acceptance, but not for rejection.
 
-    If the inconclusive drives decide, the lot is inconclusive: imprecise measurement rejects no lot.
+    If the inconclusive drives decide, the lot is inconclusive: imprecise measurement rejects no lot. A drive that
+    failed under the load is a nonconforming item of ISO 2859-1.
     """
     bad, open_ = len(_with(sample, Outcome.FAIL)), len(_with(sample, Outcome.INCONCLUSIVE))
     conforming = len(sample) - bad - open_
@@ -91,11 +112,34 @@ def _by_attributes(of: Claim, plan: ByAttributes, sample: tuple[Verdict, ...], o
     if more := len(_with(others, Outcome.FAIL)):
         does = "does" if more == 1 else "do"
         found += f", of those beyond the sample {more} {does} not{_named(others, Outcome.FAIL)}"
-    whole = replace(sample[0].subject, drive="")
+    left_out = tuple(each for each in sample if isinstance(each, LeftOutDrive))
+    if failed := [each for each in left_out if each.failed]:
+        serials = ", ".join(each.serial for each in failed[:NAMED])
+        found += f"; {len(failed)} failed under the load ({serials}{_more(failed)})"
     return LotVerdict(
         Claim.CONFORMING_DRIVES, whole, estimate, limit, outcome,
-        plan=plan, of=of, drives=sample, sentence=_sentence(of, sample, plan, found, outcome),
+        plan=plan, of=of, drives=tuple(each for each in sample if isinstance(each, Verdict)), left_out=left_out,
+        sentence=_sentence(of, whole, plan, found, outcome),
     )  # fmt: skip
+
+
+def _without_some(
+    of: Claim, plan: ByVariables, verdicts: tuple[Verdict, ...], left_out: Sequence[LeftOutDrive]
+) -> LotVerdict:
+    """Judge by variables without some drives: rejected if the others reject the lot, else ``NotApplicable``.
+
+    A drive without a figure has no place in a distribution. A failed one only makes a lot worse, so a lot that the
+    others reject is rejected; how much worse is unknown, so no lot is accepted.
+    """
+    names = ", ".join(f"{each.serial} {each.why}" for each in left_out[:NAMED]) + _more(left_out)
+    why = f"a plan by variables needs a figure of every drive ({names})"
+    if len(verdicts) < FEWEST_FIGURES or not all(each.failed for each in left_out):
+        raise NotApplicable(f"{why}: judge this lot by attributes")
+    found = _by_variables(of, replace(plan, sample=len(verdicts)), verdicts)
+    if found.outcome is not Outcome.FAIL:
+        raise NotApplicable(f"{why}, the others would be accepted: judge this lot by attributes")
+    sentence = f"{found.sentence}; {len(left_out)} more without a figure ({names})"
+    return replace(found, left_out=tuple(left_out), sentence=sentence)
 
 
 def _by_variables(of: Claim, plan: ByVariables, sample: tuple[Verdict, ...]) -> LotVerdict:
@@ -116,7 +160,7 @@ def _by_variables(of: Claim, plan: ByVariables, sample: tuple[Verdict, ...]) -> 
     whole = replace(sample[0].subject, drive="")
     return LotVerdict(
         Claim.QUALITY_INDEX, whole, estimate, limit, outcome,
-        plan=plan, of=of, drives=sample, sentence=_sentence(of, sample, plan, found, outcome),
+        plan=plan, of=of, drives=sample, sentence=_sentence(of, whole, plan, found, outcome),
     )  # fmt: skip
 
 
@@ -154,7 +198,7 @@ def require_normal(figures: Sequence[float], sample: Sequence[Verdict]) -> None:
 def measurement_share(sample: Sequence[Verdict]) -> float | None:
     """Share of the variance of the drives' logarithms that is due to measurement; None if an interval has no end."""
     figures = [each.estimate for each in sample]
-    if any(each.low <= 0 or not math.isfinite(each.high) for each in figures):
+    if len(figures) < 2 or any(each.low <= 0 or not math.isfinite(each.high) for each in figures):
         return None
     ends = (NormalDist().inv_cdf((1 + each.confidence) / 2) for each in figures)
     errors = [math.log(each.high / each.low) / 2 / end for each, end in zip(figures, ends, strict=True)]
@@ -174,22 +218,30 @@ def ruled_out(verdict: LotVerdict, risk: float = CONSUMERS_RISK) -> float:
     return replace(plan, k=verdict.estimate.value).quality(risk)
 
 
-def _with(drives: Sequence[Verdict], outcome: Outcome) -> tuple[Verdict, ...]:
-    return tuple(each for each in drives if each.outcome is outcome)
+def _with(drives: Sequence[Sampled], outcome: Outcome) -> tuple[str, ...]:
+    """Serial numbers of the drives with this outcome."""
+    return tuple(serial for serial, found in map(_outcome, drives) if found is outcome)
 
 
-def _named(drives: Sequence[Verdict], outcome: Outcome) -> str:
+def _outcome(drive: Sampled) -> tuple[str, Outcome]:
+    if isinstance(drive, Verdict):
+        return drive.subject.drive, drive.outcome
+    return drive.serial, Outcome.FAIL if drive.failed else Outcome.INCONCLUSIVE
+
+
+def _named(drives: Sequence[Sampled], outcome: Outcome) -> str:
     """The drives of an outcome, for a sentence: `` (S1, S2, S3 and 4 more)``."""
-    serials = [each.subject.drive for each in _with(drives, outcome)]
-    if not serials:
-        return ""
-    more = f" and {len(serials) - NAMED} more" if len(serials) > NAMED else ""
-    return f" ({', '.join(serials[:NAMED])}{more})"
+    serials = _with(drives, outcome)
+    return f" ({', '.join(serials[:NAMED])}{_more(serials)})" if serials else ""
 
 
-def _sentence(of: Claim, sample: Sequence[Verdict], plan: Plan, found: str, outcome: Outcome) -> str:
+def _more(named: Sequence[object]) -> str:
+    return f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+
+
+def _sentence(of: Claim, whole: Subject, plan: Plan, found: str, outcome: Outcome) -> str:
     lot = f"lot of {plan.lot:,}" if plan.lot else "lot"
-    workload = sample[0].subject.workloads[0]
+    workload = whole.workloads[0]
     ending = {
         Outcome.PASS: "ACCEPT",
         Outcome.FAIL: "REJECT",

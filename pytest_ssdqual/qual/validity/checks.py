@@ -70,6 +70,15 @@ def objections_in(found: Iterable[Check]) -> tuple[str, ...]:
     return tuple(objection for check in found for objection in check.objections)
 
 
+def objections_by_drive(run: Run, fewest: int | None = None) -> dict[str, tuple[str, ...]]:
+    """Objections by the serial number of the drive that they are about; under "" those about all. See ``checks``."""
+    found: dict[str, tuple[str, ...]] = {}
+    for check in checks(run, fewest):
+        if check.objections:
+            found[check.drive] = (*found.get(check.drive, ()), *check.objections)
+    return found
+
+
 def worst(found: Iterable[Check]) -> dict[str, Check]:
     """One check of each name: one that failed, else one that is unknown, else the one with the worst figure."""
     worst_checks: dict[str, Check] = {}

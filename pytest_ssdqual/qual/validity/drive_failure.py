@@ -78,6 +78,8 @@ class FailedDrive:
     serial: str
     findings: tuple[str, ...]
     kernel: tuple[str, ...]
+    #: Name of the array, or of the drives side by side, under whose load it failed.
+    under: str = ""
 
     @property
     def sentence(self) -> str:

@@ -157,11 +157,11 @@ class Verdict:
             return f"PASS by {abs(self.margin_percent):.1f} %"
         if self.outcome is Outcome.FAIL:
             return f"FAIL by {abs(self.margin_percent):.1f} %"
+        if self.held_back:
+            return f"INCONCLUSIVE, {self.held_back}"
         if self.estimate.is_reading:
             end = self.estimate.high if self.limit.bound > self.estimate.value else self.estimate.low
             return f"INCONCLUSIVE, {'closer than' if math.isfinite(end) else 'beyond what'} could be measured"
-        if self.held_back:
-            return f"INCONCLUSIVE, {self.held_back}"
         if self.estimate.unbounded:
             return f"INCONCLUSIVE, {self.estimate.unbounded}"
         if self.is_on_limit:

@@ -40,7 +40,7 @@ class NotedMeasurement:
     @property
     def drives(self) -> int:
         """Number of targets by which rates are divided; drives side by side are several."""
-        return self.geometry.width if self.geometry.is_side_by_side else 1
+        return max(1, len(self.runs[0].members)) if self.geometry.is_side_by_side else 1
 
     @property
     def mean_latency_ns(self) -> float | None:

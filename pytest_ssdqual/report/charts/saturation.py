@@ -50,7 +50,7 @@ class SaturationStrip:
 
     @property
     def drives(self) -> int:
-        return self.geometry.width if self.geometry.is_side_by_side else 1
+        return max(1, len(self.run.members)) if self.geometry.is_side_by_side else 1
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -67,9 +67,10 @@ def strips(records: Sequence[Record]) -> Iterator[SaturationStrip]:
         facts: Mapping[str, Any] = record.facts
         try:
             geometry, workload = Geometry.parse(facts["geometry"]), from_plain(Workload, facts["asked"])
-            drives = geometry.width if geometry.is_side_by_side else 1
+            run = from_plain(RunRecord, facts["run"])
+            drives = max(1, len(run.members)) if geometry.is_side_by_side else 1
             capacity_bytes = strict_json.count(facts, "capacity_bytes") / drives
-            found = SaturationStrip(geometry, workload, from_plain(RunRecord, facts["run"]), capacity_bytes, facts)
+            found = SaturationStrip(geometry, workload, run, capacity_bytes, facts)
         except (KeyError, TypeError, ValueError):
             continue
         if capacity_bytes and found.points and workload.writes and not workload.reads:

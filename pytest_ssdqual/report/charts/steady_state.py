@@ -97,11 +97,16 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigur
     cells = [
         strict_json.table(strict_json.array(each)[names.index(workload)]) for each in strict_json.array(facts["rounds"])
     ]
-    drives = geometry.width if geometry.is_side_by_side and adds else 1
-    values = [strict_json.number(cell[figure]) / drives for cell in cells]
+    is_sum = geometry.is_side_by_side and adds
+    values = [strict_json.number(cell[figure]) / (_drives(cell, geometry) if is_sum else 1) for cell in cells]
     end = steady_state.first_steady(values, rule) or len(values)
     state = steady_state.judge(values[:end], rule)
     return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), end - rule.window, state, unit)
+
+
+def _drives(cell: Mapping[str, Any], geometry: Geometry) -> int:
+    """Return the number of drives side by side that were measured; some may have been left out."""
+    return len(strict_json.array(cell["members"])) if cell.get("members") else geometry.width
 
 
 def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:

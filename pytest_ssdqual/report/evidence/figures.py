@@ -64,7 +64,7 @@ def of_exceedance(slower: Exceedance) -> Figures:
 
 def of_point(measured: Measured) -> Figures:
     """Return a point of a curve over workloads; of drives side by side the average drive."""
-    latency, drives = measured.latency, measured.geometry.width if measured.geometry.is_side_by_side else 1
+    latency, drives = measured.latency, _targets(measured)
     return {
         "outstanding": _outstanding(measured) / drives,
         "iops": measured.iops / drives,
@@ -143,4 +143,9 @@ def _environment_figures(measured: Measured) -> Figures:
 def _outstanding(measured: Measured) -> int:
     """Return the requested number of outstanding I/Os at all targets together."""
     width, workload = measured.geometry.width, measured.workload
-    return width * workload.outstanding(1) if measured.geometry.is_side_by_side else workload.outstanding(width)
+    return _targets(measured) * workload.outstanding(1 if measured.geometry.is_side_by_side else width)
+
+
+def _targets(measured: Measured) -> int:
+    """Return the number of targets: 1, or that of the drives side by side that were measured."""
+    return len(measured.runs[0].members) if measured.geometry.is_side_by_side else 1

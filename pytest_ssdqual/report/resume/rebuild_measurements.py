@@ -89,6 +89,7 @@ class Shelf:
             read = reader.whole()
         except (OSError, EOFError, zlib.error, InvalidMeasurement) as error:
             raise Forgotten(f"{raw} is damaged: {error}") from error
+        parts, part_reports = output.of_drives(read, geometry)
         return Run(
             workload=workload,
             geometry=geometry,
@@ -99,9 +100,9 @@ class Shelf:
             rounds=len(noted.round_iops),
             raw=raw,
             seen=noted.seen,
-            parts=read.parts if geometry.is_side_by_side else (),
+            parts=parts,
             reports=read.of_target,
-            part_reports=read.reports if geometry.is_side_by_side and read.parts else (),
+            part_reports=part_reports,
             look=noted.look,
         )
 

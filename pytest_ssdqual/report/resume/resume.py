@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
@@ -127,6 +130,17 @@ class Past:
     def memory(self, forgotten: Callable[[ResultKey, str], None] = lambda key, why: None) -> Recollection:
         """Return the stored results; ``forgotten`` is called for each measurement that must be repeated."""
         return Recollection.of(self.folder, self.records, sums=self.sums, forgotten=forgotten)
+
+    @property
+    def failed_drives(self) -> dict[str, FailedDrive]:
+        """The drives that failed under the load in earlier sessions, by serial number; damaged records have none."""
+        found: dict[str, FailedDrive] = {}
+        for record in self.records:
+            if record.kind == "measurement_failed" and record.facts.get("origin") == FailureOrigin.DRIVE:
+                with suppress(KeyError, TypeError, ValueError):
+                    each = [from_plain(FailedDrive, entry) for entry in strict_json.array(record.facts["failed"])]
+                    found |= {drive.serial: drive for drive in each}
+        return found
 
     @property
     def _machine(self) -> str:

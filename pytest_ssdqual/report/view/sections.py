@@ -222,14 +222,15 @@ SHORTEST = 4
 
 def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:
     """Yield a grid for each claim about drives that were measured side by side."""
-    found = [each for each in sorted(evidence, key=sorting) if each.members]
+    found = [each for each in sorted(evidence, key=sorting) if any(part.figures for part in each.members)]
     for claim, geometries in dict.fromkeys((each.claim, each.geometries) for each in found):
         group = [each for each in found if (each.claim, each.geometries) == (claim, geometries)]
         yield _grid(f"{label(claim)} · {' '.join(geometries)}", group)
 
 
 def _grid(title: str, evidence: Sequence[Evidence]) -> Grid:
-    alone = [_alone(each, part) for each in evidence for part in each.members]
+    # A drive of a lot that failed has an outcome and no figure.
+    alone = [_alone(each, part) for each in evidence for part in each.members if part.figures]
     short = shortened(list(dict.fromkeys(each.worst for each in alone)))
     return Grid(title, tuple(short.values()), tuple(rows(alone, lambda each: short[each.worst])), _marked)
 

@@ -1,16 +1,24 @@
-"""Drives that failed in this run, the error of whatever needs one of them, and the health of all drives."""
+"""Drives that failed in this run, the error of whatever needs one of them, and the health of all drives.
+
+Drives side by side are independent: one that fails, or that gives no figure, is left out, and the others are measured
+without it (``DriveFailures.isolated``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.health import DriveHealth
 from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
+
+T = TypeVar("T")
 
 
 class DriveFailed(RigError):
@@ -22,6 +30,21 @@ class DriveFailed(RigError):
         self.drives = tuple(drives)
 
 
+class DrivesUndecided(InvalidMeasurement):
+    """Some of several drives side by side gave no valid figure; the others did."""
+
+    def __init__(self, sentence: str, drives: Mapping[str, str]) -> None:
+        super().__init__(sentence)
+        #: Reasons by serial number.
+        self.drives = dict(drives)
+
+
+class EventLog(Protocol):
+    """The part of ``rig.measure.session.Logbook`` that records events."""
+
+    def note(self, kind: str, **facts: object) -> None: ...
+
+
 @dataclass(slots=True)
 class DriveFailures:
     """Drives of this run that failed, and the SMART data of all drives when the run began, with its limits."""
@@ -30,7 +53,9 @@ class DriveFailures:
     before: Mapping[str, DriveHealth] = field(default_factory=dict)
     #: By serial number, in the order in which they failed.
     failed: dict[str, FailedDrive] = field(default_factory=dict)
-
+    #: Of what drives side by side were left out (a class of workloads on a geometry, or one measurement): reasons by
+    #: serial number.
+    undecided: dict[Hashable, dict[str, str]] = field(default_factory=dict)
     limits: HealthTable = ORDINARY
     #: Number of times that this run has cut the machine's power.
     power_cuts: int = 0
@@ -47,10 +72,47 @@ class DriveFailures:
         """Return the failed drives among ``members``."""
         return tuple(self.failed[name] for name in map(serial_of, members) if name in self.failed)
 
-    def require(self, about: str, members: Sequence[Drive]) -> None:
-        """Raise ``DriveFailed`` if one of ``members`` has failed; nothing is measured on it any more."""
-        if lost := self.among(members):
-            raise DriveFailed(about, lost)
+    def usable(self, geometry: Geometry, drives: Sequence[Drive]) -> tuple[Drive, ...]:
+        """Return the members of ``geometry``, the first of ``drives``; of drives side by side without failed ones.
+
+        ``DriveFailed`` if a member of an array has failed, or if all drives side by side have.
+        """
+        members = tuple(drives[: geometry.width])
+        lost = self.among(members)
+        if lost and (not geometry.is_side_by_side or len(lost) == len(members)):
+            raise DriveFailed(str(geometry), lost)
+        return tuple(drive for drive in members if serial_of(drive) not in self.failed)
+
+    def left_out_of(self, *subjects: Hashable) -> dict[str, str]:
+        """Return the reasons of the drives that were left out of any of ``subjects``, by serial number."""
+        return {serial: why for subject in subjects for serial, why in self.undecided.get(subject, {}).items()}
+
+    def leave_out(self, geometry: Geometry, subject: Hashable, drives: Mapping[str, str], log: EventLog) -> None:
+        """Leave drives side by side out of ``subject`` from now on."""
+        self.undecided.setdefault(subject, {}).update(drives)
+        log.note("drives_left_out", geometry=str(geometry), of=str(subject), drives=dict(drives), failed=[])
+
+    def isolated(self, geometry: Geometry, subject: Hashable, work: Callable[[], T], log: EventLog) -> T:
+        """Return the result of ``work``, which is repeated without each drive side by side that prevents it.
+
+        A failed drive is used no more in this run, one without a valid figure is left out of ``subject``. An error that
+        is about no new drive, or about all of them, is raised.
+        """
+        while True:
+            known, left_out = set(self.failed), self.left_out_of(subject)
+            try:
+                return work()
+            except DriveFailed as error:
+                new = [each for each in error.drives if each.serial not in known]
+                if not geometry.is_side_by_side or not new:
+                    raise
+                sentences = {each.serial: each.sentence for each in new}
+                failed = [each.serial for each in new]
+                log.note("drives_left_out", geometry=str(geometry), of=str(subject), drives=sentences, failed=failed)
+            except DrivesUndecided as error:
+                if not set(error.drives) - set(left_out):
+                    raise
+                self.leave_out(geometry, subject, error.drives, log)
 
 
 def serial_of(drive: Drive) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_ssdqual.qual.measured.run import Interval, Spell
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status_stream
 from pytest_ssdqual.rig.fio.intervals import IoDirection, Snapshot
@@ -60,6 +61,16 @@ class FioResult:
     def of_target(self) -> tuple[Spell, ...]:
         """Reports of the one target; empty for several drives."""
         return self.reports[0] if len(self.reports) == 1 else ()
+
+
+def of_drives(
+    result: FioResult, geometry: Geometry
+) -> tuple[tuple[tuple[Interval, ...], ...], tuple[tuple[Spell, ...], ...]]:
+    """Return the intervals and the reports of each drive side by side; empty for an array or a single drive."""
+    if not geometry.is_side_by_side or geometry.width == 1:
+        return (), ()
+    # Only one of several drives may be left.
+    return (result.parts, result.reports) if result.parts else ((result.intervals,), result.reports)
 
 
 class StatusReader:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual.integrity.reference_model import stripe_bytes
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -62,6 +62,19 @@ class Array:
             )
         size_bytes, is_part = self.size_bytes - self.begin_bytes - self.reserved_bytes, self.reserved_bytes > 0
         return (JobTarget(self.path, size_bytes, self.begin_bytes, is_part, self.checked),)
+
+    @property
+    def drives_per_target(self) -> int:
+        """Number of drives that are loaded through one target."""
+        return 1 if self.geometry.is_side_by_side else self.geometry.width
+
+    def without(self, serials: Collection[str]) -> Array:
+        """Return the drives side by side but those with these serial numbers; the geometry keeps its name."""
+        members = tuple(drive for drive in self.members if (drive.serial or drive.identity) not in serials)
+        if not members or len(members) == len(self.members):
+            return self
+        size_bytes = sum(drive.size_bytes for drive in members)
+        return replace(self, path=members[0].path, members=members, size_bytes=size_bytes)
 
     @property
     def checked(self) -> Checked:

@@ -38,9 +38,9 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     Destroys their content; ``held`` is asked first. ``RigError`` or a child of it if anything fails; then no array of
     this run is left.
     """
-    members = setup.held.drives[: geometry.width]
-    if len(members) < geometry.width:
-        raise RigError(f"{geometry} needs {geometry.width} drives, this run has {len(members)}")
+    if len(setup.held.drives) < geometry.width:
+        raise RigError(f"{geometry} needs {geometry.width} drives, this run has {len(setup.held.drives)}")
+    members = setup.failures.usable(geometry, setup.held.drives)
     setup.progress(f"{geometry}: purge", 5)
     setup.held.require(members)
     setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
@@ -95,8 +95,7 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
         return
     fixed_time.require(setup, array, writes=True)
     targets = array.targets
-    jobs = 1 if array.geometry.is_side_by_side else array.geometry.width
-    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs)
+    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=array.drives_per_target)
     seconds = fill.passes * sum(target.size_bytes for target in targets) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
     before = environment.take_reading(setup.machine, array, When.BEFORE)

@@ -198,7 +198,7 @@ class Campaign:
             return probe.measure(self.setup, array, workload)
 
         key = replace(step.key, kind=probe.kind)
-        return self.cache.result((probe.kind, step), key, now, partial(_is_of, step))
+        return self.cache.result((probe.kind, step), key, partial(self._isolated, step, now), partial(_is_of, step))
 
     @property
     def searched(self) -> Array | None:
@@ -265,10 +265,10 @@ class Campaign:
     def _ready(self, step: CampaignStep) -> Array:
         """Get the array ready for a step, and return it. This measures nothing.
 
-        ``DriveFailed`` if one of its drives has failed in this run.
+        ``DriveFailed`` if one of its drives has failed in this run; of drives side by side, if all have.
         """
         if self.setup.failures.failed:
-            self.setup.failures.require(str(step.geometry), self.setup.held.drives[: step.geometry.width])
+            self.setup.failures.usable(step.geometry, self.setup.held.drives)
         load_calibration.require(self.setup)
         stood = self._standing.array
         try:
@@ -279,7 +279,16 @@ class Campaign:
         return self._standing.use_for(step)
 
     def _execute(self, step: CampaignStep) -> Result:
-        """Get the array ready and measure."""
+        """Get the array ready and measure; again without each drive side by side that fails or gives no valid figure.
+
+        The others stay filled and conditioned: their load was the same, and it was interrupted only.
+        """
+        return self._isolated(step, partial(self._once, step))
+
+    def _isolated(self, step: CampaignStep, work: Callable[[], T]) -> T:
+        return self.setup.failures.isolated(step.geometry, step, work, self.setup.logbook)
+
+    def _once(self, step: CampaignStep) -> Result:
         array = self._ready(step)
         if isinstance(step.what, Rounds):
             return rounds.run(self.setup, array, step.what)

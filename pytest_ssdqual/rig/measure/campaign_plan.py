@@ -77,6 +77,9 @@ class CampaignStep:
     geometry: Geometry
     what: Workload | Rounds | None = None
 
+    def __str__(self) -> str:
+        return f"{self.kind} {self.geometry}{'' if self.what is None else f' {self.what}'}"
+
     @property
     def key(self) -> ResultKey:
         """The key of the step's result."""

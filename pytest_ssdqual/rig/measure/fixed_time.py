@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
@@ -14,7 +14,8 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio import acceptance, jobs, process
+from pytest_ssdqual.rig.drives.failed import DrivesUndecided, serial_of
+from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
@@ -54,7 +55,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     targets = array.targets
     try:
         job = jobs.measurement(
-            workload, targets, array.geometry.width, seconds, window.every_s,
+            workload, targets, array.drives_per_target, seconds, window.every_s,
             volume_bytes=window.volume_bytes, load=setup.load.of(array),
         )  # fmt: skip
     except ValueError as error:
@@ -69,6 +70,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         mdadm.require_healthy(setup.machine, array)
         done = finished.completed
         result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+    parts, part_reports = output.of_drives(result, array.geometry)
     measured_run = Run(
         workload=workload,
         geometry=array.geometry,
@@ -79,10 +81,10 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         rounds=window.rounds,
         raw=raw,
         seen=environment.between(array, before, after, result, stripes),
-        parts=result.parts if array.geometry.is_side_by_side else (),
+        parts=parts,
         reports=result.of_target,
         is_heat_promised=setup.promises_heat(array.geometry, workload),
-        part_reports=result.reports if array.geometry.is_side_by_side and result.parts else (),
+        part_reports=part_reports,
     )
     environment.note(setup, measured_run, kind)
     return measured_run
@@ -144,7 +146,7 @@ def record_measured(setup: Setup, measured: Measured, kind: str = "measured") ->
 
 def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float) -> Run:
     """Return one valid run with a steady window, or raise the fault of the last attempt."""
-    protocol, fault = setup.protocol, ""
+    protocol, fault, of_drives = setup.protocol, "", dict[str, str]()
     window = ProcessWindow(protocol.ramp_s, window_s, protocol.steady.window)
     for _ in range(protocol.attempts):
         setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + window_s)
@@ -153,7 +155,7 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
         try:
             measured_run = run(setup, array, workload, "run", window)
         except ClockSet as clock_set:
-            fault = f"is not valid: {clock_set}"
+            fault, of_drives = f"is not valid: {clock_set}", {}
             _note_void(setup, array, workload, str(clock_set))
             continue
         objections = checks.objections(measured_run)
@@ -169,12 +171,44 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
         live_stats.send_state(setup.live, state)
         if state.reached and not objections:
             return measured_run.condensed()
-        if objections:
+        of_drives = faults_of_drives(measured_run, protocol.steady)
+        if of_drives:
+            each = "; ".join(f"{serial}: {why}" for serial, why in of_drives.items())
+            fault = f"is not {'valid' if objections else 'steady'}: {each}"
+        elif objections:
             fault = f"is not valid: {'; '.join(objections)}"
-        else:  # of drives side by side, their sum
+        else:
             fault = f"is {state.describe()}{steady_state.repeats(*steady_state.series(measured_run))}"
     times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
-    raise InvalidMeasurement(f"{workload} on {array.geometry} {fault} (after {times})")
+    raise of_some_drives(f"{workload} on {array.geometry} {fault} (after {times})", of_drives, array)
+
+
+def faults_of_drives(run: Run, rule: SteadyRule | None = None) -> dict[str, str]:
+    """Return why drives side by side have no valid figure, by serial number; empty if that is about all of them.
+
+    With ``rule``, each has to be steady.
+    """
+    found = checks.objections_by_drive(run)
+    if "" in found or not run.parts:
+        return {}
+    faults = {
+        serial: "; ".join(each.removeprefix(f"{serial}: ") for each in objections)
+        for serial, objections in found.items()
+    }
+    if rule is None:
+        return faults
+    states = {each.drive: (steady_state.judge(each.round_iops(), rule), each) for each in run.of_members()}
+    unsteady = {serial: each for serial, each in states.items() if not each[0].reached}
+    described = {
+        serial: f"{state.describe()}{steady_state.repeats(*steady_state.series(each))}"
+        for serial, (state, each) in unsteady.items()
+    }
+    return described | faults
+
+
+def of_some_drives(sentence: str, faults: Mapping[str, str], array: Array) -> InvalidMeasurement:
+    """Return the error of a measurement; ``DrivesUndecided`` if only some of several drives side by side caused it."""
+    return DrivesUndecided(sentence, faults) if 0 < len(faults) < len(array.members) else InvalidMeasurement(sentence)
 
 
 def _note_void(setup: Setup, array: Array, workload: Workload, objection: str) -> None:
@@ -186,7 +220,8 @@ def _note_void(setup: Setup, array: Array, workload: Workload, objection: str) -
 def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState | None:
     """Write in steps until steady: random writes before random workloads, sequential ones before sequential workloads.
 
-    None if the protocol has no such step. ``InvalidMeasurement`` if the array does not settle within the limit.
+    None if the protocol has no such step. ``InvalidMeasurement`` if the array does not settle within the limit. Of
+    drives side by side, those that do not are left out of this class of workloads.
     """
     protocol = setup.protocol
     rule, step_s = protocol.steady, protocol.precondition_s
@@ -197,6 +232,8 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
     # Two hours of conditioning do not need a histogram of every second; a few points per round suffice.
     window = ProcessWindow(0.0, step_s, max(1, round(step_s / protocol.round_s)), max(1, int(protocol.round_s / 12)))
     steps = _Steps([[] for _ in array.targets])
+    subject = array.geometry, workload.is_random
+    setup.failures.undecided.pop(subject, None)
     while True:
         setup.progress(f"{array.geometry}: precondition with {writes}", step_s)
         live_stats.expect(setup.live, _course(protocol, window, len(steps.rates[0])))
@@ -219,8 +256,25 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
         steady=asdict(state),
         raw=steps.raws,
     )
-    _require_conditioned(array, writes, state, steps, least_bytes)
+    unsettled = _unsettled(array, steps, rule)
+    if 0 < len(unsettled) < len(array.targets):
+        about = f"did not settle within {steps.seconds:g} s of {writes}"
+        reasons = {serial: f"{about}: {why}" for serial, why in unsettled.items()}
+        setup.failures.leave_out(array.geometry, subject, reasons, setup.logbook)
+        of_each = zip(array.members, steps.rates, strict=True)
+        settled = [rates[-rule.window :] for drive, rates in of_each if serial_of(drive) not in unsettled]
+        state = least_steady(settled, rule)
+    _require_conditioned(array, writes, state, steps, least_bytes, unsettled)
     return state
+
+
+def _unsettled(array: Array, steps: _Steps, rule: SteadyRule) -> dict[str, str]:
+    """Return how far drives side by side are from steady, by serial number; empty for an array."""
+    if not array.geometry.is_side_by_side:
+        return {}
+    states = [steady_state.judge(rates[-rule.window :], rule) for rates in steps.rates]
+    found = zip(array.members, states, strict=True)
+    return {serial_of(drive): state.describe() for drive, state in found if not state.reached}
 
 
 def _course(protocol: Protocol, window: ProcessWindow, before: int) -> Course:
@@ -268,10 +322,13 @@ def conditioning(workload: Workload) -> Workload:
     return Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)
 
 
-def _require_conditioned(array: Array, writes: Workload, state: SteadyState, steps: _Steps, least_bytes: int) -> None:
+def _require_conditioned(
+    array: Array, writes: Workload, state: SteadyState, steps: _Steps, least_bytes: int, unsettled: Mapping[str, str]
+) -> None:
     if not state.reached:
+        each = "; ".join(f"{serial}: {why}" for serial, why in unsettled.items()) or state.describe()
         raise InvalidMeasurement(
-            f"{array.geometry} did not settle within {steps.seconds:g} s of {writes}: {state.describe()}"
+            f"{array.geometry} did not settle within {steps.seconds:g} s of {writes}: {each}"
             f"{steady_state.repeats(steps.series, steps.report_s)}"
         )
     if steps.bytes_written < least_bytes:

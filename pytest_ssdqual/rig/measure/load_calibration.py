@@ -14,6 +14,7 @@ from itertools import chain
 from pytest_ssdqual.qual.measured.placement import format_list, parse_list
 from pytest_ssdqual.qual.spec.protocol import AUTO, LoadRule
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
@@ -46,7 +47,8 @@ def require(setup: Setup) -> None:
 
 
 def _chosen(setup: Setup) -> DriveLoad:
-    protocol, rule, drives = setup.protocol, setup.protocol.load, setup.held.drives
+    protocol, rule = setup.protocol, setup.protocol.load
+    drives = [each for each in setup.held.drives if serial_of(each) not in setup.failures.failed]
     # md hands I/O that would have to wait to a thread of io_uring's, where libaio waits in the job itself.
     array_engine = LIBAIO if rule.engine == AUTO else rule.engine
     cpus = _cpus(setup.machine, drives) if rule.numa else {}

@@ -8,7 +8,7 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.drives.failed import DrivesUndecided
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
@@ -46,6 +46,7 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
         if settled(loop, rounds, rule):
             break
     result = RoundsResult(array.geometry, loop, tuple(rounds), rule)
+    _require_no_odd_drive(result, array)
     setup.logbook.note(
         "loop",
         geometry=str(array.geometry),
@@ -72,7 +73,19 @@ def _cell(setup: Setup, array: Array, loop: Rounds, workload: Workload, number: 
     live_stats.expect(setup.live, Course(number - 1, most))
     measured = fixed_time.run(setup, array, workload, f"{loop}-{number:02}", window)
     if objections := checks.objections(measured):
-        raise InvalidMeasurement(
-            f"{workload} on {array.geometry} in round {number} of {loop} is not valid: {'; '.join(objections)}"
-        )
+        where = f"{workload} on {array.geometry} in round {number} of {loop}"
+        sentence = f"{where} is not valid: {'; '.join(objections)}"
+        raise fixed_time.of_some_drives(sentence, fixed_time.faults_of_drives(measured), array)
     return measured.condensed()
+
+
+def _require_no_odd_drive(result: RoundsResult, array: Array) -> None:
+    """Raise ``DrivesUndecided`` if some of several drives side by side did not become steady, and the others did."""
+    unsteady: dict[str, str] = {}
+    if array.geometry.is_side_by_side and not result.reached:
+        for each in result.determination():
+            if not each["reached"]:
+                unsteady[str(each["member"])] = f"{each['claim']} of {each['workload']} did not become steady"
+    error = fixed_time.of_some_drives(repr(result).strip("<>"), unsteady, array)
+    if isinstance(error, DrivesUndecided):
+        raise error

@@ -63,15 +63,16 @@ def measure(
 
     An invalid run is repeated up to the protocol's attempts; ``InvalidMeasurement`` after that.
     """
-    attempts, faults = setup.protocol.attempts, ""
+    attempts, faults, of_drives = setup.protocol.attempts, "", dict[str, str]()
     for _ in range(attempts):
         run, given_up = _attempt(setup, array, workload, rule, enough)
         objections = checks.objections(run) or given_up
         _note_steady(setup, run, objections)
         if not objections:
             return fixed_time.record_measured(setup, Measured((run.condensed(),)), kind)
-        faults = _joined(objections)
-    raise InvalidMeasurement(f"{workload} on {array.geometry} is not valid: {faults} (after {attempts} attempts)")
+        faults, of_drives = _joined(objections), fixed_time.faults_of_drives(run)
+    sentence = f"{workload} on {array.geometry} is not valid: {faults} (after {attempts} attempts)"
+    raise fixed_time.of_some_drives(sentence, of_drives, array)
 
 
 def start(setup: Setup, array: Array, workload: Workload, job: Job) -> RunningProcess:
@@ -89,7 +90,7 @@ def _attempt(
     seconds = setup.protocol.ramp_s + rule.limit_s
     try:
         job = jobs.measurement(
-            workload, array.targets, array.geometry.width, seconds, rule.report_s, load=setup.load.of(array)
+            workload, array.targets, array.drives_per_target, seconds, rule.report_s, load=setup.load.of(array)
         )
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
@@ -196,6 +197,7 @@ class _Watch:
 
     def _run(self, result: FioResult, raw: str) -> Run:
         protocol, array = self.setup.protocol, self.array
+        parts, part_reports = output.of_drives(result, array.geometry)
         whole = Run(
             workload=self.workload,
             geometry=array.geometry,
@@ -205,9 +207,9 @@ class _Watch:
             window_s=self.rule.limit_s,
             rounds=batch_means.COUNT,
             raw=raw,
-            parts=result.parts if array.geometry.is_side_by_side else (),
+            parts=parts,
             reports=result.of_target,
-            part_reports=result.reports if array.geometry.is_side_by_side and result.parts else (),
+            part_reports=part_reports,
         )
         return group_sequential.at_look(whole, self.number, self.rule, protocol.verdict.confidence)
 

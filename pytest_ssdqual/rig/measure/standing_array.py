@@ -9,9 +9,12 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.rig.machine.machine import MachineLost, RigError, UnforeseenAgain
+from pytest_ssdqual.rig.drives.failed import serial_of
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
@@ -28,6 +31,8 @@ from pytest_ssdqual.rig.measure.result_cache import ResultCache
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -65,9 +70,24 @@ class StandingArray:
         return self.array
 
     def use_for(self, step: CampaignStep) -> Array:
-        """Record the condition that ``step`` leaves; return the array for the step."""
-        array = self.require()
+        """Record the condition that ``step`` leaves; return the array for the step.
+
+        Drives side by side come without those that are left out of the step.
+        """
+        array = self._with_usable()
+        left_out = self.setup.failures.left_out_of((step.geometry, step.is_random), step)
+        if left_out and all(serial_of(drive) in left_out for drive in array.members):
+            reasons = "; ".join(f"{serial} {why}" for serial, why in left_out.items())
+            raise InvalidMeasurement(f"no drive is left for {step}: {reasons}")
         self.condition = self.condition and self.condition.used_for(step)
+        return array.without(left_out)
+
+    def _with_usable(self) -> Array:
+        """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""
+        array = self.require()
+        if array.geometry.is_side_by_side and self.setup.failures.failed:
+            usable = self.setup.failures.usable(array.geometry, self.setup.held.drives)
+            self.array = array = array.without({serial_of(drive) for drive in array.members if drive not in usable})
         return array
 
     def close(self) -> None:
@@ -104,7 +124,8 @@ class StandingArray:
     def _build(self, step: Build) -> None:
         self.close()
         if not self._taken_over(step):
-            self.array = array_lifecycle.build(self.setup, step.geometry, step.fill)
+            build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
+            self.array = self._isolated(step.geometry, "fill", build)
         self.condition = ArrayCondition(step.geometry, step.fill)
         readopt_array.count(self.setup, self.require(), "built")
 
@@ -123,11 +144,15 @@ class StandingArray:
             raise RigError("no array stands")
         # The writes of one class undo the state that the other one needs.
         self.condition = replace(self.condition, is_random=None)
-        self.steady = self.cache.unless_failed(step.failure_key, partial(self._settled, step))
+        work = partial(self._isolated, step.geometry, "conditioning", partial(self._settled, step))
+        self.steady = self.cache.unless_failed(step.failure_key, work)
         self.condition = self.condition.after(step)
 
+    def _isolated(self, geometry: Geometry, subject: str, work: Callable[[], T]) -> T:
+        return self.setup.failures.isolated(geometry, subject, work, self.setup.logbook)
+
     def _settled(self, step: Precondition) -> SteadyState | None:
-        array, inherited, self._inherited = self.require(), self._inherited, None
+        array, inherited, self._inherited = self._with_usable(), self._inherited, None
         is_its = inherited is not None and inherited.writes.is_random == step.workload.is_random
         state = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
         state = state or fixed_time.precondition(self.setup, array, step.workload)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
@@ -73,6 +73,7 @@ def _attribution(
     lines = kernel.lines if kernel else ()
     traces = _traces(setup, array, before)
     found = attribute(str(error), traces, lines)
+    found = replace(found, drives=tuple(replace(each, under=str(array.geometry)) for each in found.drives))
     setup.logbook.note(
         "measurement_failed",
         geometry=str(array.geometry),

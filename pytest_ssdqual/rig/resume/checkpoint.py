@@ -22,7 +22,16 @@ from pytest_ssdqual.rig.drives.write_counters import Written
 #: Purposes of fio processes that preserve the conditioning of an array; any other one ends it.
 REPEATABLE = ("run", "precondition", "confirm")
 #: Kinds of records about an array that do not change it.
-REMARKS = ("environment", "looked", "steady", "member", "alone", "measured", "conditioning_not_kept")
+REMARKS = (
+    "environment",
+    "looked",
+    "steady",
+    "member",
+    "alone",
+    "measured",
+    "conditioning_not_kept",
+    "drives_left_out",
+)
 
 
 @dataclass(frozen=True, slots=True)

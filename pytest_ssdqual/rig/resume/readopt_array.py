@@ -58,7 +58,7 @@ def take_over(setup: Setup, left: Checkpoint) -> Array | None:
 
     ``MachineLost``, and the refusals of guard and lease, are raised.
     """
-    members = setup.held.drives[: left.geometry.width]
+    members = setup.failures.usable(left.geometry, setup.held.drives)
     setup.progress(f"{left.geometry}: take over", 5)
     setup.held.require(members)
     try:

@@ -12,9 +12,10 @@ from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import TooFewDrives, measurement_share, ruled_out
 from pytest_ssdqual.qual.lots.sampling_plan import ByAttributes, ByVariables, as_variables, indexed_by_aql
 from pytest_ssdqual.qual.measured.judgeable import Subject
+from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -68,6 +69,40 @@ def test_bad_drives_reject_and_undecided_ones_never_accept(bad: int, undecided: 
     assert (len(found.nonconforming), len(found.undecided)) == (bad, undecided)
     assert (found.estimate.low, found.estimate.high, found.limit.bound) == (good, good + undecided, 49)
     assert found.estimate.is_reading  # its risks are the plan's
+
+
+def without(iops: Sequence[float], failed: Sequence[int] = (), unknown: Sequence[int] = ()) -> lot.LotVerdict:
+    """By ``PLAN``, without the figures at these places."""
+    lost = [LeftOutDrive(f"S{place}", place, "failed", place in failed) for place in (*failed, *unknown)]
+    left = [each for place, each in enumerate(verdicts(iops)) if place not in (*failed, *unknown)]
+    return lot.judge(Claim.STEADY_IOPS, PLAN, left, lost)
+
+
+@pytest.mark.parametrize(
+    ("failed", "unknown", "outcome"),
+    [
+        ((3,), (), Outcome.PASS),
+        ((3, 49), (), Outcome.FAIL),
+        ((3,), (7,), Outcome.INCONCLUSIVE),
+        ((), (7,), Outcome.PASS),
+        ((50, 51), (), Outcome.PASS),
+    ],
+)
+def test_failed_drives_do_not_conform_and_unknown_ones_are_undecided(
+    failed: tuple[int, ...], unknown: tuple[int, ...], outcome: Outcome
+) -> None:
+    """The last two places are beyond the sample."""
+    found = without([GOOD] * 52, failed, unknown)
+    assert found.outcome is outcome
+    assert found.nonconforming == tuple(f"S{place}" for place in failed if place < PLAN.sample)
+    assert found.undecided == tuple(f"S{place}" for place in unknown)
+    assert len(found.drives) + len(found.left_out) == PLAN.sample
+    assert all(f"S{place}" in repr(found) for place in failed)
+
+
+def test_drive_that_was_not_measured_keeps_its_place_in_the_sample() -> None:
+    """A drive beyond the sample does not move up in the place of a failed one."""
+    assert without([GOOD] * 50 + [BAD], failed=(0,)).outcome is Outcome.PASS
 
 
 def test_the_sentence_names_the_drives_and_what_the_plan_lets_pass() -> None:
@@ -197,3 +232,19 @@ def test_a_tolerance_bound_by_variables_accepts_what_the_plan_accepts() -> None:
     limiting = BY_VARIABLES.limiting_quality()
     assert ruled_out(good) < limiting < ruled_out(bad)
     assert ruled_out(judged(ByAttributes(3, 0, ""), [BAD] * 3)) == 1.0
+
+
+def test_by_variables_a_dead_drive_rejects_with_the_others_and_accepts_never() -> None:
+    dead = [LeftOutDrive("S8", 8, "failed", failed=True)]
+    rejected = lot.judge(Claim.STEADY_IOPS, BY_VARIABLES, verdicts([0.96 * each for each in ALIKE]), dead)
+    assert rejected.outcome is Outcome.FAIL
+    assert (rejected.nonconforming[-1], len(rejected.drives)) == ("S8", 8)
+    assert "S8" in repr(rejected)
+    with pytest.raises(NotApplicable, match="judge this lot by attributes"):
+        lot.judge(Claim.STEADY_IOPS, BY_VARIABLES, verdicts(ALIKE), dead)
+
+
+def test_by_variables_nothing_is_decided_without_a_drive_that_may_be_good() -> None:
+    unknown = [LeftOutDrive("S8", 8, "did not settle", failed=False)]
+    with pytest.raises(NotApplicable, match="S8 did not settle"):
+        lot.judge(Claim.STEADY_IOPS, BY_VARIABLES, verdicts([0.96 * each for each in ALIKE]), unknown)

@@ -21,7 +21,14 @@ from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.check import Check
-from pytest_ssdqual.qual.validity.checks import checks, objections, objections_in, of_environment, worst
+from pytest_ssdqual.qual.validity.checks import (
+    checks,
+    objections,
+    objections_by_drive,
+    objections_in,
+    of_environment,
+    worst,
+)
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -293,3 +300,10 @@ def test_flushes_take_time_that_is_in_no_latency() -> None:
 def _half_as_slow(interval: Interval) -> Interval:
     half = {value_ns // 2: count for value_ns, count in interval.write_latency.bins}
     return replace(interval, write_latency=histogram(half))
+
+
+def test_objections_belong_to_the_drive_that_they_are_about() -> None:
+    found = objections_by_drive(side_by_side([[1_000] * 5, [1] * 5, [1_000] * 5]))
+    assert list(found) == ["S1"]
+    assert all(each.startswith("S1: ") for each in found["S1"])
+    assert objections_by_drive(side_by_side([[1_000] * 5] * 2)) == {}

@@ -15,6 +15,8 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.failed import DrivesUndecided
+from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -99,3 +101,40 @@ def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.Monke
     assert [each.window_s for each in windows] == lengths
     assert [each.rounds for each in windows] == [protocol.steady.window] * 2
     assert told == [protocol.ramp_s + each for each in lengths]
+
+
+def drive(number: int) -> Drive:
+    kname = f"nvme{number}n1"
+    return Drive(f"/dev/{kname}", kname, "ACME", f"S{number}", None, None, 1 << 30, 512, 512, False, "nvme")
+
+
+DRIVES = Array(Geometry.parse("drivex3"), "/dev/nvme0n1", tuple(map(drive, range(3))), "", 3 << 30, "none needed")
+STEADY, RISING, IDLE = [1000] * 5, [1000, 1300, 1600, 1900, 2200], [10] * 5
+
+
+@pytest.mark.parametrize(
+    ("rates", "faulty"),
+    [
+        ([STEADY, RISING, STEADY], ["S1"]),
+        ([IDLE, STEADY, STEADY], ["S0"]),
+        ([IDLE, STEADY, RISING], ["S0", "S2"]),
+        ([RISING, RISING, IDLE], []),
+    ],
+)
+def test_only_drives_without_a_valid_figure_are_undecided(
+    monkeypatch: pytest.MonkeyPatch, rates: list[list[int]], faulty: list[str]
+) -> None:
+    monkeypatch.setattr(fixed_time, "run", lambda *_: strategies.side_by_side(rates, workload=READS))
+    with pytest.raises(InvalidMeasurement) as caught:
+        fixed_time.measure(setup(FixedTimeBook(), 2), DRIVES, READS)
+    assert isinstance(caught.value, DrivesUndecided) is bool(faulty)
+    assert sorted(getattr(caught.value, "drives", {})) == faulty
+    assert all(serial in str(caught.value) for serial in faulty)
+
+
+def test_drives_without_some_keep_the_name_of_their_geometry() -> None:
+    found = DRIVES.without({"S0"})
+    assert (str(found.geometry), found.path, found.size_bytes) == ("drivex3", "/dev/nvme1n1", 2 << 30)
+    assert [target.path for target in found.targets] == ["/dev/nvme1n1", "/dev/nvme2n1"]
+    assert found.drives_per_target == 1
+    assert DRIVES.without({"S9"}) is DRIVES

@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import LoopRule, Protocol
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.drives.failed import DrivesUndecided
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -135,3 +136,26 @@ def test_progress_tells_each_round_and_its_length(bench: RoundsBench) -> None:
         ("raid5x4: test-loop", 6.0),
     ]
     assert len(bench.told) == 7
+
+
+@pytest.mark.parametrize(("second", "is_alone"), [([1000], True), ([1000, 2000] * 10, False)])
+def test_one_drive_that_never_settles_is_undecided_alone(
+    monkeypatch: pytest.MonkeyPatch, bench: RoundsBench, second: list[int], is_alone: bool
+) -> None:
+    """If none of them settles, the result says so of all."""
+    restless = [1000, 2000] * 10
+
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
+        number = int(kind.rpartition("-")[2]) - 1
+        rates = [[restless[number]] * 3, [second[min(number, len(second) - 1)]] * 3]
+        return strategies.side_by_side(rates, workload=workload, rounds=window.rounds)
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    drives = replace(ARRAY, geometry=Geometry.parse("drivex2"), members=(cast("Any", "a"), cast("Any", "b")))
+    if is_alone:
+        with pytest.raises(DrivesUndecided) as caught:
+            looping.run(bench.setup(), drives, LOOP)
+        assert list(caught.value.drives) == ["S0"]
+        assert list(bench.noted("loop")) == []
+    else:
+        assert not looping.run(bench.setup(), drives, LOOP)

@@ -55,8 +55,10 @@ def test_lost_member_becomes_a_failure_of_the_drive_and_is_recorded() -> None:
     (note,) = notes.found
     assert (note["kind"], note["origin"], note["error"]) == ("measurement_failed", "drive", "degraded by 1 member")
     with pytest.raises(DriveFailed):
-        bench.failures.require("raid5x3", MEMBERS)
-    bench.failures.require("drivex1", MEMBERS[:1])
+        bench.failures.usable(Geometry(RaidLevel.RAID5, 3), MEMBERS)
+    assert bench.failures.usable(Geometry(RaidLevel.DRIVE, 1), MEMBERS) == MEMBERS[:1]
+    assert bench.failures.usable(Geometry(RaidLevel.DRIVE, 3), MEMBERS) == (MEMBERS[0], MEMBERS[2])
+    assert bench.failures.failed["S1"].under == "raid5x3"
 
 
 def test_faulty_member_has_failed_unless_members_were_failed_on_purpose() -> None:

@@ -58,6 +58,8 @@ class Fio:
     number: int = 0
     #: IOPS that no array exceeds, whatever its drives can do.
     md_iops: float = math.inf
+    #: Serials of drives that never settle: each process leaves them twice as fast as it found them.
+    restless: Sequence[str] = ()
     #: Called when fio has ended.
     ran: Callable[[Array, Sequence[Sequence[Interval]]], None] = lambda array, parts: None
 
@@ -77,14 +79,16 @@ class Fio:
         geometry = array.geometry
         alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
         rates = [law(each, workload) * speed for each, speed in zip(alone, speeds, strict=False)]
+        end_s = sum(seconds for _, seconds, _ in curve)
+        growth = [1 / end_s if drive.serial in self.restless else 0.0 for drive in array.members]
         if not geometry.is_side_by_side:  # the slowest member sets the pace of all
-            rates = [min(self.md_iops, rates[0] / speeds[0] * min(speeds))]
+            rates, growth = [min(self.md_iops, rates[0] / speeds[0] * min(speeds))], [0.0]
         return [
             tuple(
-                interval(at, seconds, workload, workload.outstanding(each.width), rate * share)
+                interval(at, seconds, workload, workload.outstanding(each.width), rate * share * (1 + at * more))
                 for at, seconds, share in curve
             )
-            for each, rate in zip(alone, rates, strict=True)
+            for each, rate, more in zip(alone, rates, growth, strict=True)
         ]
 
     def _even(self, window: ProcessWindow) -> list[tuple[float, float, float]]:

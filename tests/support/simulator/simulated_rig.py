@@ -458,7 +458,8 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         machine.surroundings.ran(array, parts)
         machine.write(array, sum(traffic(part).write_bytes for part in parts))
 
-    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.noise, machine.runs, machine.scene.md_iops, ran)
+    scene = machine.scene
+    fio = simulated_fio.Fio(scene.slow, scene.noise, machine.runs, scene.md_iops, restless(scene), ran)
 
     def under_way() -> UnderWay:
         machine.begin_run()
@@ -472,7 +473,8 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
     """``sequential_verdict.start``, with a simulated process."""
     machine = machine_of(setup)
     machine.runs += 1
-    fio = simulated_fio.Fio(machine.scene.slow, machine.scene.scatter, machine.runs, machine.scene.md_iops)
+    scene = machine.scene
+    fio = simulated_fio.Fio(scene.slow, scene.scatter, machine.runs, scene.md_iops, restless(scene))
     seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
 
     def under_way() -> UnderWay:
@@ -486,6 +488,11 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
 
     with machine.about_to_run(under_way):
         return REAL_START(setup, array, workload, job)
+
+
+def restless(scene: Scene) -> tuple[str, ...]:
+    """Drives with the trouble ``restless:SERIAL``."""
+    return tuple(each.partition(":")[2] for each in scene.trouble if each.startswith("restless:"))
 
 
 def struck(machine: SimulatedMachine, array: Array, running: UnderWay) -> UnderWay:

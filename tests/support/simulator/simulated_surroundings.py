@@ -89,8 +89,11 @@ class Surroundings:
             self._say(3, "INFO: task fio:12 blocked for more than 122 seconds.")
 
     def failing(self, array: Array) -> str:
-        """What fio says if drives of ``array`` fail under its load: ``pulled:SERIAL``, ``media:SERIAL``, ``hba``."""
-        lost = []
+        """What fio says if drives of ``array`` fail under its load: ``pulled:SERIAL``, ``media:SERIAL``, ``hba``.
+
+        ``stuck:SERIAL`` answers nothing until it is reset; ``returns:SERIAL`` loses requests and comes back.
+        """
+        lost, is_stuck = [], False
         for drive in array.members:
             serial = self.serials.get(drive.kname, drive.serial)
             if serial in self._about("pulled") or "hba" in self.trouble:
@@ -100,8 +103,18 @@ class Surroundings:
             if serial in self._about("media"):
                 self._say(2, f"critical medium error, dev {drive.kname}, sector 4096 op 0x0:(READ) flags 0x0")
                 lost.append(drive)
+            if serial in self._about("stuck"):
+                self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, reset controller")
+                lost.append(drive)
+                is_stuck = True
+            if serial in self._about("returns"):
+                self._say(4, f"nvme {drive.kname[:-2]}: resetting controller")
+                self._say(3, f"I/O error, dev {drive.kname}, sector 4096 op 0x0:(READ) flags 0x0")
+                lost.append(drive)
         if not lost:
             return ""
+        if is_stuck:
+            return "fio: job 'drive-1' (state=5) hasn't exited in 60 seconds, it appears to be stuck."
         target = lost[0].path if array.geometry.is_side_by_side else array.path
         return f"fio: io_u error on file {target}: Input/output error: read offset=2097152, buflen=4096"
 

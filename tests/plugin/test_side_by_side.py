@@ -1,0 +1,194 @@
+"""A drive side by side that fails or never settles ends its own tests only; the others are measured without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+from pytest_ssdqual.report.view.fitness import Fitness
+from pytest_ssdqual.report.view.run_view import RunView
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Case, Inner
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = pytest.mark.ssd_array("drive")
+    LOADS = Workload("randread", "4k", 1), Workload("randread", "4k", 8)
+
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_workload(*LOADS)
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_promise("member_spread")
+    @pytest.mark.ssd_workload(*LOADS)
+    def test_even(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    def test_health(ssd_health):
+        assert ssd_health
+"""
+SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS") + promise(claim="member_spread", at_least=0.5)
+#: In the order in which they are measured.
+SHALLOW, DEEP = "randread_4k_qd1", "randread_4k_qd8"
+
+
+def run(inner: Inner, *options: str, devices: str = "lab:4", suite: str = SUITE, spec: str = SPEC) -> pytest.RunResult:
+    inner.pytester.makepyfile(test_side=suite)
+    (inner.pytester.path / "acme.toml").write_text(spec)
+    return inner.run(f"--ssd-devices={devices}", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *options)
+
+
+def cases_of(inner: Inner, name: str, drives: int = 4) -> tuple[Case, Case]:
+    cases = inner.cases()
+    return cases[f"{name}[drivex{drives}-{SHALLOW}]"], cases[f"{name}[drivex{drives}-{DEEP}]"]
+
+
+def measured_on(inner: Inner) -> list[list[str]]:
+    return [list(each["members"]) for record in inner.records("measured") for each in record["runs"]]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "word"),
+    [("pulled", "dropped out"), ("media", "media errors"), ("stuck", "timed out"), ("returns", "I/O errors")],
+)
+def test_failed_drive_is_one_failure_and_the_others_are_judged(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0002")
+    run(inner).assert_outcomes(passed=1, failed=2, errors=2)
+    others = ["SSDQ0001", "SSDQ0003", "SSDQ0004"]
+    struck, later = cases_of(inner, "test_iops")
+    assert struck.outcome == "failure"
+    assert struck.message.startswith("drive SSDQ0002 failed")
+    assert word in struck.message
+    assert "SSDQ0001" not in struck.message
+    assert later.outcome == "passed"
+    assert later.properties["ssd.drives"].split() == others
+    assert measured_on(inner) == [others, others]
+    verdicts = [record for record in inner.records("verdict") if record["claim"] == "steady_iops"]
+    assert [record["outcome"] for record in verdicts] == ["pass", "pass"]
+    assert all("SSDQ0002" in str(record["sentence"]) for record in verdicts)
+    for uneven in cases_of(inner, "test_even"):
+        assert uneven.outcome == "error"
+        assert "1 of 4 drives is left out: SSDQ0002" in uneven.message
+    (left_out,) = inner.records("drives_left_out")
+    assert left_out["failed"] == ["SSDQ0002"]
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
+
+
+def test_drive_that_never_settles_is_inconclusive_alone(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "restless:SSDQ0003")
+    run(inner).assert_outcomes(passed=1, errors=4)
+    others = ["SSDQ0001", "SSDQ0002", "SSDQ0004"]
+    for case in cases_of(inner, "test_iops"):
+        assert case.outcome == "error"
+        assert "SSDQ0003 (did not settle within" in case.message
+        assert case.properties["ssd.drives"].split() == others
+        assert "ssd.drives_failed" not in case.properties
+    assert measured_on(inner) == [others, others]
+    assert inner.cases()["test_health"].outcome == "passed"
+    (left_out,) = inner.records("drives_left_out")
+    assert (list(left_out["drives"]), left_out["failed"]) == (["SSDQ0003"], [])  # type: ignore[call-overload]
+
+
+def test_failure_of_the_others_is_reported_beside_a_failed_drive(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0004=0.5")
+    spec = PRODUCT + promise(claim="steady_iops", at_least="200 IOPS")
+    run(inner, spec=spec)
+    struck, later = cases_of(inner, "test_iops")
+    assert struck.outcome == later.outcome == "failure"
+    assert "drive SSDQ0002 failed" in struck.message
+    assert "SSDQ0004" in struck.message
+    assert "SSDQ0004" in later.message
+    assert later.properties["ssd.drives_failed"] == "SSDQ0004"
+
+
+def test_failed_drive_is_a_failure_also_where_nothing_is_promised(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    run(inner, "-k", "test_iops", spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
+    struck, later = cases_of(inner, "test_iops")
+    assert "drive SSDQ0002 failed" in struck.message
+    assert "1 of 4 drives is left out: SSDQ0002" in later.message
+
+
+def test_one_drive_that_is_left_is_judged_by_itself(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "media:SSDQ0001")
+    run(inner, devices="lab:2")
+    struck, later = cases_of(inner, "test_iops", drives=2)
+    assert (struck.outcome, later.outcome) == ("failure", "passed")
+    assert measured_on(inner) == [["SSDQ0002"]] * 2
+    for case in cases_of(inner, "test_even", drives=2):
+        assert case.outcome == "error"
+        assert "cannot be judged: 1 of 2 drives is left out: SSDQ0001" in case.message
+
+
+def test_loss_of_all_drives_is_a_failure_once(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "media:SSDQ0001 media:SSDQ0002")
+    run(inner, devices="lab:2").assert_outcomes(failed=2, errors=3)
+    struck, later = cases_of(inner, "test_iops", drives=2)
+    assert (struck.outcome, later.outcome) == ("failure", "error")
+    assert struck.name in later.message
+
+
+def test_resumed_run_does_not_use_a_drive_that_failed(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    run(inner, "-k", f"test_iops and {SHALLOW}").assert_outcomes(failed=1)
+    monkeypatch.delenv("SIMULATED_TROUBLE")
+    result = run(inner, "--ssd-resume=last")
+    result.assert_outcomes(passed=1, failed=2, errors=2)
+    result.stdout.fnmatch_lines(["*drive SSDQ0002 failed in an earlier session*"])
+    struck, later = cases_of(inner, "test_iops")
+    assert (struck.outcome, later.outcome) == ("failure", "passed")
+    assert measured_on(inner) == [["SSDQ0001", "SSDQ0003", "SSDQ0004"]] * 2
+    (record,) = inner.records("run_resumed")
+    assert record["failed"] == ["SSDQ0002"]
+
+
+LOT = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    @pytest.mark.ssd_array("drive")
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
+    def test_lot(ssd_run, ssd_lot):
+        verdict = ssd_lot.judge(ssd_run)
+        assert verdict
+
+    def test_health(ssd_health):
+        assert ssd_health
+
+    test_health = pytest.mark.ssd_array("drive")(test_health)
+"""
+
+
+@pytest.mark.parametrize(("accept", "outcome"), [(1, "failure"), (2, "passed")])
+def test_lot_of_fifty_with_two_dead_drives_is_decided_by_its_plan(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, accept: int, outcome: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_DRIVES", "50")
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0007 media:SSDQ0031")
+    plan = f"[lot]\nsize = 500\nsample = 50\naccept = {accept}\n\n"
+    run(inner, devices="/dev/nvme*", suite=LOT, spec=PRODUCT + plan + promise(claim="steady_iops", at_least="1 IOPS"))
+    cases = inner.cases()
+    lot = cases[f"test_lot[drivex50-{DEEP}]"]
+    assert lot.outcome == outcome
+    assert cases["test_health"].outcome == "failure"
+    (record,) = inner.records("verdict")[:1]
+    assert record["figures"]["nonconforming_drives"] == 2  # type: ignore[index]
+    assert "SSDQ0007" in str(record["sentence"])
+    assert "SSDQ0031" in str(record["sentence"])
+    assert lot.properties["ssd.drives_failed"].split() == ["SSDQ0007", "SSDQ0031"]
+    assert len(measured_on(inner)[0]) == 48

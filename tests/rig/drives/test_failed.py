@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures, DrivesUndecided, serial_of
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
+
+
+def drive(number: int) -> Drive:
+    kname = f"nvme{number}n1"
+    return Drive(f"/dev/{kname}", kname, "ACME", f"S{number}", None, None, 1 << 30, 512, 512, False, "nvme")
+
+
+DRIVES = tuple(map(drive, range(6)))
+SIDE_BY_SIDE, ARRAY = Geometry.parse("drivex4"), Geometry.parse("raid5x4")
+
+
+@dataclass
+class Log:
+    notes: list[dict[str, Any]] = field(default_factory=list)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.notes.append({"kind": kind, **facts})
+
+
+@dataclass
+class Bench:
+    """A step whose drives prevent it one after another: ``dead`` ones fail, ``odd`` ones give no figure."""
+
+    geometry: Geometry
+    dead: Sequence[str] = ()
+    odd: Sequence[str] = ()
+    failures: DriveFailures = field(default_factory=DriveFailures)
+    log: Log = field(default_factory=Log)
+    attempts: list[list[str]] = field(default_factory=list)
+
+    def step(self) -> list[str]:
+        left_out = self.failures.left_out_of("step")
+        usable = [serial_of(each) for each in self.failures.usable(self.geometry, DRIVES)]
+        serials = [serial for serial in usable if serial not in left_out]
+        self.attempts.append(serials)
+        if dying := [serial for serial in serials if serial in self.dead][:1]:
+            found = FailedDrive(dying[0], ("it dropped out",), ())
+            self.failures.failed[dying[0]] = found
+            raise DriveFailed(str(self.geometry), [found])
+        if odd := {serial: "odd" for serial in serials if serial in self.odd}:
+            raise DrivesUndecided("x", odd) if len(odd) < len(serials) else InvalidMeasurement("all are odd")
+        return serials
+
+    def run(self, work: Callable[[], list[str]] | None = None) -> list[str]:
+        return self.failures.isolated(self.geometry, "step", work or self.step, self.log)
+
+
+@given(st.sets(st.sampled_from(["S0", "S1", "S2", "S3"])), st.sets(st.sampled_from(["S0", "S1", "S2", "S3"])))
+def test_isolated_step_is_repeated_with_exactly_the_drives_that_allow_it(dead: set[str], odd: set[str]) -> None:
+    bench = Bench(SIDE_BY_SIDE, sorted(dead), sorted(odd))
+    good = [f"S{number}" for number in range(4) if f"S{number}" not in dead | odd]
+    if good:
+        assert bench.run() == good
+        assert set(bench.failures.left_out_of("step")) == odd - dead
+        left_out = [serial for note in bench.log.notes for serial in note["drives"]]
+        assert sorted(left_out) == sorted(dead | odd)
+    else:
+        with pytest.raises(RigError) as caught:
+            bench.run()
+        assert isinstance(caught.value, DriveFailed) is (dead == {"S0", "S1", "S2", "S3"})
+    assert set(bench.failures.failed) == dead
+    assert len(bench.attempts) <= len(dead) + 2
+
+
+def test_isolated_step_on_an_array_is_not_repeated() -> None:
+    bench = Bench(ARRAY, dead=["S1"])
+    with pytest.raises(DriveFailed):
+        bench.run()
+    assert len(bench.attempts) == 1
+    with pytest.raises(DriveFailed, match="S1"):
+        bench.failures.usable(ARRAY, DRIVES)
+
+
+def test_isolated_step_raises_what_is_about_no_new_drive() -> None:
+    bench = Bench(SIDE_BY_SIDE)
+
+    def again() -> list[str]:
+        raise DriveFailed("drivex4", [FailedDrive("S9", (), ())])
+
+    bench.failures.failed["S9"] = FailedDrive("S9", (), ())
+    with pytest.raises(DriveFailed):
+        bench.run(again)
+    with pytest.raises(InvalidMeasurement, match="all of them"):
+        bench.run(lambda: (_ for _ in ()).throw(InvalidMeasurement("all of them")))
+
+
+def test_usable_drives_keep_their_order_and_are_never_replaced_by_later_ones() -> None:
+    failures = DriveFailures(failed={"S1": FailedDrive("S1", (), ())})
+    assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S2", "S3"]
+
+
+def test_drive_is_left_out_of_its_subject_only() -> None:
+    failures, log = DriveFailures(), Log()
+    failures.leave_out(SIDE_BY_SIDE, "random", {"S1": "it did not settle"}, log)
+    failures.leave_out(SIDE_BY_SIDE, "random", {"S2": "nor did it"}, log)
+    assert failures.left_out_of("random") == {"S1": "it did not settle", "S2": "nor did it"}
+    assert failures.left_out_of("sequential") == {}
+    assert [note["kind"] for note in log.notes] == ["drives_left_out"] * 2
