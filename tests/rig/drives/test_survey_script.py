@@ -193,6 +193,14 @@ def test_namespace_of_a_subsystem_has_all_its_controllers(tree: Tree, shell: str
 
 
 @every_shell
+def test_the_fastest_link_is_that_of_the_pci_device_above_each_controller(tree: Tree, shell: str) -> None:
+    tree.disk("nvme0n1", device__device__max_link_speed="16.0 GT/s PCIe\n")
+    tree.disk("nvme1n1", device__nvme1__device__max_link_speed="32.0 GT/s PCIe\n")
+    tree.disk("sda")
+    assert sorted(tree.survey(shell)["link"]) == [("nvme0n1", "16.0 GT/s PCIe"), ("nvme1n1", "32.0 GT/s PCIe")]
+
+
+@every_shell
 def test_exports_without_a_udev_path_and_of_controllers(tree: Tree, shell: str) -> None:
     configfs = "sys/kernel/config"
     tree.write(
