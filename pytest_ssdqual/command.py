@@ -31,7 +31,7 @@ RUNS = "ssdqual-runs"
 #: Exit status of a usage error: pytest's ``ExitCode.USAGE_ERROR``, without importing pytest.
 USAGE = 4
 #: Options of pytest that ``run`` also takes without their prefix ``ssd-``.
-SHORT = ("devices", "expect", "spec", "protocol", "wipe")
+SHORT = {"devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL"}
 #: Exit status of ``compare --fail-on-worse`` if a figure is worse.
 WORSE = 1
 #: Width of output to a pipe.
@@ -85,12 +85,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        f"Run suites with pytest, e.g. ssdqual run inspection raid5 --devices='/dev/sd[b-i]'. "
-        f"{', '.join(f'--{each}' for each in SHORT)} stand for --ssd-…; all other arguments go to pytest. "
-        f"Suites: {', '.join(suites.names())}."
+        f"Run suites with pytest, e.g. ssdqual run inspection raid5 --devices='/dev/sd[b-i]'. Other arguments go to "
+        f"pytest. Suites: {', '.join(suites.names())}."
     )
+    for name, value in SHORT.items():
+        parser.add_argument(f"--{name}", metavar=value, help=f"the same as --ssd-{name}")
     parser.add_argument("suite", metavar="SUITE", help="name of a suite; may repeat")
-    parser.add_argument("rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest")
+    parser.add_argument(
+        "rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest"
+    )
     parser.set_defaults(act=run)
 
 
@@ -165,7 +168,8 @@ def _forms(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> NoReturn:
     """``ssdqual run SUITE… [ARGUMENT…]``: become the pytest process, so that its exit status is that of the command."""
-    arguments = pytest_arguments([given.suite, *given.rest])
+    first = [f"--{name}={value}" for name in SHORT if (value := getattr(given, name)) is not None]
+    arguments = pytest_arguments([given.suite, *given.rest, *first])
     print(shlex.join(["pytest", *arguments]), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])  # noqa: S606 (no shell)
 

@@ -227,6 +227,8 @@ def test_run_becomes_the_pytest_of_the_suites(monkeypatch: pytest.MonkeyPatch, c
     options = ["--ssd-devices=/dev/sd[b-i]", "--ssd-expect=8", "-k", "x3 or x5", "--ssd-spec=a.toml"]
     assert ran == [[sys.executable, sys.executable, "-m", "pytest", "--pyargs", *names, *options]]
     assert shlex.split(capsys.readouterr().out) == ["pytest", "--pyargs", *names, *options]
+    command.main(["run", "--devices=lab:3", "raid5"])
+    assert ran[1][4:] == ["--pyargs", "pytest_ssdqual.suites.raid5", "--ssd-devices=lab:3"]
 
 
 def test_run_refuses_what_is_no_suite(capsys: Out) -> None:
