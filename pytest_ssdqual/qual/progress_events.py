@@ -71,7 +71,7 @@ class Now:
     seconds: float
     #: IOPS of each device since the previous event.
     iops: tuple[float, ...]
-    #: Bytes written to all devices since the run began, by this load and all before it.
+    #: Bytes written to the drives since the session began, by this load and all before it; see ``Written``.
     bytes_written: int
     #: Round, counted from 1, and their number (at most, or exactly); 0 without rounds.
     round: int = 0
@@ -82,6 +82,16 @@ class Now:
     def together(self) -> float:
         """IOPS of all devices."""
         return sum(self.iops)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Bytes that all loads wrote to the drives since the session began, parity and copies included; a load has ended.
+
+    They are those of the plan, so zeroing and other purges do not count.
+    """
+
+    bytes_written: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +115,7 @@ def array_of(what: str) -> str:
     return re.split("[ :-]", what, maxsplit=1)[0]
 
 
-News = Planned | Begun | Looked | LoadBegun | Now | Steadiness | Idle
+News = Planned | Begun | Looked | LoadBegun | Now | Written | Steadiness | Idle
 #: The kinds of events, by the names of their classes.
 KINDS: dict[str, type[News]] = {each.__name__: each for each in get_args(News)}
 
@@ -164,6 +174,8 @@ class BayProgress:
                 return replace(self, load=news, now=None)
             case Now():
                 return replace(self, now=news, bytes_written=max(self.bytes_written, news.bytes_written))
+            case Written(bytes_written):
+                return replace(self, bytes_written=max(self.bytes_written, bytes_written))
             case Steadiness():
                 return replace(self, steadiness=news)
         return self
