@@ -28,6 +28,28 @@ PART = os.environ.get("PYTEST_SSDQUAL_PART", "")
 AGAIN = bool(os.environ.get("PYTEST_SSDQUAL_AGAIN"))
 
 
+#: What a run of this project's own tests needs; ``--help`` and suites do without.
+NEEDED = ("hypothesis", "xdist", "junitparser", "xmlschema")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Refuse a run without a path where it would not run what was meant; before any drive is opened."""
+    if config.args_source is not config.ArgsSource.TESTPATHS or config.option.help or config.option.showfixtures:
+        return
+    if config.option.markers or config.option.version:
+        return
+    if config.getoption("ssd_devices", None) or config.getoption("ssd_bays", None):
+        raise pytest.UsageError(
+            "name a suite: without a path pytest would run this project's own tests. E.g. suites/raid5"
+        )
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise pytest.UsageError(
+            f"this project's own tests need {', '.join(missing)}: script/test installs what is missing and runs them; "
+            "to judge drives, name a suite, e.g. suites/raid5"
+        )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Give the lab's tests a JUnit file of their own: ``results-lab.xml`` beside ``results.xml``."""

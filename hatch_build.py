@@ -1,4 +1,4 @@
-"""What of the suites goes into the wheel: all but the rehearsals of faults, which need ``tests`` and a lab."""
+"""Adds the suites to the wheel: all but the rehearsals of faults, which need ``tests`` and a lab."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-NOT_SHIPPED = ("faults", "__pycache__")
+#: ``pytest_ssdqual/suites`` has an ``__init__.py`` of its own.
+NOT_SHIPPED = ("faults", "__init__.py", "__pycache__")
 
 
 class Suites(BuildHookInterface[Any]):

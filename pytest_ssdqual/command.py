@@ -1,4 +1,4 @@
-"""``ssdqual``: commands on run folders.
+"""``ssdqual``: runs shipped suites, and commands on run folders.
 
 Every invalid request ends with one sentence on standard error and exit status 4, as pytest has it for usage errors.
 """
@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from pytest_ssdqual import suites
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find, find_any
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 RUNS = "ssdqual-runs"
 #: Exit status of a usage error: pytest's ``ExitCode.USAGE_ERROR``, without importing pytest.
 USAGE = 4
+#: Options of pytest that ``run`` also takes without their prefix ``ssd-``.
+SHORT = {"devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL"}
 #: Exit status of ``compare --fail-on-worse`` if a figure is worse.
 WORSE = 1
 #: Width of output to a pipe.
@@ -67,15 +71,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="ssdqual", description="Commands on run folders of pytest-ssdqual.")
+    parser = Parser(prog="ssdqual", description="Run the suites of pytest-ssdqual, and read its run folders.")
     parser.add_argument("--version", action="version", version=f"pytest-ssdqual {metadata.version('pytest-ssdqual')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _run(commands.add_parser("run", help="run shipped suites with pytest"))
     _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
     _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
     _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
     return parser
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"Run suites with pytest, e.g. ssdqual run inspection raid5 --devices='/dev/sd[b-i]'. Other arguments go to "
+        f"pytest. Suites: {', '.join(suites.names())}."
+    )
+    for name, value in SHORT.items():
+        parser.add_argument(f"--{name}", metavar=value, help=f"the same as --ssd-{name}")
+    parser.add_argument("suite", metavar="SUITE", help="name of a suite; may repeat")
+    parser.add_argument(
+        "rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest"
+    )
+    parser.set_defaults(act=run)
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +164,32 @@ def _forms(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a self-contained page")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write the chart")
+
+
+def run(given: argparse.Namespace) -> NoReturn:
+    """``ssdqual run SUITE… [ARGUMENT…]``: become the pytest process, so that its exit status is that of the command."""
+    first = [f"--{name}={value}" for name in SHORT if (value := getattr(given, name)) is not None]
+    arguments = pytest_arguments([given.suite, *given.rest, *first])
+    print(shlex.join(["pytest", *arguments]), flush=True)
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])  # noqa: S606 (no shell)
+
+
+def pytest_arguments(words: Sequence[str]) -> list[str]:
+    """Return pytest's arguments for suites and options; ``Refused`` for a suite that does not exist."""
+    options = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
+    known = suites.names()
+    if unknown := [name for name in words[:options] if name not in known]:
+        raise Refused(f"there is no suite {', '.join(unknown)}; the suites are {', '.join(known)}")
+    found, rest = ["--pyargs", *(f"pytest_ssdqual.suites.{name}" for name in words[:options])], iter(words[options:])
+    for word in rest:
+        name, joined, value = word.partition("=")
+        if name.removeprefix("--") not in SHORT or not name.startswith("--"):
+            found.append(word)
+        elif joined or (value := next(rest, "")):
+            found.append(f"--ssd-{name.removeprefix('--')}={value}")
+        else:
+            raise Refused(f"{name} needs a value")
+    return found
 
 
 def report(given: argparse.Namespace) -> None:

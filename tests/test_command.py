@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -214,3 +215,33 @@ def test_a_spec_is_written_from_a_run_and_explained(runs: Path, capsys: Out) -> 
     assert "--from and -o go together" in refused(capsys, "spec", "--check", "default", "-o", "other.toml")
     assert "neither a run folder" in refused(capsys, "spec", "--from", "x", "-o", "other.toml")
     assert not (runs.parent / "other.toml").exists()
+
+
+def test_run_becomes_the_pytest_of_the_suites(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda path, argv: ran.append([path, *argv]))
+    command.main(
+        ["run", "inspection", "raid5", "--devices", "/dev/sd[b-i]", "--expect=8", "-k", "x3 or x5", "--spec=a.toml"]
+    )
+    names = ["pytest_ssdqual.suites.inspection", "pytest_ssdqual.suites.raid5"]
+    options = ["--ssd-devices=/dev/sd[b-i]", "--ssd-expect=8", "-k", "x3 or x5", "--ssd-spec=a.toml"]
+    assert ran == [[sys.executable, sys.executable, "-m", "pytest", "--pyargs", *names, *options]]
+    assert shlex.split(capsys.readouterr().out) == ["pytest", "--pyargs", *names, *options]
+    command.main(["run", "--devices=lab:3", "raid5"])
+    assert ran[1][4:] == ["--pyargs", "pytest_ssdqual.suites.raid5", "--ssd-devices=lab:3"]
+
+
+def test_run_refuses_what_is_no_suite(capsys: Out) -> None:
+    assert "there is no suite raid7; the suites are datasheet, " in refused(capsys, "run", "raid5", "raid7", "-x")
+    assert refused(capsys, "run", "raid5", "--devices") == "--devices needs a value"
+
+
+def test_short_options_of_run_are_options_of_the_plugin(pytestconfig: pytest.Config) -> None:
+    assert all(hasattr(pytestconfig.option, f"ssd_{name}") for name in command.SHORT)
+
+
+def test_exit_status_of_run_is_that_of_pytest(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "pytest_ssdqual", "run", "raid5", "-p", "no:cacheprovider"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout  # the gate's: without drives
+    assert done.stdout.startswith("pytest --pyargs pytest_ssdqual.suites.raid5 -p no:cacheprovider\n")

@@ -26,12 +26,14 @@ def start(
     size_bytes: int = 256 << 20,
     latency_ns: int = 0,
     first: int = 1,
+    slow: int = 0,
 ) -> Iterator[Vm]:
-    """Boot a machine with ``count`` equal drives; stop and remove it when the block is left.
+    """Boot a machine with ``count`` drives; stop and remove it when the block is left.
 
-    With a latency, drives keep no data, see ``drives.ScaleModel``; ``first`` is the number of the first drive. The
-    first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that cannot be
-    emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come up.
+    With a latency, drives keep no data, see ``drives.ScaleModel``; ``first`` is the number of the first drive, ``slow``
+    the position of a slow one. The first call on a host downloads the guest's packages into ``cache``. Raises
+    ``ValueError`` for a count that cannot be emulated, ``LabUnavailable`` if this host cannot run the lab,
+    ``LabFailed`` if it did not come up.
     """
     from pytest_ssdqual.lab.drives import shelf
     from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
@@ -39,7 +41,7 @@ def start(
     from pytest_ssdqual.lab.kvm import accelerator
     from pytest_ssdqual.lab.vm import boot
 
-    drives = shelf(count, iops=iops, size_bytes=size_bytes, latency_ns=latency_ns, first=first)
+    drives = shelf(count, iops=iops, size_bytes=size_bytes, latency_ns=latency_ns, first=first, slow=slow)
     row = architecture()
     require(to_boot(row))
     place = cache or cache_directory()

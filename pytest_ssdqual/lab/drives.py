@@ -13,6 +13,8 @@ MAX_DRIVES = 24
 
 #: The host bus adapter of drives on ``Bus.SCSI``, and the first of their WWNs (NAA 5).
 ADAPTER, SCSI_WWN = "hba", 0x5000C500A1B20000
+#: Speed of a slow drive as a share of that of the others.
+SLOW = 0.6
 
 
 class UnknownDrive(LookupError):
@@ -107,10 +109,16 @@ def shelf(
     latency_ns: int = 0,
     first: int = 1,
     bus: Bus = Bus.NVME,
+    slow: int = 0,
 ) -> tuple[ScaleModel, ...]:
-    """Return equal drives with the serial numbers SSDQ0001 (``first``), SSDQ0002, …; raises as ``check_count``."""
-    numbers = range(first, first + check_count(count))
-    return tuple(ScaleModel(f"SSDQ{number:04}", size_bytes, iops, latency_ns, bus) for number in numbers)
+    """Return drives with the serial numbers SSDQ0001 (``first``), SSDQ0002, …; raises as ``check_count``.
+
+    They are equal, except that the drive at position ``slow``, counted from 1, has ``SLOW`` times the IOPS.
+    """
+    speeds = [round(iops * SLOW) if number == slow else iops for number in range(1, check_count(count) + 1)]
+    return tuple(
+        ScaleModel(f"SSDQ{number:04}", size_bytes, speed, latency_ns, bus) for number, speed in enumerate(speeds, first)
+    )
 
 
 def position_of(serial: str, drives: Iterable[ScaleModel]) -> int:

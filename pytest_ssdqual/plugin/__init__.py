@@ -8,7 +8,7 @@ skips hardware tests, and ``gate`` makes a run that consists of nothing else exi
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -126,6 +126,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from pytest_ssdqual.plugin.session import controller
 
         controller.arrange(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Give tests of shipped suites the same ids in a checkout and in an installed package: CIs compare runs by them."""
+    if "suites" not in module_path.parts:
+        return None
+    from pytest_ssdqual import suites
+
+    path = suites.test_id(module_path)
+    if path is None:
+        return None
+    structured = getattr(parent, "id", None)  # since pytest 9.2
+    nodeid: Any = path if structured is None else type(structured)(path=path)
+    module: pytest.Module = pytest.Module.from_parent(parent, path=module_path, nodeid=nodeid)
+    return module
 
 
 # First: the hooks of other modules print the plan, and send it to the controller.

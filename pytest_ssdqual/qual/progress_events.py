@@ -23,6 +23,8 @@ class Planned:
     arrays: tuple[str, ...] = ()
     #: Begin of each, in seconds since the first.
     starts_s: tuple[float, ...] = ()
+    #: The printed plan, from a process that cannot print it.
+    lines: tuple[str, ...] = ()
 
     @property
     def starts(self) -> dict[str, float]:
@@ -71,7 +73,7 @@ class Now:
     seconds: float
     #: IOPS of each device since the previous event.
     iops: tuple[float, ...]
-    #: Bytes written to all devices since the run began, by this load and all before it.
+    #: Bytes written to the drives since the session began, by this load and all before it; see ``Written``.
     bytes_written: int
     #: Round, counted from 1, and their number (at most, or exactly); 0 without rounds.
     round: int = 0
@@ -82,6 +84,16 @@ class Now:
     def together(self) -> float:
         """IOPS of all devices."""
         return sum(self.iops)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Bytes that all loads wrote to the drives since the session began, parity and copies included; a load has ended.
+
+    They are those of the plan, so zeroing and other purges do not count.
+    """
+
+    bytes_written: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +112,18 @@ class Idle:
     """Nothing is done until the next ``Begun``."""
 
 
+#: Weight of the plan in the pace: as if so much had been done exactly as planned. An array of seconds shows little.
+PRIOR_S = 60.0
+#: Limits of the pace. An array that ended early by an error says nothing about the others.
+LEAST_PACE, MOST_PACE = 0.8, 5.0
+
+
 def array_of(what: str) -> str:
     """Id of the array of a step or a plan row, with all its members: ``raid5x4`` for ``raid5x4-1failed: fill``."""
     return re.split("[ :-]", what, maxsplit=1)[0]
 
 
-News = Planned | Begun | Looked | LoadBegun | Now | Steadiness | Idle
+News = Planned | Begun | Looked | LoadBegun | Now | Written | Steadiness | Idle
 #: The kinds of events, by the names of their classes.
 KINDS: dict[str, type[News]] = {each.__name__: each for each in get_args(News)}
 
@@ -130,8 +148,11 @@ class BayProgress:
     step: ProgressStep | None = None
     #: The whole run, if it was planned.
     plan: Planned | None = None
-    #: Arrays that have been started.
+    #: Arrays that have been started, and the time of the first start.
     begun: tuple[str, ...] = ()
+    began_s: float = 0.0
+    #: Time that the finished arrays took, over their planned time; see ``PRIOR_S``.
+    pace: float = 1.0
     #: Planned time of all finished steps.
     done_s: float = 0.0
     #: Time added to the plan.
@@ -150,7 +171,7 @@ class BayProgress:
             case Planned():
                 return replace(self, plan=news)
             case Begun(what, expected_s):
-                ended = self._ended(at_s - self.step.began_s if self.step else 0.0)._on_array_of(what)
+                ended = self._ended(at_s - self.step.began_s if self.step else 0.0)._on_array_of(what, at_s)
                 # A conditioning consists of several steps; the steadiness of the last one still holds.
                 goes_on = self.step is not None and self.step.what == what
                 found = self.steadiness if goes_on else None
@@ -164,29 +185,46 @@ class BayProgress:
                 return replace(self, load=news, now=None)
             case Now():
                 return replace(self, now=news, bytes_written=max(self.bytes_written, news.bytes_written))
+            case Written(bytes_written):
+                return replace(self, bytes_written=max(self.bytes_written, bytes_written))
             case Steadiness():
                 return replace(self, steadiness=news)
         return self
 
     def left_s(self, now_s: float) -> float | None:
-        """Return the time left of the whole run; 0 if it is overdue, None if it is unknown or no step is running."""
+        """Return the time left of the whole run, at the pace of the arrays that are finished.
+
+        0 if it is overdue, None if it is unknown or no step is running.
+        """
         if self.plan is None or not math.isfinite(self.plan.seconds) or self.step is None:
             return None
         elapsed_s = now_s - self.step.began_s
         of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
-        return max(0.0, self.plan.seconds + self.added_s - self.done_s - of_step_s)
+        return self.pace * max(0.0, self.plan.seconds + self.added_s - self.done_s - of_step_s)
+
+    def share_done(self, now_s: float) -> float | None:
+        """Return the share of the whole run's time that has passed; None if that is unknown."""
+        left_s, elapsed_s = self.left_s(now_s), now_s - self.began_s
+        return elapsed_s / (elapsed_s + left_s) if left_s and self.begun and elapsed_s > 0 else None
 
     def _ended(self, took_s: float) -> BayProgress:
         # The planned time, not the actual one, so that the sum of all steps stays that of the plan.
         done_s = self.done_s + ((self.step.expected_s or took_s) if self.step else 0.0)
         return replace(self, step=None, done_s=done_s, load=None, now=None)
 
-    def _on_array_of(self, what: str) -> BayProgress:
-        """Where a new array starts, count all planned time before it as done, also that of steps that failed."""
+    def _on_array_of(self, what: str, at_s: float) -> BayProgress:
+        """Where a new array starts, count all planned time before it as done, also that of steps that failed.
+
+        There, and nowhere else, the plan knows how long everything before should have taken; so the pace is known.
+        """
         array, starts = array_of(what), self.plan.starts if self.plan else {}
         if array in self.begun or array not in starts:
             return self
-        return replace(self, done_s=starts[array], added_s=0.0, begun=(*self.begun, array))
+        began_s, first = (self.began_s, self.begun[0]) if self.begun else (at_s, array)
+        pace = (at_s - began_s + PRIOR_S) / (max(0.0, starts[array] - starts[first]) + PRIOR_S)
+        pace = min(max(pace, LEAST_PACE), MOST_PACE)
+        begun = (*self.begun, array)
+        return replace(self, done_s=starts[array], added_s=0.0, begun=begun, began_s=began_s, pace=pace)
 
 
 #: Takes an event, the state of its bay before and after it, and its time.

@@ -142,6 +142,15 @@ def format_duration(seconds: float) -> str:
     return f"{_digits(seconds / 86400)} d"
 
 
+def format_clock(seconds: float) -> str:
+    """``0:31``, ``12:00``, ``4:10:00``, ``3 d 4:10:00``; whole seconds, rounded down."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    text = f"{hours}:{minutes:02}:{rest:02}" if hours or days else f"{minutes}:{rest:02}"
+    return f"{days} d {text}" if days else text
+
+
 def format_latency(latency_ns: float) -> str:
     """``812 µs``, ``1.42 ms``, ``2.1 s``; three digits."""
     return _scaled(latency_ns, 1000, _TIMES)

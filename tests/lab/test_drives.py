@@ -107,3 +107,11 @@ def test_backing_files_are_sparse_and_never_reused(tmp_path: Path) -> None:
 def test_drives_that_keep_no_data_have_no_backing_file(tmp_path: Path) -> None:
     create_backing_files(tmp_path, shelf(2, latency_ns=1000))
     assert not list(tmp_path.iterdir())
+
+
+@given(count=st.integers(1, MAX_DRIVES), data=st.data())
+def test_one_drive_of_a_shelf_can_be_slow(count: int, data: st.DataObject) -> None:
+    slow = data.draw(st.integers(0, count))
+    speeds = [drive.iops for drive in shelf(count, iops=300, slow=slow)]
+    assert [position for position, speed in enumerate(speeds, 1) if speed != 300] == ([slow] if slow else [])
+    assert min(speeds) == (180 if slow else 300)

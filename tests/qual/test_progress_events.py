@@ -5,7 +5,18 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.progress_events import KINDS, Begun, Idle, LoadBegun, Looked, News, Now, Planned, Steadiness
+from pytest_ssdqual.qual.progress_events import (
+    KINDS,
+    Begun,
+    Idle,
+    LoadBegun,
+    Looked,
+    News,
+    Now,
+    Planned,
+    Steadiness,
+    Written,
+)
 from pytest_ssdqual.qual.records import from_plain, plain
 
 times = st.floats(0, 1e7)
@@ -17,6 +28,7 @@ ALL: st.SearchStrategy[News] = st.one_of(
     st.builds(Looked, texts, times),
     st.builds(LoadBegun, texts, texts, texts, st.lists(texts, max_size=3).map(tuple), counts, counts, st.booleans()),
     st.builds(Now, times, st.lists(times, max_size=3).map(tuple), counts, counts, counts, st.booleans()),
+    st.builds(Written, counts),
     st.builds(Steadiness, st.booleans(), texts, texts),
     st.just(Idle()),
 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.units import (
     Unit,
     format_capacity,
+    format_clock,
     format_duration,
     format_latency,
     format_range,
@@ -153,3 +154,18 @@ def test_ends_that_differ_look_different() -> None:
     assert format_range(1.0, 1.0000001, Unit.RATIO) == "1.0000…1.0000 ×"
     assert format_range(500, 500, Unit.IOPS) == "500…500 IOPS"
     assert format_capacity(480 * 10**9) == "480 GB"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.9, "0:00"),
+        (31, "0:31"),
+        (720, "12:00"),
+        (15000, "4:10:00"),
+        (86400, "1 d 0:00:00"),
+        (274200.5, "3 d 4:10:00"),
+    ],
+)
+def test_a_clock_is_one_notation_for_all_lengths(seconds: float, text: str) -> None:
+    assert format_clock(seconds) == text

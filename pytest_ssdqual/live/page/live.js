@@ -116,6 +116,7 @@ function onBay(facts) {
   const again = facts.what === bay.said?.what && Math.abs(facts.began_ms - bay.said.began_ms) < SAME_MS;
   if (!again) bay.now = bay.place = null;
   bay.said = facts;
+  if (facts.bytes_written) bay.written = facts.bytes_written;
 }
 
 function factsOf(bay, now) {

@@ -15,8 +15,9 @@ HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
 #: Host names that neither ssh nor a shell can misread as an option or a command.
 SAFE_HOST = re.compile(r"(?:[A-Za-z0-9_.%-]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]|[A-Za-z0-9_.:%-]+)")
 DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
-#: The lab, unless a pattern follows: a host may be called lab, too.
-LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
+#: The lab, unless a pattern follows: a host may be called lab, too. ``lab:8,slow=6``: the sixth drive is slow.
+LAB = re.compile(r"lab(?::(?P<rest>(?!/).*))?")
+LAB_FORM = re.compile(r"(?P<count>[^,]*)(?:,slow=(?P<slow>[0-9]{1,3}))?")
 #: Default number of drives of a lab.
 LAB_DRIVES = 8
 #: Name of a bay, which is also the name of its folder and a part of its tests' ids.
@@ -29,6 +30,8 @@ class Devices:
     """Address of drives: ``lab`` with a count, or patterns on a host (None: this computer)."""
 
     lab: int | None = None
+    #: Position of the lab's slow drive, counted from 1; 0: all drives are equal.
+    slow: int = 0
     host: str | None = None
     patterns: tuple[str, ...] = ()
     #: Number of a lab's first drive; with several labs, serial numbers must not repeat.
@@ -64,9 +67,9 @@ def parse_devices(text: str) -> Devices:
 
 
 def devices(text: str) -> Devices:
-    """Parse ``lab[:N]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``; raise ``ValueError`` with what to write instead."""
+    """Parse ``lab[:N[,slow=K]]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``; else raise ``ValueError`` with a hint."""
     if lab := LAB.fullmatch(text):
-        return Devices(lab=_lab_count(lab["count"]))
+        return _lab(lab["rest"])
     match = DEVICES.fullmatch(text)
     patterns = tuple(pattern for pattern in match["patterns"].split(",") if pattern) if match else ()
     if not match or not all(pattern.startswith("/") for pattern in patterns):
@@ -128,14 +131,20 @@ def _way(devices: Devices) -> str:
     return devices.host or "this computer without ssh"
 
 
-def _lab_count(text: str | None) -> int:
+def _lab(text: str | None) -> Devices:
     from pytest_ssdqual.lab.drives import check_count
 
     if text is None:
-        return LAB_DRIVES
+        return Devices(lab=LAB_DRIVES)
+    form = LAB_FORM.fullmatch(text)
     try:
-        count = int(text)
+        count = int(form["count"]) if form else 0
     except ValueError:
-        raise ValueError("write lab:N with a number of drives, e.g. lab:8") from None
+        form = None
+    if form is None:
+        raise ValueError("write lab:N with a number of drives, e.g. lab:8, or lab:8,slow=6 with the sixth drive slow")
     check_count(count)
-    return count
+    slow = int(form["slow"] or 0)
+    if form["slow"] and not 1 <= slow <= count:
+        raise ValueError(f"slow={slow} is none of the drives 1 to {count}")
+    return Devices(lab=count, slow=slow)

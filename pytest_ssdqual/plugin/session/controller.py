@@ -225,6 +225,11 @@ class SessionController:
             each.run.glance_s = self._observers.period_s
             each.add_properties()
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Print the plan, which the worker has just sent."""
+        self._observers.poll()
+
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         self._has_summary = True
@@ -261,6 +266,7 @@ class SessionController:
     def _close(self, session: pytest.Session) -> None:
         """Finish every bay that is not finished, and the fleet."""
         self._is_closed = True
+        self._observers.finish()
         status = int(session.exitstatus)
         if self.errors:
             status = status or int(pytest.ExitCode.TESTS_FAILED)  # an exception must not end with status 0

@@ -144,6 +144,7 @@ class LivePageFeed:
             began_ms=at_ms - round(1000 * (at_s - step.began_s)) if step else at_ms,
             ends_ms=None if left_s is None else at_ms + round(1000 * left_s),
             steady=found.reached if found else None,
+            bytes_written=bay.bytes_written,
             brief=found.brief if found else "",
             sentence=found.sentence if found else "",
         )

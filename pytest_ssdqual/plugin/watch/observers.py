@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.plugin.watch.terminal import on_terminal
 from pytest_ssdqual.qual.progress_events import Begun, Idle, Looked, News
+from pytest_ssdqual.report.terminal.plan import plan_lines
 from pytest_ssdqual.report.terminal.progress_spool import SpoolReader, SpoolWriter
 from pytest_ssdqual.rig.observe.live_stats import Live
 
@@ -44,7 +46,7 @@ class Observers:
         ]
         self.period_s = min(self.progress.glance_s, PAGE_PERIOD_S if page else self.progress.glance_s)
         if self._spools:
-            self.progress.poll = self._poll
+            self.progress.poll = self.poll
             self.progress.poll_s = self.period_s
         self._outcomes: Counter[str] = Counter()
         if page:
@@ -56,6 +58,9 @@ class Observers:
         self.progress.take(event, bay, at_s)
 
     def judged(self, test: str, evidence: Evidence) -> None:
+        """Show a verdict. In a log, pytest's own lines name neither the array nor the workload."""
+        if not self.progress.terminal:
+            self.progress.say(evidence.sentence)
         if self._page:
             self._page.judged(test, evidence)
 
@@ -75,16 +80,21 @@ class Observers:
             if self._page:
                 self._page.counted(self._outcomes, self._session.testscollected if self._session else 0)
 
+    def finish(self) -> None:
+        """Print nothing more: the summary follows."""
+        self.progress.finish()
+
     def ended(self, status: int) -> None:
         """Close all observers."""
-        self._poll()
+        self.poll()
         self.progress.__exit__(None, None, None)
         for _, spool in self._spools:
             spool.remove()
         if self._page:
             self._page.end(self._outcomes, status)
 
-    def _poll(self) -> None:
+    def poll(self) -> None:
+        """Take the events that workers have sent."""
         for name, spool in self._spools:
             for worker, event, at_s in spool.poll():
                 self.take(event, name or worker, at_s)
@@ -108,7 +118,8 @@ class WorkerEvents:
     def pytest_collection_finish(self) -> None:
         plan = self._predict()
         if plan is not None:
-            self.take(plan.planned)
+            # The header of the controller knows the expected number of drives.
+            self.take(replace(plan.planned, lines=tuple(plan_lines(replace(plan, is_expected=True)))))
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -17,6 +17,9 @@ def on_terminal(config: pytest.Config) -> Progress:
     if reporter is None or config.get_verbosity() < 0:
         return Progress(_closed_with(config, _nowhere()), terminal=False)
     stream = _uncaptured(config)
+    # Per cent of the tests would contradict the time left: a test takes nothing or half an hour.
+    if getattr(reporter, "_show_progress_info", None) == "progress":
+        reporter._show_progress_info = "count"
 
     def fresh_line() -> None:
         # reporter.ensure_newline() would write into the captured output of the test.

@@ -24,10 +24,11 @@ from pytest_ssdqual.qual.progress_events import (
     Looked,
     News,
     Now,
+    Planned,
     ProgressStep,
     RunProgress,
 )
-from pytest_ssdqual.qual.units import Unit, format_capacity, format_duration, format_value
+from pytest_ssdqual.qual.units import Unit, format_capacity, format_clock, format_value
 
 
 def line(bay: BayProgress, now_s: float, left_s: float | None, width: int | None) -> str:
@@ -63,20 +64,20 @@ def _parts(bay: BayProgress, step: ProgressStep, now_s: float, left_s: float | N
         format_value(now.together, Unit.IOPS) if now else "",
         (found.brief or ("steady" if found.reached else "not steady yet")) if found else "",
         f"{format_capacity(bay.bytes_written)} written" if bay.bytes_written else "",
-        _remaining(left_s),
+        _remaining(left_s, bay.share_done(now_s)),
     )
 
 
 def passed(elapsed_s: float, expected_s: float) -> str:
     """Return ``1:15 of 12:00``, ``13:00 (planned: 12:00)`` for an overdue step, ``1:15`` without an expectation."""
     if not (expected_s > 0 and math.isfinite(expected_s)):
-        return _clock(elapsed_s)
+        return format_clock(elapsed_s)
     # Not overdue in the last second: collecting fio's output takes a moment.
     late = int(elapsed_s) > math.ceil(expected_s)
     return (
-        f"{_clock(elapsed_s)} (planned: {_clock(expected_s)})"
+        f"{format_clock(elapsed_s)} (planned: {format_clock(expected_s)})"
         if late
-        else f"{_clock(elapsed_s)} of {_clock(expected_s)}"
+        else f"{format_clock(elapsed_s)} of {format_clock(expected_s)}"
     )
 
 
@@ -86,24 +87,23 @@ def _place(event: Now | LoadBegun | None) -> str:
     return f"round {event.round} of {'' if event.exact else 'at most '}{event.rounds}"
 
 
-def _remaining(left_s: float | None) -> str:
+def _remaining(left_s: float | None, share: float | None = None) -> str:
+    """Return the time left; ``share`` is that of the run's time that has passed."""
     if left_s is None:
         return ""
     if left_s <= 0:
         return "longer than planned in all"
-    return f"about {format_duration(max(1.0, round(left_s)))} left in all"
+    precision_s = next(step_s for least_s, step_s in PRECISION if left_s >= least_s)
+    done = f" ({share:.0%} done)" if share is not None else ""
+    return f"about {format_clock(max(1.0, precision_s * round(left_s / precision_s)))} left in all{done}"
 
 
 def _joined(parts: Sequence[str], kept: Sequence[bool]) -> str:
     return ", ".join(part for part, is_kept in zip(parts, kept, strict=True) if is_kept)
 
 
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
+#: Rounding of the time left, seconds, by the least time that it applies to.
+PRECISION = ((3600, 60), (600, 10), (60, 5), (-math.inf, 1))
 #: Redrawing costs CPU of the controller, which may be the machine under test.
 TERMINAL_PERIOD_S, PLAIN_PERIOD_S = 1.0, 60.0
 #: Maximum age of statistics in a line a minute; with older ones a cell of a minute would never be shown.
@@ -144,6 +144,10 @@ class Progress:
     _written_s: float | None = None
     #: Status lines on the terminal now.
     _on_screen: int = 0
+    #: True when the session's summary begins.
+    _is_over: bool = False
+    #: Plans that were printed.
+    _plans: list[tuple[str, ...]] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -175,6 +179,16 @@ class Progress:
             if self._on_screen:
                 self._put(self._erased())
                 self._on_screen = 0
+
+    def say(self, sentence: str) -> None:
+        """Print a permanent line."""
+        with self.state.lock:
+            self._tell(f"ssdqual: {safe_text.line(sentence)}")
+
+    def finish(self) -> None:
+        """Erase the lines, and print nothing more."""
+        self.clear()
+        self._is_over = True
 
     def idle(self) -> None:
         """Erase the lines until the next step."""
@@ -208,7 +222,11 @@ class Progress:
 
     def _show(self, event: News, before: BayProgress, after: BayProgress, at_s: float) -> None:
         if isinstance(event, Looked):
-            self._tell(event, self.clock())
+            self.say(event.sentence)
+            self._written_s = self.clock()
+        elif isinstance(event, Planned) and event.lines and event.lines not in self._plans:
+            self._plans.append(event.lines)  # several bays have the same plan
+            self._tell("\n".join(safe_text.line(each) for each in event.lines))
         else:
             self._draw(self.clock())
 
@@ -233,7 +251,7 @@ class Progress:
         # 0.999: a wait of exactly one period must not be early by rounding.
         early = self._written_s is not None and now_s - self._written_s < 0.999 * self.period_s
         busy = self._busy()
-        if not busy or early:
+        if not busy or early or self._is_over:
             return
         self._written_s = now_s
         width = self.width() if self.terminal else None
@@ -250,12 +268,13 @@ class Progress:
         self._put(f"{self._erased()}{text}" if self.terminal else f"{text}\n")
         self._on_screen = len(shown) if self.terminal else 0
 
-    def _tell(self, news: Looked, now_s: float) -> None:
+    def _tell(self, text: str) -> None:
+        if self._is_over:
+            return
         if not self._on_screen:
             self.fresh_line()
-        self._put(f"{self._erased() if self._on_screen else ''}ssdqual: {safe_text.line(news.sentence)}\n")
+        self._put(f"{self._erased() if self._on_screen else ''}{text}\n")
         self._on_screen = 0
-        self._written_s = now_s
 
     def _erased(self) -> str:
         return ERASE + UP * max(0, self._on_screen - 1)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness
+from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness, Written
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine import scripts
@@ -39,6 +39,8 @@ SECTORS_READ, SECTORS_WRITTEN, SECTOR_BYTES = 2, 6, 512
 ANSWER_S, RETRY_S = 5.0, 60.0
 #: Limit of the query rate: 24 drives every 3 s, which takes less than 0.1 % of one CPU of the machine under test.
 DEVICES_A_SECOND = 8
+#: Seconds between two counts of what the drives have written, during a load.
+WRITTEN_S = 10.0
 PHASES = {"run": "measure", "saturation": "saturate"}
 
 
@@ -99,6 +101,25 @@ def rates(before: Sequence[Count], after: Sequence[Count], seconds: float, block
 
 
 @dataclass(slots=True)
+class DriveWrites:
+    """Bytes written to the drives of a load since it began; a drive may be gone for a while."""
+
+    names: Sequence[str]
+    written: int = 0
+    #: Last counts, by name.
+    _last: dict[str, Count] = field(default_factory=dict)
+
+    def add(self, counts: Sequence[Count | None]) -> None:
+        """Take the counts of all drives, in the order of the names."""
+        for name, now in zip(self.names, counts, strict=True):
+            if now is None:
+                continue
+            was = self._last.get(name, now)
+            self.written += max(0, now.written - was.written)  # a drive that is back counts from zero
+            self._last[name] = now
+
+
+@dataclass(slots=True)
 class Live:
     """Sends live statistics to observers. Another thread than the measuring one may call ``report``."""
 
@@ -115,19 +136,26 @@ class Live:
     _written: int = 0
 
     @contextmanager
-    def watching(self, load: LoadBegun, names: Sequence[str], block_bytes: float) -> Iterator[None]:
-        """Query the devices of these names until the block ends."""
+    def watching(
+        self, load: LoadBegun, names: Sequence[str], block_bytes: float, drives: Sequence[str] = ()
+    ) -> Iterator[None]:
+        """Query the devices of these names until the block ends; ``drives`` are below them, or they are drives."""
         self._current, self.course = self.course, Course()
         round_number, most = self._current.at(0.0)
         self.report(replace(load, round=round_number, rounds=most, exact=self._current.exact))
+        writes = DriveWrites(drives or names)
         # Before fio starts, so that no process is started while it runs.
-        first = self._counts(names) if all(map(NAME.fullmatch, names)) else None
+        first = self._counts(names) if all(map(NAME.fullmatch, (*names, *writes.names))) else None
         if first is None:
             yield
             return
+        if drives:
+            self._count(writes)
+        else:
+            writes.add(first)
         ended = threading.Event()
         work = threading.Thread(
-            target=self._sample, args=(names, block_bytes, first, ended), name="ssdqual-live-stats", daemon=True
+            target=self._sample, args=(names, block_bytes, first, writes, ended), name="ssdqual-live-stats", daemon=True
         )
         work.start()
         try:
@@ -135,6 +163,11 @@ class Live:
         finally:
             ended.set()
             work.join(ANSWER_S)
+            # Most loads of a short protocol end between two samples.
+            if not work.is_alive():
+                self._count(writes)
+                self._written += writes.written
+                self.report(Written(self._written))
 
     def turn(self, course: Course) -> None:
         """Set the position of the current process: it has reached another round."""
@@ -146,32 +179,50 @@ class Live:
         if talking:
             talking.close()
 
-    def _sample(self, names: Sequence[str], block_bytes: float, first: Sequence[Count], ended: threading.Event) -> None:
-        began = before_s = self.clock()
-        period_s = max(self.period_s, len(names) / DEVICES_A_SECOND)
-        before, written_before, pause_s = first, self._written, period_s
-        written_first = sum(count.written for count in first)
+    def _sample(
+        self,
+        names: Sequence[str],
+        block_bytes: float,
+        before: Sequence[Count],
+        writes: DriveWrites,
+        ended: threading.Event,
+    ) -> None:
+        began = before_s = counted_s = self.clock()
+        period_s = pause_s = max(self.period_s, len(names) / DEVICES_A_SECOND)
         while not ended.wait(pause_s):
             now, now_s = self._counts(names), self.clock()
             if now is None:
                 pause_s = max(RETRY_S, period_s)
                 continue
-            self._written = written_before + max(0, sum(count.written for count in now) - written_first)
+            if names == writes.names:
+                writes.add(now)
+            elif now_s - counted_s >= max(WRITTEN_S, len(writes.names) / DEVICES_A_SECOND):
+                self._count(writes)
+                counted_s = now_s
             device_rates = rates(before, now, max(now_s - before_s, 1e-3), block_bytes)
-            course = self._current
+            course, written = self._current, self._written + writes.written
             round_number, most = course.at(now_s - began)
-            self.report(Now(round(now_s - began, 3), device_rates, self._written, round_number, most, course.exact))
+            self.report(Now(round(now_s - began, 3), device_rates, written, round_number, most, course.exact))
             before, before_s, pause_s = now, now_s, period_s
 
+    def _count(self, writes: DriveWrites) -> None:
+        """Count what is written to the drives; without an answer it is counted the next time."""
+        if (counts := self._answered(writes.names)) is not None:
+            writes.add(counts)
+
     def _counts(self, names: Sequence[str]) -> list[Count] | None:
+        """Return the counts of all devices; None if one of them has none."""
+        counts = self._answered(names)
+        return [count for count in counts if count] if counts and all(counts) else None
+
+    def _answered(self, names: Sequence[str]) -> list[Count | None] | None:
         if self.line_process is None:
             return None
         with contextlib.suppress(Exception):  # an observer's error must not end the measurement
             self._running = self._running or self.line_process(["sh", "-c", ANSWER])
             lines = self._running.ask(" ".join(names), len(names), ANSWER_S)
             if lines is not None:
-                counts = [parse(line) for line in lines]
-                return [count for count in counts if count] if all(counts) else None
+                return [parse(line) for line in lines]
         with contextlib.suppress(Exception):
             self.close()
         self._running = None
@@ -193,7 +244,8 @@ def watched(
     )
     phase = PHASES.get(kind, kind.rpartition("-")[0] or kind)
     load = LoadBegun(phase, str(array.geometry), str(workload or ""), devices)
-    with live.watching(load, names, block_bytes):
+    below = () if side_by_side else [member.kname for member in array.members]
+    with live.watching(load, names, block_bytes, below):
         yield
 
 

@@ -86,6 +86,7 @@ def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:
     [
         ("lab", Devices(lab=LAB_DRIVES)),
         ("lab:3", Devices(lab=3)),
+        ("lab:3,slow=3", Devices(lab=3, slow=3)),
         ("/dev/sd[b-i]", Devices(patterns=("/dev/sd[b-i]",))),
         ("/dev/sdb,/dev/sdc,", Devices(patterns=("/dev/sdb", "/dev/sdc"))),
         ("dut7:/dev/sdb", Devices(host="dut7", patterns=("/dev/sdb",))),
@@ -105,6 +106,9 @@ def test_where_drives_are(text: str, expected: Devices) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("lab:3,slow=4", "slow=4 is none of the drives 1 to 3"),
+        ("lab:3,slow=0", "slow=0 is none of the drives 1 to 3"),
+        ("lab:3,fast=1", "write lab:N with a number of drives, e.g. lab:8"),
         ("lab:0", "the lab emulates 1 to 24 drives, not 0"),
         ("lab:99", "the lab emulates 1 to 24 drives, not 99"),
         ("lab:-1", "the lab emulates 1 to 24 drives, not -1"),

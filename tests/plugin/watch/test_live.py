@@ -118,7 +118,7 @@ def test_under_xdist_too(
     heard = [name for name, _ in window.events]
     assert heard.index("strip") < heard.index("verdict")
     # Past pytest's capturing, so it is the outer session's.
-    assert re.search(r"^ssdqual: raid5x3: .* left in all$", capfd.readouterr().out, re.MULTILINE)
+    assert re.search(r"^ssdqual: raid5x3: .* left in all \(\d+% done\)$", capfd.readouterr().out, re.MULTILINE)
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     assert not list(folder.glob(".live*"))
 

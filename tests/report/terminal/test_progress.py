@@ -88,7 +88,7 @@ def test_what_is_left_counts_steps_as_they_were_planned(screen: Screen, clock: P
     clock.now_s += 100
     shown.tick()
     left = [piece.partition("about ")[2] for piece in screen.pieces]
-    assert left == ["16.7 min left in all", "15 min left in all", "13.3 min left in all"]
+    assert left == ["16:40 left in all", "15:00 left in all", "13:20 left in all"]
 
 
 def test_others_can_write_in_between(screen: Screen, clock: ProgressClock) -> None:
@@ -157,12 +157,12 @@ def test_a_look_is_a_line_that_stays_and_lengthens_the_plan(screen: Screen, cloc
     clock.now_s += 1
     shown.tick()
     first, look, second, third = screen.pieces[0], screen.pieces[1], screen.pieces[2], screen.pieces[3]
-    assert first.endswith("randread_4k_qd8 0:00 of 8:00, about 16.7 min left in all")
+    assert first.endswith("randread_4k_qd8 0:00 of 8:00, about 16:40 left in all")
     assert look == f"{ERASE}ssdqual: raid5x4 randread_4k_qd8: look 1 of 14 at 8 min: goes on\n"
-    assert second.endswith("randread_4k_qd8 9:00 of 10:24, about 10.1 min left in all")
+    assert second.endswith("randread_4k_qd8 9:00 of 10:24, about 10:00 left in all")
     assert third.startswith(f"{ERASE}ssdqual: raid5x4 randread_4k_qd8: look 2 of 14")
     # What was planned and what came on top of it are done: 1000 + 144 - 480 - 144.
-    assert screen.pieces[-1].endswith("randread_4k_qd4 0:01 of 1:40, about 8.65 min left in all")
+    assert screen.pieces[-1].endswith("randread_4k_qd4 0:01 of 1:40, about 8:40 left in all")
 
 
 def test_a_look_is_a_line_of_its_own_in_a_log(screen: Screen, clock: ProgressClock) -> None:
@@ -290,7 +290,33 @@ def test_a_rack_does_not_take_more_lines_than_there_are(
     written = screen.pieces[-1].removesuffix("\n").split("\n")
     assert len(written) == lines
     assert written[-2].startswith(f"ssdqual dut{lines - 2:02}: raid5x4: fill 1:00 of 10:00, about ")
-    assert written[-1] == f"ssdqual: and {101 - lines} bays more, about 2.63 h left in all"
+    assert written[-1] == f"ssdqual: and {101 - lines} bays more, about 2:38:00 left in all"
     clock.now_s += 60
     shown.tick()
     assert screen.pieces[-1].count(UP) == (lines - 1 if terminal else 0)
+
+
+def test_in_a_log_the_plan_of_a_worker_and_verdicts_are_lines(screen: Screen, clock: ProgressClock) -> None:
+    shown = Progress(screen, terminal=False, clock=clock)
+    plan = Planned(1000, lines=("ssdqual: the plan for 3 drives", "  raid5x3"))
+    shown.take(plan, "gw0")
+    shown.take(plan, "gw1")
+    shown.take(Planned(1000), "gw2")
+    shown.say("steady IOPS of raid5x3: 891 IOPS")
+    assert screen.pieces == [
+        "ssdqual: the plan for 3 drives\n  raid5x3\n",
+        "ssdqual: steady IOPS of raid5x3: 891 IOPS\n",
+    ]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_after_the_end_nothing_is_printed(screen: Screen, clock: ProgressClock, terminal: bool) -> None:
+    shown = Progress(screen, terminal=terminal, clock=clock)
+    shown("one", 100)
+    shown.finish()
+    written = list(screen.pieces)
+    clock.now_s += 100
+    shown("two", 100)
+    shown.tick()
+    shown.say("late")
+    assert screen.pieces == written

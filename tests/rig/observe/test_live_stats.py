@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness
+from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness, Written
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
@@ -137,12 +137,35 @@ def test_bytes_add_up_over_processes() -> None:
     assert watcher.watch()[0].bytes_written == 4096 + 8192
 
 
-def test_the_first_count_is_asked_for_before_fio_begins() -> None:
-    script = Script(written(0))
+def test_a_load_is_counted_before_fio_begins_and_after_it_has_ended() -> None:
+    script = Script(written(4096), written(4096 * 11))
     watcher = Watcher(script, period_s=3600)
     with watcher.live.watching(LOAD, ["md127"], 4096):
         assert script.asked == ["md127"]
-    assert script.asked == ["md127"]
+    assert script.asked == ["md127"] * 2
+    assert watcher.told[-1] == Written(4096 * 10)
+
+
+def test_bytes_written_are_those_of_the_drives_below_an_array() -> None:
+    # The array, and three drives: parity is written as well, and the last drive is gone at the end.
+    first = [*written(512), *written(1024), *written(0)]
+    last = [*written(512 + 4096), *written(1024 + 8192), ""]
+    watcher = Watcher(Script(written(0), first, last), period_s=3600)
+    with watcher.live.watching(LOAD, ["md127"], 4096, ["sda", "sdb", "sdc"]):
+        pass
+    assert watcher.told[-1] == Written(4096 + 8192)
+    watcher.live._running = Script(written(0), first, last)
+    # What is written between two loads, such as zeroes, is not counted.
+    with watcher.live.watching(LOAD, ["md127"], 4096, ["sda", "sdb", "sdc"]):
+        pass
+    assert watcher.told[-1] == Written(2 * (4096 + 8192))
+
+
+def test_a_drive_that_comes_back_counts_from_there() -> None:
+    writes = live_stats.DriveWrites(["sda"])
+    for each in (100, 150, None, 0, 30):
+        writes.add([None if each is None else Count(0, each)])
+    assert writes.written == 50 + 30
 
 
 def test_rounds_are_those_that_were_announced_for_this_process_only() -> None:

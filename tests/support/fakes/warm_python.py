@@ -103,7 +103,8 @@ def load() -> None:
         import pytest_ssdqual
 
         for module in pkgutil.walk_packages(pytest_ssdqual.__path__, "pytest_ssdqual."):
-            if not module.name.endswith("__main__") and ".rig.scripts" not in module.name:
+            is_script = module.name.endswith("__main__") or ".rig.scripts" in module.name
+            if not is_script and ".suites." not in module.name:
                 importlib.import_module(module.name)
     finally:
         config._ensure_unconfigure()

@@ -28,7 +28,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_ssdqual import lab
-from pytest_ssdqual.lab import drives as media  # noqa: F401 (options need it; imported late, it would bring a fresh ``lab``)
+from pytest_ssdqual.lab import drives as media  # imported late by options, it would bring a fresh ``lab``
 from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.measured.ceiling import Ceiling
@@ -571,7 +571,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return SimulatedMachine(name, Scene.of_environment(name), observer)
 
     @contextmanager
-    def start(count: int, first: int = 1) -> Iterator[SimpleNamespace]:
+    def start(count: int, first: int = 1, slow: int = 0) -> Iterator[SimpleNamespace]:
+        if slow:
+            patch.setenv("SIMULATED_SLOW", f"SSDQ{first + slow - 1:04}={media.SLOW}")
         patch.setenv("SIMULATED_DRIVES", str(count))  # for xdist's workers, too
         reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
         yield SimpleNamespace(ssh=reach)
