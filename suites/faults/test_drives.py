@@ -77,6 +77,7 @@ def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
         assert seen == Observed(tuple(said), "continues", STOPPED, **ORDERLY)
 
 
+@pytest.mark.every_release
 def test_a_pulled_member(journey: Journey) -> None:
     from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
     from support.lab.fault_table import Observed

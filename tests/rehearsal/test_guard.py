@@ -345,6 +345,7 @@ def scene(request: pytest.FixtureRequest, rack: OccupiedDrives) -> Iterator[str]
         rack.machine.run(["sh", "-c", WORDS + UNDO[name] + BLANK, "undo", *rack.paths], check=False)
 
 
+@pytest.mark.every_release
 def test_the_guard_says_why(scene: str, rack: OccupiedDrives, subtests: pytest.Subtests) -> None:
     """One look at the machine; each case is what is said of some of its drives."""
     cases = {name: case for name, case in CASES.items() if case.scene == scene}

@@ -33,7 +33,7 @@ PACKAGES = _words(
 _UNUSED_PACKAGES = _words(
     "adduser debconf dpkg tar cpio ucf usrmerge passwd linux-base linux-firmware wireless-regdb initramfs-tools* "
     "dracut* klibc* libklibc* kmod python3* libpython3* perl perl-modules* libperl5* libdb5* libgdbm* libsemanage* "
-    "libsqlite3* openssh-client openssh-sftp-server libpam-runtime runit-helper uuid-runtime readline-common "
+    "openssh-client openssh-sftp-server libpam-runtime runit-helper uuid-runtime readline-common "
     "media-types libfile-find-rule-perl libnumber-compare-perl libtext-glob-perl sensible-utils lsb-base "
     "logsave"
 )

@@ -15,8 +15,8 @@ HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
 #: Host names that neither ssh nor a shell can misread as an option or a command.
 SAFE_HOST = re.compile(r"(?:[A-Za-z0-9_.%-]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]|[A-Za-z0-9_.:%-]+)")
 DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
-#: The lab, unless a pattern follows: a host may be called lab, too.
-LAB = re.compile(r"lab(?::(?P<count>(?!/).*))?")
+#: The lab, unless a pattern follows: a host or a user may be called lab, too.
+LAB = re.compile(r"lab(?::(?P<count>(?!/)[^@]*))?(?:@(?P<release>(?!.*:/).*))?")
 #: Default number of drives of a lab.
 LAB_DRIVES = 8
 #: Name of a bay, which is also the name of its folder and a part of its tests' ids.
@@ -33,6 +33,8 @@ class Devices:
     patterns: tuple[str, ...] = ()
     #: Number of a lab's first drive; with several labs, serial numbers must not repeat.
     first: int = 1
+    #: The Debian release of a lab; empty: that of this computer.
+    release: str = ""
 
     @property
     def machine(self) -> str:
@@ -64,13 +66,18 @@ def parse_devices(text: str) -> Devices:
 
 
 def devices(text: str) -> Devices:
-    """Parse ``lab[:N]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``; raise ``ValueError`` with what to write instead."""
+    """Parse ``lab[:N][@RELEASE]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``.
+
+    Raise ``ValueError`` with what to write instead.
+    """
     if lab := LAB.fullmatch(text):
-        return Devices(lab=_lab_count(lab["count"]))
+        return Devices(lab=_lab_count(lab["count"]), release=_lab_release(lab["release"]))
     match = DEVICES.fullmatch(text)
     patterns = tuple(pattern for pattern in match["patterns"].split(",") if pattern) if match else ()
     if not match or not all(pattern.startswith("/") for pattern in patterns):
-        raise ValueError("write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin with /dev/, or lab[:N]")
+        raise ValueError(
+            "write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin with /dev/, or lab[:N][@RELEASE]"
+        )
     return Devices(host=host(match["host"]) if match["host"] else None, patterns=patterns)
 
 
@@ -139,3 +146,9 @@ def _lab_count(text: str | None) -> int:
         raise ValueError("write lab:N with a number of drives, e.g. lab:8") from None
     check_count(count)
     return count
+
+
+def _lab_release(text: str | None) -> str:
+    from pytest_ssdqual.lab.image.release import named
+
+    return "" if text is None else named(text).name

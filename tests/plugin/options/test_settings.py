@@ -86,6 +86,9 @@ def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:
     [
         ("lab", Devices(lab=LAB_DRIVES)),
         ("lab:3", Devices(lab=3)),
+        ("lab:3@debian11", Devices(lab=3, release="debian11")),
+        ("lab@debian13", Devices(lab=LAB_DRIVES, release="debian13")),
+        ("lab@debian13:/dev/sdb", Devices(host="lab@debian13", patterns=("/dev/sdb",))),
         ("/dev/sd[b-i]", Devices(patterns=("/dev/sd[b-i]",))),
         ("/dev/sdb,/dev/sdc,", Devices(patterns=("/dev/sdb", "/dev/sdc"))),
         ("dut7:/dev/sdb", Devices(host="dut7", patterns=("/dev/sdb",))),
@@ -108,6 +111,8 @@ def test_where_drives_are(text: str, expected: Devices) -> None:
         ("lab:0", "the lab emulates 1 to 24 drives, not 0"),
         ("lab:99", "the lab emulates 1 to 24 drives, not 99"),
         ("lab:-1", "the lab emulates 1 to 24 drives, not -1"),
+        ("lab:3@debian10", "the lab has no release 'debian10': write debian11, debian12 or debian13"),
+        ("lab@", "the lab has no release '': write debian11, debian12 or debian13"),
         ("lab:x", "write lab:N with a number of drives, e.g. lab:8"),
         ("lab:", "write lab:N with a number of drives, e.g. lab:8"),
         ("sdb", "with patterns that begin with /dev/"),
