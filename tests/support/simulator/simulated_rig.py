@@ -544,7 +544,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return SimulatedMachine(name, Scene.of_environment(name), observer)
 
     @contextmanager
-    def start(count: int, first: int = 1) -> Iterator[SimpleNamespace]:
+    def start(count: int, first: int = 1, release: str = "") -> Iterator[SimpleNamespace]:
         patch.setenv("SIMULATED_DRIVES", str(count))  # for xdist's workers, too
         reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
         yield SimpleNamespace(ssh=reach)
