@@ -101,7 +101,8 @@ SCENES = {
         mount -o remount,ro /mnt/images; losetup --read-only /dev/loop2 /mnt/images/image
         mount -o ro /dev/loop2 /mnt/inside; umount --lazy /mnt/images
         mount "$2" /mnt/swap; dd if=/dev/zero of=/mnt/swap/file bs=1M count=8 2>/dev/null
-        chmod 600 /mnt/swap/file; mkswap /mnt/swap/file >/dev/null; swapon /mnt/swap/file; sync; fsfreeze --freeze /mnt/swap
+        chmod 600 /mnt/swap/file; mkswap /mnt/swap/file >/dev/null; swapon /mnt/swap/file
+        sync; fsfreeze --freeze /mnt/swap
         parted "$3" '32MiB 32MiB 32MiB 32MiB 32MiB'
         busybox mkdosfs "$3"p1 >/dev/null; mke2fs -q "$3"p2; pvcreate -qq "$3"p3; mkswap "$3"p4 >/dev/null
         echo secret >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$3"p5 /run/key
@@ -109,7 +110,7 @@ SCENES = {
         blockdev --rereadpt "$4"
     """,
     "nodes": r"""
-        linger "/dev/ng${1#/dev/nvme}"
+        generic=/dev/ng${1#/dev/nvme}; [ -c "$generic" ] || generic=$1; linger "$generic"
         setsid sleep 3600 <"$2" >/dev/null 2>&1 & echo $! >>/run/lingering
         linger "$3"
         hostile=$(printf '/run/x%s' '\n==writers'); ln -s "$(command -v sleep)" "$hostile"
@@ -354,6 +355,8 @@ def test_the_guard_says_why(scene: str, rack: OccupiedDrives, subtests: pytest.S
     topology = survey(rack.machine, [match.kname for match in matches])
     for name, case in cases.items():
         with subtests.test(name):
+            if name == "open by its generic node" and not rack.machine.run(["sh", "-c", "ls /dev/ng* || :"]).text:
+                pytest.skip("the kernel is older than 5.13: NVMe namespaces have no generic node")
             named = [match for match in matches if match.pattern in map(rack.fill, case.patterns)]
             named = list(dict.fromkeys(named))
             said = safety.explain(safety.refusals(topology, named, frozenset(case.wipe)))
