@@ -27,13 +27,14 @@ def start(
     latency_ns: int = 0,
     first: int = 1,
     slow: int = 0,
+    release: str = "",
 ) -> Iterator[Vm]:
     """Boot a machine with ``count`` drives; stop and remove it when the block is left.
 
     With a latency, drives keep no data, see ``drives.ScaleModel``; ``first`` is the number of the first drive, ``slow``
-    the position of a slow one. The first call on a host downloads the guest's packages into ``cache``. Raises
-    ``ValueError`` for a count that cannot be emulated, ``LabUnavailable`` if this host cannot run the lab,
-    ``LabFailed`` if it did not come up.
+    the position of a slow one; ``release`` is a release of Debian as in ``image.release``, else the host's. The first
+    call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a count that cannot be
+    emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come up.
     """
     from pytest_ssdqual.lab.drives import shelf
     from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
@@ -45,6 +46,6 @@ def start(
     row = architecture()
     require(to_boot(row))
     place = cache or cache_directory()
-    image = ensure(place, say)
+    image = ensure(place, say, release=release)
     with boot(image, drives, accelerator=accelerator(row, image, place), say=say) as machine:
         yield machine

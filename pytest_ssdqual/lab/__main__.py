@@ -13,6 +13,7 @@ from pytest_ssdqual.lab import start
 from pytest_ssdqual.lab.drives import check_count
 from pytest_ssdqual.lab.host import LabUnavailable, cache_directory
 from pytest_ssdqual.lab.image.image import ensure
+from pytest_ssdqual.lab.image.release import named
 from pytest_ssdqual.lab.vm import LabFailed, Vm
 from pytest_ssdqual.qual.units import parse_latency
 
@@ -24,13 +25,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--latency", type=_latency, default=0, metavar="TIME", help='of each I/O, e.g. "64 ms"; the drives keep no data'
     )
+    parser.add_argument(
+        "--release", type=_release, default="", help="Debian release, e.g. debian13 (default: the host's)"
+    )
     parser.add_argument("--build-only", action="store_true", help="build the guest's image and boot nothing")
     options = parser.parse_args(arguments)
     try:
         if options.build_only:
-            print(ensure(cache_directory(), _say).initrd.parent)
+            print(ensure(cache_directory(), _say, release=options.release).initrd.parent)
         else:
-            with start(options.drives, iops=options.iops, latency_ns=options.latency, say=_say) as machine:
+            speed = {"iops": options.iops, "latency_ns": options.latency}
+            with start(options.drives, **speed, release=options.release, say=_say) as machine:
                 _open_shell(machine)
     except (LabUnavailable, LabFailed) as error:
         print(error, file=sys.stderr)
@@ -56,6 +61,13 @@ def _say(sentence: str) -> None:
 def _count(text: str) -> int:
     try:
         return check_count(int(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _release(text: str) -> str:
+    try:
+        return named(text).name
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

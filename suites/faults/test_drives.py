@@ -56,6 +56,7 @@ def test_a_corrupted_copy(journey: Journey) -> None:
     assert row in committed(DOCUMENT.read_text(encoding="utf-8")), "\n".join(row)
 
 
+@pytest.mark.every_release
 def test_a_pulled_member(journey: Journey) -> None:
     from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
     from support.lab.fault_table import Observed

@@ -33,6 +33,7 @@ def setup(lab: Lab) -> Iterator[Setup]:
         here.machine.run(["rmmod", "null_blk"], check=False)
 
 
+@pytest.mark.every_release
 @pytest.mark.parametrize("name", ["raid0x4", "raid5x4", "raid6x4-1failed", "raid10x4"])
 def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, name: str) -> None:
     found = ceiling.measure(setup, Geometry.parse(name), Workload("randwrite", "4k", 4))

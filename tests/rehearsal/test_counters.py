@@ -99,6 +99,7 @@ def test_a_replugged_drive_counts_anew_and_that_is_told(here: Bench) -> None:
     assert sentence.startswith(f"cannot determine whether {name} was written to")
 
 
+@pytest.mark.every_release
 @pytest.mark.parametrize(("name", "bitmap"), [("raid1x2", "internal"), ("raid5x3", "none"), ("raid6x4", "internal")])
 def test_what_md_adds_when_an_array_is_built_and_taken_down(here: Bench, name: str, bitmap: str) -> None:
     geometry = Geometry.parse(name)

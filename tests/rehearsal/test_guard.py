@@ -57,7 +57,7 @@ SCENES = {
         mke2fs -q "$3"; mount -o ro "$3" /mnt/whole
         ln -s "$3" /dev/innocent; ln -s innocent /dev/more; ln -s /dev/more "/run/so innocent"
         mknod "$odd" b $(number "$3")
-        mkswap -q "$4"; swapon "$4"
+        mkswap "$4" >/dev/null; swapon "$4"
     """,
     "layers": """
         mirror /dev/md90 "$1" "$2"
@@ -101,15 +101,16 @@ SCENES = {
         mount -o remount,ro /mnt/images; losetup --read-only /dev/loop2 /mnt/images/image
         mount -o ro /dev/loop2 /mnt/inside; umount --lazy /mnt/images
         mount "$2" /mnt/swap; dd if=/dev/zero of=/mnt/swap/file bs=1M count=8 2>/dev/null
-        chmod 600 /mnt/swap/file; mkswap -q /mnt/swap/file; swapon /mnt/swap/file; sync; fsfreeze --freeze /mnt/swap
+        chmod 600 /mnt/swap/file; mkswap /mnt/swap/file >/dev/null; swapon /mnt/swap/file
+        sync; fsfreeze --freeze /mnt/swap
         parted "$3" '32MiB 32MiB 32MiB 32MiB 32MiB'
-        busybox mkdosfs "$3"p1 >/dev/null; mke2fs -q "$3"p2; pvcreate -qq "$3"p3; mkswap -q "$3"p4
+        busybox mkdosfs "$3"p1 >/dev/null; mke2fs -q "$3"p2; pvcreate -qq "$3"p3; mkswap "$3"p4 >/dev/null
         echo secret >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$3"p5 /run/key
         parted "$4" '64MiB'; dd if=/dev/zero of="$4" bs=512 seek=1 count=33 conv=notrunc 2>/dev/null
         blockdev --rereadpt "$4"
     """,
     "nodes": r"""
-        linger "/dev/ng${1#/dev/nvme}"
+        generic=/dev/ng${1#/dev/nvme}; [ -c "$generic" ] || generic=$1; linger "$generic"
         setsid sleep 3600 <"$2" >/dev/null 2>&1 & echo $! >>/run/lingering
         linger "$3"
         hostile=$(printf '/run/x%s' '\n==writers'); ln -s "$(command -v sleep)" "$hostile"
@@ -345,6 +346,7 @@ def scene(request: pytest.FixtureRequest, rack: OccupiedDrives) -> Iterator[str]
         rack.machine.run(["sh", "-c", WORDS + UNDO[name] + BLANK, "undo", *rack.paths], check=False)
 
 
+@pytest.mark.every_release
 def test_the_guard_says_why(scene: str, rack: OccupiedDrives, subtests: pytest.Subtests) -> None:
     """One look at the machine; each case is what is said of some of its drives."""
     cases = {name: case for name, case in CASES.items() if case.scene == scene}
@@ -353,6 +355,8 @@ def test_the_guard_says_why(scene: str, rack: OccupiedDrives, subtests: pytest.S
     topology = survey(rack.machine, [match.kname for match in matches])
     for name, case in cases.items():
         with subtests.test(name):
+            if name == "open by its generic node" and not rack.machine.run(["sh", "-c", "ls /dev/ng* || :"]).text:
+                pytest.skip("the kernel is older than 5.13: NVMe namespaces have no generic node")
             named = [match for match in matches if match.pattern in map(rack.fill, case.patterns)]
             named = list(dict.fromkeys(named))
             said = safety.explain(safety.refusals(topology, named, frozenset(case.wipe)))

@@ -40,6 +40,7 @@ def require_kept(folder: Folder, sessions: int) -> None:
             assert each.facts[name] == first.facts[name]
 
 
+@pytest.mark.every_release
 def test_a_run_that_was_cancelled_while_it_measured_is_continued(server: Server, start: Start) -> None:
     """By SIGTERM, as CI cancels a job. One that was killed is continued in suites/faults/test_controller.py."""
     running = start(drives(3), *TWO)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.lab.image.release import RELEASES
+
 ROOT = Path(__file__).parents[2]
 #: Says what it is asked to do, and ends as the file named by its part says; the second time as the next line says.
 PYTHON = """#!/bin/sh
@@ -108,6 +110,22 @@ def test_an_error_inside_of_pytest_ends_it_all_in_either_half(checkout: Path, pa
     done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [3]})
     assert done == 3
     assert not any(line.startswith("script/test: unit") for line in lines)
+
+
+@pytest.mark.parametrize(("statuses", "expected"), [([0, 0, 0], 0), ([0, 1, 0], 1), ([0, 0, 5], 1)])
+def test_core_of_the_rehearsals_runs_on_all_releases_whatever_fails(
+    checkout: Path, statuses: list[int], expected: int
+) -> None:
+    done, lines = ended(checkout, "--all-releases", "-x", both=statuses)
+    assert done == expected
+    assert [line for line in lines if not line.startswith("script/test: ")] == [f"{BOTH} -m every_release -x"] * 3
+    outcomes = [line.split()[2] for line in lines if line.startswith("script/test: debian")]
+    assert outcomes == [{0: "passed", 1: "FAILED", 5: "none"}[status] for status in statuses]
+
+
+def test_all_releases_of_the_lab_are_run() -> None:
+    names = " ".join(release.name for release in RELEASES)
+    assert f"for release in {names}; do" in (ROOT / "script" / "test").read_text()
 
 
 def ended(checkout: Path, *arguments: str, **statuses: list[int]) -> tuple[int, list[str]]:

@@ -20,6 +20,9 @@ from pytest_ssdqual.lab.host import LabUnavailable
 #: '…address…' name_version_architecture.deb size checksum
 _LINE = re.compile(r"^'[^']*' (?P<name>[^_ ]+)_(?P<version>[^_ ]+)_[^_ ]+\.deb (?P<size>\d+)", re.MULTILINE)
 
+#: Directory in apt's state, for sources that replace the host's.
+SOURCES = "sources.list.d"
+
 
 @dataclass(frozen=True, slots=True)
 class Package:
@@ -48,20 +51,37 @@ def resolve(names: Iterable[str], state: Path) -> tuple[Package, ...]:
 
     Raises ``LabUnavailable`` with apt's last message.
     """
-    argv = ["-y", "--no-install-recommends", "--print-uris", "install", *names]
     try:
-        found = parse_uris(_apt(argv, _options(None)))
+        found = parse_uris(_apt(_install(names), _options(None)))
     except subprocess.CalledProcessError:
         # a container's lists are usually empty
-        (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-        try:
-            _apt(["update"], _options(state))
-            return parse_uris(_apt(argv, _options(state)))
-        except subprocess.CalledProcessError as error:
-            raise LabUnavailable(f"apt cannot find the guest's packages: {_last_message(error)}") from error
+        return _fetch_lists_and_resolve(names, state)
     # the fetched lists would soon be older than the host's
     shutil.rmtree(state, ignore_errors=True)
     return found
+
+
+def resolve_by(sources: str, names: Iterable[str], state: Path) -> tuple[Package, ...]:
+    """Return the packages and their dependencies by other sources than the host's, with lists fetched into ``state``.
+
+    ``download`` with this ``state`` uses the same sources. Raises ``LabUnavailable`` with apt's last message.
+    """
+    (state / SOURCES).mkdir(parents=True, exist_ok=True)
+    (state / SOURCES / "release.sources").write_text(sources, encoding="utf-8")
+    return _fetch_lists_and_resolve(names, state)
+
+
+def _fetch_lists_and_resolve(names: Iterable[str], state: Path) -> tuple[Package, ...]:
+    (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    try:
+        _apt(["update"], _options(state))
+        return parse_uris(_apt(_install(names), _options(state)))
+    except subprocess.CalledProcessError as error:
+        raise LabUnavailable(f"apt cannot find the guest's packages: {_last_message(error)}") from error
+
+
+def _install(names: Iterable[str]) -> list[str]:
+    return ["-y", "--no-install-recommends", "--print-uris", "install", *names]
 
 
 def download(packages: Sequence[Package], into: Path, state: Path) -> list[Path]:
@@ -77,6 +97,11 @@ def download(packages: Sequence[Package], into: Path, state: Path) -> list[Path]
 
 def _options(state: Path | None) -> list[str]:
     own = [] if state is None else [f"Dir::State={state}", f"Dir::State::lists={state / 'lists'}"]
+    if state is not None and (state / SOURCES).is_dir():
+        # The host's pins are about its own release; the lists of an old release have expired.
+        places = {"sourcelist": "/dev/null", "sourceparts": state / SOURCES, "preferencesparts": "/dev/null"}
+        own += [f"Dir::Etc::{name}={place}" for name, place in places.items()]
+        own += ["Dir::Etc::preferences=/dev/null", "Acquire::Check-Valid-Until=false"]
     settings = [
         *own,
         "Dir::State::status=/dev/null",

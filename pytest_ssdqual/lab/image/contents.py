@@ -33,7 +33,7 @@ PACKAGES = _words(
 _UNUSED_PACKAGES = _words(
     "adduser debconf dpkg tar cpio ucf usrmerge passwd linux-base linux-firmware wireless-regdb initramfs-tools* "
     "dracut* klibc* libklibc* kmod python3* libpython3* perl perl-modules* libperl5* libdb5* libgdbm* libsemanage* "
-    "libsqlite3* openssh-client openssh-sftp-server libpam-runtime runit-helper uuid-runtime readline-common "
+    "openssh-client openssh-sftp-server libpam-runtime runit-helper uuid-runtime readline-common "
     "media-types libfile-find-rule-perl libnumber-compare-perl libtext-glob-perl sensible-utils lsb-base "
     "logsave"
 )
@@ -65,8 +65,8 @@ _UDEV_RULES = _words(
 #: Programs of busybox for what no package of the list brings.
 _APPLETS = _words(
     "awk bc clear cmp cpio diff egrep fgrep find free grep hexdump hostname ifconfig insmod ip killall less lsmod "
-    "modinfo modprobe more nc netstat ping ps readlink reset rmmod route sed strings tar time top tty uptime vi watch "
-    "which xargs xxd"
+    "modinfo modprobe more nc netstat pidof ping ps readlink reset rmmod route sed strings tar time top tty uptime vi "
+    "watch which xargs xxd"
 )
 
 _ACCOUNTS = (("root", 0), ("home/tester", 1000), ("home/nosudo", 1001))

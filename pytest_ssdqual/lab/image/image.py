@@ -21,6 +21,7 @@ from pytest_ssdqual.lab.host import TO_BUILD, Architecture, LabUnavailable, arch
 from pytest_ssdqual.lab.image import apt, contents
 from pytest_ssdqual.lab.image.initramfs import FileTree, cpio, package_entries
 from pytest_ssdqual.lab.image.kernel import is_module, vmlinux
+from pytest_ssdqual.lab.image.release import Release, apt_sources, other_than_host
 
 #: Receives one sentence for each step.
 Say = Callable[[str], None]
@@ -53,16 +54,21 @@ class Variant:
     assemble: Assemble
 
 
-def ensure(cache: Path, say: Say, variant: Variant | None = None) -> Image:
+def ensure(cache: Path, say: Say, variant: Variant | None = None, release: str = "") -> Image:
     """The image of the current recipe, built now if the cache does not hold it; builders wait for one another.
 
-    Raises ``LabUnavailable`` if this host cannot build one.
+    ``release`` names a release of Debian; by default the guest has the host's distribution and release. Raises
+    ``LabUnavailable`` if this host cannot build one.
     """
-    names = (*contents.PACKAGES, kernel_package(architecture(), os_id()), *(variant.packages if variant else ()))
-    digest = contents.recipe_hash((*names, variant.digest) if variant else names)
+    other = other_than_host(release)
+    kernel = kernel_package(architecture(), "debian" if other else os_id())
+    names = (*contents.PACKAGES, kernel, *(variant.packages if variant else ()))
+    digest = contents.recipe_hash(
+        (*names, *((variant.digest,) if variant else ()), *((other.codename,) if other else ()))
+    )
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / "lock", say):
-        directory = _find_or_build(cache, names, digest, say, variant)
+        directory = _find_or_build(cache, names, digest, say, variant, other)
         directory.touch()
         _sweep(cache, directory)
     root = directory / "root"
@@ -94,7 +100,12 @@ def image_name(recipe_hash: str, packages: Iterable[apt.Package]) -> str:
 
 
 def _find_or_build(
-    cache: Path, names: tuple[str, ...], recipe_hash: str, say: Say, variant: Variant | None = None
+    cache: Path,
+    names: tuple[str, ...],
+    recipe_hash: str,
+    say: Say,
+    variant: Variant | None = None,
+    release: Release | None = None,
 ) -> Path:
     # Asking apt takes a second or more: it is asked only when the package lists have changed.
     stamp = cache / f"stamp-{recipe_hash}"
@@ -104,8 +115,10 @@ def _find_or_build(
         if seen == fingerprint and (cache / name).is_dir():
             return cache / name
     require(TO_BUILD)
+    # One state of apt for each release: download needs the lists that resolved the packages.
+    state = cache / (f"apt-{release.codename}" if release else "apt")
     try:
-        packages = apt.resolve(names, cache / "apt")
+        packages = apt.resolve_by(apt_sources(release), names, state) if release else apt.resolve(names, state)
     except LabUnavailable:
         kept = sorted(cache.glob(f"image-{recipe_hash}-*"), key=lambda path: path.stat().st_mtime)
         if not kept:
@@ -116,12 +129,12 @@ def _find_or_build(
     if not directory.is_dir():
         wanted = variant.packages if variant else ()
         used = [each for each in packages if contents.is_used(each.name, wanted)]
-        _build(directory, used, say, variant.assemble if variant else _assemble)
+        _build(directory, state, used, say, variant.assemble if variant else _assemble)
     stamp.write_text(f"{fingerprint} {directory.name}\n", encoding="utf-8")
     return directory
 
 
-def _build(directory: Path, packages: list[apt.Package], say: Say, assemble: Assemble) -> None:
+def _build(directory: Path, state: Path, packages: list[apt.Package], say: Say, assemble: Assemble) -> None:
     cache = directory.parent
     megabytes = sum(package.size_bytes for package in packages) / 1e6
     say(f"the lab's guest: downloading {len(packages)} packages, {megabytes:.0f} MB")
@@ -129,7 +142,7 @@ def _build(directory: Path, packages: list[apt.Package], say: Say, assemble: Ass
         downloads, result = Path(scratch, "packages"), Path(scratch, "image")
         downloads.mkdir()
         result.mkdir()
-        files = apt.download(packages, downloads, cache / "apt")
+        files = apt.download(packages, downloads, state)
         say("the lab's guest: building the image")
         try:
             assemble(files, result)

@@ -15,9 +15,11 @@ HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
 #: Host names that neither ssh nor a shell can misread as an option or a command.
 SAFE_HOST = re.compile(r"(?:[A-Za-z0-9_.%-]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]|[A-Za-z0-9_.:%-]+)")
 DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
-#: The lab, unless a pattern follows: a host may be called lab, too. ``lab:8,slow=6``: the sixth drive is slow.
-LAB = re.compile(r"lab(?::(?P<rest>(?!/).*))?")
-LAB_FORM = re.compile(r"(?P<count>[^,]*)(?:,slow=(?P<slow>[0-9]{1,3}))?")
+#: The lab, unless a pattern follows: a host or a user may be called lab, too. ``lab:8@debian13,slow=6``: a guest of that
+#: release, the sixth drive is slow.
+LAB = re.compile(r"lab(?::(?P<count>(?!/)[^@,]*))?(?:@(?P<release>(?!.*:/)[^,]*))?(?:,(?P<rest>.*))?")
+LAB_HINT = "write lab:N with a number of drives, e.g. lab:8, or lab:8,slow=6 with the sixth drive slow"
+SLOW = re.compile(r"slow=([0-9]{1,3})")
 #: Default number of drives of a lab.
 LAB_DRIVES = 8
 #: Name of a bay, which is also the name of its folder and a part of its tests' ids.
@@ -36,6 +38,8 @@ class Devices:
     patterns: tuple[str, ...] = ()
     #: Number of a lab's first drive; with several labs, serial numbers must not repeat.
     first: int = 1
+    #: The Debian release of a lab; empty: that of this computer.
+    release: str = ""
 
     @property
     def machine(self) -> str:
@@ -67,13 +71,19 @@ def parse_devices(text: str) -> Devices:
 
 
 def devices(text: str) -> Devices:
-    """Parse ``lab[:N[,slow=K]]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``; else raise ``ValueError`` with a hint."""
+    """Parse ``lab[:N][@RELEASE][,slow=K]`` or ``[[USER@]HOST:]PATTERN[,PATTERN…]``.
+
+    Raise ``ValueError`` with what to write instead.
+    """
     if lab := LAB.fullmatch(text):
-        return _lab(lab["rest"])
+        count = _lab_count(lab["count"])
+        return Devices(lab=count, slow=_lab_slow(lab["rest"], count), release=_lab_release(lab["release"]))
     match = DEVICES.fullmatch(text)
     patterns = tuple(pattern for pattern in match["patterns"].split(",") if pattern) if match else ()
     if not match or not all(pattern.startswith("/") for pattern in patterns):
-        raise ValueError("write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin with /dev/, or lab[:N]")
+        raise ValueError(
+            "write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin with /dev/, or lab[:N][@RELEASE]"
+        )
     return Devices(host=host(match["host"]) if match["host"] else None, patterns=patterns)
 
 
@@ -131,20 +141,31 @@ def _way(devices: Devices) -> str:
     return devices.host or "this computer without ssh"
 
 
-def _lab(text: str | None) -> Devices:
+def _lab_count(text: str | None) -> int:
     from pytest_ssdqual.lab.drives import check_count
 
     if text is None:
-        return Devices(lab=LAB_DRIVES)
-    form = LAB_FORM.fullmatch(text)
+        return LAB_DRIVES
     try:
-        count = int(form["count"]) if form else 0
+        count = int(text)
     except ValueError:
-        form = None
-    if form is None:
-        raise ValueError("write lab:N with a number of drives, e.g. lab:8, or lab:8,slow=6 with the sixth drive slow")
+        raise ValueError(LAB_HINT) from None
     check_count(count)
-    slow = int(form["slow"] or 0)
-    if form["slow"] and not 1 <= slow <= count:
-        raise ValueError(f"slow={slow} is none of the drives 1 to {count}")
-    return Devices(lab=count, slow=slow)
+    return count
+
+
+def _lab_slow(text: str | None, count: int) -> int:
+    if text is None:
+        return 0
+    found = SLOW.fullmatch(text)
+    if found is None:
+        raise ValueError(LAB_HINT)
+    if not 1 <= int(found[1]) <= count:
+        raise ValueError(f"{text} is none of the drives 1 to {count}")
+    return int(found[1])
+
+
+def _lab_release(text: str | None) -> str:
+    from pytest_ssdqual.lab.image.release import named
+
+    return "" if text is None else named(text).name

@@ -250,7 +250,7 @@ def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> t
 def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, tuple[str, ...], PowerSwitch | None]:
     devices: Devices = settings.devices
     if devices.lab is not None:
-        target, patterns, switch = _boot_lab(devices.lab, devices, stack)
+        target, patterns, switch = _boot_lab(devices, devices.lab, stack)
         return replace(target, patience_s=settings.reconnect_s), patterns, switch
     if devices.host is None:
         return None, devices.patterns, None
@@ -261,13 +261,13 @@ def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, 
         raise pytest.UsageError(str(error)) from error
 
 
-def _boot_lab(count: int, devices: Devices, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], PowerSwitch]:
+def _boot_lab(devices: Devices, count: int, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], PowerSwitch]:
     from pytest_ssdqual import lab
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
 
     try:
-        booted = stack.enter_context(lab.start(count, first=devices.first, slow=devices.slow))
+        booted = stack.enter_context(lab.start(count, first=devices.first, slow=devices.slow, release=devices.release))
     except (LabUnavailable, LabFailed) as error:
         raise pytest.UsageError(str(error)) from error
     return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",), lambda: lab_switch(booted)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.lab.host import LabUnavailable
-from pytest_ssdqual.lab.image.apt import Package, download, parse_uris, resolve
+from pytest_ssdqual.lab.image.apt import Package, download, parse_uris, resolve, resolve_by
 
 URIS = """\
 Reading package lists...
@@ -51,6 +51,21 @@ def test_a_host_without_package_lists_gets_lists_of_its_own(apt: Path) -> None:
     (apt / "script").write_text(f"case $* in *Dir::State=*) cat <<'END'\n{URIS}END\n;; *) exit 100;; esac\n")
     assert len(resolve(["fio"], apt / "state")) == 3
     assert [call.split()[-1] for call in (apt / "calls").read_text().splitlines()] == ["fio", "update", "fio"]
+
+
+def test_other_sources_replace_those_of_the_host(apt: Path) -> None:
+    (apt / "script").write_text(f"cat <<'END'\n{URIS}END\ncase $* in *download*) touch fio.deb ;; esac\n")
+    state, into = apt / "state", apt / "into"
+    into.mkdir()
+    assert len(resolve_by("Types: deb\n", ["fio"], state)) == 3
+    (state / "lists" / "x_Packages").touch()
+    download([Package("fio", "3.25-2", 1)], into, state)
+    assert [path.read_text() for path in (state / "sources.list.d").iterdir()] == ["Types: deb\n"]
+    calls = (apt / "calls").read_text().splitlines()
+    assert [call.split()[-1] for call in calls] == ["update", "fio", "fio=3.25-2"]
+    for call in calls:
+        assert "Dir::Etc::sourcelist=/dev/null" in call
+        assert f"Dir::Etc::sourceparts={state}/sources.list.d" in call
 
 
 def test_apts_last_words_are_passed_on(apt: Path) -> None:

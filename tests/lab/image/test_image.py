@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.lab.host import ARCHITECTURES, LabUnavailable
-from pytest_ssdqual.lab.image import apt, image
+from pytest_ssdqual.lab.image import apt, image, release
 from pytest_ssdqual.lab.image.apt import Package
 from pytest_ssdqual.lab.image.image import ensure, image_name, kernel_package
 
@@ -21,6 +21,7 @@ class Archive:
     def __init__(self) -> None:
         self.packages: tuple[Package, ...] | None = (FIO, Package("debconf", "1", 9))
         self.fetched: list[Package] = []
+        self.sources = ""
         self.lists = "monday"
         self.built = 0
 
@@ -28,6 +29,10 @@ class Archive:
         if self.packages is None:
             raise LabUnavailable("no lists")
         return self.packages
+
+    def resolve_by(self, sources: str, names: object, state: Path) -> tuple[Package, ...]:
+        self.sources = sources
+        return self.resolve(names, state)
 
     def download(self, packages: list[Package], into: Path, state: Path) -> list[Path]:
         self.fetched = packages
@@ -43,6 +48,9 @@ class Archive:
 def archive(monkeypatch: pytest.MonkeyPatch) -> Archive:
     fake = Archive()
     monkeypatch.setattr(apt, "resolve", fake.resolve)
+    monkeypatch.setattr(apt, "resolve_by", fake.resolve_by)
+    monkeypatch.setattr(image, "apt_sources", lambda release: f"sources of {release.codename}")
+    monkeypatch.setattr(release, "host_codename", lambda: "bookworm")
     monkeypatch.setattr(apt, "download", fake.download)
     monkeypatch.setattr(apt, "lists_fingerprint", lambda: fake.lists)
     monkeypatch.setattr(image, "_assemble", fake.assemble)
@@ -69,6 +77,19 @@ def test_newer_packages_make_a_new_image(archive: Archive, tmp_path: Path) -> No
     first = ensure(tmp_path, quiet)
     archive.lists, archive.packages = "tuesday", (Package("fio", "3.34-1", 5),)
     assert ensure(tmp_path, quiet) != first
+
+
+def test_image_of_another_release_is_another_image(archive: Archive, tmp_path: Path) -> None:
+    own, other = ensure(tmp_path, quiet), ensure(tmp_path, quiet, release="debian13")
+    assert own != other
+    assert archive.sources == "sources of trixie"
+    assert ensure(tmp_path, quiet, release="debian13") == other
+    assert archive.built == 2
+
+
+def test_release_of_the_host_is_the_usual_image(archive: Archive, tmp_path: Path) -> None:
+    assert ensure(tmp_path, quiet, release="debian12") == ensure(tmp_path, quiet)
+    assert archive.sources == ""
 
 
 def test_newer_lists_with_the_same_packages_do_not(archive: Archive, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ UNRESOLVED = "is a template or encrypted, and is not resolved here; write the va
         ({"ssd_devices": "{{drives}}"}, [f"a: ssd_devices: {UNRESOLVED}"]),
         ({"ansible_host": {"__ansible_vault": "$ANSIBLE_VAULT;1.1\n61"}}, [f"a: ansible_host: {UNRESOLVED}"]),
         ({"ssd_devices": "sdb"}, ["a: ssd_devices: write [[USER@]HOST:]PATTERN[,PATTERN...] with patterns that begin "
-                                  "with /dev/, or lab[:N]"]),
+                                  "with /dev/, or lab[:N][@RELEASE]"]),
         ({"ssd_devices": {"x": "/dev/sdb"}}, [
             'a: ssd_devices: write a list of patterns that begin with /dev/, or "lab:N"']),
         ({"ssd_devices": "/dev/\u202esdb"}, ["a: ssd_devices: has characters that cannot be printed"]),

@@ -5,6 +5,7 @@ Nothing is imported before it is asked for: every run that is started from a che
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Drives of the machine that rehearsals share: two widths of RAID 5, and one to play with.
 LAB_DRIVES = 4
+#: Environment variable with the Debian release of that machine, e.g. debian13; the host's if it is not set.
+RELEASE = "PYTEST_SSDQUAL_RELEASE"
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +27,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHost]:
     from pytest_ssdqual.lab import start
     from support.lab.rehearsed import LabHost
 
-    with start(LAB_DRIVES) as vm:
+    with start(LAB_DRIVES, release=os.environ.get(RELEASE, "")) as vm:
         yield LabHost.of(vm, tmp_path_factory.mktemp("ssh") / "config")
 
 

@@ -571,7 +571,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return SimulatedMachine(name, Scene.of_environment(name), observer)
 
     @contextmanager
-    def start(count: int, first: int = 1, slow: int = 0) -> Iterator[SimpleNamespace]:
+    def start(count: int, first: int = 1, slow: int = 0, release: str = "") -> Iterator[SimpleNamespace]:
         if slow:
             patch.setenv("SIMULATED_SLOW", f"SSDQ{first + slow - 1:04}={media.SLOW}")
         patch.setenv("SIMULATED_DRIVES", str(count))  # for xdist's workers, too
