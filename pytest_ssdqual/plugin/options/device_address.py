@@ -15,8 +15,8 @@ HOST = r"(?:[^@/:]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^@/:\[\]]+)"
 #: Host names that neither ssh nor a shell can misread as an option or a command.
 SAFE_HOST = re.compile(r"(?:[A-Za-z0-9_.%-]+@)?(?:\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]|[A-Za-z0-9_.:%-]+)")
 DEVICES = re.compile(rf"(?:(?P<host>{HOST}):)?(?P<patterns>/.*)", re.DOTALL)
-#: The lab, unless a pattern follows: a host or a user may be called lab, too. ``lab:8@debian13,slow=6``: a guest of that
-#: release, the sixth drive is slow.
+#: The lab, unless a pattern follows: a host or a user may be called lab, too. ``lab:8@debian13,slow=6``: a guest of
+#: that release, the sixth drive is slow.
 LAB = re.compile(r"lab(?::(?P<count>(?!/)[^@,]*))?(?:@(?P<release>(?!.*:/)[^,]*))?(?:,(?P<rest>.*))?")
 LAB_HINT = "write lab:N with a number of drives, e.g. lab:8, or lab:8,slow=6 with the sixth drive slow"
 SLOW = re.compile(r"slow=([0-9]{1,3})")
