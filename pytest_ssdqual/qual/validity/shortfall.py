@@ -6,7 +6,7 @@ Numbers only; `attribution` decides from them. A number that is not known is Non
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import median
 from types import MappingProxyType
 
@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.environment import DeviceQueue, ProcessEnvironment
 from pytest_ssdqual.qual.measured.placement import format_list
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid import prediction as prediction_of
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import MemberCurve
@@ -39,6 +40,8 @@ class MemberEvidence:
     wait_ns: float | None = None
     #: IOPS with all drives side by side over those of the drive alone; None if not measured.
     together: float | None = None
+    #: What it did in the array; None if the kernel does not count.
+    queue: DeviceQueue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,23 @@ class HostEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencyEvidence:
+    """A latency above its limit, and what the members' own latencies make of it."""
+
+    measured_ns: float
+    limit_ns: float
+    #: The same figure of an array of exactly these members; None if it cannot be predicted.
+    alone_ns: float | None = None
+    #: Of a promise about rare slow I/Os: how often the bare members were slower than the limit, over how often the
+    #: array may be; None if it is about others, or if they were not measured for long enough.
+    often: float | None = None
+    #: The same figure of each bare member over that of the median member, by serial number.
+    own: Mapping[str, float] = field(default_factory=dict)
+    #: ``alone_ns`` or ``often`` if the named drives were like the median of the others.
+    replaced: Callable[[Collection[str]], float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Shortfall:
     """One measurement that did less than ``needed``."""
 
@@ -85,6 +105,10 @@ class Shortfall:
     ceiling: Ceiling | None = None
     #: Objections about I/O of other programs; empty if there was none.
     foreign: tuple[str, ...] = ()
+    #: I/Os outstanding at all members over the most that the workload can have there; None if that is not known.
+    at_drives: float | None = None
+    #: None if the promise is not about latency.
+    latency: LatencyEvidence | None = None
 
     @property
     def efficiency(self) -> float | None:
@@ -134,12 +158,25 @@ def of_run(
                 predicted_depth=expected[drive].depth if drive in expected else None,
                 wait_ns=queue.wait_ns if queue else None,
                 together=together.get(drive),
+                queue=queues.get(drive),
             )
             for drive in present
         ),
         host=_host(seen) if seen else HostEvidence(),
         foreign=tuple(objection for check in foreign_io.of_run(run) for objection in check.objections) if seen else (),
+        at_drives=_at_drives(run, [queues.get(drive) for drive in present]),
     )
+
+
+def _at_drives(run: Run, queues: Sequence[DeviceQueue | None]) -> float | None:
+    """Share of the possible outstanding I/Os that was at the members; md merges sequential ones, so theirs is unknown.
+
+    A rebuild's own I/Os count, too, which can only hide that I/Os wait above the drives.
+    """
+    known = [queue.mean_depth for queue in queues if queue]
+    if len(known) < len(queues) or not known or not run.workload.is_random:
+        return None
+    return sum(known) / member_curve.outstanding_at_members(replace(run.geometry, rebuilding=False), run.workload)
 
 
 def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None) -> float | None:

@@ -33,6 +33,8 @@ class CauseGroup:
             return f"{count}: no cause was attributed"
         if self.culprit is Culprit.UNEXPLAINED:
             return f"{count} are unexplained: {cause.evidence}"
+        if self.culprit is Culprit.UNKNOWN:
+            return f"{count}: no cause was attributed: {cause.evidence}"
         verb = "explain" if len(self.drives) > 1 or cause.subject == "all drives" else "explains"
         return f"{cause.subject} {verb} {count}: {cause.evidence}"
 
