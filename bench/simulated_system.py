@@ -79,7 +79,8 @@ class SimulatedMember:
     outstanding: int = 0
     busy_since: float = 0.0
     #: Of its I/Os after the ramp, seconds.
-    latencies: list[float] = field(default_factory=list)
+    read_latencies: list[float] = field(default_factory=list)
+    write_latencies: list[float] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -141,9 +142,6 @@ class Simulation:
     _rng: random.Random = field(init=False)
     _members: list[SimulatedMember] = field(init=False)
     _dies: list[list[float]] = field(init=False)
-    #: Latencies of member I/Os after the ramp, seconds.
-    read_latencies: list[float] = field(default_factory=list)
-    write_latencies: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)  # noqa: S311 (a simulation)
@@ -279,22 +277,21 @@ class Simulation:
         found.outstanding -= 1
         if not found.outstanding:
             found.busy_s += now - found.busy_since
-        found.latencies.append(now - begin)
+        (found.read_latencies if is_read else found.write_latencies).append(now - begin)
         if is_read:
             found.reads += 1
             found.read_wait_s += now - begin
-            self.read_latencies.append(now - begin)
         else:
             found.writes += 1
             found.write_wait_s += now - begin
-            self.write_latencies.append(now - begin)
 
     def _reset(self, now: float) -> None:
         for found in self._members:
             found.reads = found.writes = found.foreign = 0
             found.read_wait_s = found.write_wait_s = found.busy_s = 0.0
             found.busy_since = now
-            found.latencies.clear()
+            found.read_latencies.clear()
+            found.write_latencies.clear()
 
 
 def io_lane(io: HostIo, member: int, side: bool) -> int:

@@ -182,12 +182,10 @@ def drive_delivers_less(found: Shortfall) -> Cause | None:
 
 
 def drive_stands_out(found: Shortfall) -> Cause | None:
-    """Without curves: the I/Os of one kind wait far longer at a few drives than at their siblings, under the same load.
+    """The I/Os of one kind wait far longer at a few drives than at their siblings, under the same load.
 
     Members that are rebuilt are not among them: they only write.
     """
-    if found.predicted is not None:
-        return None
     for kind in ("read", "write"):
         known = [
             (wait_ns, rate, each)
@@ -205,6 +203,11 @@ def drive_stands_out(found: Shortfall) -> Cause | None:
             what = f"{whose} {kind}s waited {format_latency(slow[0][0])}, those of the others {format_latency(usual)}"
             return drives(0.8, what, [each for _, _, each in slow])
     return None
+
+
+def _drive_stands_out(found: Shortfall) -> Cause | None:
+    """Without curves: of an array whose members have some, ``drive_delivers_less`` is the better rule."""
+    return drive_stands_out(found) if found.predicted is None else None
 
 
 def fio_is_the_bound(found: Shortfall) -> Cause | None:
@@ -268,7 +271,7 @@ RULES: tuple[Rule, ...] = (
     _exactly_as_predicted,
     drive_delivers_less,
     _as_predicted,
-    drive_stands_out,
+    _drive_stands_out,
     fio_is_the_bound,
     host_is_the_bound,
     md_is_the_bound,

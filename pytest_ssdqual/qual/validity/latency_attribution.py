@@ -41,9 +41,19 @@ def attribute(found: Shortfall) -> Cause:
 
 
 def _members_alone_are_slower(found: Shortfall) -> Cause | None:
-    """The bare members have a tail that breaks the promise, whatever is above them."""
+    """The bare members have a tail that breaks the promise, and I/Os wait at them.
+
+    They were measured on the same host: what delays I/Os above an array delays those of bare drives, too.
+    """
     asked = found.latency
-    if asked and asked.alone_ns is not None and asked.alone_ns >= CERTAIN * asked.limit_ns:
+    if found.depth_share is not None and found.depth_share < ABOVE:
+        return None
+    # An array that is far faster than predicted refutes the prediction.
+    if (
+        asked
+        and asked.alone_ns is not None
+        and CERTAIN * asked.limit_ns <= asked.alone_ns <= CERTAIN * asked.measured_ns
+    ):
         return _of_members(found, asked, 0.95)
     if asked and asked.often is not None and asked.often >= 1:
         return _of_members(found, asked, 0.85)
@@ -54,6 +64,8 @@ def _as_predicted(found: Shortfall) -> Cause | None:
     """The array's latency and its IOPS are those that are predicted from its members."""
     asked = found.latency
     if asked is None or asked.alone_ns is None or asked.measured_ns > TAIL_ERROR * asked.alone_ns:
+        return None
+    if found.depth_share is not None and found.depth_share < ABOVE:
         return None
     if found.efficiency is None or found.efficiency < AS_PREDICTED or ceiling_is_reached(found):
         return None
@@ -70,11 +82,13 @@ def _host_delays_single_ios(found: Shortfall) -> Cause | None:
 
 
 def _at_the_drives(found: Shortfall) -> Cause | None:
-    """The drives have the I/Os outstanding that they have as the bound, and the latency is within the model's error."""
+    """All members have as many I/Os waiting as their own curves predict, and nothing says that they are not so slow."""
     share, asked = found.depth_share, found.latency
-    if share is None or share < ABOVE or asked is None or asked.alone_ns is None:
+    if share is None or share < ABOVE or asked is None or asked.is_rare or _is_beyond_members(found):
         return None
-    return _of_members(found, asked, 0.7) if asked.measured_ns <= CERTAIN * asked.alone_ns else None
+    if asked.alone_ns is None and (found.efficiency or 0) < AS_PREDICTED:
+        return None
+    return _of_members(found, asked, 0.7)
 
 
 #: In the order of decision.
@@ -125,8 +139,10 @@ def _of_members(found: Shortfall, asked: LatencyEvidence, confidence: float) -> 
         return drives(confidence, f"{whose} own latency is {times} times that of the median drive", named)
     if asked.alone_ns is not None:
         what = f"{found.geometry} of these drives has {format_latency(asked.alone_ns)}, by their own curves"
+    elif asked.often is not None:
+        what = f"the bare drives are slower than the limit {asked.often:.2g} times as often as promised"
     else:
-        what = f"the bare drives are slower than the limit {asked.often or 0:.2g} times as often as promised"
+        what = f"the I/Os wait at them, and they do {found.efficiency or 0:.0%} of the IOPS that their curves predict"
     return Cause(Culprit.DRIVES, confidence, what, tuple(name for _, name in slow))
 
 
@@ -136,9 +152,9 @@ def _is_enough(asked: LatencyEvidence, named: list[MemberEvidence]) -> bool:
         return True
     left = asked.replaced([each.drive for each in named])
     if asked.alone_ns is None:
-        return left < 1
+        return left < 1  # times as often as promised
     # Both are predictions of one model, so their ratio is better than either.
-    return asked.measured_ns * left / asked.alone_ns <= TAIL_ERROR * asked.limit_ns
+    return asked.measured_ns * left / asked.alone_ns <= (1 + attribution.MODEL_ERROR) * asked.limit_ns
 
 
 def _path(found: Shortfall, asked: LatencyEvidence) -> Cause | None:

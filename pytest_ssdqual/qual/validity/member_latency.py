@@ -46,10 +46,16 @@ class Rate:
 def of_quantile(
     evidence: LatencyEvidence, prediction: Prediction, curves: Sequence[MemberCurve], q: float, again: Replace
 ) -> LatencyEvidence:
-    """Return the evidence with the quantile as predicted, at most ``DEEPEST``."""
+    """Return the evidence with the quantile as predicted, at most ``DEEPEST``.
+
+    Not of rate-limited drives: they serve a budget, and the simulated queues in front of them vary far more than real
+    ones (2.5 times the p99 latency of even throttled drives).
+    """
     own = {
         curve.drive: point.latency.quantile(q).value_ns for curve, point in _points(prediction, curves) if point.latency
     }
+    if any(curve.is_rate_limited for curve in curves):
+        return replace(evidence, own=_relative(own))
     alone_ns = prediction.quantile_ns(q)
     return replace(
         evidence, alone_ns=alone_ns, own=_relative(own), replaced=lambda drives: again(drives).quantile_ns(q)
@@ -86,6 +92,7 @@ def of_rare(
         for curve, point in _points(prediction, curves)
     }  # fmt: skip
     slow, fewest = sum(number for number, _ in counted.values()), FEWEST_SPELLS if rate.is_of_spells else FEWEST_IOS
+    evidence = replace(evidence, is_rare=True)
     # Of the array's I/Os, those that have one at this member.
     weights = {
         each.drive: 1.0 if rate.is_of_spells else each.iops / prediction.iops.value for each in prediction.members
@@ -116,9 +123,9 @@ def _seen(curves: Sequence[MemberCurve], prediction: Prediction, rate: Rate) -> 
 
 
 def _points(prediction: Prediction, curves: Sequence[MemberCurve]) -> list[tuple[MemberCurve, CurvePoint]]:
-    """Return each member's curve with its point nearest to the depth that it has in the array."""
-    depths = {each.drive: each.depth for each in prediction.members}
-    return [(curve, curve.nearest(max(1.0, depths[curve.drive]))) for curve in curves]
+    """Return each member's curve with its point nearest to the depth that the median member has in the array."""
+    depth = max(1.0, median(each.depth for each in prediction.members))
+    return [(curve, curve.nearest(depth)) for curve in curves]
 
 
 def _relative(own: Mapping[str, float]) -> Mapping[str, float]:

@@ -81,6 +81,7 @@ class LatencyEvidence:
     #: Of a promise about rare slow I/Os: how often the bare members were slower than the limit, over how often the
     #: array may be; None if it is about others, or if they were not measured for long enough.
     often: float | None = None
+    is_rare: bool = False
     #: The same figure of each bare member over that of the median member, by serial number.
     own: Mapping[str, float] = field(default_factory=dict)
     #: ``alone_ns`` or ``often`` if the named drives were like the median of the others.
