@@ -236,7 +236,7 @@ def host_is_the_bound(found: Shortfall) -> Cause | None:
 
 
 def md_is_the_bound(found: Shortfall) -> Cause | None:
-    """Md's own ceiling is reached, its thread is busy, or I/Os wait between fio and the drives."""
+    """Md's own ceiling is reached, its thread or its workers are busy, or I/Os wait between fio and the drives."""
     ceiling, host = found.ceiling, found.host
     if ceiling_is_reached(found) and ceiling and ceiling.iops is not None:
         reached = format_value(ceiling.iops, Unit.IOPS)
@@ -245,6 +245,8 @@ def md_is_the_bound(found: Shortfall) -> Cause | None:
         return None
     if host.md_thread_busy is not None and host.md_thread_busy >= THREAD_BUSY:
         return cause(Culprit.MD, 0.95, f"its thread used {host.md_thread_busy:.0%} of a CPU")
+    if host.md_workers_busy is not None and host.md_workers_busy >= THREAD_BUSY:
+        return cause(Culprit.MD, 0.85, f"its workers used {host.md_workers_busy:.0%} of a CPU each")
     if host.stripe_cache is not None and host.stripe_cache >= CACHE_FULL:
         return cause(Culprit.MD, 0.85, f"{host.stripe_cache:.0%} of its stripe cache was in use")
     share = found.depth_share

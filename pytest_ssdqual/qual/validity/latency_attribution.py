@@ -133,7 +133,8 @@ def _of_members(found: Shortfall, asked: LatencyEvidence, confidence: float) -> 
     slow = sorted(((share, name) for name, share in asked.own.items() if share > OWN), reverse=True)
     by_name = {each.drive: each for each in found.members}
     named = [by_name[name] for share, name in slow if name in by_name and share - 1 >= (slow[0][0] - 1) / 2]
-    if named and len(named) <= len(asked.own) / 3 and _is_enough(asked, named):
+    far = bool(slow) and slow[0][0] >= attribution.STANDS_OUT
+    if named and len(named) <= len(asked.own) / 3 and (far or _is_enough(asked, named)):
         whose = "its" if len(named) == 1 else "their"
         times = ", ".join(f"{share:.1f}" for share, _ in slow[: min(NAMED, len(named))])
         return drives(confidence, f"{whose} own latency is {times} times that of the median drive", named)

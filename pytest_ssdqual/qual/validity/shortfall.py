@@ -54,6 +54,8 @@ class HostEvidence:
     kernel_busy: float | None = None
     #: The busiest of md's threads, of one CPU.
     md_thread_busy: float | None = None
+    #: CPUs that md's workers of RAID 5 and 6 used, over the number of workers of one NUMA node.
+    md_workers_busy: float | None = None
     #: CPU time of fio's jobs, of one CPU each.
     jobs_busy: float | None = None
     #: Share of the time in which a task waited for a CPU (PSI, some).
@@ -198,6 +200,9 @@ def _host(seen: ProcessEnvironment) -> HostEvidence:
         cpu_busy=seen.cpu.busy if seen.cpu else None,
         kernel_busy=seen.cpu.busiest_in_kernel if seen.cpu else None,
         md_thread_busy=array.md_thread_busy if array else None,
+        md_workers_busy=array.md_workers_busy / array.md_workers
+        if array and array.md_workers and array.md_workers_busy is not None
+        else None,
         jobs_busy=seen.jobs_busy,
         cpu_pressure=seen.cpu_pressure,
         stripe_cache=array.stripe_cache.share if array and array.stripe_cache else None,

@@ -29,7 +29,7 @@ REMARKS = ("environment", "looked", "steady", "member", "alone", "measured", "ce
 class ResultKey:
     """Key of one measurement."""
 
-    #: ``measured``, ``member``, ``alone``, ``saturation``, ``loop`` or ``rebuild``.
+    #: ``measured``, ``member``, ``alone``, ``ceiling``, ``saturation``, ``loop`` or ``rebuild``.
     kind: str
     geometry: Geometry
     #: A workload, or the name of a workload set.
