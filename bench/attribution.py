@@ -259,7 +259,7 @@ def shortfall(
             MemberEvidence(
                 curve.drive,
                 speed=speeds[curve.drive],
-                delivered=ios / run.seconds / curve.iops(mean_depth),
+                delivered=ios / run.seconds / curve.iops(mean_depth) / (expected.iops / curve.iops(expected.depth)),
                 depth=mean_depth,
                 predicted_depth=expected.depth,
                 wait_ns=noisy(1e9 * waited_s / max(1, ios), WITNESS_NOISE, draw),

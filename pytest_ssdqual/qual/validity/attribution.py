@@ -29,6 +29,8 @@ DELIVERS_LESS, WAITS_LONGER = 0.88, 1.2
 #: even drives collects I/Os at high depth (up to 1.6 times the wait in `bench/simulated_system.py`, drives within 3 %).
 #: Members with another rate of I/Os than the median one by more than this factor have another load.
 STANDS_OUT, SAME_LOAD = 2.0, 1.33
+#: Share of their curves from which members, in the median, do what these say.
+BY_CURVES = 0.96
 #: Share of the predicted outstanding I/Os below which I/Os wait above the drives.
 ABOVE = 0.85
 #: Without a prediction: share of the most I/Os that could be outstanding at the drives, below which they wait above
@@ -261,9 +263,14 @@ def md_is_the_bound(found: Shortfall) -> Cause | None:
 def _at_the_drives(found: Shortfall) -> Cause | None:
     """The drives have as many I/Os outstanding as if they were the bound, and do less than their curves say."""
     share = found.depth_share
-    if share is None or share < ABOVE or found.efficiency is None:
+    if share is None or share < ABOVE or found.efficiency is None or as_by_curves(found):
         return None
     return _of_members(found, 0.75)
+
+
+def as_by_curves(found: Shortfall) -> bool:
+    """Return True if the members did what their own curves say at the I/Os that reached them."""
+    return found.delivered is not None and found.delivered >= BY_CURVES
 
 
 #: In the order of decision.

@@ -86,7 +86,7 @@ def _at_the_drives(found: Shortfall) -> Cause | None:
     share, asked = found.depth_share, found.latency
     if share is None or share < ABOVE or asked is None or asked.is_rare or _is_beyond_members(found):
         return None
-    if asked.alone_ns is None and (found.efficiency or 0) < AS_PREDICTED:
+    if (found.efficiency or 0) < AS_PREDICTED and (asked.alone_ns is None or attribution.as_by_curves(found)):
         return None
     return _of_members(found, asked, 0.7)
 

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid import prediction as prediction_of
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import MemberCurve
-from pytest_ssdqual.qual.raid.prediction import Prediction
+from pytest_ssdqual.qual.raid.prediction import PredictedMember, Prediction
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.validity import foreign_io
 
@@ -31,7 +31,8 @@ class MemberEvidence:
     drive: str
     #: IOPS by its own curve at the array's load, over those of the median member; None without a curve.
     speed: float | None = None
-    #: IOPS in the array over those of its curve at the depth that it had there; None if either is unknown.
+    #: IOPS in the array over those of its curve at the depth that it had there, both as in the prediction: a depth that
+    #: varies costs a few per cent. None if either is unknown.
     delivered: float | None = None
     #: Mean outstanding I/Os in the array, and as predicted.
     depth: float | None = None
@@ -119,6 +120,12 @@ class Shortfall:
         return self.measured.value / self.predicted.value if self.predicted else None
 
     @property
+    def delivered(self) -> float | None:
+        """What the median member delivered of its own curve; None if not known of all."""
+        known = [each.delivered for each in self.members if each.delivered is not None]
+        return median(known) if known and len(known) == len(self.members) else None
+
+    @property
     def depth_share(self) -> float | None:
         """I/Os outstanding at all members over those predicted; low if I/Os wait above the drives."""
         known = [(each.depth, each.predicted_depth) for each in self.members if each.depth and each.predicted_depth]
@@ -156,7 +163,7 @@ def of_run(
             MemberEvidence(
                 drive,
                 speed=speeds.get(drive),
-                delivered=_delivered(queues.get(drive), by_drive.get(drive)),
+                delivered=_delivered(queues.get(drive), by_drive.get(drive), expected.get(drive)),
                 depth=queue.mean_depth if (queue := queues.get(drive)) else None,
                 predicted_depth=expected[drive].depth if drive in expected else None,
                 wait_ns=queue.wait_ns if queue else None,
@@ -182,11 +189,11 @@ def _at_drives(run: Run, queues: Sequence[DeviceQueue | None]) -> float | None:
     return sum(known) / member_curve.outstanding_at_members(replace(run.geometry, rebuilding=False), run.workload)
 
 
-def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None) -> float | None:
-    """IOPS over those of the drive's own curve at the same mean depth; a depth that varies costs a few per cent."""
+def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None, expected: PredictedMember | None) -> float | None:
     if queue is None or curve is None or queue.mean_depth <= 0:
         return None
-    return queue.iops / curve.iops(queue.mean_depth)
+    as_predicted = expected.iops / curve.iops(expected.depth) if expected and expected.depth > 0 else 1.0
+    return queue.iops / curve.iops(queue.mean_depth) / as_predicted
 
 
 def _host(seen: ProcessEnvironment) -> HostEvidence:
