@@ -8,8 +8,8 @@ Each case is a system with one culprit (`simulated_system`), a level, a depth an
 side by side and alone, with 1 % noise; the array is predicted from that; then the array is simulated with what is
 above it, and its witnesses get 3 % noise. The promise is 95 % of what the same system does without the culprit, 98 or
 99 % for small faults, or 110 % of its p99 latency. Where the array keeps it in spite of the culprit, nothing is
-attributed. All decisions are those of the package. The last lines compare the confidences that causes state with the
-share of right ones.
+attributed. All decisions are those of the package. The last lines count right causes by rule; the confidences of
+`attribution.CONFIDENCE` are from there.
 
 The ceilings of md are those of kernel mails: RAID 5 writes of 463,000 IOPS on infinitely fast members, RAID 6 reads of
 2 million, two equal arrays of which one does 25 % less on another NUMA node.
@@ -285,6 +285,12 @@ def shortfall(
     )  # fmt: skip
 
 
+def rule_of(evidence: Shortfall) -> str:
+    """Return the name of the rule that decides."""
+    rules = latency_attribution.RULES if evidence.latency else attribution.RULES
+    return next((rule.__name__ for rule in rules if rule(evidence)), "none")
+
+
 def changed(before: SimulatedSystem, after: SimulatedSystem) -> Iterator[str]:
     """Yield the serial numbers of the drives that differ."""
     for first, last in zip(before.drives, after.drives, strict=True):
@@ -321,7 +327,7 @@ def main() -> None:
     args = parser.parse_args()
     tallies: dict[str, Tally] = {}
     answers: dict[str, Counter[str]] = {}
-    rates: dict[tuple[Culprit, float], list[bool]] = {}
+    rates: dict[tuple[str, Culprit], list[bool]] = {}
     for number, (case, geometry, workload, repeat) in enumerate(cases(args.repeats, p99=args.p99)):
         if args.only not in case.name or number % args.every:
             continue
@@ -341,7 +347,7 @@ def main() -> None:
         tally.right += is_right
         counted[cause.culprit.value] += 1
         of_drives = case.answers <= {Culprit.DRIVE, Culprit.DRIVES}
-        rates.setdefault((cause.culprit, cause.confidence), []).append(is_right)
+        rates.setdefault((rule_of(evidence), cause.culprit), []).append(is_right)
         tally.innocent += not of_drives
         tally.accused += cause.culprit.is_drive and (not of_drives or not set(cause.drives) <= slow)
         tally.guilty += of_drives
@@ -349,8 +355,8 @@ def main() -> None:
         if args.wrong and not is_right:
             print(f"{case.name} {geometry} {workload}: {cause} {ratios(evidence)}", flush=True)
     report(tallies, answers)
-    for (culprit, confidence), found in sorted(rates.items()):
-        print(f"{culprit.value:12} stated {confidence:.2f}: right in {sum(found)} of {len(found)}")
+    for (rule, culprit), found in sorted(rates.items()):
+        print(f"{rule:30} {culprit.value:12} right in {sum(found):3} of {len(found):3}")
 
 
 def report(tallies: dict[str, Tally], answers: dict[str, Counter[str]]) -> None:

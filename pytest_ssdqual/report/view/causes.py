@@ -10,6 +10,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence
 
 #: Serial numbers in a headline; the evidence of each promise has all.
 NAMED = 4
+NO_CAUSE = (None, Culprit.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class CauseGroup:
 
 
 def groups(evidence: Iterable[Evidence]) -> tuple[CauseGroup, ...]:
-    """Return the groups, the largest first, those without a cause last; empty if no cause was attributed."""
+    """Return the groups, the largest first, those without a known cause last; empty if none has a cause."""
     broken = [each for each in evidence if each.is_broken]
     if not any(each.cause for each in broken):
         return ()
@@ -58,7 +59,7 @@ def groups(evidence: Iterable[Evidence]) -> tuple[CauseGroup, ...]:
         CauseGroup(culprit, drives, tuple(sorted(each, key=_margin)), len(broken))
         for (culprit, drives), each in found.items()
     )
-    return tuple(sorted(grouped, key=lambda group: (group.culprit is None, -len(group.broken), group.drives)))
+    return tuple(sorted(grouped, key=lambda group: (group.culprit in NO_CAUSE, -len(group.broken), group.drives)))
 
 
 def _margin(evidence: Evidence) -> float:
